@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""word_count and inverted_index over the same documents: DuckDB, Polars, and `tadoc sql`.
+
+Claim it supports: "word_count and inverted_index, warm, through SQL: at least 50x and 10x DuckDB on
+the same text and the same word definition, rows equal".
+
+    pip install duckdb polars pyarrow
+    python3 benches/peers/analytics.py --tadoc target/debug/tadoc ../shared/corpora/d-logs
+
+Method. Every engine has its documents where it likes them best before the clock starts: DuckDB and
+Polars a table (doc_id, path, text) in memory, tadoc a `.tadoc` file its session has opened once.
+Two threads each. A query is run four times in one session; "first" is the first run, "warm" the
+shortest of the rest. Each timed query ends in one row that reads every column of every result row,
+so printing is not measured and no engine can skip a column. Afterwards the full results are
+compared row by row.
+
+A word is Rust's `\\w+`: [\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}]. DuckDB's RE2 knows
+`\\w` for ASCII only and no \\p{Alphabetic}, so WORD below spells it out. Checked code point by code
+point against regex-syntax 0.8.11 (Unicode 16): no character too many, and 5,055 too few, all of them
+newer than the Unicode of DuckDB 2.0.0. Documents that are not valid UTF-8 have their invalid bytes
+replaced by U+FFFD for DuckDB and Polars; tadoc stores them as they are. Neither belongs to a word.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+from documents import read_documents, stage, text_of
+
+NUM_THREADS = 2
+NUM_RUNS = 4
+os.environ["POLARS_MAX_THREADS"] = str(NUM_THREADS)
+
+# \p{Alphabetic} = L + Nl + Other_Alphabetic; of the last, what is not in \p{M} are enclosed letters.
+WORD = (r"[\p{L}\p{Nl}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}"
+        r"\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}]+")
+
+# The ways DuckDB is asked; the shortest counts (which one it is depends on the corpus).
+DUCKDB_WAYS = {
+    "word_count": [
+        f"""
+        SELECT word, count(*) AS count
+        FROM (SELECT unnest(regexp_extract_all(text, '{WORD}')) AS word FROM docs) GROUP BY word""",
+    ],
+    "inverted_index": [
+        f"""
+        SELECT word, count(*) AS doc_count, list_sort(list(doc_id)) AS doc_ids
+        FROM (SELECT doc_id, unnest(list_distinct(regexp_extract_all(text, '{WORD}'))) AS word
+              FROM docs) GROUP BY word""",
+        f"""
+        SELECT word, count(*) AS doc_count, list_sort(list(doc_id)) AS doc_ids
+        FROM (SELECT DISTINCT doc_id, word FROM (
+              SELECT doc_id, unnest(regexp_extract_all(text, '{WORD}')) AS word FROM docs))
+        GROUP BY word""",
+    ],
+}
+# One row that reads every column: {rows} is the relation.
+DIGEST = {
+    "word_count": "SELECT count(*), sum({num_bytes}(word)), sum(count) FROM {rows}",
+    "inverted_index": "SELECT count(*), sum({num_bytes}(word)), sum(doc_count), "
+                      "sum(doc_ids[1]), sum({list_len}(doc_ids)) FROM {rows}",
+}
+
+
+class DuckDb:
+    """DuckDB over a table in memory."""
+
+    name = "DuckDB"
+
+    def __init__(self, docs):
+        import duckdb
+        import pyarrow
+
+        self.connection = duckdb.connect()
+        self.connection.execute(f"SET threads = {NUM_THREADS}")
+        # A DuckDB thread takes whole row groups (122,880 documents), so one table would leave all
+        # threads but one idle. A table for each thread, with equal bytes, keeps them busy.
+        for part, rows in enumerate(halves(docs)):
+            self.connection.register("loaded", pyarrow.table({
+                "doc_id": pyarrow.array([i for i, _, _ in rows], pyarrow.int64()),
+                "path": pyarrow.array([path for _, path, _ in rows], pyarrow.string()),
+                "text": pyarrow.array([text for _, _, text in rows], pyarrow.large_string())}))
+            self.connection.execute(f"CREATE TABLE docs{part} AS SELECT * FROM loaded")
+            self.connection.unregister("loaded")
+        self.connection.execute("CREATE VIEW docs AS FROM docs0 UNION ALL FROM docs1")
+
+    def run(self, task):
+        """Seconds of each run, and the digest."""
+        runs = []
+        for way in DUCKDB_WAYS[task]:
+            query = DIGEST[task].format(rows=f"({way})", num_bytes="strlen", list_len="len")
+            runs.append(timed(lambda: self.connection.execute(query).fetchone()))
+        return min(runs, key=lambda run: min(run[0][1:]))
+
+
+def halves(docs):
+    """The documents in two runs of about equally many characters."""
+    rest = sum(len(text) for _, _, text in docs) / 2
+    for at, (_, _, text) in enumerate(docs):
+        rest -= len(text)
+        if rest <= 0:
+            return docs[:at + 1], docs[at + 1:]
+    return docs, []
+
+
+class Polars:
+    """Polars over a frame in memory; its regex is Rust's, so `\\w+` needs no spelling out."""
+
+    name = "Polars"
+
+    def __init__(self, docs):
+        import polars
+
+        self.pl = polars
+        self.frame = polars.DataFrame({"doc_id": [i for i, _, _ in docs],
+                                       "text": [text for _, _, text in docs]})
+
+    def run(self, task):
+        """Seconds of each run, and the digest."""
+        return timed(lambda: getattr(self, task)().collect().row(0))
+
+    def words(self):
+        """One row a document: its id and the list of its words."""
+        return self.frame.lazy().select("doc_id", word=self.pl.col("text").str.extract_all(r"\w+"))
+
+    def word_count(self):
+        pl = self.pl
+        words = self.words().select("word").explode("word").drop_nulls()
+        counts = words.group_by("word").agg(count=pl.len())
+        return counts.select(pl.len().alias("rows"), pl.col("word").str.len_bytes().sum(),
+                             pl.col("count").sum())
+
+    def inverted_index(self):
+        pl = self.pl
+        pairs = self.words().with_columns(pl.col("word").list.unique()).explode("word").drop_nulls()
+        index = pairs.group_by("word").agg(doc_ids=pl.col("doc_id").sort())
+        lengths = pl.col("doc_ids").list.len().sum()
+        return index.select(pl.len().alias("rows"), pl.col("word").str.len_bytes().sum(),
+                            lengths.alias("doc_count"),
+                            pl.col("doc_ids").list.first().sum().alias("first"),
+                            lengths.alias("postings"))
+
+
+class Tadoc:
+    """`tadoc sql`; the times are those its session prints."""
+
+    name = "tadoc"
+
+    def __init__(self, binary, folder, temp):
+        self.binary, self.corpus = binary, os.path.join(temp, "corpus.tadoc")
+        subprocess.run([binary, "ingest", stage(folder, temp), "-o", self.corpus], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def sql(self, *statements):
+        """Standard output of one session that runs the statements."""
+        arguments = [argument for statement in statements for argument in ("-c", statement)]
+        environment = {**os.environ, "RAYON_NUM_THREADS": str(NUM_THREADS)}
+        done = subprocess.run([self.binary, "sql", "--format", "csv", *arguments], text=True,
+                              env=environment, capture_output=True)
+        if done.returncode != 0:
+            raise SystemExit(f"tadoc sql failed: {done.stderr}")
+        return done.stdout + done.stderr
+
+    def run(self, task):
+        """Seconds of each run, and the digest."""
+        query = DIGEST[task].format(rows=f"{task}('{self.corpus}')", num_bytes="octet_length",
+                                    list_len="cardinality")
+        output = self.sql(*[query] * NUM_RUNS)
+        seconds = [float(s) for s in re.findall(r"Elapsed ([0-9.]+) seconds", output)]
+        digest = next(line for line in output.splitlines() if re.fullmatch(r"[0-9,]+", line))
+        return seconds, tuple(int(number) for number in digest.split(","))
+
+    def export(self, task, out):
+        """Writes the full result as Parquet."""
+        self.sql(f"COPY (SELECT * FROM {task}('{self.corpus}')) TO '{out}' STORED AS PARQUET")
+
+
+def timed(query):
+    """Runs a query; returns the seconds of each run, and its answer as integers."""
+    seconds = []
+    for _ in range(NUM_RUNS):
+        start = time.perf_counter()
+        answer = query()
+        seconds.append(time.perf_counter() - start)
+    return seconds, tuple(int(value) for value in answer)
+
+
+def num_different_rows(duckdb, tadoc, task, temp):
+    """Number of rows that only one of the two full results has."""
+    out = os.path.join(temp, f"{task}.parquet")
+    tadoc.export(task, out)
+    ours, theirs = f"SELECT * FROM '{out}'", DUCKDB_WAYS[task][0]
+    query = (f"SELECT count(*) FROM ((({ours}) EXCEPT ({theirs})) UNION ALL "
+             f"(({theirs}) EXCEPT ({ours})))")
+    return duckdb.connection.execute(query).fetchone()[0]
+
+
+def measure(folder, binary, with_polars):
+    """Prints the Markdown rows of one corpus."""
+    name = os.path.basename(os.path.normpath(folder))
+    docs = [(i, path, text_of(data)) for i, (path, data) in enumerate(read_documents(folder))]
+    num_bytes = sum(len(text.encode()) for _, _, text in docs)
+    with tempfile.TemporaryDirectory() as temp:
+        engines = [DuckDb(docs)] + ([Polars(docs)] if with_polars else [])
+        del docs
+        tadoc = Tadoc(binary, folder, temp) if binary else None
+        for task in DUCKDB_WAYS:
+            results = {engine.name: engine.run(task) for engine in engines + ([tadoc] if tadoc else [])}
+            warm = {engine: min(seconds[1:]) for engine, (seconds, _) in results.items()}
+            for engine, (seconds, digest) in results.items():
+                ratio = f"{warm['DuckDB'] / max(warm[engine], 1e-9):.1f}x"
+                same = "yes" if digest == results["DuckDB"][1] else f"NO: {digest}"
+                if engine == "tadoc":
+                    different = num_different_rows(engines[0], tadoc, task, temp)
+                    same = f"{different:,} rows differ" if different else "yes, every row"
+                print(f"| {name} | {num_bytes / 1e6:.1f} | {task} | {engine} | {seconds[0]:.4f} "
+                      f"| {warm[engine]:.4f} | {ratio} | {same} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--tadoc", help="the tadoc binary; without it only the peers are measured")
+    parser.add_argument("--no-polars", action="store_true")
+    args = parser.parse_args()
+    print("| corpus | MB | task | engine | first s | warm s | DuckDB / engine | equal to DuckDB |")
+    print("| --- | ---: | --- | --- | ---: | ---: | ---: | --- |")
+    for folder in args.folders:
+        measure(folder, args.tadoc, not args.no_polars)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Makes a folder of at least 1 GiB of real text from what is on this machine.
+
+Claim it supports: the rows "1 GB" of benches/README.md (size, ingest rate, peak memory). The text
+differs from machine to machine, so every row quotes the bytes, files and digest printed here.
+
+Sources, in this order, until the target is passed: crate sources of Cargo's registry, C and C++
+headers, documentation and manual pages (those that are gzipped are unpacked), the sources of
+installed Pythons and Node packages, and last the HTML of the Rust documentation. Kept: valid UTF-8 without NUL bytes, up to
+16 MiB a file. A file equal to one taken before is left out, so nothing is repeated artificially;
+versions of one package differ from each other as versions do.
+
+    python3 benches/peers/make_large.py [--out /tmp/tadoc-large] [--target-bytes 1073741824]
+"""
+
+import argparse
+import glob
+import gzip
+import hashlib
+import os
+import shutil
+import zlib
+
+MAX_FILE_BYTES = 16 << 20
+
+# Folder inside the output, and where its files come from. A glob may name several folders.
+SOURCES = [
+    ("crates", "~/.cargo/registry/src/*"),
+    ("include", "/usr/include"),
+    ("doc", "/usr/share/doc"),
+    ("man", "/usr/share/man"),
+    ("python", "~/.pyenv/versions"),
+    ("python-system", "/usr/lib/python3*"),
+    ("node", "/usr/lib/node_modules"),
+    ("rust-doc", "~/.rustup/toolchains/*/share/doc/rust"),
+]
+
+
+def text_of(path):
+    """The bytes of a text file, unpacked; None where it is not text or too large."""
+    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > MAX_FILE_BYTES:
+        return None
+    try:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        data.decode("utf-8")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        return None
+    return data if 0 < len(data) <= MAX_FILE_BYTES and b"\0" not in data else None
+
+
+def files_of(root):
+    """Paths of all files below `root`, relative to it, in byte order."""
+    found = []
+    for folder, _, names in os.walk(root):
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in names]
+    return sorted(found, key=os.fsencode)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", default="/tmp/tadoc-large")
+    parser.add_argument("--target-bytes", type=int, default=1 << 30)
+    args = parser.parse_args()
+    if os.path.exists(args.out):
+        shutil.rmtree(args.out)
+
+    seen, digest, total_bytes, total_files = set(), hashlib.sha256(), 0, 0
+    for folder, pattern in SOURCES:
+        source_bytes = source_files = 0
+        for root in sorted(glob.glob(os.path.expanduser(pattern))):
+            for relative in files_of(root):
+                if total_bytes >= args.target_bytes:
+                    break
+                data = text_of(os.path.join(root, relative))
+                key = data and hashlib.sha256(data).digest()
+                if key is None or key in seen:
+                    continue
+                seen.add(key)
+                out_path = os.path.join(args.out, folder, relative.removesuffix(".gz"))
+                if os.path.exists(out_path):
+                    continue
+                os.makedirs(os.path.dirname(out_path), exist_ok=True)
+                with open(out_path, "wb") as out:
+                    out.write(data)
+                digest.update(key)
+                source_bytes, source_files = source_bytes + len(data), source_files + 1
+                total_bytes, total_files = total_bytes + len(data), total_files + 1
+        print(f"{folder:14} {source_files:8,} files {source_bytes:15,} bytes", flush=True)
+    print(f"{'total':14} {total_files:8,} files {total_bytes:15,} bytes  digest {digest.hexdigest()[:16]}")
+    if total_bytes < args.target_bytes:
+        raise SystemExit(f"only {total_bytes:,} of {args.target_bytes:,} bytes found; "
+                         "`cargo fetch` a few projects to add crate sources, or pass --target-bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Bytes on disk of the same documents, packed by each peer and by us.
+
+Claim it supports: "whole file (text, dictionary, paths, everything needed for search and extract)
+at most 0.9x zstd -3 --long=27 of the same documents concatenated". A zstd file cannot be searched
+and has neither paths nor document borders; a Tantivy index and a Parquet file have both.
+
+    pip install duckdb pyarrow tantivy          # for the two rows of the same name
+    python3 benches/peers/sizes.py --tadoc target/debug/tadoc ../shared/corpora/* /tmp/tadoc-large
+
+Prints Markdown: one column a corpus, one row a packer, each cell in bytes and as a part of raw; then
+our bytes split by section. `--only gzip,zstd` keeps rows whose name contains one of the words.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from documents import concatenate, read_documents, stage, text_of
+
+
+def compressed_len(*command):
+    """Number of bytes a command writes to its standard output."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    num_bytes = sum(len(part) for part in iter(lambda: process.stdout.read(1 << 20), b""))
+    if process.wait() != 0:
+        raise SystemExit(f"failed: {' '.join(command)}")
+    return num_bytes
+
+
+def folder_len(folder):
+    """Number of bytes of all files below a folder."""
+    return sum(os.path.getsize(os.path.join(at, n)) for at, _, names in os.walk(folder) for n in names)
+
+
+def tantivy_index(folder, temp):
+    """Index with positions, stored path and stored text (lz4 document store, Tantivy's default)."""
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("path", stored=True, tokenizer_name="raw")
+    builder.add_text_field("text", stored=True, index_option="position")
+    out = os.path.join(temp, "tantivy")
+    os.makedirs(out)
+    index = tantivy.Index(builder.build(), path=out)
+    writer = index.writer(heap_size=256 << 20, num_threads=2)
+    for path, data in read_documents(folder):
+        writer.add_document(tantivy.Document(path=path, text=text_of(data)))
+    writer.commit()
+    writer.wait_merging_threads()
+    writer = index.writer()
+    writer.garbage_collect_files()
+    return folder_len(out)
+
+
+def duckdb_parquet(folder, temp):
+    """Parquet with columns path and content, zstd, as DuckDB writes it by default."""
+    import duckdb
+    import pyarrow
+
+    docs = list(read_documents(folder))
+    table = pyarrow.table({
+        "path": pyarrow.array([path for path, _ in docs], pyarrow.string()),
+        "content": pyarrow.array([data for _, data in docs], pyarrow.large_binary()),
+    })
+    out = os.path.join(temp, "docs.parquet")
+    connection = duckdb.connect()
+    connection.register("docs", table)
+    connection.execute(f"COPY docs TO '{out}' (FORMAT parquet, COMPRESSION zstd)")
+    return os.path.getsize(out)
+
+
+# Name of the row, and how its bytes are counted from (concatenation, folder, temporary folder).
+PEERS = {
+    "raw": lambda text, folder, temp: os.path.getsize(text),
+    "gzip -6": lambda text, folder, temp: compressed_len("gzip", "-6", "-c", text),
+    "zstd -3": lambda text, folder, temp: compressed_len("zstd", "-3", "-qc", text),
+    "zstd -3 --long=27": lambda text, folder, temp: compressed_len(
+        "zstd", "-3", "--long=27", "-qc", text),
+    "zstd -19": lambda text, folder, temp: compressed_len("zstd", "-19", "-T2", "-qc", text),
+    "zstd -19 --long=27": lambda text, folder, temp: compressed_len(
+        "zstd", "-19", "--long=27", "-T2", "-qc", text),
+    "Tantivy, stored text": lambda text, folder, temp: tantivy_index(folder, temp),
+    "DuckDB Parquet, zstd": lambda text, folder, temp: duckdb_parquet(folder, temp),
+}
+
+
+def tadoc_sections(binary, folder, temp):
+    """Ingests the documents with all defaults; returns {section: bytes} with the file under 'tadoc'."""
+    out = os.path.join(temp, "corpus.tadoc")
+    subprocess.run([binary, "ingest", stage(folder, temp), "-o", out], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    answer = subprocess.run([binary, "info", "--json", out], check=True, capture_output=True, text=True)
+    sections = {name: int(num_bytes) for name, num_bytes in sections_of(json.loads(answer.stdout))}
+    return {"tadoc": os.path.getsize(out), **sections}
+
+
+def sections_of(info):
+    """(section, stored bytes) of the answer of `tadoc info --json`."""
+    raise NotImplementedError("TO FILL when the CLI exists")
+
+
+def cell(num_bytes, raw_bytes):
+    """Bytes, and the part of raw they are."""
+    return "" if num_bytes is None else f"{num_bytes:,} ({num_bytes / max(raw_bytes, 1):.4f})"
+
+
+def measure(folder, only, tadoc):
+    """{row: bytes} of one corpus."""
+    rows = {}
+    with tempfile.TemporaryDirectory() as temp:
+        text = os.path.join(temp, "concatenated")
+        num_docs, rows["raw"] = concatenate(folder, text)
+        print(f"{folder}: {num_docs:,} documents, {rows['raw']:,} bytes", file=sys.stderr)
+        for name, count in PEERS.items():
+            if name != "raw" and (not only or any(word in name for word in only)):
+                rows[name] = count(text, folder, temp)
+                print(f"  {name}: {cell(rows[name], rows['raw'])}", file=sys.stderr)
+        if tadoc:
+            rows.update(tadoc_sections(tadoc, folder, temp))
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--only", default="", help="rows whose name contains one of these words")
+    parser.add_argument("--tadoc", help="the tadoc binary; without it our rows are left out")
+    args = parser.parse_args()
+
+    only = [word for word in args.only.split(",") if word]
+    corpora = {os.path.basename(os.path.normpath(folder)): measure(folder, only, args.tadoc)
+               for folder in args.folders}
+    names = list(dict.fromkeys(name for rows in corpora.values() for name in rows))
+    print("| bytes (part of raw) | " + " | ".join(corpora) + " |")
+    print("| --- |" + " ---: |" * len(corpora))
+    for name in names:
+        cells = (cell(rows.get(name), rows["raw"]) for rows in corpora.values())
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+//! Documents that were cut at a block border, put together again.
+//!
+//! ```text
+//! segment s    ... | doc 8 | doc 9, first part |
+//! segment s+1              | doc 9, second part | doc 10 | ...      continues
+//! ```
+//!
+//! Places in a later part move by what the parts before it hold, and a phrase may begin in one part
+//! and end in a later one. Only the few words beside a cut are looked at.
+
+use crate::corpus::Corpus;
+use crate::error::Result;
+
+use super::decode::too_long;
+use super::phrase::word_span;
+
+/// Bytes and words of a document before one of its parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct PartStart {
+    pub bytes: u64,
+    pub words: u64,
+}
+
+/// What lies before the first document of segment `segment_idx`, where that is the rest of a
+/// document begun earlier.
+pub(super) fn part_start(corpus: &Corpus, segment_idx: usize) -> Result<PartStart> {
+    let doc_id = corpus.first_doc_id(segment_idx);
+    let earlier = corpus.doc_parts(doc_id).filter(|&(idx, _)| idx < segment_idx);
+    earlier.into_iter().try_fold(PartStart::default(), |sum, (idx, doc)| {
+        let dag = &corpus.segments()[idx].dag;
+        let bytes = sum.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
+        let words = sum.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
+        Ok(PartStart { bytes, words })
+    })
+}
+
+/// A phrase that begins in one part of a document and ends in a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CutMatch {
+    pub byte_offset: u64,
+    pub byte_len: u64,
+    pub word_idx: u64,
+}
+
+/// One word beside a cut, placed in the whole document.
+struct PlacedWord<'a> {
+    bytes: &'a [u8],
+    start: u64,
+    end: u64,
+}
+
+/// The document that is cut after segment `segment_idx`, if there is one.
+pub(super) fn doc_cut_after(corpus: &Corpus, segment_idx: usize) -> Option<u64> {
+    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs() as u64;
+    let last = (corpus.first_doc_id(segment_idx) + num_docs).checked_sub(1)?;
+    (num_docs > 0 && corpus.doc_parts(last).any(|(idx, _)| idx > segment_idx)).then_some(last)
+}
+
+/// Matches of the phrase `words` that begin in the last document of segment `segment_idx` and end
+/// in a later part of it, ascending; offsets and word indexes count from the document's start.
+pub(super) fn matches_across(
+    corpus: &Corpus,
+    segment_idx: usize,
+    words: &[String],
+) -> Result<Vec<CutMatch>> {
+    let Some(doc_id) = doc_cut_after(corpus, segment_idx).filter(|_| words.len() > 1) else {
+        return Ok(Vec::new());
+    };
+    let reach = words.len() as u64 - 1;
+    let mut beside: Vec<PlacedWord<'_>> = Vec::new();
+    let mut first_word_idx = 0;
+    let mut num_before_cut = 0;
+    for (idx, doc) in corpus.doc_parts(doc_id).filter(|&(idx, _)| idx >= segment_idx) {
+        let segment = &corpus.segments()[idx];
+        let start = match doc {
+            0 => part_start(corpus, idx)?,
+            _ => PartStart::default(),
+        };
+        let num_words = segment.dag.doc_len_words(doc);
+        let missing = (num_before_cut + words.len() - 1).saturating_sub(beside.len()) as u64;
+        let taken = match idx == segment_idx {
+            true => num_words.saturating_sub(reach)..num_words,
+            false => 0..num_words.min(missing),
+        };
+        if idx == segment_idx {
+            first_word_idx = start.words + taken.start;
+            num_before_cut = (taken.end - taken.start) as usize;
+        }
+        beside.extend(taken.map(|word_idx| {
+            let span = word_span(&segment.dag, segment.dag.doc_range(doc), word_idx);
+            let at = start.bytes + span.byte_offset;
+            let bytes = segment.dictionary.get(span.word);
+            PlacedWord { bytes, start: at, end: at + span.byte_len }
+        }));
+    }
+    let windows = beside.windows(words.len()).take(num_before_cut).enumerate();
+    let matches = windows.filter(|(_, window)| {
+        window.iter().zip(words).all(|(placed, word)| placed.bytes == word.as_bytes())
+    });
+    let placed = matches.map(|(at, window)| CutMatch {
+        byte_offset: window[0].start,
+        byte_len: window[words.len() - 1].end - window[0].start,
+        word_idx: first_word_idx + at as u64,
+    });
+    Ok(placed.collect())
+}

@@ -1,0 +1,109 @@
+//! A set of documents of one segment, as a bitmap: one bit a document.
+
+/// Documents of a segment, by index inside the segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocSet {
+    bits: Vec<u64>,
+    num_docs: usize,
+}
+
+impl DocSet {
+    /// No document of a segment with `num_docs`.
+    pub fn none(num_docs: usize) -> Self {
+        Self { bits: vec![0; num_docs.div_ceil(64)], num_docs }
+    }
+
+    /// Every document of a segment with `num_docs`.
+    pub fn all(num_docs: usize) -> Self {
+        let mut bits = vec![u64::MAX; num_docs.div_ceil(64)];
+        if let Some(last) = bits.last_mut().filter(|_| !num_docs.is_multiple_of(64)) {
+            *last = (1 << (num_docs % 64)) - 1;
+        }
+        Self { bits, num_docs }
+    }
+
+    /// Number of documents of the segment, in the set or not.
+    pub fn num_docs(&self) -> usize {
+        self.num_docs
+    }
+
+    /// Number of documents in the set.
+    pub fn len(&self) -> usize {
+        self.bits.iter().map(|bits| bits.count_ones() as usize).sum()
+    }
+
+    /// Whether no document is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.bits.iter().all(|&bits| bits == 0)
+    }
+
+    /// Whether `doc` is in the set; false beyond the segment.
+    #[inline]
+    pub fn contains(&self, doc: usize) -> bool {
+        self.bits.get(doc / 64).is_some_and(|bits| bits >> (doc % 64) & 1 != 0)
+    }
+
+    /// Puts `doc`, which must be below [`num_docs`](Self::num_docs), into the set; says whether it
+    /// was new.
+    #[inline]
+    pub fn insert(&mut self, doc: usize) -> bool {
+        debug_assert!(doc < self.num_docs);
+        let bits = &mut self.bits[doc / 64];
+        let is_new = *bits >> (doc % 64) & 1 == 0;
+        *bits |= 1 << (doc % 64);
+        is_new
+    }
+
+    /// Keeps only what is in `other` too, a set of the same segment.
+    pub fn intersect(&mut self, other: &DocSet) {
+        self.bits.iter_mut().zip(&other.bits).for_each(|(bits, other)| *bits &= other);
+    }
+
+    /// The documents, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.bits.iter().enumerate().flat_map(|(at, &bits)| {
+            let mut rest = bits;
+            std::iter::from_fn(move || {
+                let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
+                rest &= rest - 1;
+                Some(at * 64 + bit)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_tree_set(
+            num_docs in 0_usize..200,
+            a in prop::collection::btree_set(0_usize..200, 0..50),
+            b in prop::collection::btree_set(0_usize..200, 0..50),
+        ) {
+            let set_of = |docs: &BTreeSet<usize>| {
+                let mut set = DocSet::none(num_docs);
+                docs.iter().filter(|&&doc| doc < num_docs).for_each(|&doc| {
+                    assert!(set.insert(doc) && !set.insert(doc));
+                });
+                set
+            };
+            let mut both = set_of(&a);
+            prop_assert_eq!(both.len(), a.iter().filter(|&&doc| doc < num_docs).count());
+            both.intersect(&set_of(&b));
+            let slow: Vec<usize> = a.intersection(&b).copied().filter(|&d| d < num_docs).collect();
+            prop_assert_eq!(both.iter().collect::<Vec<_>>(), slow.clone());
+            prop_assert_eq!(both.is_empty(), slow.is_empty());
+            prop_assert!((0..210).all(|doc| both.contains(doc) == slow.contains(&doc)));
+            let all = DocSet::all(num_docs);
+            prop_assert_eq!(all.iter().collect::<Vec<_>>(), (0..num_docs).collect::<Vec<_>>());
+            prop_assert_eq!((all.len(), all.num_docs()), (num_docs, num_docs));
+        }
+    }
+}

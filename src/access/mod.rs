@@ -1,0 +1,37 @@
+//! Reading and searching a corpus without decompressing it.
+//!
+//! Reading order: `decode` (whole documents), `extract` (passages), `query` and `search`
+//! (words and phrases, with `phrase` finding them inside rules and `climb` their places),
+//! `candidates` (which documents a text predicate has to look at).
+//!
+//! Every answer is as if no document had been cut at a block border: offsets and word numbers
+//! count from the start of the document, and phrases match across the cut. Everything is iterative,
+//! so a hostile grammar cannot exhaust the stack, and limits are checked against counted sizes
+//! before memory is allocated.
+
+mod decode;
+mod extract;
+
+pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
+pub use extract::{extract, extract_into};
+
+use crate::error::{Error, Result};
+
+/// Most bytes that one call decodes unless told otherwise: 2 GiB.
+pub const DEFAULT_MAX_OUTPUT_BYTES: u64 = 2 << 30;
+
+/// Length of an output of `len` bytes that grows by `added`, if the limit and the machine allow it.
+fn check_output_len(len: u64, added: u64, limit: u64) -> Result<usize> {
+    let requested = len.saturating_add(added);
+    // Slack for short copies has to fit too; no allocation can be larger than this.
+    let limit = limit.min(isize::MAX as u64 - 64);
+    match usize::try_from(requested) {
+        Ok(requested_len) if requested <= limit => Ok(requested_len),
+        _ => Err(Error::Capacity {
+            what: "decoded text in bytes",
+            requested,
+            limit,
+            knob: "tadoc.max_output_bytes",
+        }),
+    }
+}

@@ -1,0 +1,97 @@
+//! Occurrences in a document, by walking its tokens.
+//!
+//! For a small document and a frequent word this beats climbing from every place in the corpus:
+//! O(tokens of the document), 1 to 3 ns each, no index.
+
+use std::collections::VecDeque;
+
+use crate::corpus::Segment;
+use crate::error::Result;
+
+use super::search::Interrupt;
+
+/// A place inside a document (or part): its first byte, its bytes, its first word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub byte_offset: u64,
+    pub byte_len: u64,
+    pub word_idx: u64,
+}
+
+/// Calls `found` with each occurrence of the consecutive `words` in document `doc`, ascending.
+pub(super) fn scan_doc(
+    segment: &Segment,
+    doc: usize,
+    words: &[u32],
+    interrupt: &mut Interrupt<'_>,
+    mut found: impl FnMut(Found),
+) -> Result<()> {
+    let Some((&last_word, before)) = words.split_last() else { return Ok(()) };
+    // Words just read that may begin an occurrence, with their offsets.
+    let mut recent: VecDeque<(u32, u64)> = VecDeque::with_capacity(before.len() + 1);
+    let mut word_idx = 0;
+    for_each_token_of(segment, doc, interrupt, |token, byte_offset| {
+        if token >= segment.dag.num_words() {
+            return;
+        }
+        let is_match = token == last_word
+            && recent.len() == before.len()
+            && recent.iter().map(|&(word, _)| word).eq(before.iter().copied());
+        if is_match {
+            let start = recent.front().map_or(byte_offset, |&(_, start)| start);
+            found(Found {
+                byte_offset: start,
+                byte_len: byte_offset + segment.dag.len_bytes(token) - start,
+                word_idx: word_idx - before.len() as u64,
+            });
+        }
+        word_idx += 1;
+        recent.push_back((token, byte_offset));
+        if recent.len() > before.len() {
+            recent.pop_front();
+        }
+    })
+}
+
+/// Calls `visit` with the id and byte offset of each token of document `doc` that has bytes.
+fn for_each_token_of(
+    segment: &Segment,
+    doc: usize,
+    interrupt: &mut Interrupt<'_>,
+    mut visit: impl FnMut(u32, u64),
+) -> Result<()> {
+    let dag = &segment.dag;
+    let symbols = &dag.grammar().symbols;
+    let sums = dag.prefix_sums();
+    let mut range = dag.doc_range(doc);
+    let mut stack = Vec::new();
+    let mut byte_offset = 0;
+    loop {
+        let Some(position) = range.next() else {
+            match stack.pop() {
+                Some(outer) => range = outer,
+                None => return Ok(()),
+            }
+            continue;
+        };
+        byte_offset += u64::from(sums.has_blank_before(position));
+        let element = symbols[position];
+        let len_bytes = dag.len_bytes(element);
+        if len_bytes == 0 {
+            continue;
+        }
+        match dag.rule_of(element) {
+            None => {
+                visit(element, byte_offset);
+                byte_offset += len_bytes;
+            }
+            Some(rule_idx) => {
+                interrupt.check()?;
+                let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                if !outer.is_empty() {
+                    stack.push(outer);
+                }
+            }
+        }
+    }
+}

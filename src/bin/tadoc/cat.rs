@@ -1,0 +1,164 @@
+//! `tadoc cat`: exact bytes of documents to standard output.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use datafusion_tadoc::Corpus;
+use datafusion_tadoc::access::{document_bytes, document_len_bytes, extract};
+
+use crate::corpus_file::open_corpus;
+use crate::failure::{Failure, Outcome};
+
+/// Longer documents are written piece by piece.
+const PIECE_BYTES: u64 = 64 << 20;
+/// How many paths an error suggests.
+const NUM_SUGGESTIONS: usize = 3;
+/// Paths that are compared letter by letter for a suggestion.
+const MAX_COMPARED: usize = 100_000;
+
+/// Write the exact bytes of documents
+///
+/// A path that several documents share (lines and rows of one file) gives all of them, each
+/// followed by a line end.
+#[derive(Args)]
+#[command(after_long_help = "Examples:\n  \
+    tadoc cat notes.tadoc todo/monday.md\n  \
+    tadoc cat notes.tadoc --doc-id 0 --doc-id 7 | less\n  \
+    tadoc sql --quiet --format csv -c \"SELECT path FROM documents('notes.tadoc')\"   lists the paths")]
+pub struct Arguments {
+    /// The corpus
+    #[arg(value_name = "CORPUS")]
+    corpus: PathBuf,
+
+    /// Paths of documents, as `SELECT path FROM documents(…)` shows them
+    #[arg(value_name = "PATH", required_unless_present = "doc_ids")]
+    paths: Vec<String>,
+
+    /// A document by its number, after those named by path (may be given several times)
+    #[arg(long = "doc-id", value_name = "N")]
+    doc_ids: Vec<u64>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let corpus = open_corpus(&arguments.corpus)?;
+    let by_path = ids_by_path(&corpus, &arguments.paths)?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for path in &arguments.paths {
+        let doc_ids = &by_path[path.as_str()];
+        for &doc_id in doc_ids {
+            write_document(&corpus, doc_id, &mut out)?;
+            if doc_ids.len() > 1 {
+                out.write_all(b"\n")?;
+            }
+        }
+    }
+    for &doc_id in &arguments.doc_ids {
+        write_document(&corpus, doc_id, &mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn write_document(corpus: &Corpus, doc_id: u64, out: &mut impl Write) -> Outcome {
+    let len_bytes = document_len_bytes(corpus, doc_id)?;
+    if len_bytes <= PIECE_BYTES {
+        return Ok(out.write_all(&document_bytes(corpus, doc_id, PIECE_BYTES)?)?);
+    }
+    let mut offset = 0;
+    while offset < len_bytes {
+        out.write_all(&extract(corpus, doc_id, offset, PIECE_BYTES)?)?;
+        offset += PIECE_BYTES;
+    }
+    Ok(())
+}
+
+/// The documents of each path, in order.
+fn ids_by_path<'a>(corpus: &Corpus, paths: &'a [String]) -> Outcome<HashMap<&'a str, Vec<u64>>> {
+    let mut found: HashMap<&str, Vec<u64>> =
+        paths.iter().map(|path| (path.as_str(), Vec::new())).collect();
+    for (doc_id, path) in document_paths(corpus) {
+        if let Some(doc_ids) = found.get_mut(path) {
+            doc_ids.push(doc_id);
+        }
+    }
+    match paths.iter().find(|path| found[path.as_str()].is_empty()) {
+        Some(missing) => Err(unknown_path(corpus, missing)),
+        None => Ok(found),
+    }
+}
+
+/// Every document and its path.
+fn document_paths(corpus: &Corpus) -> impl Iterator<Item = (u64, &str)> {
+    corpus.segments().iter().enumerate().flat_map(move |(segment_idx, segment)| {
+        let first_doc_id = corpus.first_doc_id(segment_idx);
+        // The first document of a continued segment has been seen in the segment before.
+        let begin = usize::from(segment.continues && segment_idx > 0);
+        (begin..segment.paths.len()).filter_map(move |doc| {
+            Some((first_doc_id + doc as u64, segment.paths.get(doc)?))
+        })
+    })
+}
+
+fn unknown_path(corpus: &Corpus, path: &str) -> Failure {
+    let nearest = nearest_paths(path, document_paths(corpus).map(|(_, path)| path));
+    let hint = match nearest.is_empty() {
+        true => "the corpus is empty".to_owned(),
+        false => format!("the nearest are {}", nearest.join(", ")),
+    };
+    Failure::new(format!("there is no document `{path}`; {hint}"))
+}
+
+/// The paths that end with `path`, or else those with the fewest differences.
+fn nearest_paths<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut nearest: Vec<(usize, &str)> = Vec::new();
+    for candidate in paths.take(MAX_COMPARED) {
+        let distance = match candidate.ends_with(path) || path.ends_with(candidate) {
+            true => 0,
+            false => edit_distance(path, candidate),
+        };
+        let at = nearest.partition_point(|&(other, _)| other <= distance);
+        if at < NUM_SUGGESTIONS && nearest.iter().all(|&(_, known)| known != candidate) {
+            nearest.insert(at, (distance, candidate));
+            nearest.truncate(NUM_SUGGESTIONS);
+        }
+    }
+    nearest.into_iter().map(|(_, path)| format!("`{path}`")).collect()
+}
+
+/// Letters to insert, remove or replace to get from one text to the other.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (left_idx, left) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = left_idx + 1;
+        for (idx, &right) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != right);
+            diagonal = row[idx + 1];
+            row[idx + 1] = replaced.min(diagonal + 1).min(row[idx] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("same", "same"), 0);
+    }
+
+    #[test]
+    fn the_nearest_paths_come_first() {
+        let paths = ["src/main.rs", "docs/readme.md", "docs/readmy.md", "zzz"];
+        assert_eq!(nearest_paths("main.rs", paths.into_iter())[0], "`src/main.rs`");
+        assert_eq!(nearest_paths("docs/readme.m", paths.into_iter())[0], "`docs/readme.md`");
+        assert!(nearest_paths("x", std::iter::empty()).is_empty());
+    }
+}

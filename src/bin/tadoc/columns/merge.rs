@@ -1,0 +1,134 @@
+//! One type for a column that came with several, and the casts to it.
+//!
+//! Nulls fit everything, numbers widen, other scalars meet as text, lists and structs meet part by
+//! part. A scalar and a list (or struct) do not meet.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, StructArray, new_null_array};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
+use datafusion::arrow::error::ArrowError;
+use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
+
+use super::is_nested;
+
+/// The columns of both, by name, in order of first appearance.
+///
+/// # Errors
+/// Names the column whose types do not meet.
+pub fn join_schemas(left: &Schema, right: &Schema) -> Result<Schema, String> {
+    Ok(Schema::new(join_fields(left.fields(), right.fields())?))
+}
+
+fn join_fields(left: &Fields, right: &Fields) -> Result<Vec<Field>, String> {
+    let mut joined: Vec<Field> = left.iter().map(|field| field.as_ref().clone()).collect();
+    for field in right {
+        match joined.iter_mut().find(|known| known.name() == field.name()) {
+            Some(known) => {
+                let data_type = join(known.data_type(), field.data_type()).ok_or_else(|| {
+                    format!(
+                        "column `{}` is {} in one place and {} in another",
+                        field.name(),
+                        known.data_type(),
+                        field.data_type()
+                    )
+                })?;
+                *known = Field::new(field.name(), data_type, true);
+            }
+            None => joined.push(Field::new(field.name(), field.data_type().clone(), true)),
+        }
+    }
+    Ok(joined)
+}
+
+fn join(left: &DataType, right: &DataType) -> Option<DataType> {
+    match (left, right) {
+        _ if left == right => Some(left.clone()),
+        (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
+        (DataType::Struct(left), DataType::Struct(right)) => {
+            Some(DataType::Struct(join_fields(left, right).ok()?.into()))
+        }
+        (DataType::List(left), DataType::List(right)) => {
+            let item = join(left.data_type(), right.data_type())?;
+            Some(DataType::List(Arc::new(Field::new(left.name(), item, true))))
+        }
+        _ if is_nested(left) || is_nested(right) => None,
+        _ if left.is_numeric() && right.is_numeric() => {
+            type_union_resolution(&[left.clone(), right.clone()]).or(Some(DataType::Utf8))
+        }
+        _ => Some(DataType::Utf8),
+    }
+}
+
+/// The type to store values of `data_type` with; none for structs without fields, which hold
+/// nothing and which Parquet does not know.
+pub fn storable(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::Null => Some(DataType::Utf8),
+        DataType::Struct(fields) => {
+            let fields = fields.iter().filter_map(|field| {
+                Some(Field::new(field.name(), storable(field.data_type())?, true))
+            });
+            let fields: Fields = fields.collect();
+            (!fields.is_empty()).then_some(DataType::Struct(fields))
+        }
+        DataType::List(item) => {
+            let item = Field::new(item.name(), storable(item.data_type())?, true);
+            Some(DataType::List(Arc::new(item)))
+        }
+        other => Some(other.clone()),
+    }
+}
+
+/// `column` as `data_type`, a type that came out of [`join_schemas`] and [`storable`].
+pub fn conform(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+    match (column.data_type(), data_type) {
+        (from, to) if from == to => Ok(column.clone()),
+        (DataType::Null, to) => Ok(new_null_array(to, column.len())),
+        (DataType::Struct(_), DataType::Struct(fields)) => {
+            let from = column.as_struct();
+            let part = |field: &Arc<Field>| match from.column_by_name(field.name()) {
+                Some(part) => conform(part, field.data_type()),
+                None => Ok(new_null_array(field.data_type(), from.len())),
+            };
+            let parts = fields.iter().map(part).collect::<Result<Vec<_>, _>>()?;
+            let joined = StructArray::try_new(fields.clone(), parts, from.nulls().cloned())?;
+            Ok(Arc::new(joined))
+        }
+        (DataType::List(_), DataType::List(item)) => {
+            let from = column.as_list::<i32>();
+            let values = conform(from.values(), item.data_type())?;
+            let (offsets, nulls) = (from.offsets().clone(), from.nulls().cloned());
+            Ok(Arc::new(ListArray::try_new(item.clone(), offsets, values, nulls)?))
+        }
+        _ => {
+            let options = CastOptions { safe: false, ..CastOptions::default() };
+            cast_with_options(column, data_type, &options)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_meet() {
+        use DataType::{Boolean, Float64, Int32, Int64, Null, Utf8};
+        let list = |item| DataType::List(Arc::new(Field::new("item", item, true)));
+        assert_eq!(join(&Null, &Int64), Some(Int64));
+        assert_eq!(join(&Int64, &Float64), Some(Float64));
+        assert_eq!(join(&Int32, &Int64), Some(Int64));
+        assert_eq!(join(&Boolean, &Int64), Some(Utf8));
+        assert_eq!(join(&list(Null), &list(Int64)), Some(list(Int64)));
+        assert_eq!(join(&list(Int64), &Int64), None);
+    }
+
+    #[test]
+    fn structs_without_fields_are_not_stored() {
+        let empty = DataType::Struct(Fields::empty());
+        assert_eq!(storable(&empty), None);
+        assert_eq!(storable(&DataType::Null), Some(DataType::Utf8));
+    }
+}

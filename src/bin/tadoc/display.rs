@@ -1,0 +1,115 @@
+//! Numbers as people read them: `1,234,567`, `45.2 MB`, `1.24 s`; and sizes as they type them.
+
+use std::time::Duration;
+
+/// A count with a comma between groups of three digits.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (idx, digit) in digits.chars().enumerate() {
+        if idx > 0 && (digits.len() - idx) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 document`, `2 documents`, `0 documents`.
+pub fn plural(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// A number of bytes in decimal units.
+pub fn bytes(len_bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if len_bytes < 1000 {
+        return plural(len_bytes, "byte");
+    }
+    let mut value = len_bytes as f64 / 1000.0;
+    let mut unit_idx = 0;
+    while value >= 999.95 && unit_idx + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit_idx += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit_idx])
+}
+
+/// Decimal megabytes a second.
+pub fn rate(len_bytes: u64, elapsed: Duration) -> String {
+    let rate_mb_per_s = len_bytes as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
+    format!("{rate_mb_per_s:.1} MB/s")
+}
+
+/// Seconds with a precision that fits their size.
+pub fn seconds(elapsed: Duration) -> String {
+    let secs = elapsed.as_secs_f64();
+    match secs {
+        s if s < 0.01 => format!("{:.2} ms", secs * 1e3),
+        s if s < 10.0 => format!("{secs:.2} s"),
+        _ => format!("{secs:.1} s"),
+    }
+}
+
+/// `part` of `whole` in percent.
+pub fn percent(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".to_owned(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+/// Reads `4096`, `64MiB`, `1.5 GB`: binary units (KiB, MiB, GiB, TiB; also K, M, G, T) or
+/// decimal ones (kB, MB, GB, TB), in any case.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return Err(format!("`{unit}` is no unit; write a size such as 64MiB or 2GB")),
+    };
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is no size; write a number and a unit, such as 64MiB"))?;
+    let len_bytes = value * factor as f64;
+    match len_bytes >= 1.0 && len_bytes < u64::MAX as f64 {
+        true => Ok(len_bytes as u64),
+        false => Err(format!("`{text}` is out of range; a size is at least one byte")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(bytes(1), "1 byte");
+        assert_eq!(bytes(999_999), "1.0 MB");
+        assert_eq!(bytes(45_230_000), "45.2 MB");
+        assert_eq!(percent(1, 8), "12.5 %");
+        assert_eq!(percent(0, 0), "-");
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(parse_size("128MiB"), Ok(128 << 20));
+        assert_eq!(parse_size("1.5 kb"), Ok(1500));
+        assert_eq!(parse_size("7"), Ok(7));
+        for bad in ["", "MiB", "-1", "1 XB", "0", "1e400"] {
+            assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+}

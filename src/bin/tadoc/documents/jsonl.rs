@@ -1,0 +1,162 @@
+//! JSON lines: one object a line.
+//!
+//! Lines are gathered to chunks; each chunk is typed and decoded on its own, and [`Columns`] joins
+//! the types of all chunks. So nothing has to be read twice, and standard input works.
+//!
+//! [`Columns`]: crate::columns::Columns
+
+use std::io::{BufRead, Cursor};
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::error::ArrowError;
+use datafusion::arrow::json::ReaderBuilder;
+use datafusion::arrow::json::reader::infer_json_schema;
+
+use super::BATCH_BYTES;
+use super::open::open;
+use super::rows::{self, PATH_COLUMN, Rows};
+use crate::failure::{Failure, Outcome};
+
+/// Reads the rows of one input; `field` holds the text.
+pub fn read(field: &str, rows: &mut Rows<'_, '_>) -> Outcome {
+    let mut opened = open(rows.input, rows.options.decompress)?;
+    let mut chunk = Chunk { lines: Vec::new(), first_line: 1 };
+    loop {
+        let read = opened.reader.read_until(b'\n', &mut chunk.lines);
+        let is_end = read.map_err(|error| opened.failed(rows.input, &error))? == 0;
+        if is_end || chunk.lines.len() >= BATCH_BYTES {
+            rows.sink.count_read(opened.counter.take());
+            chunk.strip_byte_order_mark();
+            take_chunk(field, &chunk, rows)?;
+            chunk.first_line += chunk.lines.iter().filter(|&&byte| byte == b'\n').count();
+            chunk.lines.clear();
+        }
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
+struct Chunk {
+    lines: Vec<u8>,
+    first_line: usize,
+}
+
+impl Chunk {
+    fn strip_byte_order_mark(&mut self) {
+        if self.first_line == 1 && self.lines.starts_with(b"\xef\xbb\xbf") {
+            self.lines.drain(..3);
+        }
+    }
+
+    /// Lines that hold something, with their numbers.
+    fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let numbered = self.lines.split(|&byte| byte == b'\n').enumerate();
+        let numbered = numbered.map(|(idx, line)| (self.first_line + idx, line));
+        numbered.filter(|(_, line)| !line.trim_ascii().is_empty())
+    }
+
+    fn line_of_row(&self, row_idx: usize) -> usize {
+        self.lines().nth(row_idx).map_or(self.first_line, |(number, _)| number)
+    }
+}
+
+fn take_chunk(field: &str, chunk: &Chunk, rows: &mut Rows<'_, '_>) -> Outcome {
+    let Some((first_line, first)) = chunk.lines().next() else { return Ok(()) };
+    let file = rows.input.shown();
+    if first.trim_ascii_start().starts_with(b"[") {
+        return Err(Failure::new(format!(
+            "{file}: line {first_line}: expected one JSON object a line, found an array; \
+             `jq -c '.[]'` turns an array into lines"
+        )));
+    }
+    let (schema, num_rows) = match infer_json_schema(Cursor::new(&chunk.lines), None) {
+        Ok(inferred) => inferred,
+        Err(error) => return Err(bad_line(&file, chunk, &error)),
+    };
+    check_field(field, first_line, &schema, rows)?;
+    let schema = match rows.options.keep_columns {
+        true => schema,
+        false => only(&schema, &[field, PATH_COLUMN]),
+    };
+    let batch = decode(Arc::new(schema), &chunk.lines, num_rows)
+        .map_err(|error| bad_value(&file, chunk, &error))?;
+    rows.take(field, &batch, &|row_idx| format!("line {}", chunk.line_of_row(row_idx)))
+}
+
+fn check_field(field: &str, line: usize, schema: &Schema, rows: &Rows<'_, '_>) -> Outcome {
+    let place = format!("from line {line}");
+    match schema.field_with_name(field) {
+        Err(_) if rows.options.allow_missing => Ok(()),
+        Err(_) => Err(Failure::new(format!(
+            "{}: {place}: there is no field `{field}`; the fields are {}",
+            rows.input.shown(),
+            rows::names(schema, |_| true)
+        ))),
+        Ok(_) => rows.check_text_column(field, schema).map_err(|failure| failure.within(place)),
+    }
+}
+
+fn only(schema: &Schema, names: &[&str]) -> Schema {
+    let fields = schema.fields().iter().filter(|field| names.contains(&field.name().as_str()));
+    Schema::new(fields.cloned().collect::<Vec<_>>())
+}
+
+fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBatch, ArrowError> {
+    // Numbers and booleans in a column of texts become texts.
+    let reader = ReaderBuilder::new(schema.clone()).with_coerce_primitive(true);
+    let mut reader = reader.with_batch_size(num_rows.max(1)).build(Cursor::new(lines))?;
+    reader.next().unwrap_or_else(|| Ok(RecordBatch::new_empty(schema)))
+}
+
+/// Names the line that is no JSON object, or the one whose types do not fit those before it.
+fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
+    for (number, line) in chunk.lines() {
+        if let Err(error) = infer_json_schema(Cursor::new(line), None) {
+            return Failure::new(format!("{file}: line {number}: no JSON object: {}", plain(&error)));
+        }
+    }
+    let number = first_conflict(chunk);
+    Failure::new(format!(
+        "{file}: line {number}: a field has another shape than in the lines before it ({}); pass \
+         --no-columns to keep the text only",
+        plain(error)
+    ))
+}
+
+/// The first line that cannot be typed together with those before it, by bisection.
+fn first_conflict(chunk: &Chunk) -> usize {
+    let lines: Vec<(usize, &[u8])> = chunk.lines().collect();
+    let fits = |num_lines: usize| {
+        let before: Vec<&[u8]> = lines[..num_lines].iter().map(|(_, line)| *line).collect();
+        infer_json_schema(Cursor::new(before.join(&b'\n')), None).is_ok()
+    };
+    let counts: Vec<usize> = (1..=lines.len()).collect();
+    let conflict_idx = counts.partition_point(|&num_lines| fits(num_lines));
+    lines.get(conflict_idx).map_or(chunk.first_line, |(number, _)| *number)
+}
+
+/// Names the line with a value that its type cannot hold.
+fn bad_value(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
+    let alone = |line: &[u8]| {
+        let (schema, num_rows) = infer_json_schema(Cursor::new(line), None)?;
+        decode(Arc::new(schema), line, num_rows)
+    };
+    let line = chunk.lines().find_map(|(number, line)| alone(line).err().map(|e| (number, e)));
+    let (place, reason) = match &line {
+        Some((number, error)) => (format!("line {number}"), plain(error)),
+        None => (format!("from line {}", chunk.first_line), plain(error)),
+    };
+    Failure::new(format!(
+        "{file}: {place}: {reason}; where this is not the text, --no-columns leaves it out"
+    ))
+}
+
+/// The text of an error without the name of its kind.
+fn plain(error: &ArrowError) -> String {
+    let text = error.to_string();
+    let (kind, rest) = text.split_once(": ").unwrap_or(("", &text));
+    if kind.to_ascii_lowercase().ends_with("error") { rest.to_owned() } else { text.clone() }
+}

@@ -1,0 +1,129 @@
+//! Rows as documents: one column is the text, `path` is the path, the others are kept as columns.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Schema};
+
+use super::{Gather, ReadOptions};
+use crate::columns::Columns;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::Input;
+
+/// Column that gives the path of a row's document.
+pub const PATH_COLUMN: &str = "path";
+
+/// Where the rows of one input go.
+pub struct Rows<'a, 'b> {
+    /// The file that is read.
+    pub input: &'a Input,
+    /// How it is read.
+    pub options: ReadOptions,
+    /// Takes the other columns.
+    pub columns: &'a mut Columns,
+    /// Takes the documents.
+    pub sink: &'a mut Gather<'b>,
+}
+
+impl Rows<'_, '_> {
+    /// Adds the rows of `batch`; `locate` names row `i` of it, such as `line 17`.
+    pub fn take(
+        &mut self,
+        text_column: &str,
+        batch: &RecordBatch,
+        locate: &dyn Fn(usize) -> String,
+    ) -> Outcome {
+        let texts = match batch.column_by_name(text_column) {
+            Some(column) => text_bytes(column)?,
+            None => datafusion::arrow::array::new_null_array(&DataType::LargeBinary, batch.num_rows()),
+        };
+        let texts = texts.as_binary::<i64>();
+        let paths = self.paths(text_column, batch)?;
+        let file_path: Arc<str> = Arc::from(self.input.path.as_str());
+        for row_idx in 0..batch.num_rows() {
+            if texts.is_null(row_idx) && !self.options.allow_missing {
+                return Err(self.missing_text(text_column, &locate(row_idx)));
+            }
+            let text = if texts.is_null(row_idx) { &[] } else { texts.value(row_idx) };
+            let own_path = paths.as_ref().map(|paths| paths.as_string::<i64>());
+            match own_path.filter(|paths| paths.is_valid(row_idx)) {
+                Some(paths) => self.sink.push(&Arc::from(paths.value(row_idx)), text)?,
+                None => self.sink.push(&file_path, text)?,
+            }
+        }
+        match self.options.keep_columns {
+            true => self.columns.push(&other_columns(text_column, batch)?),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that `schema` has the text column and that it holds text.
+    pub fn check_text_column(&self, text_column: &str, schema: &Schema) -> Outcome {
+        let file = self.input.shown();
+        match schema.field_with_name(text_column) {
+            Ok(field) if is_text(field.data_type()) => Ok(()),
+            Ok(field) => Err(Failure::new(format!(
+                "{file}: column `{text_column}` holds {}, not text; columns with text: {}",
+                field.data_type(),
+                names(schema, |data_type| is_text(data_type))
+            ))),
+            Err(_) => Err(Failure::new(format!(
+                "{file}: there is no column `{text_column}`; the columns are {}",
+                names(schema, |_| true)
+            ))),
+        }
+    }
+
+    fn missing_text(&self, text_column: &str, place: &str) -> Failure {
+        Failure::new(format!(
+            "{}: {place}: `{text_column}` is missing or null; pass --allow-missing to store such rows \
+             as empty documents",
+            self.input.shown()
+        ))
+    }
+
+    fn paths(&self, text_column: &str, batch: &RecordBatch) -> Outcome<Option<ArrayRef>> {
+        let column = batch.column_by_name(PATH_COLUMN).filter(|_| text_column != PATH_COLUMN);
+        Ok(column.map(|column| cast(column, &DataType::LargeUtf8)).transpose()?)
+    }
+}
+
+/// Names of the columns whose type is `wanted`, for messages.
+pub fn names(schema: &Schema, wanted: impl Fn(&DataType) -> bool) -> String {
+    let fields = schema.fields().iter().filter(|field| wanted(field.data_type()));
+    let names: Vec<String> = fields.map(|field| format!("`{}`", field.name())).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// Whether values of this type are texts (or bytes) as they are.
+pub fn is_text(data_type: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View};
+    match data_type {
+        Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | Null => true,
+        Dictionary(_, values) => is_text(values),
+        _ => false,
+    }
+}
+
+/// The bytes of a text column as `LargeBinary`.
+fn text_bytes(column: &ArrayRef) -> Outcome<ArrayRef> {
+    let plain = match column.data_type() {
+        DataType::Dictionary(_, values) => &cast(column, values)?,
+        _ => column,
+    };
+    let plain = match plain.data_type() {
+        DataType::Utf8View => &cast(plain, &DataType::LargeUtf8)?,
+        _ => plain,
+    };
+    Ok(cast(plain, &DataType::LargeBinary)?)
+}
+
+fn other_columns(text_column: &str, batch: &RecordBatch) -> Outcome<RecordBatch> {
+    let schema = batch.schema();
+    let kept = schema.fields().iter().enumerate().filter(|(_, field)| {
+        field.name() != text_column && field.name() != PATH_COLUMN
+    });
+    let indices: Vec<usize> = kept.map(|(idx, _)| idx).collect();
+    Ok(batch.project(&indices)?)
+}

@@ -1,0 +1,180 @@
+//! How a command fails: one line on standard error and an exit status.
+//!
+//! The line starts with `error: ` and holds the whole cause chain, without backtraces. A reader
+//! that goes away (`tadoc cat … | head`) is no failure worth a line: it ends the program silently.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+
+/// Exit status of a command that failed.
+const FAILED: u8 = 1;
+/// Exit status of a command line that could not be understood (clap uses the same).
+const USAGE: u8 = 2;
+/// Exit status after an interrupt: 128 + SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
+/// Result of a command or of a step of it.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// What to say and the status to exit with.
+#[derive(Debug)]
+pub struct Failure {
+    text: Option<String>,
+    status: u8,
+}
+
+impl Failure {
+    /// A failure with its text, exit status 1.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), status: FAILED }
+    }
+
+    /// The arguments do not fit together, exit status 2.
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), status: USAGE }
+    }
+
+    /// The user asked to stop, exit status 130.
+    pub fn interrupted() -> Self {
+        Self { text: Some("interrupted".to_owned()), status: INTERRUPTED }
+    }
+
+    /// Everything that had to be said is said already, exit status 1.
+    pub fn reported() -> Self {
+        Self { text: None, status: FAILED }
+    }
+
+    /// `what: cause`, with the causes of the cause.
+    pub fn with_cause(what: impl fmt::Display, cause: &(dyn StdError + 'static)) -> Self {
+        match is_broken_pipe(cause) {
+            true => Self::broken_pipe(),
+            false => Self::new(format!("{what}: {}", chain(cause))),
+        }
+    }
+
+    /// The same failure with `what: ` in front of its text.
+    pub fn within(mut self, what: impl fmt::Display) -> Self {
+        self.text = self.text.map(|text| format!("{what}: {text}"));
+        self
+    }
+
+    /// What would be printed.
+    pub fn into_text(self) -> String {
+        one_line(&self.text.unwrap_or_default())
+    }
+
+    /// Prints the text and returns the exit status.
+    pub fn report(self) -> ExitCode {
+        if let Some(text) = self.text {
+            // Where standard error is gone too there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "error: {}", one_line(&text));
+        }
+        ExitCode::from(self.status)
+    }
+
+    fn broken_pipe() -> Self {
+        Self { text: None, status: 0 }
+    }
+
+    fn from_cause(cause: &(dyn StdError + 'static)) -> Self {
+        match is_broken_pipe(cause) {
+            true => Self::broken_pipe(),
+            false => Self::new(chain(cause)),
+        }
+    }
+}
+
+impl From<datafusion_tadoc::Error> for Failure {
+    fn from(error: datafusion_tadoc::Error) -> Self {
+        match error {
+            datafusion_tadoc::Error::Cancelled => Self::interrupted(),
+            error => Self::from_cause(&error),
+        }
+    }
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        match is_broken_pipe(&error) {
+            true => Self::broken_pipe(),
+            false => Self::new(error.strip_backtrace()),
+        }
+    }
+}
+
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Self {
+        Self::from_cause(&error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::from_cause(&error)
+    }
+}
+
+/// Text of an error and of its causes; a cause that an outer text repeats is left out.
+fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let inner = error.to_string();
+        if !text.contains(&inner) {
+            text = format!("{text}: {inner}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+fn is_broken_pipe(error: &(dyn StdError + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if io_kind(error) == Some(io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+/// Kind of the I/O error that `error` is or holds without naming it as its source.
+fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return Some(error.kind());
+    }
+    match error.downcast_ref::<ArrowError>() {
+        Some(ArrowError::IoError(_, error)) => Some(error.kind()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once_and_on_one_line() {
+        let cause = io::Error::other("disk\n  full");
+        let error = datafusion_tadoc::Error::io("writing x.tadoc", cause);
+        assert_eq!(one_line(&chain(&error)), "writing x.tadoc: disk full");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_error() {
+        let cause = io::Error::from(io::ErrorKind::BrokenPipe);
+        let failure = Failure::from(ArrowError::IoError("x".to_owned(), cause));
+        assert!(failure.text.is_none() && failure.status == 0);
+    }
+}

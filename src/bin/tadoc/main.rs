@@ -1,0 +1,90 @@
+//! `tadoc`: the command line of datafusion-tadoc.
+//!
+//! ```text
+//! ingest   files, folders, globs, standard input ──▶ corpus.tadoc
+//! sql      statements, scripts or a prompt; every tadoc table function is registered
+//! info     what is in a corpus (reads the footer only)     verify   checks every stored byte
+//! cat      exact bytes of documents                        demo     a tour on text already here
+//! ```
+//!
+//! One file per subcommand; beside them [`inputs`] (which files), [`documents`] (files to
+//! documents), [`columns`] (the other columns of rows) and [`failure`] (exit codes). The binary uses
+//! the public API of the library only.
+
+mod cat;
+mod columns;
+mod corpus_file;
+mod demo;
+mod display;
+mod documents;
+mod failure;
+mod info;
+mod ingest;
+mod inputs;
+mod interrupt;
+mod output;
+mod pattern;
+mod progress;
+mod sql;
+mod verify;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Outcome;
+
+/// SQL on compressed text.
+///
+/// `tadoc ingest` turns text into a corpus: one compressed file (.tadoc) that is searched,
+/// counted and read back without decompressing it. `tadoc sql` asks it questions.
+#[derive(Parser)]
+#[command(name = "tadoc", version, max_term_width = 100, after_long_help = EXAMPLES)]
+#[command(propagate_version = true, arg_required_else_help = true, infer_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Ingest(ingest::Arguments),
+    Sql(sql::Arguments),
+    Info(info::Arguments),
+    Verify(verify::Arguments),
+    Cat(cat::Arguments),
+    Demo(demo::Arguments),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc demo                                  a tour on text that is already on this machine
+  tadoc ingest notes/ -o notes.tadoc          one document for each file of a folder
+  tadoc ingest app.log.gz --documents lines -o app.tadoc
+  tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
+  tadoc cat notes.tadoc todo/monday.md        the exact bytes of one document
+
+Exit status:
+  0    done
+  1    failed: one line on standard error says what, where, and the way out
+  2    the command line was not understood
+  130  interrupted (Ctrl-C); no half-written output is left behind";
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(command: Command) -> Outcome {
+    match command {
+        Command::Ingest(arguments) => ingest::run(&arguments),
+        Command::Sql(arguments) => sql::run(arguments),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Cat(arguments) => cat::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+    }
+}

@@ -1,0 +1,208 @@
+//! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
+
+mod print;
+mod script;
+
+use std::fs;
+use std::io::{IsTerminal, Read, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use datafusion::config::ConfigOptions;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::ExplainFormat;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_cli::catalog::DynamicObjectStoreCatalog;
+use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
+use datafusion_cli::print_format::PrintFormat;
+use datafusion_cli::print_options::{MaxRows, PrintOptions};
+use tokio::runtime::Runtime;
+
+use crate::display;
+use crate::failure::{Failure, Outcome};
+
+/// Ask questions in SQL
+///
+/// Statements come from -c, from files, from standard input, or from a prompt. Corpora are named by
+/// their path: word_count('notes.tadoc'), or registered with CREATE EXTERNAL TABLE … STORED AS
+/// TADOC. Files that DataFusion knows (CSV, JSON, Parquet) can be used in the same statement.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Run these statements (may be given several times; all share one session)
+    #[arg(short, long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+
+    /// Run the statements of this file, after those of -c; - is standard input
+    #[arg(short, long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// How rows are written: table, csv, tsv, json, ndjson; automatic is table
+    #[arg(long, value_enum, default_value_t = PrintFormat::Automatic, hide_possible_values = true)]
+    format: PrintFormat,
+
+    /// Rows that a table shows at most (inf for all); other formats always write every row
+    #[arg(long, default_value = "40", value_name = "N")]
+    maxrows: MaxRows,
+
+    /// Memory that queries may use, such as 4GiB (default: no limit)
+    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
+    memory_limit: Option<u64>,
+
+    /// Write rows only: no row counts, no times, no banner
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc sql                                   a prompt; \\q leaves it, \\? helps
+  tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
+  tadoc sql -c \"SELECT path, byte_offset FROM search('notes.tadoc', '\\\"to do\\\"')\"
+  tadoc sql -c \"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'notes.tadoc'\" \\
+            -c \"SELECT path FROM d WHERE text LIKE '%deadline%'\"
+  tadoc sql -f report.sql --format csv > report.csv
+
+Rows go to standard output; row counts, times and errors go to standard error. The first statement
+that fails ends the run.
+
+Exit status: 0 done, 1 a statement failed, 2 usage, 130 interrupted.";
+
+const BANNER: &str = concat!(
+    "tadoc ",
+    env!("CARGO_PKG_VERSION"),
+    " (DataFusion): SQL on compressed text. \\q leaves, \\? helps.\n",
+    "Try: SELECT * FROM word_count('FILE.tadoc') ORDER BY count DESC LIMIT 10;"
+);
+
+/// Runs the command.
+pub fn run(arguments: Arguments) -> Outcome {
+    let runtime = runtime()?;
+    let scripts = scripts(&arguments)?;
+    let mut session = Session::new(&arguments)?;
+    runtime.block_on(async {
+        session.prepare().await?;
+        match scripts {
+            Some(scripts) => session.run_scripts(&scripts).await,
+            None => session.prompt().await,
+        }
+    })
+}
+
+/// The runtime that queries run on.
+pub fn runtime() -> Outcome<Runtime> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Failure::with_cause("starting threads", &error))
+}
+
+/// What is to be run; none where the user is to be asked.
+fn scripts(arguments: &Arguments) -> Outcome<Option<Vec<String>>> {
+    let mut scripts = arguments.commands.clone();
+    for path in &arguments.files {
+        scripts.push(read_script(path)?);
+    }
+    if scripts.is_empty() {
+        if stdin().is_terminal() {
+            return Ok(None);
+        }
+        scripts.push(read_script(Path::new("-"))?);
+    }
+    Ok(Some(scripts))
+}
+
+fn read_script(path: &Path) -> Outcome<String> {
+    let text = match path.as_os_str() == "-" {
+        true => {
+            let mut text = String::new();
+            stdin().read_to_string(&mut text).map(|_| text)
+        }
+        false => fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| Failure::with_cause(path.display(), &error))?;
+    // A script may be executable: `#!/usr/bin/env -S tadoc sql -f`.
+    match text.starts_with("#!") {
+        true => Ok(text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned())),
+        false => Ok(text),
+    }
+}
+
+/// A DataFusion session with all table functions.
+pub struct Session {
+    context: SessionContext,
+    options: PrintOptions,
+}
+
+impl Session {
+    fn new(arguments: &Arguments) -> Outcome<Self> {
+        let options = PrintOptions {
+            format: arguments.format,
+            quiet: arguments.quiet,
+            maxrows: arguments.maxrows,
+            color: false,
+            instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
+        };
+        Self::with_options(options, arguments.memory_limit)
+    }
+
+    /// A session that prints whole tables.
+    pub fn for_tables() -> Outcome<Self> {
+        let options = PrintOptions {
+            format: PrintFormat::Table,
+            quiet: true,
+            maxrows: MaxRows::Unlimited,
+            color: false,
+            instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
+        };
+        Self::with_options(options, None)
+    }
+
+    fn with_options(options: PrintOptions, memory_limit: Option<u64>) -> Outcome<Self> {
+        let mut config = ConfigOptions::from_env()?;
+        if std::env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
+            config.explain.format = ExplainFormat::Indent;
+        }
+        if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
+            config.format.null = "NULL".to_owned();
+        }
+        let config = SessionConfig::from(config).with_information_schema(true);
+        let mut runtime = RuntimeEnvBuilder::new()
+            .with_object_store_registry(options.instrumented_registry.clone());
+        if let Some(limit) = memory_limit {
+            runtime = runtime.with_memory_limit(usize::try_from(limit).unwrap_or(usize::MAX), 1.0);
+        }
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        Ok(Self { context: context.enable_url_table(), options })
+    }
+
+    /// Registers catalogs and functions.
+    pub async fn prepare(&self) -> Outcome {
+        let context = &self.context;
+        context.refresh_catalogs().await?;
+        context.register_catalog_list(Arc::new(DynamicObjectStoreCatalog::new(
+            context.state().catalog_list().clone(),
+            context.state_weak_ref(),
+        )));
+        datafusion_tadoc::sql::register_all(context)?;
+        Ok(())
+    }
+
+    async fn run_scripts(&self, scripts: &[String]) -> Outcome {
+        for script in scripts {
+            let run = self.run_script(script);
+            tokio::select! {
+                outcome = run => outcome?,
+                _ = tokio::signal::ctrl_c() => return Err(Failure::interrupted()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn prompt(&mut self) -> Outcome {
+        if !self.options.quiet {
+            eprintln!("{BANNER}");
+        }
+        let prompt = datafusion_cli::exec::exec_from_repl(&self.context, &mut self.options);
+        prompt.await.map_err(|error| Failure::with_cause("the prompt ended", &error))
+    }
+}

@@ -1,0 +1,166 @@
+//! Rows to standard output.
+//!
+//! csv, tsv, json and ndjson are streamed batch by batch and are always complete (datafusion-cli's
+//! own printer keeps what fits `maxrows` only). A table needs all widths first, so it collects the
+//! rows it shows, and counts the rest.
+
+use std::io::{BufWriter, Write, stdout};
+use std::time::Duration;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::csv::WriterBuilder;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::json::{ArrayWriter, LineDelimitedWriter};
+use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
+use datafusion::config::FormatOptions;
+use datafusion::error::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion_cli::print_format::PrintFormat;
+use datafusion_cli::print_options::{MaxRows, PrintOptions};
+use futures::StreamExt;
+
+use crate::display;
+
+/// How many rows there were, and how many of them were written.
+pub struct Printed {
+    num_rows: u64,
+    num_shown: u64,
+    is_relation: bool,
+}
+
+/// Whether `maxrows` does not count: plans and descriptions are read as a whole.
+pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_))
+}
+
+/// `12 rows, 0.34 s`.
+pub fn footer(printed: &Printed, elapsed: Duration) -> String {
+    let time = display::seconds(elapsed);
+    match (printed.is_relation, printed.num_shown < printed.num_rows) {
+        (false, _) => format!("done, {time}"),
+        (true, false) => format!("{}, {time}", display::plural(printed.num_rows, "row")),
+        (true, true) => format!(
+            "{}, {} shown (--maxrows inf shows all), {time}",
+            display::plural(printed.num_rows, "row"),
+            display::grouped(printed.num_shown)
+        ),
+    }
+}
+
+/// Writes all rows of `stream`.
+pub async fn print(
+    stream: SendableRecordBatchStream,
+    options: &PrintOptions,
+    whole: bool,
+    format_options: &FormatOptions,
+) -> Result<Printed> {
+    let mut writer = BufWriter::new(stdout());
+    let max_rows = match options.maxrows {
+        MaxRows::Limited(max_rows) if !whole => max_rows,
+        _ => usize::MAX,
+    };
+    let printed = match options.format {
+        PrintFormat::Table | PrintFormat::Automatic => {
+            print_table(stream, &mut writer, max_rows, format_options).await
+        }
+        PrintFormat::Csv => print_separated(stream, &mut writer, b',').await,
+        PrintFormat::Tsv => print_separated(stream, &mut writer, b'\t').await,
+        PrintFormat::Json => print_json(stream, &mut writer).await,
+        PrintFormat::NdJson => print_json_lines(stream, &mut writer).await,
+    }?;
+    writer.flush()?;
+    Ok(printed)
+}
+
+async fn print_table(
+    mut stream: SendableRecordBatchStream,
+    writer: &mut dyn Write,
+    max_rows: usize,
+    format_options: &FormatOptions,
+) -> Result<Printed> {
+    let schema = stream.schema();
+    let mut shown = vec![RecordBatch::new_empty(schema.clone())];
+    let mut printed = Printed::of(&schema);
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        let room = max_rows.saturating_sub(printed.num_shown as usize).min(batch.num_rows());
+        printed.num_rows += batch.num_rows() as u64;
+        printed.num_shown += room as u64;
+        shown.push(batch.slice(0, room));
+    }
+    if printed.is_relation && max_rows > 0 {
+        let options = format_options.try_into()?;
+        writeln!(writer, "{}", pretty_format_batches_with_options(&shown, &options)?)?;
+    }
+    Ok(printed)
+}
+
+async fn print_separated(
+    mut stream: SendableRecordBatchStream,
+    writer: &mut dyn Write,
+    delimiter: u8,
+) -> Result<Printed> {
+    let schema = stream.schema();
+    let mut printed = Printed::of(&schema);
+    if !printed.is_relation {
+        while let Some(batch) = stream.next().await {
+            batch?;
+        }
+        return Ok(printed);
+    }
+    let mut writer = WriterBuilder::new().with_header(true).with_delimiter(delimiter).build(writer);
+    // Without a batch there would be no header.
+    writer.write(&RecordBatch::new_empty(schema))?;
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        printed.count(&batch);
+        writer.write(&batch)?;
+    }
+    Ok(printed)
+}
+
+async fn print_json(
+    mut stream: SendableRecordBatchStream,
+    writer: &mut dyn Write,
+) -> Result<Printed> {
+    let mut printed = Printed::of(&stream.schema());
+    let mut json = ArrayWriter::new(&mut *writer);
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        printed.count(&batch);
+        json.write(&batch)?;
+    }
+    if printed.is_relation {
+        json.finish()?;
+        writeln!(writer)?;
+    }
+    Ok(printed)
+}
+
+async fn print_json_lines(
+    mut stream: SendableRecordBatchStream,
+    writer: &mut dyn Write,
+) -> Result<Printed> {
+    let mut printed = Printed::of(&stream.schema());
+    let mut json = LineDelimitedWriter::new(writer);
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        printed.count(&batch);
+        json.write(&batch)?;
+    }
+    json.finish()?;
+    Ok(printed)
+}
+
+impl Printed {
+    /// Nothing printed yet. Statements such as CREATE give a relation without columns.
+    fn of(schema: &SchemaRef) -> Self {
+        Self { num_rows: 0, num_shown: 0, is_relation: !schema.fields().is_empty() }
+    }
+
+    fn count(&mut self, batch: &RecordBatch) {
+        self.num_rows += batch.num_rows() as u64;
+        self.num_shown += batch.num_rows() as u64;
+    }
+}

@@ -1,0 +1,1 @@
+//! Entropy coding of the grammar stream.

@@ -1,0 +1,305 @@
+//! Tests of a whole file: round trips, damage, lies, bombs.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::format::{ALIGNMENT, HEADER_BYTES, POSTSCRIPT_BYTES};
+use super::*;
+use crate::error::{Error, Result};
+use crate::grammar::{Grammar, expand_tokens};
+use crate::text::TokenizerProfile;
+
+const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_bytes: 64 << 20 };
+
+/// What a segment is written from.
+#[derive(Debug, Clone)]
+struct Parts {
+    dictionary: Dictionary,
+    grammar: Grammar,
+    paths: Paths,
+}
+
+/// `num_words` words and the separators `""` and `"\n"`.
+fn dictionary(num_words: u32) -> Dictionary {
+    let words: Vec<String> = (0..num_words).map(|i| format!("word{i:05}")).collect();
+    let mut offsets = vec![0u32];
+    let mut bytes = Vec::new();
+    for token in words.iter().map(String::as_str).chain(["", "\n"]) {
+        bytes.extend_from_slice(token.as_bytes());
+        offsets.push(bytes.len() as u32);
+    }
+    Dictionary::from_parts(num_words, offsets, Bytes::from(bytes)).unwrap()
+}
+
+/// Rule bodies, root first, with rule ids already offset by the terminals.
+fn grammar(num_terminals: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Grammar {
+    let mut rule_offsets = vec![0];
+    let mut symbols = Vec::new();
+    for body in bodies {
+        symbols.extend_from_slice(body);
+        rule_offsets.push(symbols.len() as u32);
+    }
+    Grammar { num_terminals, rule_offsets, symbols, doc_offsets }
+}
+
+fn parts(num_words: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Parts {
+    let mut paths = Paths::default();
+    (1..doc_offsets.len()).for_each(|doc| paths.push(&format!("folder/é{}", doc / 2)));
+    let grammar = grammar(num_words + 2, bodies, doc_offsets);
+    grammar.validate().unwrap();
+    Parts { dictionary: dictionary(num_words), grammar, paths }
+}
+
+fn write(segments: &[Parts], continues: bool, columns: Option<&[u8]>) -> Vec<u8> {
+    let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
+    for (i, p) in segments.iter().enumerate() {
+        let (tokens, words) =
+            grammar_codec::count_tokens(&p.grammar, p.dictionary.num_words()).unwrap();
+        let dag =
+            Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
+        let len_bytes = (0..p.grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).sum();
+        let continues = continues && i > 0;
+        writer
+            .write_segment(&p.dictionary, &p.grammar, &p.paths, continues, tokens, words, len_bytes)
+            .unwrap();
+    }
+    let (bytes, footer) = writer.finish(columns).unwrap();
+    assert_eq!(footer.body_len() as usize % ALIGNMENT as usize, 0);
+    bytes
+}
+
+fn small_file() -> Vec<u8> {
+    // Ids: words 0 to 2, separators 3 and 4, rules 5 (the root), 6 and 7.
+    let one = parts(3, &[vec![6, 0, 7, 7, 4], vec![7, 7, 1], vec![2, 4]], vec![0, 2, 2, 5]);
+    let two = parts(1, &[vec![0, 2]], vec![0, 2]);
+    write(&[one, two], true, Some(b"PAR1 columns PAR1"))
+}
+
+fn open(bytes: &[u8]) -> Result<(FileFooter, Corpus)> {
+    Corpus::from_bytes("test.tadoc", bytes, &LIMITS)
+}
+
+#[test]
+fn an_empty_corpus_is_a_file() {
+    let bytes = write(&[], false, None);
+    assert!(bytes.len() < 256, "{}", bytes.len());
+    let (footer, corpus) = open(&bytes).unwrap();
+    assert_eq!((footer.num_docs(), corpus.num_docs()), (0, 0));
+}
+
+#[test]
+fn a_file_says_what_it_holds() {
+    let bytes = small_file();
+    let (footer, corpus) = open(&bytes).unwrap();
+    assert_eq!((footer.num_docs(), corpus.num_docs()), (3, 3));
+    assert_eq!(footer.segments[1].num_tokens, 2);
+    assert_eq!(corpus.segments()[1].paths.get(0), Some("folder/é0"));
+    let columns = footer.columns.as_ref().unwrap();
+    let range = columns.offset as usize..(columns.offset + columns.len) as usize;
+    assert_eq!(read_columns("f", columns, &bytes[range]).unwrap(), &b"PAR1 columns PAR1"[..]);
+    assert!(bytes.len() < 1_400, "{}", bytes.len());
+}
+
+#[test]
+fn every_flipped_bit_is_found() {
+    let bytes = small_file();
+    let mut damaged = bytes.clone();
+    for bit in 0..8 * bytes.len() {
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(open(&damaged).is_err(), "bit {bit}");
+        damaged[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn every_cut_is_found() {
+    let bytes = small_file();
+    for len in 0..bytes.len() {
+        assert!(open(&bytes[..len]).is_err(), "{len} bytes");
+        assert!(open(&bytes[bytes.len() - len..]).is_err(), "last {len} bytes");
+    }
+}
+
+#[test]
+fn the_tail_alone_gives_the_footer() {
+    let bytes = small_file();
+    let len = bytes.len() as u64;
+    let parse = |n: usize| FileFooter::parse("f", &bytes[bytes.len() - n..], len, &LIMITS).unwrap();
+    let FooterOutcome::NeedsTail(needed) = parse(POSTSCRIPT_BYTES) else { panic!() };
+    let FooterOutcome::Footer(footer) = parse(needed as usize) else { panic!() };
+    assert_eq!(footer, open(&bytes).unwrap().0);
+    assert!(matches!(parse(3), FooterOutcome::NeedsTail(_)));
+    for (i, segment) in footer.segments.iter().enumerate() {
+        let range = segment.byte_range();
+        let bytes = &bytes[range.start as usize..range.end as usize];
+        read_segment("f", &footer, i, bytes, &LIMITS).unwrap();
+        assert!(read_segment("f", &footer, i, &bytes[1..], &LIMITS).is_err());
+    }
+}
+
+/// Recomputes the checksums of footer and postscript.
+fn reseal(bytes: &mut [u8]) {
+    let postscript = bytes.len() - POSTSCRIPT_BYTES;
+    let field = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let footer = field(postscript)..field(postscript) + field(postscript + 8);
+    let crc = crc32c::crc32c(&bytes[footer]);
+    bytes[postscript + 12..postscript + 16].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[postscript..postscript + 28]);
+    bytes[postscript + 28..postscript + 32].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[test]
+fn lies_under_a_good_checksum_are_found() {
+    let bytes = small_file();
+    let footer_start = open(&bytes).unwrap().0.body_len() as usize;
+    let footer_end = bytes.len() - POSTSCRIPT_BYTES;
+    // Profile, Unicode version and names may be anything, a segment need not continue the one
+    // before, and columns may be of a later kind; every other bit of the footer counts.
+    let names_end = footer_start + 4 + 1 + usize::from(bytes[footer_start + 4]);
+    let names = footer_start..names_end + 1 + usize::from(bytes[names_end]);
+    let columns_kind = footer_end - 4..footer_end;
+    let continues = names.end + 8 + 2 * 68 - 4;
+    for byte in footer_start..footer_end {
+        for bit in 0..8 {
+            let mut lying = bytes.clone();
+            lying[byte] ^= 1 << bit;
+            reseal(&mut lying);
+            let is_free = names.contains(&byte)
+                || columns_kind.contains(&byte)
+                || (byte, bit) == (continues, 0);
+            if !is_free {
+                assert!(open(&lying).is_err(), "byte {} bit {bit}", byte - footer_start);
+            }
+        }
+    }
+}
+
+#[test]
+fn later_versions_are_refused_by_name() {
+    let refused = |from_end: usize| {
+        let mut bytes = small_file();
+        let at = bytes.len() - from_end;
+        bytes[at] ^= 4;
+        reseal(&mut bytes);
+        open(&bytes).unwrap_err().to_string()
+    };
+    assert!(refused(24).contains("required feature 2"), "{}", refused(24));
+    assert!(refused(16).contains("format 5"), "{}", refused(16));
+}
+
+#[test]
+fn memory_is_limited_before_it_is_taken() {
+    let bytes = small_file();
+    let limits = OpenLimits { max_memory_bytes: 1000, ..LIMITS };
+    let error = Corpus::from_bytes("f", &bytes, &limits).unwrap_err();
+    assert!(matches!(error, Error::Capacity { knob: "max_memory_bytes", .. }), "{error}");
+    let limits = OpenLimits { max_footer_bytes: 10, ..LIMITS };
+    let error = Corpus::from_bytes("f", &bytes, &limits).unwrap_err();
+    assert!(matches!(error, Error::Capacity { knob: "max_footer_bytes", .. }), "{error}");
+}
+
+#[test]
+fn a_bomb_opens_and_is_counted() {
+    // Rule i is rule i + 1 twice; the last one is a word: 2^59 words, with a blank between two.
+    let num_rules = 60u32;
+    let bodies: Vec<Vec<u32>> = (0..num_rules)
+        .map(|r| if r + 1 == num_rules { vec![0] } else { vec![3 + r + 1; 2] })
+        .collect();
+    let bytes = write(&[parts(1, &bodies, vec![0, 2])], false, None);
+    assert!(bytes.len() < 4096, "{}", bytes.len());
+    let (footer, corpus) = open(&bytes).unwrap();
+    assert_eq!(footer.num_tokens(), 1 << 59);
+    assert_eq!(corpus.segments()[0].dag.weights()[0], 1 << 59);
+    assert_eq!(footer.len_bytes(), (1u64 << 59) * 10 - 1);
+}
+
+#[test]
+fn deep_grammars_need_no_stack() {
+    let num_rules = 200_000u32;
+    let bodies: Vec<Vec<u32>> = (0..num_rules)
+        .map(|r| if r + 1 == num_rules { vec![0] } else { vec![1, 3 + r + 1] })
+        .collect();
+    let bytes = write(&[parts(1, &bodies, vec![0, 2])], false, None);
+    assert_eq!(open(&bytes).unwrap().0.num_tokens(), u64::from(num_rules));
+}
+
+#[test]
+fn the_writer_refuses_contradictions() {
+    let p = parts(1, &[vec![0, 2]], vec![0, 2]);
+    let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
+    let mut write = |paths: &Paths, continues, tokens, words| {
+        writer.write_segment(&p.dictionary, &p.grammar, paths, continues, tokens, words, 10)
+    };
+    assert!(write(&Paths::default(), false, 2, 1).is_err());
+    assert!(write(&p.paths, true, 2, 1).is_err());
+    assert!(write(&p.paths, false, 3, 1).is_err());
+    assert!(write(&p.paths, false, 2, 2).is_err());
+    assert!(write(&p.paths, false, 2, 1).is_ok());
+}
+
+/// Any valid grammar: rules over words and separators, cut into documents.
+fn any_parts() -> impl Strategy<Value = Parts> {
+    (1u32..300, 1usize..40)
+        .prop_flat_map(|(num_words, num_rules)| {
+            let num_terminals = num_words + 2;
+            let body = move |r: usize| {
+                let children = (num_rules - r - 1) as u32;
+                let element = (0..num_terminals + 3 * children).prop_map(move |e| {
+                    if e < num_terminals {
+                        e
+                    } else {
+                        num_terminals + r as u32 + 1 + (e - num_terminals) / 3
+                    }
+                });
+                prop::collection::vec(element, usize::from(r > 0)..8)
+            };
+            let bodies: Vec<_> = (0..num_rules).map(body).collect();
+            (Just(num_words), bodies, prop::collection::vec(0u32..8, 0..6))
+        })
+        .prop_map(|(num_words, mut bodies, mut cuts)| {
+            for rule in 1..bodies.len() {
+                let id = num_words + 2 + rule as u32;
+                if !bodies[..rule].iter().any(|body| body.contains(&id)) {
+                    bodies[rule / 2].push(id);
+                }
+            }
+            let root_len = bodies[0].len() as u32;
+            cuts.iter_mut().for_each(|cut| *cut = (*cut).min(root_len));
+            cuts.extend([0, root_len]);
+            cuts.sort_unstable();
+            parts(num_words, &bodies, cuts)
+        })
+}
+
+/// Whether the text fits what lengths and counts are kept in, and a test's patience.
+fn is_small(p: &Parts) -> bool {
+    grammar_codec::count_tokens(&p.grammar, 0).is_some_and(|(tokens, _)| tokens < 100_000)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(segments in prop::collection::vec(any_parts(), 1..4)) {
+        prop_assume!(segments.iter().all(is_small));
+        let bytes = write(&segments, false, None);
+        let (_, corpus) = open(&bytes).unwrap();
+        let mut again = Vec::new();
+        for (p, segment) in segments.iter().zip(corpus.segments()) {
+            prop_assert_eq!(p.dictionary.bytes(), segment.dictionary.bytes());
+            prop_assert_eq!(p.dictionary.offsets(), segment.dictionary.offsets());
+            prop_assert_eq!(&p.paths, &segment.paths);
+            let grammar = segment.dag.grammar();
+            prop_assert_eq!(expand_tokens(&p.grammar), expand_tokens(grammar));
+            again.push(Parts { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });
+        }
+        // What was read is in canonical order: written again, it is the same file.
+        prop_assert_eq!(&write(&again, false, None), &bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut file = format::header().to_vec();
+        file.extend(&bytes);
+        prop_assert!(open(&bytes).is_err() && open(&file).is_err());
+        prop_assert!(file.len() >= HEADER_BYTES);
+    }
+}

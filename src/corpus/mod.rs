@@ -1,0 +1,134 @@
+//! The compressed corpus as a value and as bytes.
+//!
+//! A [`Corpus`] is one or more immutable [`Segment`]s, each with its own dictionary and grammar.
+//! Word ids are per segment; results merge by word. Reading order: `format` (layout of a file),
+//! `writer` and `reader`, the codecs of the sections, `entropy` (the coder below them), `builder`
+//! (documents in, file out, bounded memory).
+
+mod builder;
+mod cursor;
+mod dictionary_codec;
+mod documents_codec;
+mod entropy;
+#[cfg(test)]
+mod file_tests;
+mod format;
+mod grammar_codec;
+mod reader;
+mod writer;
+
+pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta};
+pub use reader::{OpenLimits, read_columns, read_segment};
+pub use writer::CorpusWriter;
+
+use std::sync::Arc;
+
+use crate::dag::Dag;
+use crate::text::{Dictionary, TokenizerProfile};
+
+/// One immutable part of a corpus: dictionary, grammar and document table, ready for queries.
+#[derive(Debug)]
+pub struct Segment {
+    /// Words and separators.
+    pub dictionary: Dictionary,
+    /// Rules and what is derived from them.
+    pub dag: Dag,
+    /// Path of each document that begins here, and of the one continued from the segment before.
+    pub paths: Paths,
+    /// Whether the first document is the rest of the last document of the segment before.
+    pub continues: bool,
+}
+
+/// Paths of the documents of a segment, packed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Paths {
+    bytes: String,
+    ends: Vec<u64>,
+}
+
+impl Paths {
+    /// Appends the path of the next document.
+    pub fn push(&mut self, path: &str) {
+        self.bytes.push_str(path);
+        self.ends.push(self.bytes.len() as u64);
+    }
+
+    /// Path of document `doc` (index inside the segment), if there is one.
+    pub fn get(&self, doc: usize) -> Option<&str> {
+        let end = *self.ends.get(doc)? as usize;
+        let start = doc.checked_sub(1).map_or(0, |d| self.ends[d] as usize);
+        self.bytes.get(start..end)
+    }
+
+    /// Number of paths.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no path.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.len() + 8 * self.ends.len()
+    }
+}
+
+/// A read-only corpus: segments in order, and which document ids each of them holds.
+#[derive(Debug, Clone)]
+pub struct Corpus {
+    segments: Vec<Arc<Segment>>,
+    first_doc_ids: Vec<u64>,
+    num_docs: u64,
+    profile: TokenizerProfile,
+}
+
+impl Corpus {
+    /// Joins `segments` (of one tokenizer profile) in order. Document ids count from 0; a
+    /// segment that `continues` begins with the id of the last document before it.
+    pub fn new(profile: TokenizerProfile, segments: Vec<Arc<Segment>>) -> Self {
+        let mut first_doc_ids = Vec::with_capacity(segments.len());
+        let mut num_docs = 0u64;
+        for segment in &segments {
+            let first = num_docs - u64::from(segment.continues && num_docs > 0);
+            first_doc_ids.push(first);
+            num_docs = first + segment.dag.grammar().num_docs() as u64;
+        }
+        Self { segments, first_doc_ids, num_docs, profile }
+    }
+
+    /// Segments in order.
+    pub fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
+    /// Document id of the first document (or continued part) of segment `segment_idx`.
+    pub fn first_doc_id(&self, segment_idx: usize) -> u64 {
+        self.first_doc_ids[segment_idx]
+    }
+
+    /// Number of documents.
+    pub fn num_docs(&self) -> u64 {
+        self.num_docs
+    }
+
+    /// How the text was cut into tokens.
+    pub fn profile(&self) -> TokenizerProfile {
+        self.profile
+    }
+
+    /// The parts of document `doc_id`, in order: segment index and document index inside it.
+    /// More than one where the document was cut at a block border; none where there is no such id.
+    pub fn doc_parts(&self, doc_id: u64) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let last = self.first_doc_ids.partition_point(|&first| first <= doc_id);
+        let begins = self.first_doc_ids[..last].partition_point(|&first| first < doc_id);
+        (begins.saturating_sub(1)..last).filter_map(move |segment_idx| {
+            let doc = doc_id - self.first_doc_ids[segment_idx];
+            let num_docs = self.segments[segment_idx].dag.grammar().num_docs() as u64;
+            (doc < num_docs).then_some((segment_idx, doc as usize))
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! The inverse grammar: for every element, where it stands on right-hand sides.
+//!
+//! ```text
+//! offsets      [0, 2, 2, 5 ...]              one per element, plus the end
+//! occurrences  [(rule, position) ...]        position is an index into `symbols`
+//! ```
+//!
+//! It replaces the papers' `rule2location` (66 % of their index space): because every rule has two
+//! uses or more, climbing from a word to the root visits 1.1 to 1.6 nodes for each occurrence.
+//! Built by a counting sort in O(G); 8 bytes an element.
+
+use crate::grammar::Grammar;
+
+/// One place of an element on a right-hand side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Occurrence {
+    /// Index of the rule that holds it (0 is the root).
+    pub rule_idx: u32,
+    /// Position inside `symbols`.
+    pub position: u32,
+}
+
+/// Occurrences of each element, ascending by position.
+#[derive(Debug)]
+pub struct Inverse {
+    offsets: Vec<u32>,
+    occurrences: Vec<Occurrence>,
+}
+
+impl Inverse {
+    pub(super) fn new(grammar: &Grammar) -> Self {
+        let num_elements = grammar.num_terminals as usize + grammar.num_rules();
+        let mut offsets = vec![0u32; num_elements + 1];
+        for &element in &grammar.symbols {
+            offsets[element as usize + 1] += 1;
+        }
+        for i in 0..num_elements {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut next = offsets.clone();
+        let mut occurrences = vec![Occurrence::default(); grammar.symbols.len()];
+        for rule_idx in 0..grammar.num_rules() as u32 {
+            let (start, end) =
+                (grammar.rule_offsets[rule_idx as usize], grammar.rule_offsets[rule_idx as usize + 1]);
+            for position in start..end {
+                let slot = &mut next[grammar.symbols[position as usize] as usize];
+                occurrences[*slot as usize] = Occurrence { rule_idx, position };
+                *slot += 1;
+            }
+        }
+        Self { offsets, occurrences }
+    }
+
+    /// Places of `element` on right-hand sides, ascending by position.
+    #[inline]
+    pub fn of(&self, element: u32) -> &[Occurrence] {
+        let element = element as usize;
+        &self.occurrences[self.offsets[element] as usize..self.offsets[element + 1] as usize]
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        4 * self.offsets.len() + 8 * self.occurrences.len()
+    }
+}

@@ -1,0 +1,385 @@
+//! The grammar as a graph: flat CSR arrays plus what every task derives from them in O(G).
+//!
+//! Rules are nodes numbered parents before children ([`Grammar`] guarantees it), so every
+//! top-down quantity is one forward sweep and every bottom-up quantity one backward sweep.
+//! All per-element arrays are indexed by element id (words, separators, rules alike), which keeps
+//! the sweeps branch-free:
+//!
+//! ```text
+//! element      0 .. num_words .. num_terminals .. num_elements
+//! len_bytes    bytes of the expansion, implied blanks inside included
+//! len_words    words of the expansion
+//! edge         bit 0: begins with a word, bit 1: ends with a word
+//! ```
+//!
+//! A single blank between two words is not stored (spaceless model, de Moura et al., TOIS 2000):
+//! wherever one element ends with a word and its right neighbour in the same rule (and the same
+//! document) begins with one, the expansion has a blank between them. That is why length and
+//! edge class are kept per rule.
+//!
+//! Weights, [`Inverse`], [`PrefixSums`] and [`EdgeWords`] are derived on first use and kept:
+//! counting tasks never pay for the others.
+//! Limits: expansions are at most 2^64 - 1 bytes; larger ones are refused at open.
+
+mod edge_words;
+mod inverse;
+mod prefix;
+
+pub use edge_words::EdgeWords;
+pub use inverse::{Inverse, Occurrence};
+pub use prefix::{Measure, PrefixSums};
+
+use std::sync::OnceLock;
+
+use crate::error::{Error, Result};
+use crate::grammar::Grammar;
+
+const BEGINS_WITH_WORD: u8 = 1;
+const ENDS_WITH_WORD: u8 = 2;
+
+/// A validated grammar with lengths, edge classes and, on demand, its inverse and prefix sums.
+#[derive(Debug)]
+pub struct Dag {
+    grammar: Grammar,
+    num_words: u32,
+    len_bytes: Vec<u64>,
+    len_words: Vec<u64>,
+    edge: Vec<u8>,
+    weights: OnceLock<Vec<u64>>,
+    inverse: OnceLock<Inverse>,
+    prefix_sums: OnceLock<PrefixSums>,
+    edge_words: OnceLock<EdgeWords>,
+}
+
+impl Dag {
+    /// Derives the arrays from `grammar`, whose terminals below `num_words` are words, and
+    /// `terminal_len_bytes`, the length of each terminal. O(G).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where the grammar breaks an invariant, a rule other than the
+    /// root is empty or never used, or an expansion has more than 2^64 - 1 bytes.
+    pub fn new(
+        grammar: Grammar,
+        num_words: u32,
+        terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<Self> {
+        grammar.validate()?;
+        check_every_rule_is_used(&grammar)?;
+        let num_terminals = grammar.num_terminals as usize;
+        if terminal_len_bytes.len() != num_terminals || num_words > grammar.num_terminals {
+            return Err(Error::InvalidArgument {
+                name: "terminal_len_bytes",
+                got: format!("{} lengths, {num_words} words", terminal_len_bytes.len()),
+                allowed: format!("{num_terminals} terminals, words first"),
+            });
+        }
+        let num_elements = num_terminals + grammar.num_rules();
+        let mut len_bytes: Vec<u64> = Vec::with_capacity(num_elements);
+        len_bytes.extend(terminal_len_bytes.map(u64::from));
+        len_bytes.resize(num_elements, 0);
+        let mut len_words = vec![0u64; num_elements];
+        len_words[..num_words as usize].fill(1);
+        let mut edge = vec![0u8; num_elements];
+        edge[..num_words as usize].fill(BEGINS_WITH_WORD | ENDS_WITH_WORD);
+        let mut dag = Self {
+            grammar,
+            num_words,
+            len_bytes,
+            len_words,
+            edge,
+            weights: OnceLock::new(),
+            inverse: OnceLock::new(),
+            prefix_sums: OnceLock::new(),
+            edge_words: OnceLock::new(),
+        };
+        dag.derive_rules()?;
+        Ok(dag)
+    }
+
+    /// Fills the arrays of the rules, children before parents.
+    fn derive_rules(&mut self) -> Result<()> {
+        let num_terminals = self.grammar.num_terminals as usize;
+        for rule_idx in (0..self.grammar.num_rules()).rev() {
+            let range = self.rule_range(rule_idx);
+            if rule_idx > 0 && range.is_empty() {
+                return Err(Error::InvalidArgument {
+                    name: "rule_offsets",
+                    got: format!("empty rule {rule_idx}"),
+                    allowed: "rules of one element or more".into(),
+                });
+            }
+            let (mut bytes, mut words) = (0u64, 0u64);
+            for position in range.clone() {
+                let element = self.grammar.symbols[position] as usize;
+                let blank = u64::from(position > range.start && self.has_blank_between(position));
+                bytes = self.len_bytes[element]
+                    .checked_add(blank)
+                    .and_then(|len| len.checked_add(bytes))
+                    .ok_or_else(|| too_long(rule_idx))?;
+                words = self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_idx))?;
+            }
+            let id = num_terminals + rule_idx;
+            self.len_bytes[id] = bytes;
+            self.len_words[id] = words;
+            if let Some(last) = range.end.checked_sub(1).filter(|_| !range.is_empty()) {
+                let head = self.edge[self.grammar.symbols[range.start] as usize];
+                let tail = self.edge[self.grammar.symbols[last] as usize];
+                self.edge[id] = head & BEGINS_WITH_WORD | tail & ENDS_WITH_WORD;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a blank is implied between the elements at `position - 1` and `position` of
+    /// `symbols`, both in the same rule. Document splitters in the root are the caller's business.
+    #[inline]
+    fn has_blank_between(&self, position: usize) -> bool {
+        let symbols = &self.grammar.symbols;
+        self.ends_with_word(symbols[position - 1]) && self.begins_with_word(symbols[position])
+    }
+
+    /// The rules, root first.
+    pub fn grammar(&self) -> &Grammar {
+        &self.grammar
+    }
+
+    /// Number of words: element ids below it are words.
+    pub fn num_words(&self) -> u32 {
+        self.num_words
+    }
+
+    /// Number of words and separators: element ids from here on are rules.
+    pub fn num_terminals(&self) -> u32 {
+        self.grammar.num_terminals
+    }
+
+    /// Number of words, separators and rules.
+    pub fn num_elements(&self) -> usize {
+        self.len_bytes.len()
+    }
+
+    /// Rule index of `element`, or `None` for a terminal.
+    #[inline]
+    pub fn rule_of(&self, element: u32) -> Option<usize> {
+        element.checked_sub(self.grammar.num_terminals).map(|r| r as usize)
+    }
+
+    /// Positions of rule `rule_idx` in `symbols`.
+    #[inline]
+    pub fn rule_range(&self, rule_idx: usize) -> std::ops::Range<usize> {
+        self.grammar.rule_offsets[rule_idx] as usize..self.grammar.rule_offsets[rule_idx + 1] as usize
+    }
+
+    /// Positions of document `doc` (index inside the segment) in `symbols`.
+    #[inline]
+    pub fn doc_range(&self, doc: usize) -> std::ops::Range<usize> {
+        self.grammar.doc_offsets[doc] as usize..self.grammar.doc_offsets[doc + 1] as usize
+    }
+
+    /// The document (index inside the segment) whose root range holds `root_position`; empty
+    /// documents hold nothing.
+    #[inline]
+    pub fn doc_at(&self, root_position: usize) -> usize {
+        self.prefix_sums().doc_at(self, root_position)
+    }
+
+    /// Bytes of the element's expansion, implied blanks inside included. For the root the blanks
+    /// that would cross a document splitter are counted too; use [`doc_len_bytes`](Self::doc_len_bytes).
+    #[inline]
+    pub fn len_bytes(&self, element: u32) -> u64 {
+        self.len_bytes[element as usize]
+    }
+
+    /// Words of the element's expansion.
+    #[inline]
+    pub fn len_words(&self, element: u32) -> u64 {
+        self.len_words[element as usize]
+    }
+
+    /// Whether the expansion begins with a word.
+    #[inline]
+    pub fn begins_with_word(&self, element: u32) -> bool {
+        self.edge[element as usize] & BEGINS_WITH_WORD != 0
+    }
+
+    /// Whether the expansion ends with a word.
+    #[inline]
+    pub fn ends_with_word(&self, element: u32) -> bool {
+        self.edge[element as usize] & ENDS_WITH_WORD != 0
+    }
+
+    /// Bytes of document `doc`.
+    pub fn doc_len_bytes(&self, doc: usize) -> u64 {
+        let range = self.doc_range(doc);
+        self.prefix_sums().between(self, Measure::Bytes, range)
+    }
+
+    /// Words of document `doc`.
+    pub fn doc_len_words(&self, doc: usize) -> u64 {
+        let range = self.doc_range(doc);
+        self.prefix_sums().between(self, Measure::Words, range)
+    }
+
+    /// How often each element occurs in the corpus, by element id: one forward sweep over the
+    /// rules on first use, O(G). The root has weight 1.
+    ///
+    /// Exact for every element whose expansion holds a byte, because it occurs at most as often as
+    /// the root has bytes. Only the empty separator and rules of nothing else, which a hostile file
+    /// can double 64 times and more, may wrap.
+    pub fn weights(&self) -> &[u64] {
+        self.weights.get_or_init(|| {
+            let num_terminals = self.grammar.num_terminals as usize;
+            let mut weights = vec![0u64; self.num_elements()];
+            weights[num_terminals] = 1;
+            for rule_idx in 0..self.grammar.num_rules() {
+                let weight = weights[num_terminals + rule_idx];
+                for &element in self.grammar.rule(rule_idx) {
+                    weights[element as usize] = weights[element as usize].wrapping_add(weight);
+                }
+            }
+            weights
+        })
+    }
+
+    /// Where each element occurs on right-hand sides; derived on first use, O(G).
+    pub fn inverse(&self) -> &Inverse {
+        self.inverse.get_or_init(|| Inverse::new(&self.grammar))
+    }
+
+    /// Prefix sums of bytes and words over `symbols`; derived on first use, O(G).
+    pub fn prefix_sums(&self) -> &PrefixSums {
+        self.prefix_sums.get_or_init(|| PrefixSums::new(self))
+    }
+
+    /// First and last word of each rule; derived on first use, O(G).
+    pub fn edge_words(&self) -> &EdgeWords {
+        self.edge_words.get_or_init(|| EdgeWords::new(self))
+    }
+
+    /// Bytes of memory held, the derived arrays that exist included.
+    pub fn memory_bytes(&self) -> usize {
+        let grammar = &self.grammar;
+        4 * (grammar.rule_offsets.len() + grammar.symbols.len() + grammar.doc_offsets.len())
+            + 17 * self.num_elements()
+            + self.weights.get().map_or(0, |weights| 8 * weights.len())
+            + self.edge_words.get().map_or(0, EdgeWords::memory_bytes)
+            + self.inverse.get().map_or(0, Inverse::memory_bytes)
+            + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
+    }
+}
+
+/// Together with rules that refer forward only, this makes every rule reachable from the root, so
+/// that climbing from any place ends in an occurrence: a walk costs no more than what it finds.
+fn check_every_rule_is_used(grammar: &Grammar) -> Result<()> {
+    let mut is_used = vec![false; grammar.num_rules()];
+    is_used[0] = true;
+    for &element in &grammar.symbols {
+        if let Some(rule_idx) = element.checked_sub(grammar.num_terminals) {
+            is_used[rule_idx as usize] = true;
+        }
+    }
+    match is_used.iter().position(|is_used| !is_used) {
+        None => Ok(()),
+        Some(rule_idx) => Err(Error::InvalidArgument {
+            name: "symbols",
+            got: format!("no use of rule {rule_idx}"),
+            allowed: "rules that are used".into(),
+        }),
+    }
+}
+
+fn too_long(rule_idx: usize) -> Error {
+    Error::InvalidArgument {
+        name: "symbols",
+        got: format!("an expansion of rule {rule_idx} past 2^64 bytes"),
+        allowed: "expansions below 2^64 bytes".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dag of `rules` (element ids as in a grammar), root first.
+    pub(super) fn dag_of(
+        rules: Vec<Vec<u32>>,
+        doc_offsets: &[u32],
+        num_words: u32,
+        terminal_len_bytes: &[u32],
+    ) -> Dag {
+        let grammar = grammar_of(rules, doc_offsets, terminal_len_bytes.len() as u32);
+        Dag::new(grammar, num_words, terminal_len_bytes.iter().copied()).unwrap()
+    }
+
+    fn grammar_of(rules: Vec<Vec<u32>>, doc_offsets: &[u32], num_terminals: u32) -> Grammar {
+        let mut rule_offsets = vec![0];
+        for rule in &rules {
+            rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32);
+        }
+        let doc_offsets = doc_offsets.to_vec();
+        Grammar { num_terminals, rule_offsets, symbols: rules.concat(), doc_offsets }
+    }
+
+    /// Text of each document, by expanding everything.
+    pub(super) fn expanded(dag: &Dag, terminals: &[&[u8]]) -> Vec<Vec<u8>> {
+        let num_docs = dag.grammar().num_docs();
+        let texts = (0..num_docs).map(|doc| {
+            let mut pending: Vec<u32> = dag.grammar().root()[dag.doc_range(doc)].to_vec();
+            pending.reverse();
+            let (mut text, mut after_word) = (Vec::new(), false);
+            while let Some(element) = pending.pop() {
+                if let Some(rule_idx) = dag.rule_of(element) {
+                    pending.extend(dag.grammar().rule(rule_idx).iter().rev());
+                    continue;
+                }
+                let is_word = element < dag.num_words();
+                if is_word && after_word {
+                    text.push(b' ');
+                }
+                text.extend_from_slice(terminals[element as usize]);
+                after_word = is_word;
+            }
+            text
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn derives_lengths_edges_and_weights() {
+        // Words "a", "bb"; separators "", ",": documents "a bb", "bba,a bb", "bba".
+        let dag = dag_of(
+            vec![vec![0, 1, 5, 3, 0, 1, 5], vec![1, 2, 0]],
+            &[0, 2, 6, 7],
+            2,
+            &[1, 2, 0, 1],
+        );
+        let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
+        assert_eq!(texts, [&b"a bb"[..], b"bba,a bb", b"bba"]);
+        assert_eq!((dag.len_bytes(5), dag.len_words(5)), (3, 2));
+        assert!(dag.begins_with_word(5) && dag.ends_with_word(5));
+        assert!(!dag.begins_with_word(2) && !dag.ends_with_word(3));
+        assert_eq!(dag.weights(), [4, 4, 2, 1, 1, 2]);
+        let of_b: Vec<_> = dag.inverse().of(1).iter().map(|o| (o.rule_idx, o.position)).collect();
+        assert_eq!(of_b, [(0, 1), (0, 5), (1, 7)]);
+    }
+
+    #[test]
+    fn refuses_rules_that_cannot_be_queried() {
+        let fault = |rules: Vec<Vec<u32>>, docs: &[u32]| {
+            Dag::new(grammar_of(rules, docs, 1), 1, [1].into_iter()).unwrap_err().to_string()
+        };
+        assert!(fault(vec![vec![0], vec![0, 0]], &[0, 1]).contains("no use of rule 1"));
+        assert!(fault(vec![vec![2], vec![]], &[0, 1]).contains("empty rule 1"));
+        let mut bomb: Vec<Vec<u32>> = (0..64).map(|r| vec![r + 2, r + 2]).collect();
+        bomb.push(vec![0]);
+        assert!(fault(bomb, &[0, 2]).contains("past 2^64"));
+    }
+
+    #[test]
+    fn a_corpus_without_documents_answers() {
+        let dag = dag_of(vec![vec![]], &[0], 0, &[]);
+        assert_eq!(dag.weights(), [1]);
+        assert_eq!(dag.prefix_sums().between(&dag, Measure::Bytes, 0..0), 0);
+        assert_eq!(dag.grammar().num_docs(), 0);
+    }
+}

@@ -1,0 +1,32 @@
+//! Expansion of a grammar to tokens: the oracle that every fast path is tested against.
+//!
+//! O(N) with an explicit stack. It refuses nothing: callers that open bytes from outside use the
+//! access module, which has limits.
+
+use super::Grammar;
+
+/// Tokens of each document, in order.
+pub fn expand_tokens(grammar: &Grammar) -> Vec<Vec<u32>> {
+    grammar
+        .doc_offsets
+        .windows(2)
+        .map(|doc| expand(grammar, &grammar.root()[doc[0] as usize..doc[1] as usize]))
+        .collect()
+}
+
+fn expand(grammar: &Grammar, elements: &[u32]) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    let mut stack = vec![elements.iter()];
+    while let Some(top) = stack.last_mut() {
+        match top.next() {
+            None => {
+                stack.pop();
+            }
+            Some(&element) if element < grammar.num_terminals => tokens.push(element),
+            Some(&element) => {
+                stack.push(grammar.rule((element - grammar.num_terminals) as usize).iter());
+            }
+        }
+    }
+    tokens
+}

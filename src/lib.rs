@@ -1,0 +1,23 @@
+//! SQL on compressed text.
+//!
+//! ```text
+//! documents ──text──▶ tokens ──grammar──▶ rules ──corpus──▶ file.tadoc
+//!                                                              │ open
+//!             sql (DataFusion) ◀── analytics, access ◀── dag ◀─┘
+//! ```
+//!
+//! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`dag`] (rules as flat
+//! arrays), [`corpus`] (values and files), [`analytics`] and [`access`] (answers without
+//! decompressing), [`sql`] (the same answers from DataFusion).
+
+pub mod access;
+pub mod analytics;
+pub mod corpus;
+pub mod dag;
+pub mod error;
+pub mod grammar;
+pub mod sql;
+pub mod text;
+
+pub use corpus::Corpus;
+pub use error::{Error, Result};

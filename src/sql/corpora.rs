@@ -1,0 +1,388 @@
+//! Open corpora of a session: loaded once, kept while memory allows.
+//!
+//! ```text
+//! footers   file version ──▶ FileFooter                      one small read, while planning a scan
+//! files     file version ──▶ segments, memory reservation    all of the file, on first execution
+//! corpora   list of versions ──▶ Corpus, vocabulary, word views
+//! ```
+//!
+//! A version is URL, length and e-tag (or modification time), so a file that was replaced is read
+//! again. Two queries that want the same file load it once. The decoded form is reserved in the
+//! session's memory pool for as long as it is kept; least recently used files go first when
+//! `tadoc.max_memory_bytes`, or half of a bounded pool, is passed, or when the pool refuses a new
+//! file. What a running query holds stays until it ends. Decoding runs on blocking threads.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use datafusion::arrow::array::{StringViewArray, make_view};
+use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
+use datafusion::common::plan_datafusion_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::metrics::Count;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::{ObjectStore, ObjectStoreExt};
+use tokio::sync::OnceCell;
+
+use super::failure::{datafusion_error, task_error};
+use super::location::{SourceFile, store_of};
+use super::options::TadocOptions;
+use crate::Error;
+use crate::analytics::Vocabulary;
+use crate::corpus::{Corpus, FileFooter, FooterOutcome, OpenLimits, Segment, read_segment};
+use crate::text::TokenizerProfile;
+
+const MAX_FOOTERS: usize = 4096;
+const MAX_CORPORA: usize = 16;
+
+/// A file and its footer.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenFile {
+    pub(crate) file: SourceFile,
+    pub(crate) footer: Arc<FileFooter>,
+}
+
+/// The segments of one file and the memory they hold.
+#[derive(Debug)]
+struct LoadedFile {
+    segments: Vec<Arc<Segment>>,
+    reservation: MemoryReservation,
+}
+
+/// A corpus ready for queries, with what several queries share.
+#[derive(Debug)]
+pub(crate) struct LoadedCorpus {
+    pub(crate) corpus: Corpus,
+    vocabulary: OnceLock<Arc<Vocabulary>>,
+    words: OnceLock<StringViewArray>,
+    reservation: MemoryReservation,
+    /// Keeps the reservations of the files for as long as their segments are used here.
+    _files: Vec<Arc<LoadedFile>>,
+}
+
+impl LoadedCorpus {
+    /// Words of the corpus in byte order, merged over segments on first use.
+    pub(crate) fn vocabulary(&self) -> Result<Arc<Vocabulary>> {
+        if let Some(vocabulary) = self.vocabulary.get() {
+            return Ok(Arc::clone(vocabulary));
+        }
+        let segments = self.corpus.segments();
+        if segments.len() > 1 {
+            // A row of the merge holds at most one (segment, id) pair and an offset for each word.
+            let words: u64 = segments.iter().map(|s| u64::from(s.dictionary.num_words())).sum();
+            self.reservation.try_grow(16 * words as usize)?;
+        }
+        let vocabulary = Arc::new(Vocabulary::new(&self.corpus).map_err(datafusion_error)?);
+        Ok(Arc::clone(self.vocabulary.get_or_init(|| vocabulary)))
+    }
+
+    /// The vocabulary as an array whose views point into the dictionaries: 16 bytes a word, and
+    /// no word is copied.
+    pub(crate) fn words(&self) -> Result<&StringViewArray> {
+        if let Some(words) = self.words.get() {
+            return Ok(words);
+        }
+        let vocabulary = self.vocabulary()?;
+        self.reservation.try_grow(16 * vocabulary.len())?;
+        let words = word_views(&self.corpus, &vocabulary)?;
+        Ok(self.words.get_or_init(|| words))
+    }
+}
+
+fn word_views(corpus: &Corpus, vocabulary: &Vocabulary) -> Result<StringViewArray> {
+    let dictionaries: Vec<_> = corpus.segments().iter().map(|s| &s.dictionary).collect();
+    let buffers: Vec<Buffer> =
+        dictionaries.iter().map(|d| Buffer::from(d.bytes().clone())).collect();
+    let view = |row: usize| {
+        vocabulary.ids(row).next().map_or(0, |(segment_idx, id)| {
+            let dictionary = dictionaries[segment_idx];
+            make_view(dictionary.get(id), segment_idx as u32, dictionary.offsets()[id as usize])
+        })
+    };
+    let views: ScalarBuffer<u128> = (0..vocabulary.len()).map(view).collect::<Vec<_>>().into();
+    Ok(StringViewArray::try_new(views, buffers, None)?)
+}
+
+/// What loading needs from a query.
+#[derive(Debug)]
+pub(crate) struct LoadContext {
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    pub(crate) options: TadocOptions,
+    pub(crate) bytes_read: Count,
+}
+
+/// The open corpora of one registration; see the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct CorpusCache {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    clock: u64,
+    footers: HashMap<String, (u64, Arc<FileFooter>)>,
+    files: HashMap<String, Slot>,
+    corpora: HashMap<Vec<String>, (u64, Arc<LoadedCorpus>)>,
+}
+
+/// A file that is loaded or being loaded.
+#[derive(Debug, Default)]
+struct Slot {
+    last_used: u64,
+    cell: Arc<OnceCell<Arc<LoadedFile>>>,
+}
+
+impl CorpusCache {
+    /// The footers of `files`, all of one tokenizer profile.
+    pub(crate) async fn open(
+        &self,
+        runtime: &Arc<RuntimeEnv>,
+        limits: &OpenLimits,
+        files: Vec<SourceFile>,
+    ) -> Result<Vec<OpenFile>> {
+        let open = |file: SourceFile| async move {
+            let footer = self.footer(runtime, limits, &file).await?;
+            Ok::<_, DataFusionError>(OpenFile { file, footer })
+        };
+        let files: Vec<OpenFile> = stream::iter(files).map(open).buffered(16).try_collect().await?;
+        check_profiles(&files)?;
+        Ok(files)
+    }
+
+    async fn footer(
+        &self,
+        runtime: &RuntimeEnv,
+        limits: &OpenLimits,
+        file: &SourceFile,
+    ) -> Result<Arc<FileFooter>> {
+        let key = file.version_key();
+        {
+            let mut state = self.lock();
+            let now = state.tick();
+            if let Some((last_used, footer)) = state.footers.get_mut(&key) {
+                *last_used = now;
+                return Ok(Arc::clone(footer));
+            }
+        }
+        let store = store_of(runtime, file)?;
+        let footer = Arc::new(read_footer(store.as_ref(), limits, file).await?);
+        let mut state = self.lock();
+        let now = state.tick();
+        if state.footers.len() >= MAX_FOOTERS {
+            let oldest = state.footers.iter().min_by_key(|(_, (used, _))| *used);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.and_then(|key| state.footers.remove(&key));
+        }
+        state.footers.insert(key, (now, Arc::clone(&footer)));
+        Ok(footer)
+    }
+
+    /// The corpus made of `files`, loaded where it is not.
+    pub(crate) async fn load(
+        &self,
+        context: &LoadContext,
+        files: &[OpenFile],
+    ) -> Result<Arc<LoadedCorpus>> {
+        let keys: Vec<String> = files.iter().map(|open| open.file.version_key()).collect();
+        {
+            let mut state = self.lock();
+            let now = state.tick();
+            for key in &keys {
+                if let Some(slot) = state.files.get_mut(key) {
+                    slot.last_used = now;
+                }
+            }
+            if let Some((last_used, corpus)) = state.corpora.get_mut(&keys) {
+                *last_used = now;
+                return Ok(Arc::clone(corpus));
+            }
+        }
+        let mut loaded = Vec::with_capacity(files.len());
+        for (open, key) in files.iter().zip(&keys) {
+            let cell = Arc::clone(&self.lock().slot(key).cell);
+            let file = cell.get_or_try_init(|| self.load_file(context, open, &keys)).await?;
+            loaded.push(Arc::clone(file));
+        }
+        let profile = files.first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
+        let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
+        let corpus = Arc::new(LoadedCorpus {
+            corpus: Corpus::new(profile, segments),
+            vocabulary: OnceLock::new(),
+            words: OnceLock::new(),
+            reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
+            _files: loaded,
+        });
+        let mut state = self.lock();
+        let now = state.tick();
+        state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
+        state.evict(context.memory_limit_bytes(), &keys);
+        Ok(corpus)
+    }
+
+    async fn load_file(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+        keep: &[String],
+    ) -> Result<Arc<LoadedFile>> {
+        let reservation = MemoryConsumer::new(format!("TadocCorpus[{}]", open.file.path))
+            .register(context.pool());
+        let parallel = std::thread::available_parallelism().map_or(1, usize::from);
+        let estimate = estimate_bytes(&open.footer, parallel, &context.options)?;
+        if reservation.try_grow(estimate).is_err() {
+            self.lock().evict(0, keep);
+            reservation.try_grow(estimate)?;
+        }
+        let store = store_of(&context.runtime, &open.file)?;
+        let segments: Vec<Arc<Segment>> = stream::iter(0..open.footer.segments.len())
+            .map(|segment_idx| load_segment(context, Arc::clone(&store), open, segment_idx))
+            .buffered(parallel)
+            .try_collect()
+            .await?;
+        let held: usize = segments.iter().map(|segment| memory_with_derived(segment)).sum();
+        reservation.try_resize(held)?;
+        Ok(Arc::new(LoadedFile { segments, reservation }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LoadContext {
+    fn pool(&self) -> &Arc<dyn datafusion::execution::memory_pool::MemoryPool> {
+        &self.runtime.memory_pool
+    }
+
+    /// Memory that may be kept: the setting, and at most half of a bounded pool.
+    fn memory_limit_bytes(&self) -> u64 {
+        match self.pool().memory_limit() {
+            MemoryLimit::Finite(pool) => self.options.max_memory_bytes.min(pool as u64 / 2),
+            _ => self.options.max_memory_bytes,
+        }
+    }
+}
+
+impl State {
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn slot(&mut self, key: &str) -> &mut Slot {
+        let now = self.tick();
+        let slot = self.files.entry(key.to_string()).or_default();
+        slot.last_used = now;
+        slot
+    }
+
+    /// Drops least recently used files, never those of `keep`, until at most `limit_bytes` are
+    /// held, and the corpora that were made of them.
+    fn evict(&mut self, limit_bytes: u64, keep: &[String]) {
+        while self.corpora.len() > MAX_CORPORA {
+            let oldest = self.corpora.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(keys, _)| keys.clone()) else { break };
+            self.corpora.remove(&oldest);
+        }
+        while self.held_bytes() > limit_bytes {
+            let loaded = self.files.iter().filter(|(_, slot)| slot.cell.initialized());
+            let oldest = loaded.filter(|(key, _)| !keep.contains(key)).min_by_key(|(_, s)| s.last_used);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            self.files.remove(&oldest);
+            self.corpora.retain(|keys, _| !keys.contains(&oldest));
+        }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let files = self.files.values().filter_map(|slot| slot.cell.get());
+        files.map(|file| file.reservation.size() as u64).sum()
+    }
+}
+
+fn check_profiles(files: &[OpenFile]) -> Result<()> {
+    let Some(first) = files.first() else { return Ok(()) };
+    match files.iter().find(|f| f.footer.profile != first.footer.profile) {
+        None => Ok(()),
+        Some(other) => Err(plan_datafusion_err!(
+            "{} was written with the tokenizer {}, {} with {}; query them one by one",
+            first.file.path,
+            first.footer.profile,
+            other.file.path,
+            other.footer.profile
+        )),
+    }
+}
+
+/// Reads the footer of `file` with one request, two where it is large.
+pub(crate) async fn read_footer(
+    store: &dyn ObjectStore,
+    limits: &OpenLimits,
+    file: &SourceFile,
+) -> Result<FileFooter> {
+    let len = file.meta.size;
+    let mut tail_len = FileFooter::TAIL_BYTES.min(len);
+    loop {
+        let tail = match tail_len {
+            0 => bytes::Bytes::new(),
+            _ => store.get_range(&file.meta.location, len - tail_len..len).await?,
+        };
+        let outcome = FileFooter::parse(&file.path, &tail, len, limits).map_err(datafusion_error)?;
+        match outcome {
+            FooterOutcome::Footer(footer) => return Ok(footer),
+            FooterOutcome::NeedsTail(needed) if needed > tail_len && needed <= len => {
+                tail_len = needed;
+            }
+            FooterOutcome::NeedsTail(needed) => {
+                let reason = format!("expected a footer inside the file, it asks for {needed} bytes");
+                return Err(datafusion_error(Error::Format {
+                    file: file.path.clone(),
+                    section: "footer",
+                    offset: len,
+                    reason,
+                }));
+            }
+        }
+    }
+}
+
+async fn load_segment(
+    context: &LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &OpenFile,
+    segment_idx: usize,
+) -> Result<Arc<Segment>> {
+    let range = open.footer.segments[segment_idx].byte_range();
+    let bytes = store.get_range(&open.file.meta.location, range).await?;
+    context.bytes_read.add(bytes.len());
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let limits = context.options.open_limits();
+    let read = move || read_segment(&path, &footer, segment_idx, &bytes, &limits);
+    let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    segment.map(Arc::new).map_err(datafusion_error)
+}
+
+/// Peak memory of loading: the decoded segments, and the stored bytes of those in flight.
+fn estimate_bytes(footer: &FileFooter, parallel: usize, options: &TadocOptions) -> Result<usize> {
+    let decoded = footer.segments.iter().map(|s| s.memory_bytes()).fold(0, u64::saturating_add);
+    let stored = footer.segments.iter().map(|s| s.byte_range()).map(|r| r.end - r.start).max();
+    let needed = decoded.saturating_add(stored.unwrap_or(0).saturating_mul(parallel as u64));
+    if needed > options.max_memory_bytes {
+        return Err(datafusion_error(Error::Capacity {
+            what: "opening the corpus",
+            requested: needed,
+            limit: options.max_memory_bytes,
+            knob: "tadoc.max_memory_bytes",
+        }));
+    }
+    usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
+}
+
+/// Bytes of a segment with everything that queries may derive from it: the inverse grammar
+/// (8 bytes an element, 4 an id), prefix sums (under 2 bytes an element), word counts.
+fn memory_with_derived(segment: &Segment) -> usize {
+    let dag = &segment.dag;
+    let derived = 10 * dag.grammar().symbols.len() + 12 * dag.num_elements();
+    segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.paths.memory_bytes() + derived
+}

@@ -1,0 +1,133 @@
+//! `inverted_index(corpus)`: the documents of each word.
+//!
+//! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what was chosen
+//! for each segment, and why, is in EXPLAIN ANALYZE. Filters on `word` run over the dictionary, so
+//! that lists are made of the words that pass only.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::stats::Precision;
+use datafusion::error::{DataFusionError, Result};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::strings::int64;
+use super::word_count::{for_each_selected, num_words, record_sweep};
+use crate::analytics::{self, Traversal, choose_traversal};
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{SIGNATURES, Signature};
+
+const WORD: usize = 0;
+const DOC_COUNT: usize = 1;
+const DOC_IDS: usize = 2;
+/// Document ids of one batch: 32 MiB.
+const MAX_IDS: usize = 1 << 22;
+
+#[derive(Debug)]
+pub(crate) struct InvertedIndex;
+
+impl TableFunction for InvertedIndex {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURES[2]
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == "word"
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["word"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        num_words(scan)
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = match scan.options.traversal {
+            Traversal::Auto => "auto: chosen for each segment when it is read".to_string(),
+            forced => format!("{forced}: forced by tadoc.traversal"),
+        };
+        vec![("device", "cpu".into()), ("traversal", traversal)]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| send_rows(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    let needs_lists = run.scan.projects(DOC_COUNT) || run.scan.projects(DOC_IDS);
+    let index = needs_lists.then(|| build(&run, loaded)).transpose()?;
+    let words = loaded.words()?;
+    for_each_selected(&mut run, words, |run, words, rows| {
+        let Some(index) = &index else {
+            return run.send(words.len(), |_| Ok(Arc::clone(words)));
+        };
+        let rows: Vec<usize> = rows.iter().collect();
+        let mut start = 0;
+        while start < rows.len() {
+            let len = batch_len(index, &rows[start..], run.output.batch_size());
+            let batch = &rows[start..start + len];
+            let more = run.send(len, |column| match column {
+                WORD => Ok(words.slice(start, len)),
+                DOC_COUNT => int64(batch.iter().map(|&row| index.num_docs(row) as u64)),
+                _ => doc_ids(index, batch),
+            })?;
+            if !more {
+                return Ok(false);
+            }
+            start += len;
+        }
+        Ok(true)
+    })
+}
+
+fn build(run: &Run, loaded: &LoadedCorpus) -> Result<analytics::InvertedIndex> {
+    record_sweep(run, loaded);
+    let traversal = run.scan.options.traversal;
+    let index = analytics::InvertedIndex::with_vocabulary(loaded.vocabulary()?, traversal)
+        .map_err(datafusion_error)?;
+    if traversal == Traversal::Auto {
+        for segment in loaded.corpus.segments() {
+            let (chosen, reason) = choose_traversal(segment);
+            run.shared.note(format!("{chosen}: {reason}"));
+        }
+    }
+    Ok(index)
+}
+
+/// How many of `rows` go into one batch.
+fn batch_len(index: &analytics::InvertedIndex, rows: &[usize], batch_size: usize) -> usize {
+    let mut num_ids = 0;
+    let fits = |&&row: &&usize| {
+        num_ids += index.num_docs(row);
+        num_ids <= MAX_IDS
+    };
+    rows.iter().take(batch_size).take_while(fits).count().max(1)
+}
+
+fn doc_ids(index: &analytics::InvertedIndex, rows: &[usize]) -> Result<ArrayRef> {
+    let mut ids: Vec<i64> = Vec::with_capacity(rows.iter().map(|&row| index.num_docs(row)).sum());
+    let mut offsets = vec![0i32];
+    for &row in rows {
+        index.append_doc_ids(row, &mut ids);
+        offsets.push(i32::try_from(ids.len()).map_err(|_| {
+            DataFusionError::ResourcesExhausted("a list of more than 2^31 - 1 documents".into())
+        })?);
+    }
+    let field = Arc::new(Field::new("item", DataType::Int64, false));
+    let values = Arc::new(Int64Array::from(ids));
+    Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, None)?))
+}
+

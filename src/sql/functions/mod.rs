@@ -1,0 +1,156 @@
+//! Table functions, one per file, and the trait they share.
+//!
+//! A function is bound to its arguments while the query is planned (no I/O), prepared when the
+//! scan is made (files and footers are known, so that more can be refused with a plan error), and
+//! run once per partition.
+
+mod corpus_info;
+mod corpus_verify;
+mod documents;
+mod extract;
+mod inverted_index;
+mod read_lines;
+mod read_text;
+mod search;
+mod strings;
+mod word_count;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use futures::future::BoxFuture;
+
+use super::arguments::Arguments;
+use super::corpora::CorpusCache;
+use super::scan::{Run, Scan};
+use super::signature::{SIGNATURES, Signature};
+use super::table::{TadocTable, registered_now};
+
+pub(crate) use documents::Documents;
+
+/// What a function reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// Corpora, whose footers are read and checked when the scan is made.
+    Corpora,
+    /// Corpora that may be damaged: nothing is read when the scan is made.
+    UncheckedCorpora,
+    /// Any files.
+    Files,
+}
+
+/// A table function bound to its arguments.
+pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
+    /// Its entry in the table of signatures.
+    fn signature(&self) -> &'static Signature;
+
+    /// All its columns.
+    fn schema(&self) -> SchemaRef {
+        self.signature().schema()
+    }
+
+    /// What it reads.
+    fn reads(&self) -> Reads {
+        Reads::Corpora
+    }
+
+    /// Arguments after the location, for EXPLAIN.
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![]
+    }
+
+    /// Whether filters on this column are evaluated inside.
+    fn claims_column(&self, _column: &str) -> bool {
+        false
+    }
+
+    /// Whether a filter on this column needs decoded text.
+    fn needs_text(&self, _column: &str) -> bool {
+        false
+    }
+
+    /// Columns by which every partition is sorted, ascending.
+    fn ordering(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Checks arguments against what the footers say.
+    ///
+    /// # Errors
+    /// A plan error.
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        Ok(())
+    }
+
+    /// Rows without filter and limit.
+    fn num_rows(&self, _scan: &Scan) -> Precision<usize> {
+        Precision::Absent
+    }
+
+    /// Partitions worth having, at most `target`.
+    fn num_partitions(&self, _scan: &Scan, _target: usize) -> usize {
+        1
+    }
+
+    /// How the answer is computed, for EXPLAIN.
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![]
+    }
+
+    /// Sends the rows of one partition.
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>>;
+}
+
+/// Binds the function of `signature` to `arguments`.
+fn bind(
+    signature: &'static Signature,
+    arguments: &Arguments,
+    session: &dyn Session,
+) -> Arc<dyn TableFunction> {
+    match signature.name {
+        "documents" => {
+            let table = registered_now(session, arguments.text(0));
+            Arc::new(Documents::new(table.map(|t| t.user_columns()).unwrap_or_default()))
+        }
+        "word_count" => Arc::new(word_count::WordCount::new(arguments.boolean(1))),
+        "inverted_index" => Arc::new(inverted_index::InvertedIndex),
+        "search" => Arc::new(search::Search::new(arguments.text(1), arguments.integer(2))),
+        "extract" => Arc::new(extract::Extract::new(
+            arguments.integer(1).unwrap_or_default(),
+            arguments.integer(2).unwrap_or_default(),
+            arguments.integer(3).unwrap_or_default(),
+        )),
+        "corpus_info" => Arc::new(corpus_info::CorpusInfo),
+        "corpus_verify" => Arc::new(corpus_verify::CorpusVerify),
+        "read_text" => Arc::new(read_text::ReadText),
+        _ => Arc::new(read_lines::ReadLines),
+    }
+}
+
+/// DataFusion's view of one of our functions: parses arguments, nothing else.
+#[derive(Debug)]
+pub(crate) struct TadocFunction {
+    signature: &'static Signature,
+    cache: Arc<CorpusCache>,
+}
+
+impl TadocFunction {
+    /// Every function of the table of signatures, over one cache.
+    pub(crate) fn all(cache: &Arc<CorpusCache>) -> impl Iterator<Item = (&'static str, Arc<Self>)> {
+        let function = |signature| Self { signature, cache: Arc::clone(cache) };
+        SIGNATURES.iter().map(move |signature| (signature.name, Arc::new(function(signature))))
+    }
+}
+
+impl TableFunctionImpl for TadocFunction {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let arguments = Arguments::parse(self.signature, args.exprs())?;
+        let function = bind(self.signature, &arguments, args.session());
+        let location = arguments.text(0).to_string();
+        Ok(Arc::new(TadocTable::new(function, location, Arc::clone(&self.cache))))
+    }
+}

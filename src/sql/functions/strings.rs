@@ -1,0 +1,110 @@
+//! Arrow arrays of decoded text, without a copy where the bytes are valid.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, BinaryViewArray, Int64Array, StringViewArray, StringViewBuilder, make_view,
+};
+use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
+use datafusion::error::{DataFusionError, Result};
+
+/// Texts that lie one after another in one buffer.
+pub(super) struct Texts {
+    buffer: Buffer,
+    views: ScalarBuffer<u128>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// `bytes` cut at `ends`, which rise to its length.
+    ///
+    /// # Errors
+    /// Where `bytes` is longer than a view can address.
+    pub(super) fn new(bytes: Vec<u8>, ends: Vec<usize>) -> Result<Self> {
+        if i32::try_from(bytes.len()).is_err() {
+            let len = bytes.len();
+            let what = format!("one batch of text has {len} bytes, Arrow's views address 2^31 - 1");
+            return Err(DataFusionError::ResourcesExhausted(what));
+        }
+        let view = |i: usize| {
+            let start = i.checked_sub(1).map_or(0, |before| ends[before]);
+            make_view(&bytes[start..ends[i]], 0, start as u32)
+        };
+        let views = (0..ends.len()).map(view).collect::<Vec<_>>().into();
+        Ok(Self { buffer: Buffer::from_vec(bytes), views, ends })
+    }
+
+    /// The exact bytes.
+    pub(super) fn content(&self) -> Result<BinaryViewArray> {
+        Ok(BinaryViewArray::try_new(self.views.clone(), vec![self.buffer.clone()], None)?)
+    }
+
+    /// The texts, U+FFFD for invalid bytes. Valid ones are views of the buffer.
+    pub(super) fn text(&self) -> Result<StringViewArray> {
+        // Checks every text once; only where one is invalid, all are gone through.
+        match StringViewArray::try_new(self.views.clone(), vec![self.buffer.clone()], None) {
+            Ok(array) => Ok(array),
+            Err(_) => self.lossy_text(),
+        }
+    }
+
+    fn lossy_text(&self) -> Result<StringViewArray> {
+        let mut builder = StringViewBuilder::with_capacity(self.ends.len());
+        let block = builder.append_block(self.buffer.clone());
+        let mut start = 0;
+        for &end in &self.ends {
+            let bytes = &self.buffer[start..end];
+            match String::from_utf8_lossy(bytes) {
+                std::borrow::Cow::Borrowed(_) => {
+                    builder.try_append_view(block, start as u32, (end - start) as u32)?;
+                }
+                std::borrow::Cow::Owned(text) => builder.try_append_value(text)?,
+            }
+            start = end;
+        }
+        Ok(builder.finish())
+    }
+}
+
+/// An `Int64` column of counts.
+///
+/// # Errors
+/// Where a count passes 2^63 - 1.
+pub(super) fn int64(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
+    let to_signed = |value: u64| {
+        i64::try_from(value).map_err(|_| {
+            DataFusionError::ResourcesExhausted(format!("count {value} does not fit into Int64"))
+        })
+    };
+    let values: Vec<i64> = values.map(to_signed).collect::<Result<_>>()?;
+    Ok(Arc::new(Int64Array::from(values)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::Array;
+
+    #[test]
+    fn invalid_texts_are_replaced_and_their_neighbours_kept() {
+        let texts = Texts::new(b"plain\xff\xfe bad, longer than a view".to_vec(), vec![5, 5, 30, 32]);
+        let texts = texts.unwrap();
+        let text = texts.text().unwrap();
+        assert_eq!((text.value(0), text.value(1)), ("plain", ""));
+        assert_eq!(text.value(2), "\u{FFFD}\u{FFFD} bad, longer than a vi");
+        assert_eq!(texts.content().unwrap().value(2), b"\xff\xfe bad, longer than a vi");
+        assert_eq!(text.len(), 4);
+    }
+
+    #[test]
+    fn a_character_cut_by_a_border_is_invalid_on_both_sides() {
+        let texts = Texts::new("é".as_bytes().to_vec(), vec![1, 2]).unwrap();
+        let text = texts.text().unwrap();
+        assert_eq!((text.value(0), text.value(1)), ("\u{FFFD}", "\u{FFFD}"));
+    }
+
+    #[test]
+    fn counts_past_int64_are_refused() {
+        assert!(int64([1 << 63].into_iter()).is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! `word_count(corpus [, fold])`: one sweep over the grammar, words straight from the dictionary.
+//!
+//! Filters on `word` run over the dictionary, so that only the words that pass are materialised.
+//! `fold => true` regroups the finished counts by Unicode lower case: O(dictionary), nothing is
+//! stored for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt64Array};
+use datafusion::arrow::compute::take;
+use datafusion::common::stats::Precision;
+use datafusion::error::{DataFusionError, Result};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::strings::int64;
+use crate::analytics::WordCounts;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan, selected};
+use crate::sql::signature::{SIGNATURES, Signature};
+
+const WORD: usize = 0;
+/// Words looked at between two tests for cancellation.
+const CHUNK_LEN: usize = 65_536;
+
+#[derive(Debug)]
+pub(crate) struct WordCount {
+    fold: bool,
+}
+
+impl WordCount {
+    pub(crate) fn new(fold: bool) -> Self {
+        Self { fold }
+    }
+}
+
+impl TableFunction for WordCount {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURES[1]
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![("fold", self.fold.to_string())]
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == "word"
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["word"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        num_words(scan)
+    }
+
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![
+            ("device", "cpu".into()),
+            ("traversal", "top_down: weights flow once from the root to the words".into()),
+        ]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| if self.fold { folded(run, &loaded) } else { plain(run, &loaded) })
+                .await
+        }
+        .boxed()
+    }
+}
+
+/// Distinct words: an upper bound that is met by a corpus of one segment.
+pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
+    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+    Precision::Inexact(segments.map(|segment| segment.num_words as usize).sum())
+}
+
+/// Counts the work of a sweep over all rules.
+pub(super) fn record_sweep(run: &Run, loaded: &LoadedCorpus) {
+    let grammars = || loaded.corpus.segments().iter().map(|segment| segment.dag.grammar());
+    run.counter("rules_visited").add(grammars().map(|grammar| grammar.num_rules()).sum());
+    run.counter("elements_read").add(grammars().map(|grammar| grammar.symbols.len()).sum());
+    run.counter("logical_bytes").add(run.scan.len_bytes() as usize);
+}
+
+fn counts(run: &Run, loaded: &LoadedCorpus) -> Result<WordCounts> {
+    record_sweep(run, loaded);
+    WordCounts::with_vocabulary(loaded.vocabulary()?).map_err(datafusion_error)
+}
+
+fn plain(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    let counts = run.scan.projects(1).then(|| counts(&run, loaded)).transpose()?;
+    let words = loaded.words()?;
+    for_each_selected(&mut run, words, |run, words, rows| {
+        run.send(words.len(), |column| match (column, &counts) {
+            (WORD, _) | (_, None) => Ok(Arc::clone(words)),
+            (_, Some(counts)) => int64(rows.iter().map(|row| counts.count(row))),
+        })
+    })
+}
+
+fn folded(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    let counts = counts(&run, loaded)?;
+    let reservation = run.reservation("Fold");
+    let mut groups: BTreeMap<String, u64> = BTreeMap::new();
+    for (word, count) in counts.iter() {
+        // A map entry and its text; given back when the query ends.
+        reservation.try_grow(64 + word.len())?;
+        let sum = groups.entry(word.to_lowercase()).or_default();
+        *sum = sum.checked_add(count).ok_or_else(|| {
+            DataFusionError::ResourcesExhausted(format!("count of {word} passes 2^64 - 1"))
+        })?;
+    }
+    let words = StringViewArray::from_iter_values(groups.keys());
+    let counts: Vec<u64> = groups.into_values().collect();
+    for_each_selected(&mut run, &words, |run, words, rows| {
+        run.send(words.len(), |column| match column {
+            WORD => Ok(Arc::clone(words)),
+            _ => int64(rows.iter().map(|row| counts[row])),
+        })
+    })
+}
+
+/// Rows of a vocabulary: a range, or those that passed a filter.
+pub(super) enum Rows {
+    Range(std::ops::Range<usize>),
+    Selected(Vec<usize>),
+}
+
+impl Rows {
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let (range, selected) = match self {
+            Self::Range(range) => (range.clone(), &[][..]),
+            Self::Selected(rows) => (0..0, rows.as_slice()),
+        };
+        range.chain(selected.iter().copied())
+    }
+}
+
+/// Calls `send` with the words that pass the filter on `word` and their rows, chunk by chunk,
+/// until it answers false.
+pub(super) fn for_each_selected(
+    run: &mut Run,
+    words: &StringViewArray,
+    mut send: impl FnMut(&mut Run, &ArrayRef, Rows) -> Result<bool>,
+) -> Result<()> {
+    let scan = Arc::clone(&run.scan);
+    for start in (0..words.len()).step_by(CHUNK_LEN) {
+        let len = CHUNK_LEN.min(words.len() - start);
+        let chunk: ArrayRef = Arc::new(words.slice(start, len));
+        let more = match &scan.columns_stage {
+            None => send(run, &chunk, Rows::Range(start..start + len))?,
+            Some(stage) => {
+                let arrays = stage.columns.iter().map(|_| Arc::clone(&chunk)).collect();
+                let passed: Vec<usize> = selected(&stage.evaluate(arrays, len)?).collect();
+                if passed.is_empty() {
+                    !run.output.is_done()
+                } else {
+                    let indices = UInt64Array::from_iter_values(passed.iter().map(|&i| i as u64));
+                    let words = take(&chunk, &indices, None)?;
+                    send(run, &words, Rows::Selected(passed.iter().map(|i| i + start).collect()))?
+                }
+            }
+        };
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,316 @@
+//! Locations: from what a user writes to files in an object store.
+//!
+//! ```text
+//! c.tadoc            a file below the working directory
+//! corpora, corpora/  a folder: its .tadoc files, sub-folders too, in order of path
+//! logs/2026-*.tadoc  a glob: * and ? stay inside a path segment, ** crosses, [a-z] is a class
+//! s3://b/c.tadoc     a URL, with the same three forms; the store is made on demand
+//! ```
+//!
+//! Nothing here runs while a query is planned logically: locations are resolved in `scan`. A file
+//! whose name holds glob characters is found literally first. Stores that the session does not
+//! know are built from the URL and the process's environment (credentials included) and
+//! registered; schemes beyond `file` and `memory` need this crate's features `s3` and `http`.
+
+use std::path::{Component, PathBuf};
+use std::sync::Arc;
+
+use datafusion::catalog::Session;
+use datafusion::common::plan_datafusion_err;
+use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use regex::Regex;
+use url::Url;
+
+/// Extension of corpus files, with its dot.
+pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
+
+/// A file that a location led to.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceFile {
+    /// Path in the words of the user: the location, or the location's folder and what follows.
+    pub(crate) path: String,
+    /// Store it lies in.
+    pub(crate) store_url: ObjectStoreUrl,
+    /// Place, length and version.
+    pub(crate) meta: ObjectMeta,
+}
+
+impl SourceFile {
+    /// Key of this version of the file: two equal keys have equal bytes.
+    pub(crate) fn version_key(&self) -> String {
+        let version = match &self.meta.e_tag {
+            Some(tag) => tag.clone(),
+            None => self.meta.last_modified.timestamp_micros().to_string(),
+        };
+        let url: &str = self.store_url.as_str();
+        format!("{url}{}#{}#{version}", self.meta.location, self.meta.size)
+    }
+}
+
+/// What kind of files a location must lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Corpora; a folder means its `.tadoc` files.
+    Corpora,
+    /// Any files; a folder means all of them but hidden ones.
+    Files,
+}
+
+impl Wanted {
+    fn accepts(self, relative: &str) -> bool {
+        match self {
+            Self::Corpora => relative.ends_with(CORPUS_EXTENSION),
+            Self::Files => !relative.split('/').any(|part| part.starts_with('.')),
+        }
+    }
+}
+
+/// The files of `location`, in order of path; at least one.
+///
+/// # Errors
+/// A plan error that says what was tried.
+pub(crate) async fn resolve_files(
+    session: &dyn Session,
+    location: &str,
+    wanted: Wanted,
+) -> Result<Vec<SourceFile>> {
+    let place = Place::parse(location)?;
+    let store = object_store(session.runtime_env(), &place.url)?;
+    let explain = |error: object_store::Error| {
+        plan_datafusion_err!("{location}: cannot look it up in {}: {error}", place.store_name())
+    };
+    if place.glob.is_none() && !place.path.as_ref().is_empty() {
+        match store.head(&place.path).await {
+            Ok(meta) => return Ok(vec![place.file(location.to_string(), meta)]),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(explain(error)),
+        }
+    }
+    let prefix = Some(&place.path).filter(|path| !path.as_ref().is_empty());
+    let mut found: Vec<ObjectMeta> = store.list(prefix).try_collect().await.map_err(explain)?;
+    found.sort_unstable_by(|a, b| a.location.as_ref().cmp(b.location.as_ref()));
+    let num_below = found.len();
+    let mut files = Vec::new();
+    for meta in found {
+        let relative = place.relative(&meta.location).to_string();
+        let accepted = match &place.glob {
+            Some(glob) => glob.is_match(&relative),
+            None => wanted.accepts(&relative),
+        };
+        if accepted {
+            files.push(place.file(place.display(&relative), meta));
+        }
+    }
+    if files.is_empty() {
+        return Err(nothing_found(location, &place, wanted, num_below));
+    }
+    Ok(files)
+}
+
+/// The store behind `url`, made and registered where the session does not know it.
+pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    if let Ok(store) = runtime.object_store_registry.get_store(url) {
+        return Ok(store);
+    }
+    // Configuration keys of the stores are the environment's names in lower case; others are ignored.
+    let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+    let (store, _) = object_store::parse_url_opts(url, environment).map_err(|error| {
+        let scheme = url.scheme();
+        plan_datafusion_err!(
+            "no object store for {scheme}://…: {error}; register one on the session, or build \
+             datafusion-tadoc with the feature for {scheme} (s3 or http)"
+        )
+    })?;
+    let store: Arc<dyn ObjectStore> = Arc::from(store);
+    runtime.register_object_store(url, Arc::clone(&store));
+    Ok(store)
+}
+
+/// The store of a resolved file.
+pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
+    object_store(runtime, file.store_url.as_ref())
+}
+
+/// A location taken apart.
+struct Place {
+    /// Scheme and authority.
+    url: Url,
+    /// File, folder or prefix inside the store; what precedes the first glob segment.
+    path: Path,
+    /// What the rest of a path must match.
+    glob: Option<Regex>,
+    /// What the user wrote before the part a listing adds, with its last slash.
+    shown_prefix: String,
+}
+
+impl Place {
+    fn parse(location: &str) -> Result<Self> {
+        let is_url = location.contains("://");
+        let is_literal = !is_url && std::path::Path::new(location).is_file();
+        let split = if is_literal { None } else { split_glob(location) };
+        let (base, glob) = match split {
+            Some((base, pattern)) => (base, Some(glob_regex(pattern)?)),
+            None => (location, None),
+        };
+        let (url, path) = if is_url { parse_url(base)? } else { parse_local(base)? };
+        let slash = if base.is_empty() || base.ends_with('/') { "" } else { "/" };
+        Ok(Self { url, path, glob, shown_prefix: format!("{base}{slash}") })
+    }
+
+    fn file(&self, path: String, meta: ObjectMeta) -> SourceFile {
+        let store = &self.url[url::Position::BeforeScheme..url::Position::BeforePath];
+        // The parts of a URL that was parsed before always parse.
+        let store_url =
+            ObjectStoreUrl::parse(store).unwrap_or_else(|_| ObjectStoreUrl::local_filesystem());
+        SourceFile { path, store_url, meta }
+    }
+
+    /// What follows this place in `location`.
+    fn relative<'a>(&self, location: &'a Path) -> &'a str {
+        let rest = location.as_ref().strip_prefix(self.path.as_ref());
+        rest.unwrap_or(location.as_ref()).trim_start_matches('/')
+    }
+
+    fn display(&self, relative: &str) -> String {
+        format!("{}{relative}", self.shown_prefix)
+    }
+
+    fn store_name(&self) -> String {
+        match self.url.scheme() {
+            "file" => "the file system".into(),
+            _ => self.url[url::Position::BeforeScheme..url::Position::BeforePath].to_string(),
+        }
+    }
+}
+
+fn nothing_found(location: &str, place: &Place, wanted: Wanted, num_below: usize) -> DataFusionError {
+    let tried = match place.url.scheme() {
+        "file" => format!("/{}", place.path),
+        _ => format!("{}/{}", place.store_name(), place.path),
+    };
+    let (one, none_of) = match wanted {
+        Wanted::Corpora => ("corpus", "none of them a .tadoc file"),
+        Wanted::Files => ("file", "all of them hidden"),
+    };
+    if place.glob.is_some() {
+        return plan_datafusion_err!(
+            "{location}: no file matches, {num_below} were looked at below {tried}"
+        );
+    }
+    if num_below > 0 {
+        return plan_datafusion_err!(
+            "{location}: the folder {tried} holds {num_below} files, {none_of}"
+        );
+    }
+    plan_datafusion_err!(
+        "{location}: no such {one}; there is no file {tried}, no folder of that name with files, and \
+         no table of that name"
+    )
+}
+
+/// Splits at the last slash before the first glob character.
+fn split_glob(location: &str) -> Option<(&str, &str)> {
+    let is_query = location.starts_with("http://") || location.starts_with("https://");
+    let first = location.find(|c| matches!(c, '*' | '[') || (c == '?' && !is_query))?;
+    let cut = location[..first].rfind('/').map_or(0, |slash| slash + 1);
+    Some(location.split_at(cut))
+}
+
+/// `*` and `?` inside a segment, `**` across segments, `[abc]`, `[!abc]`; the rest is literal.
+fn glob_regex(pattern: &str) -> Result<Regex> {
+    let mut regex = String::from("^");
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let class_end = rest.get(2..).and_then(|tail| tail.find(']')).map(|end| end + 2);
+        let len = match (c, class_end) {
+            _ if rest.starts_with("**/") => push(&mut regex, "(?:.*/)?", 3),
+            _ if rest.starts_with("**") => push(&mut regex, ".*", 2),
+            ('*', _) => push(&mut regex, "[^/]*", 1),
+            ('?', _) => push(&mut regex, "[^/]", 1),
+            ('[', Some(end)) => {
+                let class = rest[1..end].replace('\\', "\\\\").replace('[', "\\[");
+                let class = class.strip_prefix('!').map(|c| format!("^{c}")).unwrap_or(class);
+                push(&mut regex, &format!("[{class}]"), end + 1)
+            }
+            _ => push(&mut regex, &regex::escape(c.encode_utf8(&mut [0; 4])), c.len_utf8()),
+        };
+        rest = &rest[len..];
+    }
+    regex.push('$');
+    Regex::new(&regex).map_err(|_| plan_datafusion_err!("{pattern}: not a glob pattern"))
+}
+
+fn push(regex: &mut String, part: &str, len_bytes: usize) -> usize {
+    regex.push_str(part);
+    len_bytes
+}
+
+fn parse_url(text: &str) -> Result<(Url, Path)> {
+    let url = Url::parse(text).map_err(|e| plan_datafusion_err!("{text}: not a URL: {e}"))?;
+    let path = Path::from_url_path(url.path())
+        .map_err(|e| plan_datafusion_err!("{text}: not a path of an object store: {e}"))?;
+    Ok((url, path))
+}
+
+fn parse_local(text: &str) -> Result<(Url, Path)> {
+    let explain = |e: &dyn std::fmt::Display| plan_datafusion_err!("{text}: not a path: {e}");
+    let local = if text.is_empty() { "." } else { text };
+    let absolute = std::fs::canonicalize(local)
+        .or_else(|_| std::path::absolute(local).map(|path| without_dots(&path)))
+        .map_err(|e| explain(&e))?;
+    let path = Path::from_absolute_path(&absolute).map_err(|e| explain(&e))?;
+    Ok((ObjectStoreUrl::local_filesystem().as_ref().clone(), path))
+}
+
+/// Resolves `..` by name, for paths that do not exist.
+fn without_dots(path: &std::path::Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        glob_regex(pattern).unwrap().is_match(path)
+    }
+
+    #[test]
+    fn globs_stay_inside_a_segment_unless_doubled() {
+        assert!(matches("*.txt", "a.txt") && !matches("*.txt", "b/a.txt"));
+        assert!(matches("**/*.txt", "a.txt") && matches("**/*.txt", "b/c/a.txt"));
+        assert!(matches("a?c", "abc") && !matches("a?c", "a/c"));
+        assert!(matches("[a-c]x", "bx") && !matches("[!a-c]x", "bx") && matches("[!a-c]x", "dx"));
+        assert!(matches("a+(b", "a+(b") && matches("[", "["));
+    }
+
+    #[test]
+    fn patterns_are_cut_from_their_folder() {
+        assert_eq!(split_glob("s3://b/x/*.tadoc"), Some(("s3://b/x/", "*.tadoc")));
+        assert_eq!(split_glob("*.tadoc"), Some(("", "*.tadoc")));
+        assert_eq!(split_glob("https://h/x?y=1"), None);
+        assert_eq!(split_glob("plain"), None);
+    }
+
+    #[test]
+    fn relative_locations_are_made_absolute_by_name() {
+        let place = Place::parse("no/../such/x.tadoc").unwrap();
+        let absolute = std::path::absolute("such/x.tadoc").unwrap();
+        assert_eq!(place.path, Path::from_absolute_path(absolute).unwrap());
+    }
+}

@@ -1,0 +1,307 @@
+//! Settings under `tadoc.`: one struct for `SET`/`SHOW`, for `COPY … OPTIONS` and for
+//! `CREATE EXTERNAL TABLE … OPTIONS`.
+//!
+//! ```text
+//! SET tadoc.max_hits = '1000'            ConfigOptions::set  hands over  "max_hits"
+//! OPTIONS ('tadoc.tokenizer' 'uax29')    TableOptions::set   hands over  "tadoc.tokenizer"
+//! OPTIONS (tokenizer 'uax29')            the SQL planner     hands over  "format.tokenizer"
+//! ```
+//!
+//! All three spellings are accepted, values are checked when they are set, and every entry is
+//! listed under its full name, so that `SHOW tadoc.max_hits` works. DataFusion's
+//! `extensions_options!` handles the first spelling only, which is why the trait is implemented by
+//! hand. Options of one table or one `COPY` lie on top of the session's.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
+use datafusion::error::{DataFusionError, Result};
+
+use crate::analytics::Traversal;
+use crate::corpus::{BuilderKind, IngestOptions, OpenLimits};
+use crate::text::TokenizerProfile;
+
+/// Where corpus functions run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Device {
+    /// Chosen for each query; the CPU while there is no GPU engine.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::Cpu => "cpu",
+        })
+    }
+}
+
+impl FromStr for Device {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "gpu" => Err("auto or cpu: this build has no GPU engine".into()),
+            _ => Err("auto or cpu".into()),
+        }
+    }
+}
+
+/// The settings under `tadoc.`; see the table in each field's description, or `SHOW ALL`.
+///
+/// ```
+/// use datafusion::prelude::*;
+/// # fn main() -> datafusion::error::Result<()> {
+/// let ctx = SessionContext::new();
+/// datafusion_tadoc::sql::register_all(&ctx)?;
+/// let options = datafusion_tadoc::sql::TadocOptions::from_config(ctx.state().config_options());
+/// assert_eq!(options.max_hits, 10_000_000);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TadocOptions {
+    /// Where corpus functions run.
+    pub device: Device,
+    /// How corpus functions walk the grammar.
+    pub traversal: Traversal,
+    /// Largest text, in bytes, that one document or one extraction may expand to.
+    pub max_output_bytes: u64,
+    /// Largest number of rows one `search` may find.
+    pub max_hits: u64,
+    /// Memory, in bytes, for the decoded form of the corpora a session keeps; also the largest
+    /// corpus it opens. Held inside the session's memory pool.
+    pub max_memory_bytes: u64,
+    /// What a word is, for corpora written by `COPY`.
+    pub tokenizer: TokenizerProfile,
+    /// Grammar builder for corpora written by `COPY`.
+    pub builder: BuilderKind,
+    /// Text, in bytes, of one segment written by `COPY`; sets its peak memory.
+    pub block_bytes: u64,
+}
+
+impl Default for TadocOptions {
+    fn default() -> Self {
+        let ingest = IngestOptions::default();
+        Self {
+            device: Device::Auto,
+            traversal: Traversal::Auto,
+            max_output_bytes: 1 << 30,
+            max_hits: 10_000_000,
+            max_memory_bytes: OpenLimits::default().max_memory_bytes,
+            tokenizer: ingest.profile,
+            builder: ingest.builder,
+            block_bytes: ingest.block_bytes as u64,
+        }
+    }
+}
+
+impl TadocOptions {
+    /// The session's settings, or the defaults where [`register_all`](super::register_all) was
+    /// not called on it.
+    pub fn from_config(config: &ConfigOptions) -> Self {
+        config.extensions.get::<Self>().cloned().unwrap_or_default()
+    }
+
+    /// These settings with the `OPTIONS` of a statement on top.
+    ///
+    /// # Errors
+    /// A configuration error that names the first unknown key or refused value.
+    pub fn with_overrides(&self, overrides: &HashMap<String, String>) -> Result<Self> {
+        let mut options = self.clone();
+        let mut keys: Vec<&String> = overrides.keys().collect();
+        keys.sort_unstable();
+        for key in keys {
+            options.set(key, &overrides[key])?;
+        }
+        Ok(options)
+    }
+
+    /// Limits for opening files.
+    pub fn open_limits(&self) -> OpenLimits {
+        OpenLimits { max_memory_bytes: self.max_memory_bytes, ..OpenLimits::default() }
+    }
+
+    /// How `COPY` builds a corpus.
+    pub fn ingest_options(&self) -> IngestOptions {
+        IngestOptions {
+            profile: self.tokenizer,
+            builder: self.builder,
+            block_bytes: self.block_bytes as usize,
+            ..IngestOptions::default()
+        }
+    }
+}
+
+impl ConfigExtension for TadocOptions {
+    const PREFIX: &'static str = "tadoc";
+}
+
+impl ExtensionOptions for TadocOptions {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        let name = ["tadoc.", "format."].iter().find_map(|p| key.strip_prefix(p)).unwrap_or(key);
+        match name {
+            "device" => self.device = parse(name, value)?,
+            "traversal" => self.traversal = parse(name, value)?,
+            "max_output_bytes" => self.max_output_bytes = parse_len(name, value, 1)?,
+            "max_hits" => self.max_hits = parse_len(name, value, 0)?,
+            "max_memory_bytes" => self.max_memory_bytes = parse_len(name, value, 1)?,
+            "tokenizer" => self.tokenizer = parse(name, value)?,
+            "builder" => self.builder = parse_builder(name, value)?,
+            "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
+            _ => return Err(unknown_key(name)),
+        }
+        Ok(())
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        let values = [
+            self.device.to_string(),
+            self.traversal.to_string(),
+            self.max_output_bytes.to_string(),
+            self.max_hits.to_string(),
+            self.max_memory_bytes.to_string(),
+            self.tokenizer.to_string(),
+            builder_name(self.builder).to_string(),
+            self.block_bytes.to_string(),
+        ];
+        let entry = |(&(name, description), value): (&(&str, &'static str), String)| ConfigEntry {
+            key: format!("tadoc.{name}"),
+            value: Some(value),
+            description,
+        };
+        OPTIONS.iter().zip(values).map(entry).collect()
+    }
+}
+
+/// Name and description of each option, in the order of the struct's fields.
+pub(crate) const OPTIONS: [(&str, &str); 8] = [
+    ("device", "Where corpus functions run: auto or cpu."),
+    ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
+    ("max_output_bytes", "Largest text one document or one extraction may expand to."),
+    ("max_hits", "Largest number of rows one search may find."),
+    ("max_memory_bytes", "Memory for the decoded form of the corpora a session keeps open."),
+    ("tokenizer", "What a word is in corpora written by COPY: word, uax29 or whitespace."),
+    ("builder", "Grammar builder of COPY: rounds or sequitur."),
+    ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
+];
+
+fn builder_name(builder: BuilderKind) -> &'static str {
+    match builder {
+        BuilderKind::Rounds => "rounds",
+        BuilderKind::Sequitur => "sequitur",
+    }
+}
+
+fn parse_builder(name: &str, value: &str) -> Result<BuilderKind> {
+    match value {
+        "rounds" => Ok(BuilderKind::Rounds),
+        "sequitur" => Ok(BuilderKind::Sequitur),
+        _ => Err(refused(name, value, "rounds or sequitur")),
+    }
+}
+
+fn parse<T: FromStr>(name: &str, value: &str) -> Result<T>
+where
+    T::Err: fmt::Display,
+{
+    value.parse().map_err(|allowed: T::Err| {
+        // A typed error of the core already says what was expected.
+        let text = allowed.to_string();
+        let allowed = text.rsplit_once("expected ").map_or(text.as_str(), |(_, allowed)| allowed);
+        refused(name, value, allowed)
+    })
+}
+
+/// A count, or bytes with an optional KiB, MiB or GiB.
+fn parse_len(name: &str, value: &str, least: u64) -> Result<u64> {
+    let text = value.trim();
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
+    let (digits, shift) = units
+        .iter()
+        .find_map(|(unit, shift)| text.strip_suffix(unit).map(|digits| (digits.trim_end(), *shift)))
+        .unwrap_or((text, 0));
+    let allowed = || format!("a whole number from {least} on, with KiB, MiB or GiB if you like");
+    let number: u64 = digits.parse().map_err(|_| refused(name, value, &allowed()))?;
+    number
+        .checked_mul(1 << shift)
+        .filter(|&len| len >= least && len <= i64::MAX as u64)
+        .ok_or_else(|| refused(name, value, &allowed()))
+}
+
+fn refused(name: &str, value: &str, allowed: &str) -> DataFusionError {
+    DataFusionError::Configuration(format!("tadoc.{name}: got {value:?}, expected {allowed}"))
+}
+
+fn unknown_key(name: &str) -> DataFusionError {
+    let names: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
+    let hint = super::signature::closest(name, names.iter().copied())
+        .map(|close| format!("did you mean tadoc.{close}?"))
+        .unwrap_or_else(|| format!("there are {}", names.join(", ")));
+    DataFusionError::Configuration(format!("unknown option tadoc.{name}; {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_spellings_set_the_same_value() {
+        for key in ["max_hits", "tadoc.max_hits", "format.max_hits"] {
+            let mut options = TadocOptions::default();
+            options.set(key, "7").unwrap();
+            assert_eq!(options.max_hits, 7);
+        }
+    }
+
+    #[test]
+    fn every_entry_can_be_set_to_its_own_value() {
+        let mut options = TadocOptions::default();
+        let entries = options.entries();
+        assert_eq!(entries.len(), OPTIONS.len());
+        for entry in entries {
+            options.set(&entry.key, &entry.value.unwrap()).unwrap();
+        }
+        assert_eq!(options, TadocOptions::default());
+    }
+
+    #[test]
+    fn units_are_bytes() {
+        let mut options = TadocOptions::default();
+        options.set("max_memory_bytes", "64MiB").unwrap();
+        assert_eq!(options.max_memory_bytes, 64 << 20);
+        assert!(options.set("max_memory_bytes", "99999999999GiB").is_err());
+    }
+
+    #[test]
+    fn bad_keys_and_values_name_the_way_out() {
+        let mut options = TadocOptions::default();
+        let text = |e: Result<()>| e.unwrap_err().to_string();
+        assert!(text(options.set("max_hit", "1")).contains("did you mean tadoc.max_hits?"));
+        assert!(text(options.set("device", "gpu")).contains("no GPU engine"));
+        assert!(text(options.set("traversal", "up")).contains("bottom_up"));
+        assert!(text(options.set("block_bytes", "-1")).contains("a whole number from 1024 on"));
+    }
+}

@@ -1,0 +1,89 @@
+//! The way of rows out of a scan: bounded, sliced, limited, and aware of a reader that left.
+//!
+//! Functions hand over batches of any length; what goes out has at most `batch_size` rows, the
+//! right projection, and no more rows than the pushed limit. A `false` says stop: the limit is
+//! reached or nobody reads any more, which is how cancellation reaches blocking code.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::physical_plan::metrics::BaselineMetrics;
+use tokio::sync::mpsc::Sender;
+
+/// Where a partition's rows go.
+#[derive(Debug)]
+pub(crate) struct Output {
+    sender: Sender<Result<RecordBatch>>,
+    schema: SchemaRef,
+    batch_size: usize,
+    remaining: Option<usize>,
+    metrics: BaselineMetrics,
+}
+
+impl Output {
+    pub(crate) fn new(
+        sender: Sender<Result<RecordBatch>>,
+        schema: SchemaRef,
+        batch_size: usize,
+        limit: Option<usize>,
+        metrics: BaselineMetrics,
+    ) -> Self {
+        Self { sender, schema, batch_size: batch_size.max(1), remaining: limit, metrics }
+    }
+
+    /// Rows of one batch.
+    pub(crate) fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
+    /// Whether no more rows are wanted.
+    pub(crate) fn is_done(&self) -> bool {
+        self.remaining == Some(0) || self.sender.is_closed()
+    }
+
+    /// Sends rows made of projected `columns` from a blocking thread; false says stop.
+    pub(crate) fn send_columns(&mut self, columns: Vec<ArrayRef>, num_rows: usize) -> Result<bool> {
+        for batch in self.batches(columns, num_rows)? {
+            self.metrics.record_output(batch.num_rows());
+            if self.sender.blocking_send(Ok(batch)).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(!self.is_done())
+    }
+
+    /// Sends rows made of projected `columns` from a task; false says stop.
+    pub(crate) async fn send_columns_async(
+        &mut self,
+        columns: Vec<ArrayRef>,
+        num_rows: usize,
+    ) -> Result<bool> {
+        for batch in self.batches(columns, num_rows)? {
+            self.metrics.record_output(batch.num_rows());
+            if self.sender.send(Ok(batch)).await.is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(!self.is_done())
+    }
+
+    fn batches(&mut self, columns: Vec<ArrayRef>, num_rows: usize) -> Result<Vec<RecordBatch>> {
+        let num_rows = self.remaining.map_or(num_rows, |left| left.min(num_rows));
+        if let Some(left) = &mut self.remaining {
+            *left -= num_rows;
+        }
+        let mut batches = Vec::with_capacity(num_rows.div_ceil(self.batch_size));
+        let mut start = 0;
+        while start < num_rows {
+            let len = self.batch_size.min(num_rows - start);
+            let slices = columns.iter().map(|column| column.slice(start, len)).collect();
+            let options = RecordBatchOptions::new().with_row_count(Some(len));
+            let schema = Arc::clone(&self.schema);
+            batches.push(RecordBatch::try_new_with_options(schema, slices, &options)?);
+            start += len;
+        }
+        Ok(batches)
+    }
+}

@@ -1,0 +1,346 @@
+//! The table of signatures: arguments and columns of every table function.
+//!
+//! One constant drives argument parsing, schemas, error texts and the generated reference, so
+//! they cannot differ. Types are few on purpose: numbers are `Int64`, strings `Utf8View`, exact
+//! bytes `BinaryView`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::utils::datafusion_strsim::levenshtein;
+use datafusion::error::{DataFusionError, Result};
+
+/// What an argument may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// Text, not empty.
+    Text,
+    /// A whole number, 0 or more.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+}
+
+impl fmt::Display for ArgumentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text in single quotes",
+            Self::Integer => "a whole number, 0 or more",
+            Self::Boolean => "true or false",
+        })
+    }
+}
+
+/// An argument of a table function.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument {
+    /// Name, as in `name => value`.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: ArgumentKind,
+    /// Its default as SQL text; `None` where it must be given.
+    pub default: Option<&'static str>,
+    /// One line for the reference.
+    pub summary: &'static str,
+}
+
+/// Type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// `Int64`.
+    Integer,
+    /// `Utf8View`.
+    Text,
+    /// `BinaryView`.
+    Bytes,
+    /// `List<Int64>`.
+    IntegerList,
+}
+
+impl ColumnKind {
+    /// The Arrow type.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Integer => DataType::Int64,
+            Self::Text => DataType::Utf8View,
+            Self::Bytes => DataType::BinaryView,
+            Self::IntegerList => DataType::List(Arc::new(Field::new("item", DataType::Int64, false))),
+        }
+    }
+}
+
+/// A column of a table function.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Name.
+    pub name: &'static str,
+    /// Type.
+    pub kind: ColumnKind,
+    /// Whether it can hold NULL.
+    pub nullable: bool,
+    /// One line for the reference.
+    pub summary: &'static str,
+}
+
+/// Name, arguments and columns of a table function.
+#[derive(Debug, Clone, Copy)]
+pub struct Signature {
+    /// SQL name.
+    pub name: &'static str,
+    /// Arguments in positional order; the first is always the location.
+    pub arguments: &'static [Argument],
+    /// Columns in order.
+    pub columns: &'static [Column],
+    /// One line for the reference.
+    pub summary: &'static str,
+}
+
+impl Signature {
+    /// Position of the argument `name`, in any case.
+    ///
+    /// # Errors
+    /// A plan error with the closest name and the whole signature.
+    pub fn position(&self, name: &str) -> Result<usize> {
+        let found = self.arguments.iter().position(|a| a.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let names = self.arguments.iter().map(|a| a.name);
+            let hint = closest(name, names).map(|close| format!("; did you mean {close}?"));
+            self.error(format!("unknown argument {name}{}", hint.unwrap_or_default()))
+        })
+    }
+
+    /// The schema of the columns.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(self.fields()))
+    }
+
+    /// The columns as Arrow fields.
+    pub fn fields(&self) -> Vec<Field> {
+        let field = |c: &Column| Field::new(c.name, c.kind.data_type(), c.nullable);
+        self.columns.iter().map(field).collect()
+    }
+
+    /// A plan error that begins with the function's name and ends with its signature.
+    pub(crate) fn error(&self, what: impl fmt::Display) -> DataFusionError {
+        DataFusionError::Plan(format!("{}: {what}; usage: {self}", self.name))
+    }
+}
+
+/// `name(required, optional => default)`.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.name)?;
+        for (i, argument) in self.arguments.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { ", " })?;
+            match argument.default {
+                None => f.write_str(argument.name)?,
+                Some(default) => write!(f, "{} => {default}", argument.name)?,
+            }
+        }
+        f.write_str(")")
+    }
+}
+
+/// The candidate closest to `name`, if one is near enough to be a slip of the finger.
+pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_ascii_lowercase();
+    candidates
+        .map(|c| (levenshtein(&name, c), c))
+        .filter(|(distance, c)| *distance <= c.len().max(name.len()) / 3 + 1 && *distance < c.len())
+        .min()
+        .map(|(_, c)| c)
+}
+
+/// The signature of the table function `name`, in any case.
+pub fn find_signature(name: &str) -> Option<&'static Signature> {
+    SIGNATURES.iter().find(|s| s.name.eq_ignore_ascii_case(name))
+}
+
+const fn required(name: &'static str, kind: ArgumentKind, summary: &'static str) -> Argument {
+    Argument { name, kind, default: None, summary }
+}
+
+const fn optional(
+    name: &'static str,
+    kind: ArgumentKind,
+    default: &'static str,
+    summary: &'static str,
+) -> Argument {
+    Argument { name, kind, default: Some(default), summary }
+}
+
+const fn column(name: &'static str, kind: ColumnKind, summary: &'static str) -> Column {
+    Column { name, kind, nullable: false, summary }
+}
+
+const CORPUS: Argument = required(
+    "corpus",
+    ArgumentKind::Text,
+    "a .tadoc file, a folder or prefix, a glob, a URL, or the name of a table STORED AS TADOC",
+);
+const GLOB: Argument = required("glob", ArgumentKind::Text, "a file, a folder, a glob or a URL");
+
+const DOC_ID: Column = column("doc_id", ColumnKind::Integer, "number of the document, from 0");
+const PATH: Column = column("path", ColumnKind::Text, "path given at ingest");
+
+/// Every table function, in the order of the reference.
+pub const SIGNATURES: &[Signature] = &[
+    Signature {
+        name: "documents",
+        arguments: &[CORPUS],
+        columns: &[
+            DOC_ID,
+            PATH,
+            column("bytes", ColumnKind::Integer, "length of the text"),
+            column("words", ColumnKind::Integer, "number of words in the text"),
+            column("text", ColumnKind::Text, "the text, U+FFFD for invalid bytes"),
+            column("content", ColumnKind::Bytes, "the exact bytes"),
+        ],
+        summary: "one row per document; text is decoded only where it is asked for",
+    },
+    Signature {
+        name: "word_count",
+        arguments: &[
+            CORPUS,
+            optional("fold", ArgumentKind::Boolean, "false", "count without regard to case"),
+        ],
+        columns: &[
+            column("word", ColumnKind::Text, "the word, in lower case where folded"),
+            column("count", ColumnKind::Integer, "how often it occurs"),
+        ],
+        summary: "how often each word occurs, in byte order of word",
+    },
+    Signature {
+        name: "inverted_index",
+        arguments: &[CORPUS],
+        columns: &[
+            column("word", ColumnKind::Text, "the word"),
+            column("doc_count", ColumnKind::Integer, "number of documents that hold it"),
+            column("doc_ids", ColumnKind::IntegerList, "those documents, ascending"),
+        ],
+        summary: "the documents of each word, in byte order of word",
+    },
+    Signature {
+        name: "search",
+        arguments: &[
+            CORPUS,
+            required("query", ArgumentKind::Text, "words, or a phrase in double quotes"),
+            optional("doc_id", ArgumentKind::Integer, "NULL", "search this document only"),
+        ],
+        columns: &[
+            DOC_ID,
+            PATH,
+            column("byte_offset", ColumnKind::Integer, "where the match begins in the document"),
+            column("byte_len", ColumnKind::Integer, "length of the match"),
+            column("word_index", ColumnKind::Integer, "words before the match in the document"),
+        ],
+        summary: "every place of a word or a phrase, in order of document and offset",
+    },
+    Signature {
+        name: "extract",
+        arguments: &[
+            CORPUS,
+            required("doc_id", ArgumentKind::Integer, "number of the document"),
+            required("byte_offset", ArgumentKind::Integer, "where to begin"),
+            required("byte_len", ArgumentKind::Integer, "how many bytes, cut at the document's end"),
+        ],
+        columns: &[column("text", ColumnKind::Text, "the passage, U+FFFD for invalid bytes")],
+        summary: "one passage of one document, without decoding the rest",
+    },
+    Signature {
+        name: "corpus_info",
+        arguments: &[CORPUS],
+        columns: &[
+            column("name", ColumnKind::Text, "the fact"),
+            column("value", ColumnKind::Text, "its value"),
+        ],
+        summary: "one row per fact; reads only footers",
+    },
+    Signature {
+        name: "corpus_verify",
+        arguments: &[CORPUS],
+        columns: &[
+            column("file", ColumnKind::Text, "the file"),
+            Column {
+                name: "segment",
+                kind: ColumnKind::Integer,
+                nullable: true,
+                summary: "number of the segment inside the file; NULL for parts of the file itself",
+            },
+            column("section", ColumnKind::Text, "the section, or decode for the whole segment"),
+            Column {
+                name: "offset",
+                kind: ColumnKind::Integer,
+                nullable: true,
+                summary: "where the section begins in the file",
+            },
+            Column {
+                name: "bytes",
+                kind: ColumnKind::Integer,
+                nullable: true,
+                summary: "stored bytes of the section; decoded bytes for decode",
+            },
+            column("status", ColumnKind::Text, "ok or damaged"),
+            Column {
+                name: "detail",
+                kind: ColumnKind::Text,
+                nullable: true,
+                summary: "what is wrong, NULL where nothing is",
+            },
+        ],
+        summary: "checks every checksum and decodes every document",
+    },
+    Signature {
+        name: "read_text",
+        arguments: &[GLOB],
+        columns: &[
+            column("path", ColumnKind::Text, "the file"),
+            column("bytes", ColumnKind::Integer, "its length"),
+            column("text", ColumnKind::Text, "the text, U+FFFD for invalid bytes"),
+            column("content", ColumnKind::Bytes, "the exact bytes"),
+        ],
+        summary: "one row per file",
+    },
+    Signature {
+        name: "read_lines",
+        arguments: &[GLOB],
+        columns: &[
+            column("path", ColumnKind::Text, "the file"),
+            column("line_number", ColumnKind::Integer, "number of the line in its file, from 1"),
+            column("text", ColumnKind::Text, "the line without its end, U+FFFD for invalid bytes"),
+        ],
+        summary: "one row per line",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_print_as_they_are_called() {
+        let signature = find_signature("SEARCH").unwrap();
+        assert_eq!(signature.to_string(), "search(corpus, query, doc_id => NULL)");
+    }
+
+    #[test]
+    fn near_names_are_suggested_and_far_ones_are_not() {
+        let names = || ["corpus", "fold"].into_iter();
+        assert_eq!(closest("flod", names()), Some("fold"));
+        assert_eq!(closest("Corpse", names()), Some("corpus"));
+        assert_eq!(closest("separator", names()), None);
+    }
+
+    #[test]
+    fn required_arguments_come_first_and_names_are_unique() {
+        for signature in SIGNATURES {
+            let first_optional = signature.arguments.iter().position(|a| a.default.is_some());
+            let rest = &signature.arguments[first_optional.unwrap_or(signature.arguments.len())..];
+            assert!(rest.iter().all(|a| a.default.is_some()), "{signature}");
+            for (i, column) in signature.columns.iter().enumerate() {
+                assert!(signature.columns[..i].iter().all(|c| c.name != column.name));
+            }
+        }
+    }
+}

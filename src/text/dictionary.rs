@@ -1,0 +1,340 @@
+//! The dictionary of one block or segment: every distinct token once, in byte order.
+//!
+//! ```text
+//! id      0 .. num_words            num_words .. len
+//!         words, ascending          separators, ascending ("" first where it is used)
+//! bytes   |a|and|the|...            |\n|, |.|. |...        one arena
+//! offsets 0 1 4 7 ...                                      len + 1 entries
+//! ```
+//!
+//! Because ids follow byte order, comparing ids of two words compares the words, a prefix is an id
+//! range, and a word is found by binary search: O(log V) comparisons, no further table.
+//!
+//! Limits: the arena holds at most `u32::MAX` bytes and as many ids as `u32` can count. Front
+//! coding belongs to the segment file; in memory the arena is plain, so `get` is two loads.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+
+/// Words and separators of a segment, see the [module documentation](self).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dictionary {
+    bytes: Bytes,
+    offsets: Vec<u32>,
+    num_words: u32,
+    max_token_len: usize,
+}
+
+impl Default for Dictionary {
+    /// The dictionary without any token.
+    fn default() -> Self {
+        Self { bytes: Bytes::new(), offsets: vec![0], num_words: 0, max_token_len: 0 }
+    }
+}
+
+impl Dictionary {
+    /// Takes over an arena, after checking all that the other methods rely on, in O(bytes).
+    ///
+    /// `offsets` has one entry per token and a last one equal to `bytes.len()`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] unless the offsets start at 0, never fall and end at the arena's
+    /// end, words are non-empty valid UTF-8 without NUL and strictly ascending, and separators are
+    /// strictly ascending.
+    pub fn from_parts(num_words: u32, offsets: Vec<u32>, bytes: Bytes) -> Result<Self> {
+        check_offsets(num_words, &offsets, bytes.len())?;
+        let num_words_len = num_words as usize;
+        check_words(&offsets[..=num_words_len], &bytes)?;
+        check_ascending("separator", &offsets[num_words_len..], &bytes)?;
+        let max_token_len =
+            offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0);
+        Ok(Self { bytes, offsets, num_words, max_token_len })
+    }
+
+    /// Number of tokens, words and separators.
+    pub fn len(&self) -> u32 {
+        (self.offsets.len() - 1) as u32
+    }
+
+    /// Whether there is no token at all.
+    pub fn is_empty(&self) -> bool {
+        self.offsets.len() == 1
+    }
+
+    /// Number of words; ids below it are words, the others separators.
+    pub fn num_words(&self) -> u32 {
+        self.num_words
+    }
+
+    /// Whether `id` is a word.
+    #[inline]
+    pub fn is_word(&self, id: u32) -> bool {
+        id < self.num_words
+    }
+
+    /// The bytes of a token.
+    ///
+    /// # Panics
+    ///
+    /// When `id` is not below [`len`](Self::len).
+    #[inline]
+    pub fn get(&self, id: u32) -> &[u8] {
+        let id_idx = id as usize;
+        &self.bytes[self.offsets[id_idx] as usize..self.offsets[id_idx + 1] as usize]
+    }
+
+    /// The text of a word; the empty string where `id` is a separator that is not UTF-8.
+    ///
+    /// # Panics
+    ///
+    /// When `id` is not below [`len`](Self::len).
+    pub fn word(&self, id: u32) -> &str {
+        debug_assert!(self.is_word(id), "{id} is not a word, there are {}", self.num_words);
+        std::str::from_utf8(self.get(id)).unwrap_or_default()
+    }
+
+    /// Id of the word with exactly these bytes.
+    pub fn word_id(&self, word: &[u8]) -> Option<u32> {
+        self.find(0..self.num_words, word)
+    }
+
+    /// Id of the separator with exactly these bytes.
+    pub fn separator_id(&self, separator: &[u8]) -> Option<u32> {
+        self.find(self.num_words..self.len(), separator)
+    }
+
+    /// Ids of the words that begin with `prefix`; every word for the empty prefix.
+    pub fn words_with_prefix(&self, prefix: &[u8]) -> Range<u32> {
+        let start = self.first_where(0..self.num_words, |word| word >= prefix);
+        let end = self.first_where(start..self.num_words, |word| !word.starts_with(prefix));
+        start..end
+    }
+
+    /// Bytes of each token, in id order.
+    pub fn lengths(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.offsets.windows(2).map(|pair| pair[1] - pair[0])
+    }
+
+    /// Where each token starts in [`bytes`](Self::bytes), and the arena's length as last entry.
+    pub fn offsets(&self) -> &[u32] {
+        &self.offsets
+    }
+
+    /// The arena: all tokens in id order, without anything between them.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Bytes of the longest token, 0 for the empty dictionary.
+    pub fn max_token_len(&self) -> usize {
+        self.max_token_len
+    }
+
+    /// Bytes of main memory held, the arena included even where it is shared.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.bytes.len() + self.offsets.capacity() * size_of::<u32>()
+    }
+
+    fn find(&self, ids: Range<u32>, token: &[u8]) -> Option<u32> {
+        let end = ids.end;
+        let id = self.first_where(ids, |entry| entry >= token);
+        (id < end && self.get(id) == token).then_some(id)
+    }
+
+    /// First id whose token satisfies `reached`, which must stay true once it is; else `ids.end`.
+    fn first_where(&self, ids: Range<u32>, reached: impl Fn(&[u8]) -> bool) -> u32 {
+        let Range { mut start, mut end } = ids;
+        while start < end {
+            let middle = start + (end - start) / 2;
+            if reached(self.get(middle)) {
+                end = middle;
+            } else {
+                start = middle + 1;
+            }
+        }
+        start
+    }
+}
+
+fn check_offsets(num_words: u32, offsets: &[u32], len_bytes: usize) -> Result<()> {
+    let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {
+        return Err(unusable("no offsets", "one more offset than tokens".into()));
+    };
+    let num_tokens = offsets.len() - 1;
+    if u32::try_from(num_tokens).is_err() || num_tokens < num_words as usize {
+        let got = format!("{num_tokens} tokens, {num_words} of them words");
+        return Err(unusable(got, "at most 2^32 - 1 tokens, and no more words than tokens".into()));
+    }
+    if first != 0 || last as usize != len_bytes {
+        let got = format!("offsets from {first} to {last}");
+        return Err(unusable(got, format!("offsets from 0 to {len_bytes}, the arena's length")));
+    }
+    match offsets.windows(2).position(|pair| pair[0] > pair[1]) {
+        None => Ok(()),
+        Some(id) => {
+            let got = format!("offset {} after {} at token {id}", offsets[id + 1], offsets[id]);
+            Err(unusable(got, "offsets that never fall".into()))
+        }
+    }
+}
+
+/// One pass over the whole region answers for each word, where each begins at a char boundary.
+fn check_words(offsets: &[u32], bytes: &[u8]) -> Result<()> {
+    let end_offset = offsets[offsets.len() - 1] as usize;
+    let words = std::str::from_utf8(&bytes[..end_offset])
+        .map_err(|fault| unusable(format!("a word with {fault}"), "words of valid UTF-8".into()))?;
+    if let Some(&at) = offsets.iter().find(|&&at| !words.is_char_boundary(at as usize)) {
+        let got = format!("a word cut inside a character at byte {at}");
+        return Err(unusable(got, "words of valid UTF-8".into()));
+    }
+    if let Some(at) = memchr::memchr(0, words.as_bytes()) {
+        return Err(unusable(format!("a NUL at byte {at} of the words"), "words without".into()));
+    }
+    if let Some(id) = offsets.windows(2).position(|pair| pair[0] == pair[1]) {
+        return Err(unusable(format!("an empty word with id {id}"), "words of 1 byte up".into()));
+    }
+    check_ascending("word", offsets, bytes)
+}
+
+fn check_ascending(class: &str, offsets: &[u32], bytes: &[u8]) -> Result<()> {
+    let fault = offsets.windows(3).position(|ends| {
+        let (start, middle, end) = (ends[0] as usize, ends[1] as usize, ends[2] as usize);
+        bytes[start..middle].cmp(&bytes[middle..end]) != Ordering::Less
+    });
+    match fault {
+        None => Ok(()),
+        Some(at) => {
+            let got = format!("{class} {} not above {class} {at}", at + 1);
+            Err(unusable(got, format!("{class}s strictly ascending in byte order")))
+        }
+    }
+}
+
+fn unusable(got: impl Into<String>, allowed: String) -> Error {
+    Error::InvalidArgument { name: "dictionary", got: got.into(), allowed }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn build(words: &[&str], separators: &[&[u8]]) -> Result<Dictionary> {
+        let mut bytes = Vec::new();
+        let mut offsets = vec![0];
+        for token in words.iter().map(|word| word.as_bytes()).chain(separators.iter().copied()) {
+            bytes.extend_from_slice(token);
+            offsets.push(bytes.len() as u32);
+        }
+        Dictionary::from_parts(words.len() as u32, offsets, bytes.into())
+    }
+
+    #[test]
+    fn finds_words_separators_and_prefixes() {
+        let dictionary =
+            build(&["a", "ab", "abc", "b", "é"], &[b"", b"\n", b" ", b"\xff"]).unwrap();
+        assert_eq!(dictionary.len(), 9);
+        assert_eq!(dictionary.word_id(b"abc"), Some(2));
+        assert_eq!(dictionary.word_id(b" "), None);
+        assert_eq!(dictionary.word_id(b""), None);
+        assert_eq!(dictionary.separator_id(b""), Some(5));
+        assert_eq!(dictionary.separator_id(b"\xff"), Some(8));
+        assert_eq!(dictionary.separator_id(b"a"), None);
+        assert_eq!(dictionary.words_with_prefix(b"ab"), 1..3);
+        assert_eq!(dictionary.words_with_prefix(b""), 0..5);
+        assert_eq!(dictionary.words_with_prefix(b"c"), 4..4);
+        assert_eq!(dictionary.words_with_prefix(b"\xc3"), 4..5);
+        assert_eq!(dictionary.word(4), "é");
+        assert_eq!(dictionary.get(8), b"\xff");
+        assert!(dictionary.is_word(4) && !dictionary.is_word(5));
+        assert_eq!(dictionary.max_token_len(), 3);
+        assert_eq!(dictionary.lengths().collect::<Vec<_>>(), [1, 2, 3, 1, 2, 0, 1, 1, 1]);
+        assert_eq!(dictionary.lengths().len(), 9);
+    }
+
+    #[test]
+    fn the_empty_dictionary_answers() {
+        let dictionary = build(&[], &[]).unwrap();
+        assert_eq!(dictionary, Dictionary::default());
+        assert!(dictionary.is_empty());
+        assert_eq!(dictionary.words_with_prefix(b""), 0..0);
+        assert_eq!(dictionary.separator_id(b""), None);
+    }
+
+    #[test]
+    fn refuses_what_it_could_not_answer_from() {
+        let parts = |num_words, offsets: &[u32], bytes: &'static [u8]| {
+            Dictionary::from_parts(num_words, offsets.to_vec(), Bytes::from_static(bytes))
+        };
+        let refused = [
+            ("no offsets", parts(0, &[], b"")),
+            ("more words than tokens", parts(2, &[0, 1], b"a")),
+            ("late start", parts(1, &[1, 2], b"aa")),
+            ("short end", parts(1, &[0, 1], b"aa")),
+            ("beyond the end", parts(1, &[0, 3], b"aa")),
+            ("falling", parts(0, &[0, 2, 1, 2], b"ab")),
+            ("falling beyond", parts(1, &[0, u32::MAX, 2], b"ab")),
+            ("empty word", parts(1, &[0, 0], b"")),
+            ("words not ascending", parts(2, &[0, 1, 2], b"ba")),
+            ("equal words", parts(2, &[0, 1, 2], b"aa")),
+            ("invalid word", parts(1, &[0, 1], b"\xff")),
+            ("cut character", parts(2, &[0, 1, 2], "é".as_bytes())),
+            ("NUL word", parts(1, &[0, 1], b"\0")),
+            ("separators not ascending", parts(0, &[0, 1, 2], b"\n\n")),
+        ];
+        for (what, result) in refused {
+            assert!(matches!(result, Err(Error::InvalidArgument { .. })), "{what}: {result:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn lookups_agree_with_a_scan(
+            words in prop::collection::btree_set("[a-c]{1,4}", 0..20),
+            separators in prop::collection::btree_set(prop::collection::vec(0_u8..4, 0..3), 0..9),
+            query in "[a-c]{0,4}",
+        ) {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let separators: Vec<&[u8]> = separators.iter().map(Vec::as_slice).collect();
+            let dictionary = build(&words, &separators).unwrap();
+            let slow = words.iter().position(|word| *word == query).map(|id| id as u32);
+            prop_assert_eq!(dictionary.word_id(query.as_bytes()), slow);
+            for (at, separator) in separators.iter().enumerate() {
+                let id = (words.len() + at) as u32;
+                prop_assert_eq!(dictionary.separator_id(separator), Some(id));
+                prop_assert_eq!(dictionary.get(id), *separator);
+            }
+            let range = dictionary.words_with_prefix(query.as_bytes());
+            let slow: BTreeSet<u32> = (0..words.len() as u32)
+                .filter(|&id| words[id as usize].starts_with(&query)).collect();
+            prop_assert_eq!(range.collect::<BTreeSet<_>>(), slow);
+        }
+
+        #[test]
+        fn hostile_parts_never_panic(
+            num_words in 0_u32..6,
+            offsets in prop::collection::vec(0_u32..9, 0..8),
+            bytes in prop::collection::vec(any::<u8>(), 0..8),
+        ) {
+            if let Ok(dictionary) = Dictionary::from_parts(num_words, offsets, bytes.into()) {
+                for id in 0..dictionary.len() {
+                    let token = dictionary.get(id).to_vec();
+                    if dictionary.is_word(id) {
+                        prop_assert_eq!(dictionary.word(id).as_bytes(), &token[..]);
+                        prop_assert_eq!(dictionary.word_id(&token), Some(id));
+                    } else {
+                        prop_assert_eq!(dictionary.separator_id(&token), Some(id));
+                    }
+                }
+            }
+        }
+    }
+}

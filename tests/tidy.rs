@@ -1,0 +1,400 @@
+//! House rules a machine can check: who may import whom, headers, sizes, leftovers, and that each
+//! SQL function has its test and its place in the README.
+//!
+//! Idea: rust-analyzer's `tidy.rs` and tigerbeetle's `tidy.zig`. A new edge between modules is a
+//! visible change of [`IMPORTS`]. Reads text, not syntax trees: comments and string literals are
+//! blanked out first, so neither can hide or fake a finding.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Top-level modules and the others each of them may name, in reading order.
+const IMPORTS: &[(&str, &[&str])] = &[
+    ("error", &[]),
+    ("text", &["error"]),
+    ("grammar", &["error"]),
+    ("dag", &["error", "grammar"]),
+    ("corpus", &["error", "text", "grammar", "dag"]),
+    ("analytics", &["error", "text", "grammar", "dag", "corpus"]),
+    ("access", &["error", "text", "grammar", "dag", "corpus"]),
+    ("sql", &["error", "text", "grammar", "dag", "corpus", "analytics", "access"]),
+];
+
+/// Names that `lib.rs` re-exports, and the module each stands for.
+const REEXPORTS: &[(&str, &str)] = &[("Error", "error"), ("Result", "error"), ("Corpus", "corpus")];
+
+/// Crates the core must not know; `sql` and the command line may.
+const ENGINE_CRATES: &[&str] =
+    &["datafusion", "datafusion_cli", "arrow", "parquet", "object_store", "tokio", "futures"];
+
+/// Files that may contain unsafe code.
+const MAY_BE_UNSAFE: &[&str] = &[];
+
+const MAX_LINES: usize = 700;
+
+/// One Rust file: its path below the package, its text, and its text without comments and literals.
+struct Source {
+    path: String,
+    text: String,
+    code: String,
+}
+
+impl Source {
+    /// The module below `src` this file belongs to: `corpus` for `src/corpus/reader.rs`.
+    fn module(&self) -> &str {
+        let below_src = self.path.strip_prefix("src/").unwrap_or(&self.path);
+        below_src.split(['/', '.']).next().unwrap_or_default()
+    }
+
+    /// The code without what is compiled for tests only (by habit the last item of a file).
+    fn code_without_tests(&self) -> &str {
+        let mut rest = 0;
+        while let Some(found) = self.code[rest..].find("#[cfg(test)]") {
+            let after = rest + found + "#[cfg(test)]".len();
+            let item = self.code[after..].trim_start();
+            let opens_a_body = item.find(['{', ';']).is_some_and(|at| item[at..].starts_with('{'));
+            if item.starts_with("mod ") && opens_a_body {
+                return &self.code[..rest + found];
+            }
+            rest = after;
+        }
+        &self.code
+    }
+
+    /// Names of the modules this file declares for tests only, in files of their own.
+    fn test_modules(&self) -> impl Iterator<Item = &str> {
+        self.code.split("#[cfg(test)]").skip(1).filter_map(|after| {
+            let (declaration, _) = after.trim_start().strip_prefix("mod ")?.split_once(';')?;
+            (!declaration.contains('{')).then_some(declaration.trim())
+        })
+    }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Files below `folder` (in the package) with this extension, sorted; none where there is no folder.
+fn files(folder: &str, extension: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(at) = folders.pop() {
+        for entry in fs::read_dir(&at).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == extension) {
+                found.push(path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn sources(folder: &str) -> Vec<Source> {
+    let source = |path: String| {
+        let text = read(&path);
+        let code = code_of(&text);
+        Source { path, text, code }
+    };
+    files(folder, "rs").into_iter().map(source).collect()
+}
+
+/// Files of `src` that are compiled for tests only.
+fn test_only_files(sources: &[Source]) -> BTreeSet<String> {
+    let below = |source: &Source, name: &str| {
+        let folder = source.path.strip_suffix("mod.rs").map(str::to_owned);
+        let folder = folder.unwrap_or_else(|| source.path.replace(".rs", "/"));
+        format!("{folder}{name}.rs")
+    };
+    let of = |source| Source::test_modules(source).map(|name| below(source, name));
+    sources.iter().flat_map(of).collect()
+}
+
+/// `text` with comments, and what is between the quotes of literals, turned to blanks.
+fn code_of(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (kept, blanked) = match first {
+            '/' if rest.starts_with("//") => (0, rest.find('\n').unwrap_or(rest.len())),
+            '/' if rest.starts_with("/*") => (0, rest.find("*/").map_or(rest.len(), |end| end + 2)),
+            '"' => (1, quoted_len(&rest[1..])),
+            'r' if raw_quote_len(rest) > 0 && !code.ends_with(is_name_char) => {
+                let quote = raw_quote_len(rest);
+                let close = format!("\"{}", "#".repeat(quote - 2));
+                (
+                    quote,
+                    rest[quote..].find(&close).map_or(rest.len() - quote, |end| end + close.len()),
+                )
+            }
+            '\'' => (1, char_len(&rest[1..])),
+            _ => (first.len_utf8(), 0),
+        };
+        code.push_str(&rest[..kept]);
+        let blank = |c: char| if c == '\n' { c } else { ' ' };
+        code.extend(rest[kept..kept + blanked].chars().map(blank));
+        rest = &rest[kept + blanked..];
+    }
+    code
+}
+
+/// Bytes of a string literal behind its opening quote, closing quote included.
+fn quoted_len(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// Bytes of `r"` or `r#"` and so on at the start of `rest`; 0 where there is none.
+fn raw_quote_len(rest: &str) -> usize {
+    let hashes = rest[1..].bytes().take_while(|&b| b == b'#').count();
+    if rest[1 + hashes..].starts_with('"') { hashes + 2 } else { 0 }
+}
+
+/// Bytes of a character literal behind its opening quote; 0 for a lifetime.
+fn char_len(rest: &str) -> usize {
+    let mut chars = rest.char_indices();
+    match chars.next() {
+        Some((_, '\\')) => rest[2..].find('\'').map_or(0, |end| end + 3),
+        Some(_) => chars.next().filter(|&(_, c)| c == '\'').map_or(0, |(at, _)| at + 1),
+        None => 0,
+    }
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Names (identifiers and keywords) of a piece of code.
+fn names(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|c| !is_name_char(c)).filter(|name| !name.is_empty())
+}
+
+/// First names behind each `crate::`, those of a group `crate::{a, b::c}` one by one.
+fn crate_edges(code: &str) -> BTreeSet<&str> {
+    let mut edges = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        if code[..at].ends_with(is_name_char) {
+            continue;
+        }
+        let rest = &code[at + "crate::".len()..];
+        if !rest.starts_with('{') {
+            edges.extend(names(rest).next());
+            continue;
+        }
+        let mut depth = 0;
+        for (start, c) in rest.char_indices() {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            if depth == 0 {
+                break;
+            }
+            if depth == 1 && (c == '{' || c == ',') {
+                edges.extend(names(&rest[start..]).next());
+            }
+        }
+    }
+    edges
+}
+
+#[track_caller]
+fn assert_none(what: &str, findings: Vec<String>) {
+    assert!(findings.is_empty(), "{what}:\n  {}", findings.join("\n  "));
+}
+
+#[test]
+fn modules_import_only_what_the_table_allows() {
+    let sources = sources("src");
+    let test_only = test_only_files(&sources);
+    let allowed: BTreeMap<_, _> = IMPORTS.iter().copied().collect();
+    let module_of: BTreeMap<_, _> = REEXPORTS.iter().copied().collect();
+    let mut findings = Vec::new();
+    for source in &sources {
+        let module = source.module();
+        if matches!(module, "lib" | "bin") || test_only.contains(&source.path) {
+            continue;
+        }
+        let Some(allowed) = allowed.get(module) else {
+            findings.push(format!("{}: module {module} is not in the table", source.path));
+            continue;
+        };
+        let code = source.code_without_tests();
+        for name in crate_edges(code) {
+            let target = module_of.get(name).copied().unwrap_or(name);
+            if target != module && !allowed.contains(&target) {
+                findings.push(format!("{}: {module} -> {target}", source.path));
+            }
+        }
+        // `super::super` reaches the crate's root unseen from most files.
+        if code.contains("super::super::") {
+            findings.push(format!("{}: super::super, write crate::", source.path));
+        }
+    }
+    assert_none("imports that tests/tidy.rs does not allow", findings);
+}
+
+#[test]
+fn the_table_has_no_cycle() {
+    for (i, (module, imports)) in IMPORTS.iter().enumerate() {
+        for import in *imports {
+            let before = IMPORTS[..i].iter().any(|(earlier, _)| earlier == import);
+            assert!(before, "{module} -> {import}, which does not stand before it");
+        }
+    }
+}
+
+#[test]
+fn the_core_knows_no_engine() {
+    let engines: BTreeSet<_> = ENGINE_CRATES.iter().copied().collect();
+    let mut findings = Vec::new();
+    for source in sources("src") {
+        if matches!(source.module(), "sql" | "bin") {
+            continue;
+        }
+        let uses =
+            |name: &&str| engines.contains(name) && source.code.contains(&format!("{name}::"));
+        findings.extend(
+            names(&source.code).filter(uses).map(|name| format!("{}: {name}", source.path)),
+        );
+    }
+    assert_none("engine crates named outside src/sql and src/bin", findings);
+}
+
+#[test]
+fn the_command_line_uses_the_public_api() {
+    let sources = sources("src/bin");
+    let reaches_in =
+        |source: &&Source| ["#[path", "include!"].iter().any(|way| source.code.contains(way));
+    let findings = sources.iter().filter(reaches_in).map(|source| source.path.clone()).collect();
+    assert_none("files of the command line that reach into the library", findings);
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let headless = |source: &Source| !source.text.starts_with("//! ");
+    let all = ["src", "tests", "benches"].into_iter().flat_map(sources);
+    let findings = all.filter(headless).map(|source| source.path).collect();
+    assert_none("files that do not open with //!", findings);
+}
+
+#[test]
+fn nothing_is_left_over() {
+    let words = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"]].map(|halves| halves.concat());
+    let macros =
+        [["db", "g!"], ["to", "do!"], ["unimple", "mented!"]].map(|halves| halves.concat());
+    let mut findings = Vec::new();
+    for source in ["src", "tests", "benches"].into_iter().flat_map(sources) {
+        let word = names(&source.text).find(|name| words.iter().any(|word| word == name));
+        let call = macros.iter().map(String::as_str).find(|call| {
+            let is_whole = |(at, _)| !source.code[..at].ends_with(is_name_char);
+            source.code.match_indices(call).any(is_whole)
+        });
+        findings.extend(word.or(call).map(|left| format!("{}: {left}", source.path)));
+    }
+    assert_none("left over", findings);
+}
+
+#[test]
+fn unsafe_code_stays_where_it_is_allowed() {
+    let is_unsafe = |source: &Source| {
+        names(&source.code).any(|name| name == "unsafe")
+            && !MAY_BE_UNSAFE.contains(&source.path.as_str())
+    };
+    let all = ["src", "tests", "benches"].into_iter().flat_map(sources);
+    let findings = all.filter(is_unsafe).map(|source| source.path).collect();
+    assert_none("unsafe code outside the allowed files", findings);
+}
+
+#[test]
+fn files_stay_small() {
+    let all = ["src", "tests", "benches"].into_iter().flat_map(|folder| files(folder, "rs"));
+    let count = |path: String| (read(&path).lines().count(), path);
+    let is_long = |(num_lines, _): &(usize, String)| *num_lines > MAX_LINES;
+    let name = |(num_lines, path)| format!("{path}: {num_lines} lines");
+    let findings = all.map(count).filter(is_long).map(name).collect();
+    assert_none("files over 700 lines: is there a second room in them", findings);
+}
+
+/// Names of the SQL functions: one file each in `src/sql/functions`.
+fn sql_functions() -> Vec<String> {
+    let stem = |path: &String| Path::new(path).file_stem().unwrap().to_str().unwrap().to_owned();
+    files("src/sql/functions", "rs").iter().map(stem).filter(|stem| stem != "mod").collect()
+}
+
+#[test]
+fn every_sql_function_has_a_test_and_a_place_in_the_readme() {
+    let readme = read("README.md");
+    let tests: BTreeSet<_> = files("sql/functions", "slt").into_iter().collect();
+    let mut findings = Vec::new();
+    for function in sql_functions() {
+        if !tests.contains(&format!("sql/functions/{function}.slt")) {
+            findings.push(format!("{function}: no sql/functions/{function}.slt"));
+        }
+        if !readme.contains(&format!("{function}(")) {
+            findings.push(format!("{function}: README.md does not show {function}("));
+        }
+    }
+    assert_none("SQL functions without test or place in the README", findings);
+}
+
+#[test]
+fn every_bench_is_declared_and_explained() {
+    let manifest = read("Cargo.toml");
+    let explained = read("benches/README.md");
+    let mut findings = Vec::new();
+    for path in files("benches", "rs").iter().chain(&files("benches/peers", "py")) {
+        let path = Path::new(path);
+        let (name, stem) = (path.file_name().unwrap(), path.file_stem().unwrap());
+        let (name, stem) = (name.to_str().unwrap(), stem.to_str().unwrap());
+        let is_target = name.ends_with(".rs") && path.parent() == Some(Path::new("benches"));
+        let declaration = format!("[[bench]]\nname = \"{stem}\"\nharness = false");
+        if is_target && !manifest.contains(&declaration) {
+            findings.push(format!("{name}: Cargo.toml lacks\n{declaration}"));
+        }
+        if !explained.contains(name) {
+            findings.push(format!("{name}: benches/README.md does not name it"));
+        }
+    }
+    for (kind, folder) in [("[[bench]]\nname = \"", "benches"), ("[[test]]\nname = \"", "tests")] {
+        for declared in manifest.split(kind).skip(1) {
+            let stem = declared.split('"').next().unwrap();
+            if !root().join(folder).join(format!("{stem}.rs")).exists() {
+                findings
+                    .push(format!("Cargo.toml declares {stem}, there is no {folder}/{stem}.rs"));
+            }
+        }
+    }
+    assert_none("benches and tests that do not fit Cargo.toml and benches/README.md", findings);
+}
+
+#[test]
+fn the_lexer_sees_code_only() {
+    let text = "use crate::a; // crate::b\nlet s = \"crate::c\"; /* crate::d */ let c = '\"';
+        let raw = r#\"crate::e\"#; fn f<'x>(y: &'x str) { crate::f() } mycrate::g;
+        use crate::{h, i::{j, k},\n l};";
+    let code = code_of(text);
+    assert_eq!(code.len(), text.len());
+    assert_eq!(crate_edges(&code), ["a", "f", "h", "i", "l"].into_iter().collect());
+    let tests = "fn a() {}\n#[cfg(test)]\nmod t;\n#[cfg(test)]\nmod tests {\n mod x;\n}\n";
+    let source = Source { path: "src/a/mod.rs".into(), text: tests.into(), code: tests.into() };
+    assert_eq!(source.test_modules().collect::<Vec<_>>(), ["t"]);
+    assert!(source.code_without_tests().ends_with("mod t;\n"));
+    assert_eq!(source.module(), "a");
+    assert!(test_only_files(&[source]).contains("src/a/t.rs"));
+}

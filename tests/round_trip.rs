@@ -139,23 +139,22 @@ fn a_million_empty_documents_come_back() {
 
 #[test]
 fn the_file_is_the_same_for_any_number_of_threads() {
-    let mut inputs = vec![("own sources".to_owned(), own_sources())];
-    inputs.extend(real_corpora());
-    for (name, documents) in inputs {
-        for (profile, block_bytes) in [
-            (TokenizerProfile::Word, 16 << 20),
-            (TokenizerProfile::Uax29, 1 << 20),
-            (TokenizerProfile::Whitespace, 300_000),
-        ] {
-            let options = options(profile, BuilderKind::Rounds, block_bytes);
-            let with_threads = |num_threads| {
-                let pool = ThreadPoolBuilder::new().num_threads(num_threads).build().unwrap();
-                pool.install(|| compress(&documents, &options))
-            };
-            let files: BTreeSet<Vec<u8>> = [1, 2, 5].map(with_threads).into_iter().collect();
-            assert_eq!(files.len(), 1, "{name}, {profile}");
-        }
+    let small_blocks = |profile| options(profile, BuilderKind::Rounds, 50_000);
+    for options in [DEFAULT].into_iter().chain(PROFILES.map(small_blocks)) {
+        assert_same_file("own sources", &own_sources(), &options);
     }
+    for (name, documents) in real_corpora() {
+        assert_same_file(&name, &documents, &IngestOptions { block_bytes: 1 << 20, ..DEFAULT });
+    }
+}
+
+fn assert_same_file(name: &str, documents: &[Document], options: &IngestOptions) {
+    let with_threads = |num_threads| {
+        let pool = ThreadPoolBuilder::new().num_threads(num_threads).build().unwrap();
+        pool.install(|| compress(documents, options))
+    };
+    let files: BTreeSet<Vec<u8>> = [1, 2, 5].map(with_threads).into_iter().collect();
+    assert_eq!(files.len(), 1, "{name}, {options:?}");
 }
 
 #[test]

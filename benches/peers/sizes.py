@@ -13,7 +13,7 @@ our bytes split by section. `--only gzip,zstd` keeps rows whose name contains on
 """
 
 import argparse
-import json
+import csv
 import os
 import subprocess
 import sys
@@ -89,18 +89,19 @@ PEERS = {
 
 
 def tadoc_sections(binary, folder, temp):
-    """Ingests the documents with all defaults; returns {section: bytes} with the file under 'tadoc'."""
+    """Ingests the documents with all defaults; returns {row: bytes} of the file and its sections."""
     out = os.path.join(temp, "corpus.tadoc")
     subprocess.run([binary, "ingest", stage(folder, temp), "-o", out], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    answer = subprocess.run([binary, "info", "--json", out], check=True, capture_output=True, text=True)
-    sections = {name: int(num_bytes) for name, num_bytes in sections_of(json.loads(answer.stdout))}
-    return {"tadoc": os.path.getsize(out), **sections}
-
-
-def sections_of(info):
-    """(section, stored bytes) of the answer of `tadoc info --json`."""
-    raise NotImplementedError("TO FILL when the CLI exists")
+    query = f"SELECT * FROM corpus_info('{out}')"
+    answer = subprocess.run([binary, "sql", "--quiet", "--format", "csv", "-c", query], check=True,
+                            capture_output=True, text=True)
+    facts = dict(row for row in csv.reader(answer.stdout.splitlines()) if len(row) == 2)
+    sections = {name: int(value) for name, value in facts.items() if name.endswith("_section_bytes")}
+    rows = {"tadoc": os.path.getsize(out)}
+    rows.update({f"tadoc: {name.removesuffix('_section_bytes')}": n for name, n in sections.items()})
+    rows["tadoc: footer, padding"] = rows["tadoc"] - sum(sections.values())
+    return rows
 
 
 def cell(num_bytes, raw_bytes):
@@ -140,6 +141,10 @@ def main():
     for name in names:
         cells = (cell(rows.get(name), rows["raw"]) for rows in corpora.values())
         print(f"| {name} | " + " | ".join(cells) + " |")
+    for peer in names:
+        if peer.startswith("zstd") and "tadoc" in names:
+            ratios = (f"{rows['tadoc'] / rows[peer]:.3f}x" for rows in corpora.values())
+            print(f"| tadoc / {peer} | " + " | ".join(ratios) + " |")
 
 
 if __name__ == "__main__":

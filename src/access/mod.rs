@@ -1,19 +1,34 @@
 //! Reading and searching a corpus without decompressing it.
 //!
-//! Reading order: `decode` (whole documents), `extract` (passages), `query` and `search`
-//! (words and phrases, with `phrase` finding them inside rules and `climb` their places),
-//! `candidates` (which documents a text predicate has to look at).
+//! Reading order: `decode` (whole documents), `extract` (passages), `query` and `search` (words
+//! and phrases; `occurrences` answers for one segment with `phrase`, which finds matches inside
+//! rules, `climb`, which finds their places, and `scan` for small documents; `cut` joins documents
+//! again that were cut at a block border), `candidates` (which documents a text predicate has to
+//! look at).
 //!
-//! Every answer is as if no document had been cut at a block border: offsets and word numbers
-//! count from the start of the document, and phrases match across the cut. Everything is iterative,
-//! so a hostile grammar cannot exhaust the stack, and limits are checked against counted sizes
-//! before memory is allocated.
+//! Every answer is as if no document had been cut: offsets and word numbers count from the start
+//! of the document, and phrases match across the cut. Everything is iterative, so a hostile grammar
+//! cannot exhaust the stack, and limits are checked against counted sizes before memory is taken.
 
+mod climb;
+mod cut;
 mod decode;
+mod doc_set;
 mod extract;
+mod occurrences;
+mod phrase;
+mod query;
+mod scan;
+mod search;
 
 pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
+pub use doc_set::DocSet;
 pub use extract::{extract, extract_into};
+pub use query::Query;
+pub use search::{
+    DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions, count, count_by_document, search,
+    search_with,
+};
 
 use crate::error::{Error, Result};
 

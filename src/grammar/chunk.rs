@@ -126,14 +126,7 @@ impl Chunk {
 
     /// Positions whose pair still counts `threshold` or more, and their priorities.
     fn candidates(&mut self, threshold: u32, counts: &ShardedPairs) -> (Vec<u32>, Vec<u64>) {
-        let lowest = level(threshold);
-        let positions: Vec<u32> = self
-            .levels
-            .iter()
-            .enumerate()
-            .filter(|&(_, &level)| level >= lowest)
-            .map(|(position, _)| position as u32)
-            .collect();
+        let positions = positions_at_least(&self.levels, level(threshold));
         let pairs: Vec<Pair> =
             positions.iter().filter_map(|&p| self.pair_at(p as usize)).collect();
         let mut kept = Vec::with_capacity(positions.len());
@@ -235,6 +228,20 @@ impl Chunk {
     pub(super) fn set_added_levels(&mut self, changes: &Changes, counts: &ShardedPairs) {
         self.set_levels_at(&changes.added_positions, counts);
     }
+}
+
+/// Positions whose level is `lowest` or more, ascending. Most stretches have none, and the largest
+/// level of a stretch is one vector instruction per 16 or more positions.
+fn positions_at_least(levels: &[u8], lowest: u8) -> Vec<u32> {
+    const STRETCH_LEN: usize = 64;
+    let mut positions = Vec::new();
+    for (stretch_idx, stretch) in levels.chunks(STRETCH_LEN).enumerate() {
+        if stretch.iter().fold(0, |largest, &level| largest.max(level)) >= lowest {
+            let start = (stretch_idx * STRETCH_LEN) as u32;
+            positions.extend((start..).zip(stretch).filter(|&(_, &l)| l >= lowest).map(|(p, _)| p));
+        }
+    }
+    positions
 }
 
 /// Greedy choice by priority among neighbouring candidates, no two of them adjacent; ties to the

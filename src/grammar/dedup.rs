@@ -100,16 +100,18 @@ pub(super) fn share_segments(
             return Ok(share(&tokens, doc_offsets, num_terminals, &segments, &hashes));
         }
     }
-    Ok(Shared { symbols: with_barriers(&tokens, doc_offsets), num_segments: 0 })
+    Ok(Shared { symbols: with_barriers(tokens, doc_offsets), num_segments: 0 })
 }
 
-fn with_barriers(tokens: &[u32], doc_offsets: &[usize]) -> Vec<u32> {
-    let mut symbols = Vec::with_capacity(tokens.len() + doc_offsets.len());
-    for doc in doc_offsets.windows(2) {
-        symbols.extend_from_slice(&tokens[doc[0]..doc[1]]);
-        symbols.push(BARRIER);
+/// Puts a barrier behind every document, in place.
+fn with_barriers(mut tokens: Vec<u32>, doc_offsets: &[usize]) -> Vec<u32> {
+    let num_docs = doc_offsets.len() - 1;
+    tokens.resize(tokens.len() + num_docs, BARRIER);
+    for doc in (0..num_docs).rev() {
+        tokens.copy_within(doc_offsets[doc]..doc_offsets[doc + 1], doc_offsets[doc] + doc);
+        tokens[doc_offsets[doc + 1] + doc] = BARRIER;
     }
-    symbols
+    tokens
 }
 
 /// Segments of all documents, in order; none is empty.

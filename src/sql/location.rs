@@ -264,7 +264,8 @@ fn parse_local(text: &str) -> Result<(Url, Path)> {
         .or_else(|_| std::path::absolute(local).map(|path| without_dots(&path)))
         .map_err(|e| explain(&e))?;
     let path = Path::from_absolute_path(&absolute).map_err(|e| explain(&e))?;
-    Ok((ObjectStoreUrl::local_filesystem().as_ref().clone(), path))
+    let local: Url = AsRef::<Url>::as_ref(&ObjectStoreUrl::local_filesystem()).clone();
+    Ok((local, path))
 }
 
 /// Resolves `..` by name, for paths that do not exist.

@@ -169,7 +169,7 @@ impl ExtensionOptions for TadocOptions {
             "max_hits" => self.max_hits = parse_len(name, value, 0)?,
             "max_memory_bytes" => self.max_memory_bytes = parse_len(name, value, 1)?,
             "tokenizer" => self.tokenizer = parse(name, value)?,
-            "builder" => self.builder = parse_builder(name, value)?,
+            "builder" => self.builder = parse(name, value)?,
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
             _ => return Err(unknown_key(name)),
         }
@@ -184,7 +184,7 @@ impl ExtensionOptions for TadocOptions {
             self.max_hits.to_string(),
             self.max_memory_bytes.to_string(),
             self.tokenizer.to_string(),
-            builder_name(self.builder).to_string(),
+            self.builder.to_string(),
             self.block_bytes.to_string(),
         ];
         let entry = |(&(name, description), value): (&(&str, &'static str), String)| ConfigEntry {
@@ -207,21 +207,6 @@ pub(crate) const OPTIONS: [(&str, &str); 8] = [
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
 ];
-
-fn builder_name(builder: BuilderKind) -> &'static str {
-    match builder {
-        BuilderKind::Rounds => "rounds",
-        BuilderKind::Sequitur => "sequitur",
-    }
-}
-
-fn parse_builder(name: &str, value: &str) -> Result<BuilderKind> {
-    match value {
-        "rounds" => Ok(BuilderKind::Rounds),
-        "sequitur" => Ok(BuilderKind::Sequitur),
-        _ => Err(refused(name, value, "rounds or sequitur")),
-    }
-}
 
 fn parse<T: FromStr>(name: &str, value: &str) -> Result<T>
 where

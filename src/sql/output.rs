@@ -43,6 +43,11 @@ impl Output {
         self.remaining == Some(0) || self.sender.is_closed()
     }
 
+    /// Tells, from any thread, whether the reader has left.
+    pub(crate) fn canceller(&self) -> Sender<Result<RecordBatch>> {
+        self.sender.clone()
+    }
+
     /// Sends rows made of projected `columns` from a blocking thread; false says stop.
     pub(crate) fn send_columns(&mut self, columns: Vec<ArrayRef>, num_rows: usize) -> Result<bool> {
         for batch in self.batches(columns, num_rows)? {

@@ -10,7 +10,10 @@
 //! (documents in, ids out, all threads).
 
 mod block;
+mod classes;
 mod dictionary;
+mod interner;
+mod segments;
 mod tokenizer;
 
 pub use block::{TokenizedBlock, tokenize_block};

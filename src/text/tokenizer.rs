@@ -1,45 +1,63 @@
-//! Cutting bytes into word and separator tokens: first, straightforward version.
+//! Cutting bytes into word and separator tokens.
+//!
+//! ```text
+//! profile     I  don't  know…  x_1  日本語  \xff
+//! word        I don ' t know … x_1 日本語 \xff       \w+ of the regex crate
+//! uax29       I don't know … x_1 日 本 語 \xff        UAX #29 word boundaries
+//! whitespace  I don't know… x_1 日本語 \xff           (\xff is a separator in each)
+//! ```
+//!
+//! Every byte string is cut, and the tokens tile it. Bytes that are not UTF-8 (the same ones that
+//! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid
+//! UTF-8. For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a
+//! time ([`classes`](super::classes)); for `uax29` see [`segments`](super::segments). A run longer
+//! than [`MAX_TOKEN_BYTES`] is cut into tokens of that length, words at the last char boundary
+//! before it, so that one base64 blob cannot spoil a dictionary.
+//!
+//! Two views of the same cut: [`for_each_token`] tiles the text; [`for_each_stored`] applies the
+//! spaceless model of the [parent module](super). O(bytes), no allocation.
 
 use std::fmt;
 use std::str::FromStr;
 
-use unicode_segmentation::UnicodeSegmentation;
-
+use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
+use super::segments::for_each_segment;
 use crate::error::{Error, Result};
 
 /// Longest token in bytes; longer runs are split, words at a char boundary.
 pub const MAX_TOKEN_BYTES: usize = 65_536;
 
-/// Unicode version of the tables behind the profile `word`.
+/// Version of the Unicode tables behind [`TokenizerProfile::Word`], those of regex-syntax.
 pub const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
 
 /// What a word is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum TokenizerProfile {
-    /// A maximal match of Unicode `\w+`.
+    /// A maximal match of `\w+` as the regex crate defines it: letters, marks, decimal digits,
+    /// connector punctuation such as `_`, and the two joiners.
     #[default]
     Word = 0,
-    /// Word boundaries of UAX #29.
+    /// A segment of UAX #29 that has a letter or a digit; words may touch, as in `日本`.
     Uax29 = 1,
-    /// A maximal run of characters that are neither white space nor NUL.
+    /// A maximal run of characters that are neither white space nor NUL, as in the TADOC papers.
     Whitespace = 2,
 }
 
 impl TokenizerProfile {
     const ALL: [Self; 3] = [Self::Word, Self::Uax29, Self::Whitespace];
 
-    /// The number stored in a file.
+    /// The number stored in files.
     pub fn as_u8(self) -> u8 {
         self as u8
     }
 
-    /// The profile stored under this number.
+    /// The profile stored under this number, if this build knows it.
     pub fn from_u8(stored: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.as_u8() == stored)
     }
 
-    /// Name as used in SQL and on the command line.
+    /// The name used in SQL and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Word => "word",
@@ -48,13 +66,24 @@ impl TokenizerProfile {
         }
     }
 
-    /// Version of the Unicode tables that decide where this profile's words end.
+    /// Version of the Unicode tables that decide where this profile cuts.
+    ///
+    /// The same bytes may be cut elsewhere by another version, so files record it.
     pub fn unicode_version(self) -> (u8, u8, u8) {
         let (major, minor, patch) = unicode_segmentation::UNICODE_VERSION;
         match self {
             Self::Word => UNICODE_VERSION,
             Self::Uax29 => (major as u8, minor as u8, patch as u8),
             Self::Whitespace => char::UNICODE_VERSION,
+        }
+    }
+
+    /// Whether a word ends behind `c` when white space follows.
+    fn ends_word(self, c: char) -> bool {
+        match self {
+            Self::Word => PerlWord::new().has_char(c),
+            Self::Uax29 => c.is_alphanumeric(),
+            Self::Whitespace => Ink.has_char(c),
         }
     }
 }
@@ -79,67 +108,446 @@ impl FromStr for TokenizerProfile {
     }
 }
 
-/// One token.
+/// A piece of text that is one word or one separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Its bytes; valid UTF-8 where it is a word.
+    /// Its bytes, 1 to [`MAX_TOKEN_BYTES`] of them; valid UTF-8 without NUL where it is a word.
     pub bytes: &'a [u8],
     /// Whether it is a word; otherwise a separator.
     pub is_word: bool,
 }
 
-/// Calls `f` with each token of `text`, in order; concatenated they are `text`.
+/// A token by its place in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) is_word: bool,
+}
+
+/// Calls `f` with each token of `text` in order; concatenated, they are `text`.
+///
+/// Nothing is left out here: the blank that the spaceless model implies is a token like any other.
 pub fn for_each_token<'a>(profile: TokenizerProfile, text: &'a [u8], mut f: impl FnMut(Token<'a>)) {
-    let mut run_start = 0;
-    let mut run_is_word = false;
-    let mut at = 0;
-    // Each piece: (length, class, whether it is a token on its own).
-    let mut piece = |len: usize, is_word: bool, own: bool| {
-        if at > run_start && (is_word != run_is_word || (own && is_word)) {
-            split(&text[run_start..at], run_is_word, &mut f);
-            run_start = at;
-        }
-        run_is_word = is_word;
-        at += len;
-    };
-    for chunk in text.utf8_chunks() {
-        for (idx, stretch) in chunk.valid().split('\0').enumerate() {
-            if idx > 0 {
-                piece(1, false, false);
-            }
-            match profile {
-                TokenizerProfile::Uax29 => {
-                    for segment in stretch.split_word_bounds() {
-                        piece(segment.len(), segment.chars().any(char::is_alphanumeric), true);
-                    }
-                }
-                TokenizerProfile::Word => stretch.chars().for_each(|c| {
-                    piece(
-                        c.len_utf8(),
-                        regex_syntax::try_is_word_character(c).unwrap_or(false),
-                        false,
-                    );
-                }),
-                TokenizerProfile::Whitespace => {
-                    stretch.chars().for_each(|c| piece(c.len_utf8(), !c.is_whitespace(), false))
-                }
-            }
-        }
-        piece(chunk.invalid().len(), false, false);
-    }
-    if at > run_start {
-        split(&text[run_start..at], run_is_word, &mut f);
+    let f = |span: Span| f(Token { bytes: &text[span.start..span.end], is_word: span.is_word });
+    match profile {
+        TokenizerProfile::Word => for_each_run::<_, false>(PerlWord::new(), text, false, f),
+        TokenizerProfile::Whitespace => for_each_run::<_, false>(Ink, text, false, f),
+        TokenizerProfile::Uax29 => for_each_segment(text, f),
     }
 }
 
-fn split<'a>(mut run: &'a [u8], is_word: bool, f: &mut impl FnMut(Token<'a>)) {
-    while run.len() > MAX_TOKEN_BYTES {
-        let mut cut = MAX_TOKEN_BYTES;
-        while is_word && run[cut] & 0xC0 == 0x80 {
-            cut -= 1;
+/// Calls `f` with each token that is stored under the spaceless model: no blank that is alone
+/// between two words, and an empty separator where two words touch.
+///
+/// `after_word` says that `text` is cut from a longer one at a place that [`next_cut`] gave.
+#[inline]
+pub(super) fn for_each_stored(
+    profile: TokenizerProfile,
+    text: &[u8],
+    after_word: bool,
+    f: impl FnMut(Span),
+) {
+    match profile {
+        TokenizerProfile::Word => for_each_run::<_, true>(PerlWord::new(), text, after_word, f),
+        TokenizerProfile::Whitespace => for_each_run::<_, true>(Ink, text, after_word, f),
+        TokenizerProfile::Uax29 => {
+            let mut spaceless = Spaceless { text, after_word, pending: None, f };
+            for_each_segment(text, |span| spaceless.push(span));
+            spaceless.finish();
         }
-        f(Token { bytes: &run[..cut], is_word });
-        run = &run[cut..];
     }
-    f(Token { bytes: run, is_word });
+}
+
+/// First place at or behind `from` where `text` can be cut in two and tokenized apart: a word ends
+/// there and white space begins. `None` when there is none before the end.
+///
+/// UTF-8 decoding, runs, segments and length splits all begin anew behind such a place.
+pub(super) fn next_cut(profile: TokenizerProfile, text: &[u8], from: usize) -> Option<usize> {
+    (from.max(1)..text.len()).find(|&at| {
+        matches!(text[at], b' ' | b'\t' | b'\r' | b'\n')
+            && last_char(&text[..at]).is_some_and(|c| profile.ends_word(c))
+    })
+}
+
+/// The character that ends `bytes`; `None` where that is not UTF-8.
+fn last_char(bytes: &[u8]) -> Option<char> {
+    let tail = &bytes[bytes.len().saturating_sub(4)..];
+    let start = tail.iter().rposition(|byte| byte & 0xC0 != 0x80)?;
+    let mut chars = std::str::from_utf8(&tail[start..]).ok()?.chars();
+    chars.next()
+}
+
+/// Tokens that are maximal runs of one class.
+///
+/// A border is a bit that differs from the one below it, so a block of 64 bytes costs as many
+/// steps as it has tokens. With `SPACELESS` the implied blanks drop out as bits, before any step.
+#[inline(always)]
+fn for_each_run<C: WordClass, const SPACELESS: bool>(
+    class: C,
+    text: &[u8],
+    after_word: bool,
+    mut f: impl FnMut(Span),
+) {
+    let mut classes = ClassBits::new(class, text);
+    let Some(mut block) = classes.next_block() else { return };
+    let mut word_before = if after_word { 1 } else { block.words & 1 };
+    let mut implied_before = 0;
+    let mut run = Span { start: 0, end: 0, is_word: word_before == 1 };
+    let mut block_start = 0;
+    loop {
+        let next = classes.next_block();
+        let len = BLOCK_BYTES.min(text.len() - block_start);
+        let words = block.words;
+        let before = words << 1 | word_before;
+        let after = words >> 1 | next.map_or(0, |next| next.words << 63);
+        let implied = if SPACELESS { block.blanks & !words & before & after } else { 0 };
+        let behind_implied = implied << 1 | implied_before;
+        let mut borders = (words ^ before) & !behind_implied & (!0 >> (BLOCK_BYTES - len));
+        (word_before, implied_before) = (words >> 63, implied >> 63);
+        while borders != 0 {
+            let offset = borders.trailing_zeros();
+            borders &= borders - 1;
+            run.end = block_start + offset as usize;
+            emit_run::<SPACELESS>(text, run, &mut f);
+            let skipped = implied >> offset & 1;
+            run.start = run.end + skipped as usize;
+            run.is_word = (words >> offset | skipped) & 1 == 1;
+        }
+        block_start += len;
+        match next {
+            Some(next) => block = next,
+            None => break,
+        }
+    }
+    emit_run::<SPACELESS>(text, Span { end: text.len(), ..run }, &mut f);
+}
+
+/// Emits a run, in parts where it is longer than a token may be, and not at all where it is empty.
+#[inline(always)]
+pub(super) fn emit_run<const SPACELESS: bool>(text: &[u8], run: Span, f: &mut impl FnMut(Span)) {
+    let len = run.end - run.start;
+    if len > MAX_TOKEN_BYTES {
+        split_run::<SPACELESS>(text, run, f);
+    } else if len > 0 {
+        f(run);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn split_run<const SPACELESS: bool>(text: &[u8], run: Span, f: &mut impl FnMut(Span)) {
+    let mut start = run.start;
+    while run.end - start > MAX_TOKEN_BYTES {
+        let mut end = start + MAX_TOKEN_BYTES;
+        while run.is_word && text[end] & 0xC0 == 0x80 {
+            end -= 1;
+        }
+        f(Span { start, end, ..run });
+        if SPACELESS && run.is_word {
+            f(Span { start: end, end, is_word: false });
+        }
+        start = end;
+    }
+    f(Span { start, ..run });
+}
+
+/// The spaceless model over any stream of tokens: what the bits of [`for_each_run`] do at once.
+struct Spaceless<'a, F> {
+    text: &'a [u8],
+    /// Whether a word comes before `pending`, or before the next token where nothing is pending.
+    after_word: bool,
+    pending: Option<Span>,
+    f: F,
+}
+
+impl<F: FnMut(Span)> Spaceless<'_, F> {
+    fn push(&mut self, span: Span) {
+        if let Some(separator) = self.pending.take() {
+            if !(span.is_word && self.after_word && self.is_blank(separator)) {
+                (self.f)(separator);
+            }
+            self.after_word = false;
+        } else if span.is_word && self.after_word {
+            (self.f)(Span { start: span.start, end: span.start, is_word: false });
+        }
+        if span.is_word {
+            self.after_word = true;
+            (self.f)(span);
+        } else {
+            self.pending = Some(span);
+        }
+    }
+
+    fn finish(mut self) {
+        if let Some(separator) = self.pending.take() {
+            (self.f)(separator);
+        }
+    }
+
+    fn is_blank(&self, span: Span) -> bool {
+        &self.text[span.start..span.end] == b" "
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+    use unicode_segmentation::UnicodeSegmentation;
+
+    use super::*;
+
+    /// Tokens by the definition: one character, segment or fault after the other.
+    pub(crate) fn slow_tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<(Vec<u8>, bool)> {
+        let is_word = |c: char| match profile {
+            TokenizerProfile::Word => regex_syntax::is_word_character(c),
+            TokenizerProfile::Uax29 => c.is_alphanumeric(),
+            TokenizerProfile::Whitespace => !c.is_whitespace(),
+        };
+        let mut runs: Vec<(Vec<u8>, bool)> = Vec::new();
+        let mut add = |bytes: &[u8], is_word: bool| match runs.last_mut() {
+            Some((run, class))
+                if *class == is_word && !(is_word && profile == TokenizerProfile::Uax29) =>
+            {
+                run.extend_from_slice(bytes);
+            }
+            _ if bytes.is_empty() => {}
+            _ => runs.push((bytes.to_vec(), is_word)),
+        };
+        for chunk in text.utf8_chunks() {
+            for stretch in chunk.valid().split_inclusive('\0') {
+                let (stretch, nul) = stretch.split_at(stretch.trim_end_matches('\0').len());
+                if profile == TokenizerProfile::Uax29 {
+                    for segment in stretch.split_word_bounds() {
+                        add(segment.as_bytes(), segment.chars().any(is_word));
+                    }
+                } else {
+                    for c in stretch.chars() {
+                        add(c.encode_utf8(&mut [0; 4]).as_bytes(), is_word(c));
+                    }
+                }
+                add(nul.as_bytes(), false);
+            }
+            add(chunk.invalid(), false);
+        }
+        runs.into_iter().flat_map(|(run, is_word)| slow_split(&run, is_word)).collect()
+    }
+
+    fn slow_split(run: &[u8], is_word: bool) -> Vec<(Vec<u8>, bool)> {
+        let mut tokens = vec![Vec::new()];
+        let text = if is_word { std::str::from_utf8(run).unwrap() } else { "" };
+        let chars = text.char_indices().map(|(at, c)| &run[at..at + c.len_utf8()]);
+        let bytes = run[text.len()..].chunks(1);
+        for unit in chars.chain(bytes) {
+            if tokens.last().unwrap().len() + unit.len() > MAX_TOKEN_BYTES {
+                tokens.push(Vec::new());
+            }
+            tokens.last_mut().unwrap().extend_from_slice(unit);
+        }
+        tokens.into_iter().map(|token| (token, is_word)).collect()
+    }
+
+    pub(crate) fn fast_tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<(Vec<u8>, bool)> {
+        let mut tokens = Vec::new();
+        for_each_token(profile, text, |token| tokens.push((token.bytes.to_vec(), token.is_word)));
+        tokens
+    }
+
+    fn words(profile: TokenizerProfile, text: &str) -> Vec<String> {
+        let tokens = fast_tokens(profile, text.as_bytes());
+        let words = tokens.into_iter().filter(|(_, is_word)| *is_word);
+        words.map(|(bytes, _)| String::from_utf8(bytes).unwrap()).collect()
+    }
+
+    /// Tokens under the spaceless model, from the tiling ones.
+    fn slow_stored(profile: TokenizerProfile, text: &[u8], after_word: bool) -> Vec<Span> {
+        let mut tokens = vec![Span { start: 0, end: 0, is_word: after_word }];
+        for (bytes, is_word) in slow_tokens(profile, text) {
+            let start = tokens[tokens.len() - 1].end;
+            tokens.push(Span { start, end: start + bytes.len(), is_word });
+        }
+        let mut stored = Vec::new();
+        for idx in 1..tokens.len() {
+            let (before, token) = (tokens[idx - 1], tokens[idx]);
+            let word_follows = tokens.get(idx + 1).is_some_and(|next| next.is_word);
+            let is_blank = !token.is_word && &text[token.start..token.end] == b" ";
+            if before.is_word && token.is_word {
+                stored.push(Span { end: token.start, is_word: false, ..token });
+            }
+            if !(is_blank && before.is_word && word_follows) {
+                stored.push(token);
+            }
+        }
+        stored
+    }
+
+    fn fast_stored(profile: TokenizerProfile, text: &[u8], after_word: bool) -> Vec<Span> {
+        let mut stored = Vec::new();
+        for_each_stored(profile, text, after_word, |span| stored.push(span));
+        stored
+    }
+
+    /// Bytes that are likely to be at odds with each other: letters and joiners of several lengths,
+    /// blanks, faults, and long ASCII stretches that reach across blocks.
+    pub(crate) fn odd_text() -> impl Strategy<Value = Vec<u8>> {
+        let unit = prop_oneof![
+            4 => prop::sample::select(vec![
+                " ", " ", "  ", "\n", "\t", "\r\n", "a", "Z", "word", "_", "9", "3.14", "don't", ":",
+                ".", ", ", "\0", "é", "e\u{301}", "ſ", "ß", "日本", "カタカナ", "ไทย", "한국", "👩‍👩‍👧", "🇦🇧🇨",
+                "\u{200d}", "\u{ad}", "\u{a0}", "\u{2003}", "\u{345}", "²", "½", "𝒳", "\u{10ffff}",
+                "\u{85}", "\u{3000}", "…",
+            ]).prop_map(|text| text.as_bytes().to_vec()),
+            1 => prop::collection::vec(any::<u8>(), 0..6),
+            1 => (0_usize..70).prop_map(|len| vec![b'x'; len]),
+            1 => (0_usize..70).prop_map(|len| vec![b'-'; len]),
+            1 => any::<char>().prop_map(|c| c.to_string().into_bytes()),
+            1 => any::<char>().prop_map(|c| c.to_string().into_bytes()[1..].to_vec()),
+        ];
+        prop::collection::vec(unit, 0..60).prop_map(|units| units.concat())
+    }
+
+    pub(crate) fn any_profile() -> impl Strategy<Value = TokenizerProfile> {
+        prop::sample::select(TokenizerProfile::ALL.to_vec())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn tokens_agree_with_the_definition(text in odd_text(), profile in any_profile()) {
+            let tokens = fast_tokens(profile, &text);
+            let tiles: Vec<u8> = tokens.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+            prop_assert_eq!(tiles, &text[..]);
+            prop_assert_eq!(tokens, slow_tokens(profile, &text));
+        }
+
+        #[test]
+        fn any_bytes_tile(text in prop::collection::vec(any::<u8>(), 0..300),
+                          profile in any_profile()) {
+            let tokens = fast_tokens(profile, &text);
+            let tiles: Vec<u8> = tokens.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+            prop_assert_eq!(tiles, &text[..]);
+            for (bytes, is_word) in tokens {
+                prop_assert!(!bytes.is_empty());
+                prop_assert!(!is_word || std::str::from_utf8(&bytes).is_ok_and(|w| !w.contains('\0')));
+            }
+        }
+
+        #[test]
+        fn words_are_matches_of_the_regex_crate(text in "(\\PC|[ -~]|\\s|\\w){0,200}") {
+            let regex = regex::Regex::new(r"\w+").unwrap();
+            let matches: Vec<_> = regex.find_iter(&text).map(|found| found.as_str()).collect();
+            prop_assert_eq!(words(TokenizerProfile::Word, &text), matches);
+            let split: Vec<_> = text.split(|c: char| c.is_whitespace() || c == '\0')
+                .filter(|word| !word.is_empty()).collect();
+            prop_assert_eq!(words(TokenizerProfile::Whitespace, &text), split);
+        }
+
+        #[test]
+        fn stored_tokens_follow_the_spaceless_model(text in odd_text(), profile in any_profile()) {
+            prop_assert_eq!(fast_stored(profile, &text, false), slow_stored(profile, &text, false));
+        }
+
+        #[test]
+        fn cuts_change_nothing(text in odd_text(), profile in any_profile(), from in 0_usize..300) {
+            let Some(cut) = next_cut(profile, &text, from) else { return Ok(()) };
+            prop_assert!(cut >= from && cut > 0 && cut < text.len());
+            let mut parts = fast_stored(profile, &text[..cut], false);
+            let shifted = |span: Span| Span { start: span.start + cut, end: span.end + cut, ..span };
+            parts.extend(fast_stored(profile, &text[cut..], true).into_iter().map(shifted));
+            prop_assert_eq!(parts, fast_stored(profile, &text, false));
+        }
+    }
+
+    #[test]
+    fn each_profile_has_its_words() {
+        let text = "I don't know… x_1, 3.14 日本語 e\u{301}t\u{e9} _ ½";
+        let word = ["I", "don", "t", "know", "x_1", "3", "14", "日本語", "e\u{301}t\u{e9}", "_"];
+        assert_eq!(words(TokenizerProfile::Word, text), word);
+        let uax29 = ["I", "don't", "know", "x_1", "3.14", "日", "本", "語", "e\u{301}t\u{e9}", "½"];
+        assert_eq!(words(TokenizerProfile::Uax29, text), uax29);
+        let whitespace: Vec<_> = text.split_whitespace().collect();
+        assert_eq!(words(TokenizerProfile::Whitespace, text), whitespace);
+    }
+
+    #[test]
+    fn invalid_bytes_and_nul_are_separators() {
+        for profile in TokenizerProfile::ALL {
+            let tokens = fast_tokens(profile, b"a\xff\xe2\x82b\0c\xf0\x9f\x98");
+            let expected: [(&[u8], bool); 6] = [
+                (b"a", true),
+                (b"\xff\xe2\x82", false),
+                (b"b", true),
+                (b"\0", false),
+                (b"c", true),
+                (b"\xf0\x9f\x98", false),
+            ];
+            let expected = expected.map(|(bytes, is_word)| (bytes.to_vec(), is_word));
+            assert_eq!(tokens, expected, "{profile}");
+        }
+    }
+
+    #[test]
+    fn long_tokens_are_split_at_char_boundaries() {
+        let text = format!("{} {}{}", "x".repeat(MAX_TOKEN_BYTES), "y", "é".repeat(40_000));
+        let tokens = fast_tokens(TokenizerProfile::Word, text.as_bytes());
+        let lens: Vec<_> = tokens.iter().map(|(bytes, _)| bytes.len()).collect();
+        assert_eq!(lens, [MAX_TOKEN_BYTES, 1, MAX_TOKEN_BYTES - 1, 80_001 - MAX_TOKEN_BYTES + 1]);
+        assert!(tokens[3].1);
+        let blanks = vec![0xFF; 2 * MAX_TOKEN_BYTES + 1];
+        let lens: Vec<_> = fast_tokens(TokenizerProfile::Uax29, &blanks)
+            .iter()
+            .map(|(bytes, _)| bytes.len())
+            .collect();
+        assert_eq!(lens, [MAX_TOKEN_BYTES, MAX_TOKEN_BYTES, 1]);
+    }
+
+    #[test]
+    fn a_mebibyte_without_a_blank_is_cut_like_the_definition() {
+        for profile in TokenizerProfile::ALL {
+            for unit in ["aB3", "日本", "é-", "\u{0}", "カ"] {
+                let text = unit.repeat((1 << 20) / unit.len()).into_bytes();
+                assert_eq!(fast_tokens(profile, &text), slow_tokens(profile, &text), "{profile}");
+                let stored = slow_stored(profile, &text, false);
+                assert_eq!(fast_stored(profile, &text, false), stored, "{profile} {unit}");
+                assert_eq!(next_cut(profile, &text, 0), None);
+            }
+        }
+    }
+
+    #[test]
+    fn every_character_has_the_class_of_the_regex_crate() {
+        let text: String = (0..=u32::from(char::MAX)).filter_map(char::from_u32).collect();
+        let mut end = 0;
+        let mut class_ends = Vec::new();
+        for_each_token(TokenizerProfile::Word, text.as_bytes(), |token| {
+            end += token.bytes.len();
+            class_ends.push((end, token.is_word));
+        });
+        for (at, c) in text.char_indices() {
+            let token_idx = class_ends.partition_point(|(end, _)| *end <= at);
+            assert_eq!(class_ends[token_idx].1, regex_syntax::is_word_character(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn the_recorded_unicode_version_is_that_of_the_tables() {
+        // U+105C0 is a letter since 16.0, U+10940 since 17.0.
+        assert!(regex_syntax::is_word_character('\u{105c0}'));
+        assert!(!regex_syntax::is_word_character('\u{10940}'), "raise UNICODE_VERSION");
+        assert_eq!(TokenizerProfile::Word.unicode_version(), UNICODE_VERSION);
+        assert_eq!(TokenizerProfile::Whitespace.unicode_version(), char::UNICODE_VERSION);
+    }
+
+    #[test]
+    fn names_and_numbers_come_back() {
+        for profile in TokenizerProfile::ALL {
+            assert_eq!(profile.to_string().parse::<TokenizerProfile>().unwrap(), profile);
+            assert_eq!(TokenizerProfile::from_u8(profile.as_u8()), Some(profile));
+        }
+        assert_eq!(TokenizerProfile::from_u8(3), None);
+        assert_eq!(TokenizerProfile::default(), TokenizerProfile::Word);
+        let fault = "words".parse::<TokenizerProfile>().unwrap_err();
+        assert!(matches!(fault, Error::InvalidArgument { name: "tokenizer", .. }));
+    }
 }

@@ -42,8 +42,7 @@ pub fn compress(documents: &[Document], options: &IngestOptions) -> Vec<u8> {
 
 /// The corpus in a `.tadoc` file, checked against its own footer.
 pub fn open(file: &[u8]) -> Corpus {
-    let (footer, corpus) =
-        Corpus::from_bytes("test.tadoc", file, &OpenLimits::default()).unwrap();
+    let (footer, corpus) = Corpus::from_bytes("test.tadoc", file, &OpenLimits::default()).unwrap();
     assert_eq!(footer.num_docs(), corpus.num_docs());
     assert_eq!(footer.profile, corpus.profile());
     corpus

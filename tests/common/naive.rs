@@ -1,7 +1,7 @@
 //! The same answers the slow, obvious way: from the documents' own bytes, with other tokenizers than
 //! the crate's (the `regex` crate, `unicode-segmentation`), no grammar and no decoder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use datafusion_tadoc::text::TokenizerProfile;
@@ -41,7 +41,9 @@ pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
         }
         TokenizerProfile::Uax29 => uax29_runs(text),
     };
-    runs.into_iter().flat_map(|(start, run)| split(start, std::str::from_utf8(run).unwrap())).collect()
+    runs.into_iter()
+        .flat_map(|(start, run)| split(start, std::str::from_utf8(run).unwrap()))
+        .collect()
 }
 
 /// Segments between word boundaries that have a letter or digit, of each stretch of valid UTF-8.
@@ -92,23 +94,36 @@ pub fn inverted_index(
     index
 }
 
-/// Every place where these words follow one another, whatever separates them.
-pub fn search(profile: TokenizerProfile, documents: &[Document], phrase: &[&str]) -> Vec<Place> {
-    let mut places = Vec::new();
-    for (doc_id, (_, text)) in documents.iter().enumerate() {
+/// Every place of every item, in the documents that hold all of them, whatever separates the words.
+pub fn search(
+    profile: TokenizerProfile,
+    documents: &[Document],
+    items: &BTreeSet<Vec<String>>,
+) -> BTreeSet<Place> {
+    let mut places = BTreeSet::new();
+    for (doc_id, (_, text)) in (0..).zip(documents) {
         let words = words(profile, text);
-        for (word_index, window) in words.windows(phrase.len()).enumerate() {
-            if window.iter().map(|word| word.text).eq(phrase.iter().copied()) {
-                let (first, last) = (window[0], window[phrase.len() - 1]);
-                let end = last.byte_offset + last.text.len();
-                places.push(Place {
-                    doc_id: doc_id as u64,
-                    byte_offset: first.byte_offset as u64,
-                    byte_len: (end - first.byte_offset) as u64,
-                    word_index: word_index as u64,
-                });
-            }
+        let by_item: Vec<_> = items.iter().map(|item| places_of(doc_id, &words, item)).collect();
+        if by_item.iter().all(|places| !places.is_empty()) {
+            places.extend(by_item.into_iter().flatten());
         }
     }
     places
+}
+
+fn places_of(doc_id: u64, words: &[Word<'_>], item: &[String]) -> Vec<Place> {
+    let matches = |window: &&[Word<'_>]| window.iter().map(|word| word.text).eq(item);
+    let windows = words.windows(item.len());
+    let indexed = windows.enumerate().filter(|(_, window)| matches(window));
+    let place = |(word_index, window): (usize, &[Word<'_>])| {
+        let (first, last) = (window[0], window[window.len() - 1]);
+        let end = last.byte_offset + last.text.len();
+        Place {
+            doc_id,
+            byte_offset: first.byte_offset as u64,
+            byte_len: (end - first.byte_offset) as u64,
+            word_index: word_index as u64,
+        }
+    };
+    indexed.map(place).collect()
 }

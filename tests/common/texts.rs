@@ -11,24 +11,86 @@ use super::Document;
 /// Pieces random texts are made of: words that touch and do not, each way of ending a line, NUL,
 /// invalid and cut UTF-8, joiners, digits with points, scripts without blanks.
 const PIECES: &[&[u8]] = &[
-    b"a", b"b", b"the", b"The", b"cat", b"_x1", b"42", b"3.14", b"can't", b"e-mail", b"x_y",
-    "é".as_bytes(), "e\u{301}".as_bytes(), "naïve".as_bytes(), "日本語".as_bytes(),
-    "カタカナ".as_bytes(), "ภาษา".as_bytes(), "שלום".as_bytes(), "١٢".as_bytes(),
-    "a\u{200d}b".as_bytes(), "👩\u{200d}🚀".as_bytes(), "🇩🇪🇫🇷".as_bytes(), "ⓐ".as_bytes(),
-    b" ", b" ", b" ", b" ", b"  ", b"\n", b"\r\n", b"\r", b"\t", b", ", b". ", b"/", b"::", b"\"",
-    "\u{a0}".as_bytes(), "\u{2028}".as_bytes(), "\u{fffd}".as_bytes(), "\u{feff}".as_bytes(),
-    b"\0", b"\xff", b"\xe2\x82", b"\xf0\x9f", b"\xc3", b"\x80", b"\xed\xa0\x80",
+    b"a",
+    b"b",
+    b"the",
+    b"The",
+    b"cat",
+    b"_x1",
+    b"42",
+    b"3.14",
+    b"can't",
+    b"e-mail",
+    b"x_y",
+    "é".as_bytes(),
+    "e\u{301}".as_bytes(),
+    "naïve".as_bytes(),
+    "日本語".as_bytes(),
+    "カタカナ".as_bytes(),
+    "ภาษา".as_bytes(),
+    "שלום".as_bytes(),
+    "١٢".as_bytes(),
+    "a\u{200d}b".as_bytes(),
+    "👩\u{200d}🚀".as_bytes(),
+    "🇩🇪🇫🇷".as_bytes(),
+    "ⓐ".as_bytes(),
+    b" ",
+    b" ",
+    b" ",
+    b" ",
+    b"  ",
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\t",
+    b", ",
+    b". ",
+    b"/",
+    b"::",
+    b"\"",
+    "\u{a0}".as_bytes(),
+    "\u{2028}".as_bytes(),
+    "\u{fffd}".as_bytes(),
+    "\u{feff}".as_bytes(),
+    b"\0",
+    b"\xff",
+    b"\xe2\x82",
+    b"\xf0\x9f",
+    b"\xc3",
+    b"\x80",
+    b"\xed\xa0\x80",
 ];
 
 /// Tiny documents every suite begins with.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = PIECES.iter().map(|piece| piece.to_vec()).collect();
     let texts: &[&[u8]] = &[
-        b"", b"", b"one", b"one one", b"one one one one", b"a b a b a b a b", b"a a a a a a a a a",
-        b"ab ab ab cd ab ab ab cd", b"all these words are distinct here", b" ", b"   ", b" leading",
-        b"trailing ", b"two  blanks", b"line\nline\nline\n", b"line\r\nline\r\n", b"\0\0\0",
-        b"a\0b", b"\xff\xfe\x00\x01", b"caf\xc3\xa9 caf\xc3\xa9", b"caf\xc3", b"\xa9 caf",
-        b"...", b"a.b.c.d", b"a,b,a,b,a,b", b"x=1;x=1;x=1;",
+        b"",
+        b"",
+        b"one",
+        b"one one",
+        b"one one one one",
+        b"a b a b a b a b",
+        b"a a a a a a a a a",
+        b"ab ab ab cd ab ab ab cd",
+        b"all these words are distinct here",
+        b" ",
+        b"   ",
+        b" leading",
+        b"trailing ",
+        b"two  blanks",
+        b"line\nline\nline\n",
+        b"line\r\nline\r\n",
+        b"\0\0\0",
+        b"a\0b",
+        b"\xff\xfe\x00\x01",
+        b"caf\xc3\xa9 caf\xc3\xa9",
+        b"caf\xc3",
+        b"\xa9 caf",
+        b"...",
+        b"a.b.c.d",
+        b"a,b,a,b,a,b",
+        b"x=1;x=1;x=1;",
     ];
     seeds.extend(texts.iter().map(|text| text.to_vec()));
     seeds
@@ -65,7 +127,8 @@ pub fn unbroken(len: usize) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.";
     let mut state = 42u64;
     let next = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         DIGITS[(state >> 58) as usize]
     };
     (0..len).map(next).collect()

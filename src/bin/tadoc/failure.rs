@@ -44,11 +44,6 @@ impl Failure {
         Self { text: Some("interrupted".to_owned()), status: INTERRUPTED }
     }
 
-    /// Everything that had to be said is said already, exit status 1.
-    pub fn reported() -> Self {
-        Self { text: None, status: FAILED }
-    }
-
     /// `what: cause`, with the causes of the cause.
     pub fn with_cause(what: impl fmt::Display, cause: &(dyn StdError + 'static)) -> Self {
         match is_broken_pipe(cause) {

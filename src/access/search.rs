@@ -1,0 +1,354 @@
+//! Search: which documents hold what a query asks for, how often, and where.
+//!
+//! A query of several items is answered in two steps: documents are counted for each item without
+//! listing places, and places are listed in the documents that hold all items. Memory is that of
+//! the hits of one segment, or of the documents found.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use rayon::prelude::*;
+
+use crate::corpus::Corpus;
+use crate::error::{Error, Result};
+
+use super::cut::{PartStart, doc_cut_after, matches_across, part_start};
+use super::decode::check_doc_id;
+use super::doc_set::DocSet;
+use super::occurrences::{Item, check_num_hits};
+use super::query::Query;
+
+/// Most hits that are held at once unless told otherwise: 64 Mi, 2 GiB.
+pub const DEFAULT_MAX_HITS: u64 = 64 << 20;
+
+/// Steps of a walk between two looks at the cancellation.
+const STEPS_PER_CHECK: u32 = 1 << 14;
+
+/// One occurrence of an item of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hit {
+    /// The document.
+    pub doc_id: u64,
+    /// Where its first word begins, in bytes from the start of the document.
+    pub byte_offset: u64,
+    /// Bytes from there to the end of its last word.
+    pub byte_len: u64,
+    /// Index of its first word among the words of the document.
+    pub word_index: u64,
+}
+
+/// Occurrences of all items of a query in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentCount {
+    /// The document.
+    pub doc_id: u64,
+    /// Number of occurrences, 1 or more.
+    pub count: u64,
+}
+
+/// What a search may look at and take.
+#[derive(Clone, Copy)]
+pub struct SearchOptions<'a> {
+    /// Only this document, or all.
+    pub doc_id: Option<u64>,
+    /// Most hits to hold at once: of one segment where they are handed out in batches.
+    pub max_hits: u64,
+    /// Asked now and then, from any thread; `true` ends the search with
+    /// [`Error::Cancelled`].
+    pub is_cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Default for SearchOptions<'_> {
+    fn default() -> Self {
+        Self { doc_id: None, max_hits: DEFAULT_MAX_HITS, is_cancelled: &|| false }
+    }
+}
+
+impl std::fmt::Debug for SearchOptions<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut fields = formatter.debug_struct("SearchOptions");
+        fields.field("doc_id", &self.doc_id).field("max_hits", &self.max_hits);
+        fields.finish_non_exhaustive()
+    }
+}
+
+/// Hands each parallel task its own [`Interrupt`].
+#[derive(Clone, Copy)]
+pub(super) struct Canceller<'a>(&'a (dyn Fn() -> bool + Sync));
+
+impl<'a> Canceller<'a> {
+    pub fn interrupt(self) -> Interrupt<'a> {
+        Interrupt { canceller: self, steps_left: STEPS_PER_CHECK }
+    }
+}
+
+impl std::fmt::Debug for Canceller<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Canceller")
+    }
+}
+
+/// Looks at the cancellation every so many steps.
+#[derive(Debug)]
+pub(super) struct Interrupt<'a> {
+    canceller: Canceller<'a>,
+    steps_left: u32,
+}
+
+impl Interrupt<'_> {
+    #[inline]
+    pub fn check(&mut self) -> Result<()> {
+        self.steps_left -= 1;
+        if self.steps_left > 0 {
+            return Ok(());
+        }
+        self.steps_left = STEPS_PER_CHECK;
+        if (self.canceller.0)() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// All occurrences of `query`, in one document or all, by document and offset.
+///
+/// # Errors
+/// [`Error::OutOfRange`] where there is no document `doc_id`; [`Error::Capacity`] for more than
+/// [`DEFAULT_MAX_HITS`] hits.
+pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec<Hit>> {
+    let options = SearchOptions { doc_id, ..Default::default() };
+    let mut hits: Vec<Hit> = Vec::new();
+    let mut num_hits = 0;
+    search_with(corpus, query, &options, &mut |batch| {
+        num_hits += batch.len() as u64;
+        if num_hits > options.max_hits {
+            return ControlFlow::Break(());
+        }
+        hits.extend_from_slice(batch);
+        ControlFlow::Continue(())
+    })?;
+    check_num_hits(num_hits, options.max_hits)?;
+    Ok(hits)
+}
+
+/// Calls `visit` with the occurrences of `query` in batches of one segment, each batch and all
+/// together in order of document and offset, until it breaks.
+///
+/// # Errors
+/// [`Error::OutOfRange`] where there is no document `options.doc_id`; [`Error::Capacity`] for a
+/// batch of more than `options.max_hits`, refused before it is made; [`Error::Cancelled`].
+pub fn search_with(
+    corpus: &Corpus,
+    query: &Query,
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
+) -> Result<()> {
+    let docs = selected_docs(corpus, query, options)?;
+    for segment_idx in 0..corpus.segments().len() {
+        let filter = match &docs {
+            None => None,
+            Some(docs) => match local_docs(corpus, segment_idx, docs) {
+                filter if filter.is_empty() => continue,
+                filter => Some(filter),
+            },
+        };
+        let mut hits = segment_hits(corpus, segment_idx, query, filter.as_ref(), options)?;
+        hits.par_sort_unstable();
+        if !hits.is_empty() && visit(&hits).is_break() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Number of occurrences of `query`, in one document or all; exact also where listing them would
+/// pass any limit.
+///
+/// # Errors
+/// [`Error::OutOfRange`] where there is no document `options.doc_id`; [`Error::Capacity`] where the
+/// number has more than 64 bits; [`Error::Cancelled`].
+pub fn count(corpus: &Corpus, query: &Query, options: &SearchOptions<'_>) -> Result<u64> {
+    if options.doc_id.is_some() || query.items().len() > 1 {
+        let counts = count_by_document(corpus, query, options)?;
+        return checked_sum(counts.iter().map(|counted| counted.count));
+    }
+    let mut counts = Vec::new();
+    for words in query.items() {
+        for (segment_idx, segment) in corpus.segments().iter().enumerate() {
+            let item = Item::new(segment, words, Canceller(options.is_cancelled));
+            counts.push(item.map_or(Ok(0), |item| item.count())?);
+            counts.push(matches_across(corpus, segment_idx, words)?.len() as u64);
+        }
+    }
+    checked_sum(counts.into_iter())
+}
+
+/// Documents that hold all items of `query`, and the occurrences of all items in them, ascending.
+///
+/// # Errors
+/// As [`count`].
+pub fn count_by_document(
+    corpus: &Corpus,
+    query: &Query,
+    options: &SearchOptions<'_>,
+) -> Result<Vec<DocumentCount>> {
+    let mut found: Option<Vec<DocumentCount>> = match options.doc_id {
+        None => None,
+        Some(doc_id) => {
+            check_doc_id(corpus, doc_id)?;
+            Some(vec![DocumentCount { doc_id, count: 0 }])
+        }
+    };
+    for words in query.items() {
+        let docs: Option<Vec<u64>> =
+            found.as_ref().map(|found| found.iter().map(|counted| counted.doc_id).collect());
+        let counts = item_counts(corpus, words, docs.as_deref(), options)?;
+        found = Some(match found {
+            None => counts,
+            Some(found) => in_both(&found, &counts)?,
+        });
+    }
+    Ok(found.unwrap_or_default())
+}
+
+/// The documents that hits may lie in, ascending; `None` for all.
+fn selected_docs(
+    corpus: &Corpus,
+    query: &Query,
+    options: &SearchOptions<'_>,
+) -> Result<Option<Vec<u64>>> {
+    if query.items().len() > 1 {
+        let counts = count_by_document(corpus, query, options)?;
+        return Ok(Some(counts.iter().map(|counted| counted.doc_id).collect()));
+    }
+    options
+        .doc_id
+        .map(|doc_id| check_doc_id(corpus, doc_id).map(|()| vec![doc_id]))
+        .transpose()
+}
+
+/// Which of `docs` (ascending ids) have a part in segment `segment_idx`.
+fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
+    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
+    let first = corpus.first_doc_id(segment_idx);
+    let mut local = DocSet::none(num_docs);
+    let begin = docs.partition_point(|&doc_id| doc_id < first);
+    let in_segment = docs[begin..].iter().take_while(|&&doc_id| doc_id < first + num_docs as u64);
+    in_segment.for_each(|&doc_id| {
+        local.insert((doc_id - first) as usize);
+    });
+    local
+}
+
+/// Hits in one segment, those included that end in a later one; in no particular order.
+fn segment_hits(
+    corpus: &Corpus,
+    segment_idx: usize,
+    query: &Query,
+    filter: Option<&DocSet>,
+    options: &SearchOptions<'_>,
+) -> Result<Vec<Hit>> {
+    let segment = &corpus.segments()[segment_idx];
+    let first_doc_id = corpus.first_doc_id(segment_idx);
+    let continued = part_start(corpus, segment_idx)?;
+    let cut_doc = doc_cut_after(corpus, segment_idx)
+        .filter(|doc_id| filter.is_none_or(|docs| docs.contains((doc_id - first_doc_id) as usize)));
+    let mut hits: Vec<Hit> = Vec::new();
+    for words in query.items() {
+        let allowed = options.max_hits - hits.len() as u64;
+        if let Some(item) = Item::new(segment, words, Canceller(options.is_cancelled)) {
+            let mut found = item.collect(filter, allowed, |doc, found| {
+                let start = if doc == 0 { continued } else { PartStart::default() };
+                Hit {
+                    doc_id: first_doc_id + u64::from(doc),
+                    byte_offset: start.bytes + found.byte_offset,
+                    byte_len: found.byte_len,
+                    word_index: start.words + found.word_idx,
+                }
+            })?;
+            if hits.is_empty() {
+                hits = found;
+            } else {
+                hits.append(&mut found);
+            }
+        }
+        if let Some(doc_id) = cut_doc {
+            hits.extend(matches_across(corpus, segment_idx, words)?.iter().map(|found| Hit {
+                doc_id,
+                byte_offset: found.byte_offset,
+                byte_len: found.byte_len,
+                word_index: found.word_idx,
+            }));
+        }
+        check_num_hits(hits.len() as u64, options.max_hits)?;
+    }
+    Ok(hits)
+}
+
+/// Documents with `words` and how often, over all segments, ascending; only those of `docs`.
+fn item_counts(
+    corpus: &Corpus,
+    words: &[String],
+    docs: Option<&[u64]>,
+    options: &SearchOptions<'_>,
+) -> Result<Vec<DocumentCount>> {
+    let is_selected = |doc_id: u64| docs.is_none_or(|docs| docs.binary_search(&doc_id).is_ok());
+    let mut counts: Vec<DocumentCount> = Vec::new();
+    // Matches across a cut belong to a document of which later parts are still to come.
+    let mut across: BTreeMap<u64, u64> = BTreeMap::new();
+    for (segment_idx, segment) in corpus.segments().iter().enumerate() {
+        let filter = docs.map(|docs| local_docs(corpus, segment_idx, docs));
+        if filter.as_ref().is_some_and(DocSet::is_empty) {
+            continue;
+        }
+        let first_doc_id = corpus.first_doc_id(segment_idx);
+        let item = Item::new(segment, words, Canceller(options.is_cancelled));
+        let found = item.map_or(Ok(Vec::new()), |item| item.count_by_doc(filter.as_ref()))?;
+        counts.extend(found.iter().map(|&(doc, count)| DocumentCount {
+            doc_id: first_doc_id + u64::from(doc),
+            count,
+        }));
+        let cut_doc = doc_cut_after(corpus, segment_idx).filter(|&doc_id| is_selected(doc_id));
+        if let Some(doc_id) = cut_doc {
+            let num_across = matches_across(corpus, segment_idx, words)?.len() as u64;
+            *across.entry(doc_id).or_default() += num_across;
+        }
+    }
+    let across = across.into_iter().filter(|&(_, count)| count > 0);
+    counts.extend(across.map(|(doc_id, count)| DocumentCount { doc_id, count }));
+    counts.sort_by_key(|counted| counted.doc_id);
+    merge_equal_docs(counts)
+}
+
+/// Adds up neighbours of one document.
+fn merge_equal_docs(counts: Vec<DocumentCount>) -> Result<Vec<DocumentCount>> {
+    let mut merged: Vec<DocumentCount> = Vec::with_capacity(counts.len());
+    for counted in counts {
+        match merged.last_mut().filter(|last| last.doc_id == counted.doc_id) {
+            Some(last) => last.count = checked_sum([last.count, counted.count].into_iter())?,
+            None => merged.push(counted),
+        }
+    }
+    Ok(merged)
+}
+
+/// Documents of both lists with both counts added.
+fn in_both(a: &[DocumentCount], b: &[DocumentCount]) -> Result<Vec<DocumentCount>> {
+    let mut b = b.iter().peekable();
+    let mut both = Vec::new();
+    for counted in a {
+        while b.next_if(|other| other.doc_id < counted.doc_id).is_some() {}
+        if let Some(other) = b.next_if(|other| other.doc_id == counted.doc_id) {
+            let count = checked_sum([counted.count, other.count].into_iter())?;
+            both.push(DocumentCount { doc_id: counted.doc_id, count });
+        }
+    }
+    Ok(both)
+}
+
+fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
+    let sum = counts.try_fold(0u64, |sum, count| sum.checked_add(count));
+    sum.ok_or(Error::Capacity {
+        what: "a sum of counts",
+        requested: u64::MAX,
+        limit: u64::MAX - 1,
+        knob: "nothing (counts are 64-bit numbers)",
+    })
+}

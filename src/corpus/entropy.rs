@@ -1,1 +1,0 @@
-//! Entropy coding of the grammar stream.

@@ -1,0 +1,76 @@
+//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`.
+//!
+//! The statement reads the footers and the types of the user columns, which fixes the table's
+//! schema. Rows are always those of the files that are there when the table is scanned. `OPTIONS`
+//! lie on top of the session's settings for every query on the table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::CreateExternalTable;
+
+use super::columns::user_fields;
+use super::corpora::CorpusCache;
+use super::functions::Documents;
+use super::location::{Wanted, resolve_files};
+use super::options::TadocOptions;
+use super::table::TadocTable;
+
+/// Makes tables `STORED AS TADOC`.
+#[derive(Debug)]
+pub struct TadocTableFactory {
+    cache: Arc<CorpusCache>,
+}
+
+impl TadocTableFactory {
+    pub(crate) fn new(cache: Arc<CorpusCache>) -> Self {
+        Self { cache }
+    }
+}
+
+#[async_trait]
+impl TableProviderFactory for TadocTableFactory {
+    async fn create(
+        &self,
+        session: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        check(command)?;
+        let [location] = command.locations.as_slice() else {
+            return plan_err!(
+                "STORED AS TADOC: got {} locations, expected one; use a folder or a glob",
+                command.locations.len()
+            );
+        };
+        let table_options: HashMap<String, String> =
+            command.options.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let session_options = TadocOptions::from_config(session.config_options());
+        let options = session_options.with_overrides(&table_options)?;
+        let files = resolve_files(session, location, Wanted::Corpora).await?;
+        let runtime = session.runtime_env();
+        let files = self.cache.open(runtime, &options.open_limits(), files).await?;
+        let user_columns = user_fields(runtime, &files).await?;
+        let function = Arc::new(Documents::new(user_columns.clone()));
+        let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
+        let definition = command.definition.clone();
+        Ok(Arc::new(table.with_definition(table_options, definition, user_columns)))
+    }
+}
+
+/// Refuses clauses that would be ignored.
+fn check(command: &CreateExternalTable) -> Result<()> {
+    let refused = [
+        (!command.schema.fields().is_empty(), "a column list: columns come from the corpus"),
+        (!command.table_partition_cols.is_empty(), "PARTITIONED BY"),
+        (!command.order_exprs.is_empty(), "WITH ORDER: rows are ordered by doc_id"),
+        (command.unbounded, "UNBOUNDED"),
+    ];
+    match refused.iter().find(|(is_given, _)| *is_given) {
+        Some((_, clause)) => plan_err!("STORED AS TADOC does not take {clause}"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,364 @@
+//! `documents(corpus)` and tables `STORED AS TADOC`: one row per document.
+//!
+//! ```text
+//! ids of the partition ─▶ candidates ─▶ columns filter ─▶ decode ─▶ text filter ─▶ rows
+//!                         (grammar)     (no text)         (8 MiB at a time)
+//! ```
+//!
+//! Text is decoded only where it goes out or is filtered on, and only for documents that survived
+//! the two stages before. `count(*)` comes from the footers. User columns are part of the schema
+//! where the table is registered; a bare path has the six fixed columns, because a schema must be
+//! known before anything is read.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, StringViewBuilder, UInt64Array};
+use datafusion::arrow::compute::{filter, take};
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::strings::{Texts, int64};
+use crate::access::{
+    DocumentDecoder, candidate_documents, document_len_bytes, document_num_words,
+};
+use crate::corpus::Corpus;
+use crate::sql::columns::read_user_columns;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::filter::Stage;
+use crate::sql::scan::{Run, Scan, selected};
+use crate::sql::signature::{SIGNATURES, Signature};
+
+const DOC_ID: usize = 0;
+const PATH: usize = 1;
+const BYTES: usize = 2;
+const WORDS: usize = 3;
+const TEXT: usize = 4;
+const CONTENT: usize = 5;
+/// The first user column.
+const USER: usize = 6;
+
+/// Text decoded for one batch, where a single document is not longer.
+const BATCH_BYTES: u64 = 8 << 20;
+/// Text that makes a partition worth its thread.
+const PARTITION_BYTES: u64 = 4 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Documents {
+    schema: SchemaRef,
+}
+
+impl Documents {
+    /// Documents with `user_columns` behind the fixed ones.
+    pub(crate) fn new(user_columns: Vec<FieldRef>) -> Self {
+        let fixed = SIGNATURES[0].fields().into_iter().map(Arc::new);
+        Self { schema: Arc::new(Schema::new(fixed.chain(user_columns).collect::<Vec<_>>())) }
+    }
+}
+
+impl TableFunction for Documents {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURES[0]
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn claims_column(&self, _column: &str) -> bool {
+        true
+    }
+
+    fn needs_text(&self, column: &str) -> bool {
+        matches!(column, "text" | "content")
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["doc_id"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        usize::try_from(scan.num_docs()).map_or(Precision::Absent, Precision::Exact)
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        let decodes = scan.text_stage.is_some() || scan.projects(TEXT) || scan.projects(CONTENT);
+        let worth = if decodes { scan.len_bytes() / PARTITION_BYTES } else { 1 };
+        let most = (target as u64).min(scan.num_docs()).max(1);
+        worth.clamp(1, most) as usize
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let decodes = scan.text_stage.is_some() || scan.projects(TEXT) || scan.projects(CONTENT);
+        let text = if decodes { "decoded" } else { "not decoded" };
+        vec![("text", text.into()), ("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let num_docs = run.scan.num_docs();
+            run.counter("documents_total").add(range_of(&run, num_docs).count());
+            if run.scan.projection.is_empty() && !run.scan.is_filtered() {
+                let num_rows = range_of(&run, num_docs).count();
+                run.output.send_columns_async(vec![], num_rows).await?;
+                return Ok(());
+            }
+            let loaded = run.load().await?;
+            let reservation = run.reservation("Documents");
+            let user = user_columns(&run, &reservation).await?;
+            run.blocking(move |run| Scanner::new(run, loaded, user, reservation).run()).await
+        }
+        .boxed()
+    }
+}
+
+/// Documents of the run's partition: equal shares, in order.
+fn range_of(run: &Run, num_docs: u64) -> Range<u64> {
+    let share = |partition: usize| {
+        (u128::from(num_docs) * partition as u128 / run.scan.num_partitions as u128) as u64
+    };
+    share(run.partition)..share(run.partition + 1)
+}
+
+/// User columns that the query needs, by position in the schema.
+async fn user_columns(
+    run: &Run,
+    reservation: &MemoryReservation,
+) -> Result<Vec<Option<ArrayRef>>> {
+    let scan = &run.scan;
+    let stages = scan.columns_stage.iter().chain(&scan.text_stage);
+    let mut needed: Vec<usize> = stages.flat_map(|stage| stage.columns.clone()).collect();
+    needed.extend(&scan.projection);
+    needed.retain(|&position| position >= USER);
+    needed.sort_unstable();
+    needed.dedup();
+    let mut columns = vec![None; scan.schema.fields().len()];
+    if !needed.is_empty() {
+        let fields = needed.iter().map(|&i| Arc::clone(&scan.schema.fields()[i])).collect();
+        let arrays = read_user_columns(&run.runtime, scan.corpora(), fields, reservation).await?;
+        for (position, array) in needed.into_iter().zip(arrays) {
+            columns[position] = Some(array);
+        }
+    }
+    Ok(columns)
+}
+
+/// One partition of a documents scan.
+struct Scanner {
+    run: Run,
+    loaded: Arc<LoadedCorpus>,
+    user: Vec<Option<ArrayRef>>,
+    decoder: DocumentDecoder,
+    reservation: MemoryReservation,
+    /// What the reservation holds beside decoded text.
+    held_bytes: usize,
+}
+
+impl Scanner {
+    fn new(
+        run: Run,
+        loaded: Arc<LoadedCorpus>,
+        user: Vec<Option<ArrayRef>>,
+        reservation: MemoryReservation,
+    ) -> Self {
+        // A view addresses 2^31 - 1 bytes.
+        let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
+        let decoder = DocumentDecoder::new(loaded.corpus.clone(), limit);
+        let held_bytes = reservation.size();
+        Self { run, loaded, user, decoder, reservation, held_bytes }
+    }
+
+    fn run(mut self) -> Result<()> {
+        let scan = Arc::clone(&self.run.scan);
+        let range = range_of(&self.run, self.loaded.corpus.num_docs());
+        let batch_size = self.run.output.batch_size();
+        let ids: Vec<u64> = match self.candidates() {
+            None => range.collect(),
+            Some(candidates) => {
+                let start = candidates.partition_point(|&id| id < range.start);
+                let end = candidates.partition_point(|&id| id < range.end);
+                let pruned = range.count() - (end - start);
+                self.run.counter("documents_pruned_by_grammar").add(pruned);
+                candidates[start..end].to_vec()
+            }
+        };
+        for chunk in ids.chunks(batch_size) {
+            let kept = match &scan.columns_stage {
+                None => chunk.to_vec(),
+                Some(stage) => self.filter_by_columns(stage, chunk)?,
+            };
+            let more = match needs_decoding(&scan) {
+                true => self.send_decoded(&kept)?,
+                false => self.send(&kept, None, None)?,
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Documents that can match the demands of all text filters; `None` for all documents.
+    fn candidates(&self) -> Option<Vec<u64>> {
+        let compute = || {
+            let mut all: Option<Vec<u64>> = None;
+            for patterns in &self.run.scan.demands {
+                let mut any: Vec<u64> = Vec::new();
+                let narrowed = patterns.iter().all(|pattern| {
+                    let found = candidate_documents(&self.loaded.corpus, pattern);
+                    found.map(|ids| any.extend(ids)).is_some()
+                });
+                if narrowed {
+                    any.sort_unstable();
+                    any.dedup();
+                    if let Some(all) = &all {
+                        any.retain(|id| all.binary_search(id).is_ok());
+                    }
+                    all = Some(any);
+                }
+            }
+            all
+        };
+        self.run.shared.candidates.get_or_init(compute).clone()
+    }
+
+    fn filter_by_columns(&self, stage: &Stage, ids: &[u64]) -> Result<Vec<u64>> {
+        let arrays = stage.columns.iter().map(|&i| self.column(i, ids, None)).collect::<Result<_>>()?;
+        let mask = stage.evaluate(arrays, ids.len())?;
+        let kept: Vec<u64> = selected(&mask).map(|i| ids[i]).collect();
+        self.run.counter("documents_pruned_by_columns").add(ids.len() - kept.len());
+        Ok(kept)
+    }
+
+    /// Decodes, filters and sends `ids`, at most [`BATCH_BYTES`] at a time.
+    fn send_decoded(&mut self, ids: &[u64]) -> Result<bool> {
+        let scan = Arc::clone(&self.run.scan);
+        let (decoded, logical) =
+            (self.run.counter("documents_decoded"), self.run.counter("logical_bytes"));
+        let mut rest = ids;
+        while !rest.is_empty() {
+            if self.run.output.is_done() {
+                return Ok(false);
+            }
+            let (batch, len_bytes) = self.next_batch(rest)?;
+            rest = &rest[batch.len()..];
+            // Decoded bytes, and as much again where invalid ones must be replaced.
+            self.reservation.try_resize(self.held_bytes + 2 * len_bytes as usize)?;
+            let mut ends = Vec::with_capacity(batch.len());
+            for &id in batch {
+                self.decoder.append_document(id).map_err(datafusion_error)?;
+                ends.push(self.decoder.bytes().len());
+            }
+            decoded.add(batch.len());
+            logical.add(len_bytes as usize);
+            let texts = Texts::new(self.decoder.take(), ends)?;
+            let mask = match &scan.text_stage {
+                None => None,
+                Some(stage) => {
+                    let columns = stage.columns.iter();
+                    let arrays = columns.map(|&i| self.column(i, batch, Some(&texts)));
+                    Some(stage.evaluate(arrays.collect::<Result<_>>()?, batch.len())?)
+                }
+            };
+            if !self.send(batch, Some(&texts), mask.as_ref())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The longest beginning of `ids` that fits into a batch, one document at least.
+    fn next_batch<'a>(&self, ids: &'a [u64]) -> Result<(&'a [u64], u64)> {
+        let most = BATCH_BYTES.min(self.run.scan.options.max_output_bytes);
+        let mut sum = 0u64;
+        for (i, &id) in ids.iter().enumerate() {
+            let len = document_len_bytes(&self.loaded.corpus, id).map_err(datafusion_error)?;
+            if i > 0 && sum.saturating_add(len) > most {
+                return Ok((&ids[..i], sum));
+            }
+            if i == 0 && len > self.run.scan.options.max_output_bytes.min(i32::MAX as u64) {
+                // Refused by the decoder with its own text, before anything is reserved.
+                return Ok((&ids[..1], 0));
+            }
+            sum = sum.saturating_add(len);
+        }
+        Ok((ids, sum))
+    }
+
+    /// Sends the rows of `ids` that `mask` selects.
+    fn send(
+        &mut self,
+        ids: &[u64],
+        texts: Option<&Texts>,
+        mask: Option<&datafusion::arrow::array::BooleanArray>,
+    ) -> Result<bool> {
+        let kept: Vec<u64> = match mask {
+            None => ids.to_vec(),
+            Some(mask) => selected(mask).map(|i| ids[i]).collect(),
+        };
+        if kept.is_empty() {
+            return Ok(!self.run.output.is_done());
+        }
+        let scan = Arc::clone(&self.run.scan);
+        let column = |&i: &usize| match (i, mask) {
+            (TEXT | CONTENT, Some(mask)) => Ok(filter(&self.column(i, ids, texts)?, mask)?),
+            _ => self.column(i, &kept, texts),
+        };
+        let columns = scan.projection.iter().map(column).collect::<Result<_>>()?;
+        self.run.output.send_columns(columns, kept.len())
+    }
+
+    /// Column `position` for `ids`; `texts` are theirs, where decoded.
+    fn column(&self, position: usize, ids: &[u64], texts: Option<&Texts>) -> Result<ArrayRef> {
+        let corpus = &self.loaded.corpus;
+        let number = |of: fn(&Corpus, u64) -> crate::Result<u64>| {
+            let numbers = ids.iter().map(|&id| of(corpus, id)).collect::<crate::Result<Vec<_>>>();
+            int64(numbers.map_err(datafusion_error)?.into_iter())
+        };
+        match (position, texts) {
+            (DOC_ID, _) => int64(ids.iter().copied()),
+            (PATH, _) => Ok(paths(corpus, ids)),
+            (BYTES, _) => number(document_len_bytes),
+            (WORDS, _) => number(document_num_words),
+            (TEXT, Some(texts)) => Ok(Arc::new(texts.text()?)),
+            (CONTENT, Some(texts)) => Ok(Arc::new(texts.content()?)),
+            _ => match &self.user[position] {
+                Some(array) => rows_of(array, ids),
+                None => datafusion::common::internal_err!("column {position} was not read"),
+            },
+        }
+    }
+}
+
+fn needs_decoding(scan: &Scan) -> bool {
+    scan.text_stage.is_some() || scan.projects(TEXT) || scan.projects(CONTENT)
+}
+
+/// Paths of documents.
+pub(super) fn paths(corpus: &Corpus, ids: &[u64]) -> ArrayRef {
+    let mut builder = StringViewBuilder::with_capacity(ids.len());
+    for &id in ids {
+        builder.append_value(path_of(corpus, id));
+    }
+    Arc::new(builder.finish())
+}
+
+/// Path of document `id`; empty where there is none.
+pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
+    let part = corpus.doc_parts(id).next();
+    part.and_then(|(segment_idx, doc)| corpus.segments()[segment_idx].paths.get(doc)).unwrap_or("")
+}
+
+fn rows_of(array: &ArrayRef, ids: &[u64]) -> Result<ArrayRef> {
+    let is_run = ids.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    match ids.first() {
+        Some(&first) if is_run => Ok(array.slice(first as usize, ids.len())),
+        _ => Ok(take(array, &UInt64Array::from_iter_values(ids.iter().copied()), None)?),
+    }
+}

@@ -1,0 +1,84 @@
+//! `extract(corpus, doc_id, byte_offset, byte_len)`: one passage, by descending the grammar.
+//!
+//! A length past the end is cut there. A passage that begins or ends inside a character shows
+//! U+FFFD for the part of it.
+
+use std::sync::Arc;
+
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::search::check_doc_id;
+use super::strings::Texts;
+use crate::access::extract_into;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{SIGNATURES, Signature};
+
+#[derive(Debug)]
+pub(crate) struct Extract {
+    doc_id: u64,
+    byte_offset: u64,
+    byte_len: u64,
+}
+
+impl Extract {
+    pub(crate) fn new(doc_id: u64, byte_offset: u64, byte_len: u64) -> Self {
+        Self { doc_id, byte_offset, byte_len }
+    }
+}
+
+impl TableFunction for Extract {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURES[4]
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("doc_id", self.doc_id.to_string()),
+            ("byte_offset", self.byte_offset.to_string()),
+            ("byte_len", self.byte_len.to_string()),
+        ]
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        check_doc_id(self.signature(), scan, Some(self.doc_id))
+    }
+
+    fn num_rows(&self, _scan: &Scan) -> Precision<usize> {
+        Precision::Exact(1)
+    }
+
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_passage(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Extract {
+    fn send_passage(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
+        let reservation = run.reservation("Extract");
+        reservation.try_grow(self.byte_len.min(limit).min(run.scan.len_bytes()) as usize)?;
+        let mut passage = Vec::new();
+        let corpus = &loaded.corpus;
+        extract_into(corpus, self.doc_id, self.byte_offset, self.byte_len, limit, &mut passage)
+            .map_err(datafusion_error)?;
+        run.counter("logical_bytes").add(passage.len());
+        let ends = vec![passage.len()];
+        let texts = Texts::new(passage, ends)?;
+        run.send(1, |_| Ok(Arc::new(texts.text()?)))?;
+        Ok(())
+    }
+}

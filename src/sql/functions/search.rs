@@ -1,0 +1,142 @@
+//! `search(corpus, query [, doc_id])`: places of words and phrases, by climbing the grammar.
+//!
+//! The query is parsed when the scan is made, with the corpus's own tokenizer, so a query without
+//! a word is a plan error. Hits come segment by segment; `tadoc.max_hits` bounds their number and
+//! a pushed limit ends the search early.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::documents::path_of;
+use super::strings::int64;
+use crate::access::{Hit, Query, SearchOptions, search_with};
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{SIGNATURES, Signature};
+use crate::text::TokenizerProfile;
+use datafusion::arrow::array::StringViewBuilder;
+
+const DOC_ID: usize = 0;
+const PATH: usize = 1;
+const BYTE_OFFSET: usize = 2;
+const BYTE_LEN: usize = 3;
+
+#[derive(Debug)]
+pub(crate) struct Search {
+    query: String,
+    doc_id: Option<u64>,
+}
+
+impl Search {
+    pub(crate) fn new(query: &str, doc_id: Option<u64>) -> Self {
+        Self { query: query.to_string(), doc_id }
+    }
+
+    fn parse(&self, scan: &Scan) -> crate::Result<Query> {
+        let profile = scan.corpora().first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
+        Query::parse(profile, &self.query)
+    }
+}
+
+impl TableFunction for Search {
+    fn signature(&self) -> &'static Signature {
+        &SIGNATURES[3]
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let mut arguments = vec![("query", self.query.clone())];
+        arguments.extend(self.doc_id.map(|doc_id| ("doc_id", doc_id.to_string())));
+        arguments
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["doc_id"]
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        self.parse(scan).map_err(|error| self.signature().error(error))?;
+        check_doc_id(self.signature(), scan, self.doc_id)
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let hits = format!("at most {}", scan.options.max_hits);
+        vec![("hits", hits), ("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_hits(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Search {
+    fn send_hits(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let query = self.parse(&run.scan).map_err(datafusion_error)?;
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let options = SearchOptions {
+            doc_id: self.doc_id,
+            max_hits: run.scan.options.max_hits,
+            is_cancelled: &is_cancelled,
+        };
+        let hits_found = run.counter("hits");
+        let mut outcome = Ok(());
+        let searched = search_with(&loaded.corpus, &query, &options, &mut |hits| {
+            hits_found.add(hits.len());
+            for hits in hits.chunks(run.output.batch_size()) {
+                match send_batch(&mut run, loaded, hits) {
+                    Ok(true) => {}
+                    Ok(false) => return ControlFlow::Break(()),
+                    Err(error) => {
+                        outcome = Err(error);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        outcome?;
+        match searched {
+            Err(crate::Error::Cancelled) => Ok(()),
+            other => other.map_err(datafusion_error),
+        }
+    }
+}
+
+fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool> {
+    run.send(hits.len(), |column| match column {
+        DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
+        PATH => {
+            let mut builder = StringViewBuilder::with_capacity(hits.len()).with_deduplicate_strings();
+            hits.iter().for_each(|h| builder.append_value(path_of(&loaded.corpus, h.doc_id)));
+            Ok(Arc::new(builder.finish()))
+        }
+        BYTE_OFFSET => int64(hits.iter().map(|hit| hit.byte_offset)),
+        BYTE_LEN => int64(hits.iter().map(|hit| hit.byte_len)),
+        _ => int64(hits.iter().map(|hit| hit.word_index)),
+    })
+}
+
+/// Refuses a document id that the corpus does not have.
+pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u64>) -> Result<()> {
+    let num_docs = scan.num_docs();
+    match doc_id {
+        Some(doc_id) if doc_id >= num_docs => {
+            let allowed = match num_docs {
+                0 => "the corpus has no documents".to_string(),
+                _ => format!("expected a number below {num_docs}, the documents of the corpus"),
+            };
+            Err(signature.error(format!("doc_id: got {doc_id}, {allowed}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,135 @@
+//! SQL on corpora: everything that names DataFusion.
+//!
+//! ```text
+//! SQL ─ planner ─▶ functions/… (bound arguments, no I/O) ─▶ table ─ scan ─▶ exec ─▶ rows
+//!       named args            CREATE EXTERNAL TABLE ─ factory ┘      │         ▲
+//!       any case              COPY TO ─ file_format ─ sink           └ corpora ┘ footers, segments
+//! ```
+//!
+//! One call registers all of it:
+//!
+//! ```
+//! use datafusion::prelude::*;
+//!
+//! # #[tokio::main]
+//! # async fn main() -> datafusion::error::Result<()> {
+//! # let dir = tempfile::tempdir()?;
+//! # let file = dir.path().join("plays.tadoc").display().to_string();
+//! let ctx = SessionContext::new();
+//! datafusion_tadoc::sql::register_all(&ctx)?;
+//!
+//! let copy = format!("COPY (SELECT 'a.txt' AS path, 'to be or not to be' AS text) TO '{file}'");
+//! ctx.sql(&copy).await?.collect().await?;
+//! let query = format!("SELECT word, count FROM word_count('{file}') WHERE word IN ('be', 'or')");
+//! let rows = ctx.sql(&query).await?.to_string().await?;
+//! assert!(rows.contains("| be   | 2     |"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reading order: `signature` (the table of functions, which drives parsing, schemas and error
+//! texts), `planner` and `arguments`, `location` (what a location may be), `table` and `scan`,
+//! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), then `factory`,
+//! `file_format` and `sink`, and `options` (everything under `SET tadoc.`).
+
+mod arguments;
+mod columns;
+mod corpora;
+mod exec;
+mod factory;
+mod failure;
+mod file_format;
+mod filter;
+mod functions;
+mod location;
+mod options;
+mod output;
+mod planner;
+mod scan;
+mod signature;
+mod sink;
+mod table;
+
+pub use exec::TadocExec;
+pub use factory::TadocTableFactory;
+pub use file_format::TadocFormatFactory;
+pub use options::{Device, TadocOptions};
+pub use planner::TadocRelationPlanner;
+pub use signature::{
+    Argument, ArgumentKind, Column, ColumnKind, SIGNATURES, Signature, find_signature,
+};
+pub use table::TadocTable;
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use corpora::CorpusCache;
+use functions::TadocFunction;
+
+/// Name of the file type in `STORED AS`.
+pub const FILE_TYPE: &str = "TADOC";
+
+/// Registers the table functions, the file type `TADOC`, named arguments and the `tadoc.` options
+/// with `ctx`. Corpora that queries open are kept by this registration.
+///
+/// # Errors
+/// Where the session refuses a registration.
+pub fn register_all(ctx: &SessionContext) -> Result<()> {
+    let cache = Arc::new(CorpusCache::default());
+    for (name, function) in TadocFunction::all(&cache) {
+        ctx.register_udtf(name, function);
+    }
+    ctx.register_relation_planner(Arc::new(TadocRelationPlanner))?;
+    ctx.register_table_options_extension(TadocOptions::default());
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    let extensions = &mut state.config_mut().options_mut().extensions;
+    if extensions.get::<TadocOptions>().is_none() {
+        extensions.insert(TadocOptions::default());
+    }
+    let factory = Arc::new(TadocTableFactory::new(cache));
+    state.table_factories_mut().insert(FILE_TYPE.to_string(), factory);
+    state.register_file_format(Arc::new(TadocFormatFactory), true)
+}
+
+/// [`register_all`] for sessions that are still being built.
+///
+/// ```
+/// use datafusion::execution::SessionStateBuilder;
+/// use datafusion::prelude::SessionContext;
+/// use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+///
+/// let state = SessionStateBuilder::new().with_default_features().with_tadoc().build();
+/// let ctx = SessionContext::new_with_state(state);
+/// assert!(ctx.state().table_functions().contains_key("word_count"));
+/// ```
+pub trait TadocSessionStateBuilderExt: Sized {
+    /// Adds everything that [`register_all`] registers.
+    #[must_use]
+    fn with_tadoc(self) -> Self;
+}
+
+impl TadocSessionStateBuilderExt for SessionStateBuilder {
+    fn with_tadoc(mut self) -> Self {
+        let cache = Arc::new(CorpusCache::default());
+        let functions = self.table_functions().get_or_insert_default();
+        for (name, function) in TadocFunction::all(&cache) {
+            let function = datafusion::catalog::TableFunction::new(name.to_string(), function);
+            functions.insert(name.to_string(), Arc::new(function));
+        }
+        let config = self.config().get_or_insert_with(SessionConfig::new);
+        if config.options().extensions.get::<TadocOptions>().is_none() {
+            config.options_mut().extensions.insert(TadocOptions::default());
+        }
+        let table_options = self.table_options().get_or_insert_default();
+        table_options.extensions.insert(TadocOptions::default());
+        let factory = Arc::new(TadocTableFactory::new(cache));
+        self.table_factories().get_or_insert_default().insert(FILE_TYPE.to_string(), factory);
+        self.file_formats().get_or_insert_default().push(Arc::new(TadocFormatFactory));
+        self.relation_planners().get_or_insert_default().push(Arc::new(TadocRelationPlanner));
+        self
+    }
+}

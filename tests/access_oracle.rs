@@ -1,0 +1,218 @@
+//! Decoding, extraction and search against oracles that work on the plain text.
+
+mod scrambled;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion_tadoc::access::{
+    DocumentDecoder, Hit, Query, SearchOptions, count, count_by_document, document_bytes,
+    document_len_bytes, document_num_words, extract, search, search_with,
+};
+use datafusion_tadoc::corpus::{Paths, Segment};
+use datafusion_tadoc::dag::Dag;
+use datafusion_tadoc::grammar::Grammar;
+use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
+use datafusion_tadoc::{Corpus, Error};
+use proptest::prelude::*;
+use scrambled::{Plain, recipes};
+
+const NO_LIMIT: u64 = u64::MAX;
+
+/// Occurrences of the consecutive `words`, by reading.
+fn read_item(plain: &Plain, words: &[String]) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for (doc_id, placed) in plain.words.iter().enumerate() {
+        for (word_index, window) in placed.windows(words.len()).enumerate() {
+            if window.iter().map(|word| &word.text).eq(words) {
+                let (first, last) = (&window[0], &window[words.len() - 1]);
+                hits.push(Hit {
+                    doc_id: doc_id as u64,
+                    byte_offset: first.byte_offset,
+                    byte_len: last.byte_offset + last.byte_len - first.byte_offset,
+                    word_index: word_index as u64,
+                });
+            }
+        }
+    }
+    hits
+}
+
+/// Hits of all items in documents that hold all of them, by reading.
+fn read_query(plain: &Plain, query: &Query, doc_id: Option<u64>) -> Vec<Hit> {
+    let items: Vec<Vec<Hit>> = query.items().iter().map(|item| read_item(plain, item)).collect();
+    let mut hits: Vec<Hit> = items
+        .concat()
+        .into_iter()
+        .filter(|hit| items.iter().all(|item| item.iter().any(|h| h.doc_id == hit.doc_id)))
+        .filter(|hit| doc_id.is_none_or(|doc_id| doc_id == hit.doc_id))
+        .collect();
+    hits.sort();
+    hits
+}
+
+fn queries() -> impl Strategy<Value = String> {
+    let words = ["a", "b", "ab", "aa", "power", "loss", "c1", "é", "中文", "don't", "a.b", "zz"];
+    let item = prop::collection::vec(prop::sample::select(words.to_vec()), 1..5)
+        .prop_map(|words| format!("\"{}\"", words.join(" ")));
+    prop::collection::vec(item, 1..3).prop_map(|items| items.join(" "))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn documents_decode_to_their_bytes(recipe in recipes(), order in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        let case = recipe.cook();
+        prop_assert_eq!(case.corpus.num_docs(), case.plain.docs.len() as u64);
+        let mut decoder = DocumentDecoder::new(case.corpus.clone(), NO_LIMIT);
+        let mut expected = Vec::new();
+        for (step, index) in order.iter().enumerate().filter(|_| !case.plain.docs.is_empty()) {
+            let doc_id = index.index(case.plain.docs.len());
+            decoder.append_document(doc_id as u64).unwrap();
+            expected.extend_from_slice(&case.plain.docs[doc_id]);
+            prop_assert_eq!(decoder.bytes(), &expected[..]);
+            match step % 5 {
+                3 => prop_assert_eq!(decoder.take(), std::mem::take(&mut expected)),
+                4 => {
+                    decoder.clear();
+                    expected.clear();
+                }
+                _ => {}
+            }
+        }
+        for (doc_id, doc) in case.plain.docs.iter().enumerate() {
+            let doc_id = doc_id as u64;
+            prop_assert_eq!(&document_bytes(&case.corpus, doc_id, NO_LIMIT).unwrap(), doc);
+            prop_assert_eq!(document_len_bytes(&case.corpus, doc_id).unwrap(), doc.len() as u64);
+            let num_words = case.plain.words[doc_id as usize].len() as u64;
+            prop_assert_eq!(document_num_words(&case.corpus, doc_id).unwrap(), num_words);
+            if !doc.is_empty() {
+                let refused = document_bytes(&case.corpus, doc_id, doc.len() as u64 - 1);
+                let is_refused =
+                    matches!(refused, Err(Error::Capacity { knob: "tadoc.max_output_bytes", .. }));
+                prop_assert!(is_refused);
+            }
+        }
+    }
+
+    #[test]
+    fn passages_are_slices(recipe in recipes(), places in prop::collection::vec((0usize..7, 0u64..90, 0u64..40), 1..12)) {
+        let case = recipe.cook();
+        for (doc_id, offset, len) in places {
+            let got = extract(&case.corpus, doc_id as u64, offset, len);
+            match case.plain.docs.get(doc_id) {
+                None => prop_assert!(matches!(got, Err(Error::OutOfRange { what: "doc_id", .. })), "{got:?}"),
+                Some(doc) if offset > doc.len() as u64 => {
+                    prop_assert!(matches!(got, Err(Error::OutOfRange { what: "byte_offset", .. })), "{got:?}");
+                }
+                Some(doc) => {
+                    let end = doc.len().min((offset + len) as usize);
+                    prop_assert_eq!(got.unwrap(), &doc[offset as usize..end]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn searches_find_what_reading_finds(recipe in recipes(), queries in prop::collection::vec((queries(), prop::option::of(0u64..7)), 1..6)) {
+        let case = recipe.cook();
+        for (text, doc_id) in queries {
+            let query = Query::parse(recipe.profile, &text).unwrap();
+            let doc_id = doc_id.filter(|&doc_id| doc_id < case.corpus.num_docs());
+            let expected = read_query(&case.plain, &query, doc_id);
+            let got = search(&case.corpus, &query, doc_id).unwrap();
+            prop_assert_eq!(&got, &expected, "{}", text);
+            let options = SearchOptions { doc_id, ..Default::default() };
+            prop_assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64);
+            let mut by_doc: BTreeMap<u64, u64> = BTreeMap::new();
+            expected.iter().for_each(|hit| *by_doc.entry(hit.doc_id).or_default() += 1);
+            let counted = count_by_document(&case.corpus, &query, &options).unwrap();
+            let counted: Vec<(u64, u64)> = counted.iter().map(|c| (c.doc_id, c.count)).collect();
+            prop_assert_eq!(counted, by_doc.into_iter().collect::<Vec<_>>());
+            let mut batches = Vec::new();
+            search_with(&case.corpus, &query, &options, &mut |batch| {
+                batches.extend_from_slice(batch);
+                ControlFlow::Continue(())
+            }).unwrap();
+            prop_assert_eq!(batches, expected);
+        }
+    }
+
+    #[test]
+    fn limits_refuse_exactly_what_is_too_much(recipe in recipes(), text in queries(), max_hits in 0u64..4) {
+        let case = recipe.cook();
+        let query = Query::parse(recipe.profile, &text).unwrap();
+        let options = SearchOptions { max_hits, ..Default::default() };
+        let mut largest = 0;
+        let got = search_with(&case.corpus, &query, &options, &mut |batch| {
+            largest = largest.max(batch.len());
+            ControlFlow::Continue(())
+        });
+        prop_assert!(largest as u64 <= max_hits);
+        let all = read_query(&case.plain, &query, None);
+        match got {
+            Err(Error::Capacity { knob: "tadoc.max_hits", .. }) => prop_assert!(all.len() as u64 > max_hits),
+            Err(other) => prop_assert!(false, "{other}"),
+            Ok(()) => {}
+        }
+    }
+}
+
+/// One document of 2^60 times "ab ", and a small one.
+fn bomb() -> Corpus {
+    let dictionary = Dictionary::from_parts(2, vec![0, 2, 4], "abzz".into()).unwrap();
+    let mut rules: Vec<Vec<u32>> = (0..60).map(|rule| vec![rule + 4, rule + 4]).collect();
+    rules[0] = vec![4, 1, 0, 0];
+    rules.push(vec![0]);
+    let mut rule_offsets = vec![0];
+    rules.iter().for_each(|rule| {
+        rule_offsets.push(rule_offsets[rule_offsets.len() - 1] + rule.len() as u32);
+    });
+    // Rule 1 = element 3 doubles down to "ab": 2^59 uses.
+    let symbols = rules.concat().iter().map(|&e| if e >= 4 { e - 1 } else { e }).collect();
+    let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 2, 4] };
+    let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
+    let mut paths = Paths::default();
+    ["bomb", "small"].iter().for_each(|path| paths.push(path));
+    let segment = Segment { dictionary, dag, paths, continues: false };
+    Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
+}
+
+#[test]
+fn a_bomb_is_counted_and_read_in_places_but_never_expanded() {
+    let corpus = bomb();
+    let parse = |text| Query::parse(TokenizerProfile::Word, text).unwrap();
+    let options = SearchOptions::default();
+    let copies = 1u64 << 59;
+    assert_eq!(document_len_bytes(&corpus, 0).unwrap(), copies * 3 + 2);
+    assert_eq!(count(&corpus, &parse("ab"), &options).unwrap(), copies + 2);
+    assert_eq!(count(&corpus, &parse("\"ab ab\""), &options).unwrap(), copies);
+    assert_eq!(count(&corpus, &parse("\"ab ab ab\""), &options).unwrap(), copies - 2);
+    let by_doc = count_by_document(&corpus, &parse("ab"), &options).unwrap();
+    assert_eq!(by_doc.iter().map(|c| c.count).collect::<Vec<_>>(), [copies, 2]);
+    let is_too_much = |result: Result<Vec<Hit>, Error>| {
+        matches!(result, Err(Error::Capacity { knob: "tadoc.max_hits", .. }))
+    };
+    assert!(is_too_much(search(&corpus, &parse("ab"), None)));
+    assert!(is_too_much(search(&corpus, &parse("\"ab ab\""), None)));
+    assert!(is_too_much(search(&corpus, &parse("ab"), Some(0))));
+    assert_eq!(search(&corpus, &parse("ab"), Some(1)).unwrap().len(), 2);
+    let zz = Hit { doc_id: 0, byte_offset: copies * 3, byte_len: 2, word_index: copies };
+    assert_eq!(search(&corpus, &parse("zz"), None).unwrap(), [zz]);
+    let refused = document_bytes(&corpus, 0, NO_LIMIT).unwrap_err();
+    assert!(matches!(refused, Error::Capacity { .. } | Error::OutOfRange { .. }), "{refused}");
+    assert_eq!(extract(&corpus, 0, copies * 3 - 4, 99).unwrap(), b"b ab zz"[1..]);
+    assert_eq!(extract(&corpus, 0, (copies / 3) * 3 + 1, 6).unwrap(), b"b ab a");
+}
+
+#[test]
+fn a_search_can_be_stopped() {
+    let corpus = bomb();
+    let query = Query::parse(TokenizerProfile::Word, "ab").unwrap();
+    let options =
+        SearchOptions { max_hits: u64::MAX, is_cancelled: &|| true, doc_id: None };
+    let stopped = search_with(&corpus, &query, &options, &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+}

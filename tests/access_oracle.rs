@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion_tadoc::access::{
-    DocumentDecoder, Hit, Query, SearchOptions, count, count_by_document, document_bytes,
-    document_len_bytes, document_num_words, extract, search, search_with,
+    DocumentDecoder, Hit, Query, SearchOptions, TextPattern, candidate_docs, candidate_documents,
+    count, count_by_document, document_bytes, document_len_bytes, document_num_words, extract,
+    search, search_with,
 };
 use datafusion_tadoc::corpus::{Paths, Segment};
 use datafusion_tadoc::dag::Dag;
@@ -158,6 +159,87 @@ proptest! {
             Ok(()) => {}
         }
     }
+}
+
+/// Fragments cut from the replaced texts themselves at any character, changed now and then.
+fn fragments() -> impl Strategy<Value = Vec<(prop::sample::Index, prop::sample::Index, usize)>> {
+    let fragment = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..9);
+    prop::collection::vec(fragment, 1..4)
+}
+
+/// Whether `fragments` occur in `text` in order, without overlaps.
+fn occur_in_order(text: &str, fragments: &[String]) -> bool {
+    let mut rest = text;
+    fragments.iter().all(|fragment| match rest.split_once(fragment.as_str()) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn candidates_leave_no_matching_document_out(recipe in recipes(), picks in fragments()) {
+        let case = recipe.cook();
+        let texts: Vec<String> =
+            case.plain.docs.iter().map(|doc| String::from_utf8_lossy(doc).into_owned()).collect();
+        let characters: Vec<char> = texts.concat().chars().collect();
+        let fragments: Vec<String> = picks
+            .iter()
+            .filter(|_| !characters.is_empty())
+            .map(|(start, _, len)| {
+                let start = start.index(characters.len());
+                characters[start..characters.len().min(start + len)].iter().collect()
+            })
+            .collect();
+        let pattern = TextPattern::from_fragments(fragments.clone());
+        let check = |pattern: &TextPattern, fits: &dyn Fn(&str) -> bool| {
+            let matching: Vec<u64> =
+                (0u64..).zip(&texts).filter(|(_, text)| fits(text)).map(|(id, _)| id).collect();
+            if let Some(candidates) = candidate_documents(&case.corpus, pattern) {
+                assert!(candidates.is_sorted_by(|a, b| a < b));
+                assert!(matching.iter().all(|id| candidates.contains(id)), "{pattern:?} {candidates:?}");
+            }
+            for (segment_idx, segment) in case.corpus.segments().iter().enumerate() {
+                let Some(docs) = candidate_docs(segment, recipe.profile, pattern) else { continue };
+                for &(segment_of, doc) in matching.iter().flat_map(|&id| case.corpus.doc_parts(id)).collect::<Vec<_>>().iter() {
+                    assert!(segment_of != segment_idx || docs.contains(doc));
+                }
+            }
+        };
+        check(&pattern, &|text| occur_in_order(text, &fragments));
+        for fragment in &fragments {
+            check(&TextPattern::contains(fragment), &|text| text.contains(fragment.as_str()));
+            check(&TextPattern::starts_with(fragment), &|text| text.starts_with(fragment.as_str()));
+        }
+        for literal in texts.iter().chain(&fragments) {
+            check(&TextPattern::equals(literal), &|text| text == literal);
+        }
+    }
+}
+
+#[test]
+fn candidates_exclude_documents_without_the_tokens() {
+    let docs = [&b"the quick, brown fox"[..], b"the lazy dog", b"a brownish dog\r\n", b""];
+    let docs: Vec<Vec<u8>> = docs.iter().map(|doc| doc.to_vec()).collect();
+    let profile = TokenizerProfile::Word;
+    let segment = Arc::new(scrambled::segment_of(profile, &docs, false, 3));
+    let corpus = Corpus::new(profile, vec![segment]);
+    let of = |pattern: TextPattern| candidate_documents(&corpus, &pattern);
+    assert_eq!(of(TextPattern::contains("brown f")), Some(vec![0]));
+    assert_eq!(of(TextPattern::contains("brown")), Some(vec![0, 2]));
+    assert_eq!(of(TextPattern::contains(" dog")), Some(vec![1, 2]));
+    assert_eq!(of(TextPattern::contains("ck, br")), Some(vec![0]));
+    assert_eq!(of(TextPattern::contains("\r")), Some(vec![2]));
+    assert_eq!(of(TextPattern::contains("cat")), Some(vec![]));
+    assert_eq!(of(TextPattern::equals("the lazy dog")), Some(vec![1]));
+    assert_eq!(of(TextPattern::equals("")), Some(vec![3]));
+    assert_eq!(of(TextPattern::contains(" ")), None);
+    assert_eq!(of(TextPattern::like("%lazy%dog", None)), Some(vec![1]));
 }
 
 /// One document of 2^60 times "ab ", and a small one.

@@ -17,7 +17,7 @@ use crate::corpus::{Corpus, Segment};
 use crate::dag::Dag;
 use crate::error::{Error, Result};
 
-use super::check_output_len;
+use super::{check_output_len, reserve};
 
 /// Bytes that one copy of a short token or rule moves, whatever its length.
 const SHORT_COPY: usize = 16;
@@ -108,6 +108,7 @@ impl DocumentDecoder {
     pub fn append_document(&mut self, doc_id: u64) -> Result<()> {
         let added = document_len_bytes(&self.corpus, doc_id)?;
         let len = check_output_len(self.len as u64, added, self.max_output_bytes)?;
+        reserve(&mut self.output, len + SHORT_COPY)?;
         self.output.resize(len + SHORT_COPY, 0);
         self.memo.make_room(len);
         let Self { corpus, output, memo, stack, len: at, .. } = self;
@@ -202,7 +203,9 @@ impl Memo {
     #[inline]
     fn set(&mut self, rule_idx: usize, start: usize, len: u64) {
         let numbered = u32::try_from(self.base as usize + start);
-        if let (Ok(start), Ok(len)) = (numbered, u32::try_from(len)) {
+        if let (Ok(start), Ok(len)) = (numbered, u32::try_from(len))
+            && start < u32::MAX
+        {
             self.entries[rule_idx] = MemoEntry { start, len };
         }
     }

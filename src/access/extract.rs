@@ -12,7 +12,7 @@ use crate::dag::Measure;
 use crate::error::{Error, Result};
 
 use super::decode::{check_doc_id, document_len_bytes};
-use super::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len};
+use super::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, reserve};
 
 /// Up to `byte_len` bytes of document `doc_id` from `byte_offset`; what lies beyond the end of the
 /// document is left out.
@@ -49,7 +49,7 @@ pub fn extract_into(
         });
     };
     let len = check_output_len(output.len() as u64, byte_len.min(available), max_output_bytes)?;
-    output.reserve(len - output.len());
+    reserve(output, len)?;
     let mut skipped = byte_offset;
     for (segment_idx, doc) in corpus.doc_parts(doc_id) {
         let segment = &corpus.segments()[segment_idx];

@@ -10,6 +10,7 @@
 //! of the document, and phrases match across the cut. Everything is iterative, so a hostile grammar
 //! cannot exhaust the stack, and limits are checked against counted sizes before memory is taken.
 
+mod candidates;
 mod climb;
 mod cut;
 mod decode;
@@ -21,6 +22,7 @@ mod query;
 mod scan;
 mod search;
 
+pub use candidates::{TextPattern, candidate_docs, candidate_documents};
 pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
 pub use doc_set::DocSet;
 pub use extract::{extract, extract_into};
@@ -49,4 +51,14 @@ fn check_output_len(len: u64, added: u64, limit: u64) -> Result<usize> {
             knob: "tadoc.max_output_bytes",
         }),
     }
+}
+
+/// Makes room for `len` bytes in all; a machine without as much memory is an error, not an abort.
+fn reserve(output: &mut Vec<u8>, len: usize) -> Result<()> {
+    output.try_reserve(len.saturating_sub(output.len())).map_err(|_| Error::Capacity {
+        what: "decoded text in bytes of memory",
+        requested: len as u64,
+        limit: output.capacity() as u64,
+        knob: "the memory of this process",
+    })
 }

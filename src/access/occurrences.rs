@@ -20,6 +20,10 @@ use super::search::{Canceller, Interrupt};
 const PLACES_PER_TASK: usize = 1 << 14;
 /// Text bytes that are scanned in the time of one climbed occurrence (15 ns at 1 GB/s).
 const SCAN_BYTES_PER_CLIMB: u64 = 16;
+/// Most text bytes that are scanned for places, some seconds' worth.
+const MAX_SCAN_BYTES: u64 = 1 << 33;
+/// Memory for so many hits is taken at once where their number is known.
+const MAX_RESERVED_HITS: u64 = 1 << 20;
 
 /// One item of a query as word ids of a segment.
 #[derive(Debug)]
@@ -58,7 +62,9 @@ impl<'a> Item<'a> {
 
     /// Documents of `filter` (all without one) with at least one occurrence, and how many.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
-        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
+        let num_elements = self.segment.dag.grammar().symbols.len() as u64;
+        let max_bytes = num_elements.saturating_mul(SCAN_BYTES_PER_CLIMB);
+        if let Some(docs) = filter.filter(|docs| self.scans(docs, max_bytes)) {
             return self.scan(docs, |_, _| ());
         }
         let mut counter = DocCounter::new(&self.segment.dag);
@@ -95,7 +101,7 @@ impl<'a> Item<'a> {
             };
             check_num_hits(in_docs, max_hits)?;
         }
-        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
+        if let Some(docs) = filter.filter(|docs| self.scans(docs, MAX_SCAN_BYTES)) {
             let mut hits = Vec::new();
             self.scan(docs, |doc, found| hits.push(place(doc, found)))?;
             return Ok(hits);
@@ -103,7 +109,7 @@ impl<'a> Item<'a> {
         // Only a filter gets here with more: the places outside of it would be climbed as well.
         check_num_hits(in_all, max_hits.saturating_mul(64))?;
         let passes = |spot: &Spot| filter.is_none_or(|docs| docs.contains(spot.doc as usize));
-        let capacity = if filter.is_none() { in_all as usize } else { 0 };
+        let capacity = if filter.is_none() { in_all.min(MAX_RESERVED_HITS) as usize } else { 0 };
         if let [word] = self.words[..] {
             let byte_len = self.segment.dag.len_bytes(word);
             let places = self.segment.dag.inverse().of(word);
@@ -138,11 +144,12 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Whether reading `docs` is less work than climbing from every occurrence in the segment.
-    fn scans(&self, docs: &DocSet) -> bool {
+    /// Whether `docs` have at most `max_bytes` and reading them is less work than climbing from
+    /// every occurrence in the segment.
+    fn scans(&self, docs: &DocSet, max_bytes: u64) -> bool {
         let weights = self.segment.dag.weights();
         let rarest = self.words.iter().map(|&word| weights[word as usize]).min().unwrap_or(0);
-        let mut budget = rarest.saturating_mul(SCAN_BYTES_PER_CLIMB);
+        let mut budget = rarest.saturating_mul(SCAN_BYTES_PER_CLIMB).min(max_bytes);
         docs.iter().all(|doc| {
             let left = budget.checked_sub(self.segment.dag.doc_len_bytes(doc));
             budget = left.unwrap_or(0);

@@ -9,7 +9,7 @@ use std::io::Write;
 use super::format::{
     COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, align_up, header,
 };
-use super::grammar_codec::{count_tokens, mismatch};
+use super::grammar_codec::count_tokens;
 use super::{Paths, dictionary_codec, documents_codec, grammar_codec};
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
@@ -84,11 +84,13 @@ impl<W: Write> CorpusWriter<W> {
                 allowed: "false where no document is there to continue".into(),
             });
         }
-        let (dictionary_section, grammar_section) =
-            rayon::join(|| dictionary_codec::encode(dictionary), || grammar_codec::encode(grammar));
+        let (dictionary_section, grammar_section) = rayon::join(
+            || dictionary_codec::encode(dictionary),
+            || grammar_codec::encode(grammar, dictionary.num_words()),
+        );
         let sections = vec![
             self.section(SectionKind::Dictionary, dictionary_codec::CODEC, &dictionary_section?)?,
-            self.section(SectionKind::Grammar, grammar_codec::CODEC, &grammar_section?)?,
+            self.section(SectionKind::Grammar, grammar_codec::CODEC, &grammar_section)?,
             self.section(
                 SectionKind::Documents,
                 documents_codec::CODEC,
@@ -144,4 +146,8 @@ impl<W: Write> CorpusWriter<W> {
 
 fn check_equal(name: &'static str, got: u64, expected: u64) -> Result<()> {
     if got == expected { Ok(()) } else { Err(mismatch(name, got, expected)) }
+}
+
+fn mismatch(name: &'static str, got: u64, allowed: u64) -> Error {
+    Error::InvalidArgument { name, got: got.to_string(), allowed: allowed.to_string() }
 }

@@ -1,8 +1,9 @@
-//! One chunk of the sequence that the rounds rewrite, and the three things a round does to it.
+//! One chunk of the sequence that the rounds rewrite, and what a round does to it.
 //!
 //! ```text
-//! symbols  the  cat  sat |  the  cat  |      | is BARRIER: end of a document
-//! levels     5    0    0    5    0    0      upper bound of the count of (i, i+1), in quarter octaves
+//! symbols    the  cat  sat |  the  cat  |      | is BARRIER: end of a document
+//! pair_ids     3    -    -    3    -    -      id of the pair (i, i+1) if it was seen twice
+//! levels       5    0    0    5    0    0      upper bound of its count, in quarter octaves
 //! ```
 //!
 //! Chunks are independent: no pair crosses a chunk border while both chunks are long (a border costs
@@ -10,35 +11,29 @@
 //! merged between rounds. Their borders depend on the input alone, so the grammar does not depend on
 //! the number of threads.
 
-use super::pair_table::{Pair, PairsByShard, ShardedPairs, hash, pair};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use super::pair_join::{Pair, PairId, SEEN_ONCE, pair};
 
 /// Ends a document; never part of a pair.
 pub(super) const BARRIER: u32 = u32::MAX;
 
-/// Tokens of a fresh chunk: symbols and levels (320 KiB) stay in the second-level cache.
+/// Tokens of a fresh chunk: its arrays (576 KiB) stay in the second-level cache.
 pub(super) const CHUNK_LEN: usize = 65_536;
 
 /// A stretch of the sequence.
 #[derive(Default)]
 pub(super) struct Chunk {
     pub(super) symbols: Vec<u32>,
+    pair_ids: Vec<PairId>,
     levels: Vec<u8>,
 }
 
-/// What a chunk chose in a round: positions whose pair wins over both neighbours.
-pub(super) struct Selection {
-    positions: Vec<u32>,
-    /// The chosen pairs, for counting how often each was chosen.
-    pub(super) pairs: PairsByShard,
-}
-
-/// What replacing changed: pairs that are gone, pairs that are new and where those stand.
-#[derive(Default)]
-pub(super) struct Changes {
-    pub(super) removed: PairsByShard,
-    pub(super) added: PairsByShard,
-    pub(super) num_replaced: usize,
-    added_positions: Vec<u32>,
+/// A pair chosen in a round: where it begins and which it is.
+#[derive(Clone, Copy)]
+pub(super) struct Chosen {
+    position: u32,
+    pub(super) pair_id: PairId,
 }
 
 /// Count as a level: 0 below 2, then four steps an octave, rising with the count.
@@ -54,10 +49,11 @@ pub(super) fn level(count: u32) -> u8 {
 }
 
 impl Chunk {
-    /// A chunk over `symbols` whose levels are not known yet.
+    /// A chunk over `symbols` whose pairs are not numbered yet.
     pub(super) fn new(symbols: Vec<u32>) -> Self {
+        let pair_ids = vec![SEEN_ONCE; symbols.len()];
         let levels = vec![0; symbols.len()];
-        Self { symbols, levels }
+        Self { symbols, pair_ids, levels }
     }
 
     /// Number of symbols, barriers included.
@@ -65,168 +61,146 @@ impl Chunk {
         self.symbols.len()
     }
 
-    /// The pair that begins at `position`, unless a barrier or the end is in the way.
-    fn pair_at(&self, position: usize) -> Option<Pair> {
-        let (left, right) = (self.symbols[position], *self.symbols.get(position + 1)?);
-        (left != BARRIER && right != BARRIER).then(|| pair(left, right))
+    /// Positions where a pair that `keep` accepts begins.
+    pub(super) fn positions(&self, keep: impl Fn(Pair) -> bool) -> Vec<u32> {
+        let mut positions = Vec::with_capacity(self.len());
+        for (position, window) in self.symbols.windows(2).enumerate() {
+            let (left, right) = (window[0], window[1]);
+            if left != BARRIER && right != BARRIER && keep(pair(left, right)) {
+                positions.push(position as u32);
+            }
+        }
+        positions
     }
 
-    /// All pairs of the chunk that `keep` accepts, by shard.
-    pub(super) fn pairs(&self, num_shards: usize, keep: impl Fn(Pair) -> bool) -> PairsByShard {
-        let pairs: Vec<Pair> = self
-            .symbols
-            .windows(2)
-            .filter(|w| w[0] != BARRIER && w[1] != BARRIER)
-            .map(|w| pair(w[0], w[1]))
-            .filter(|&p| keep(p))
-            .collect();
-        PairsByShard::new(&pairs, num_shards)
+    /// The pairs at `positions`.
+    pub(super) fn pairs_at(&self, positions: &[u32]) -> Vec<Pair> {
+        let pair_at = |&p: &u32| pair(self.symbols[p as usize], self.symbols[p as usize + 1]);
+        positions.iter().map(pair_at).collect()
     }
 
-    /// Sets the level of every position from `counts`.
-    pub(super) fn set_levels(&mut self, counts: &ShardedPairs) {
-        let positions: Vec<u32> = (0..self.len() as u32).collect();
-        self.set_levels_at(&positions, counts);
-    }
-
-    fn set_levels_at(&mut self, positions: &[u32], counts: &ShardedPairs) {
-        let (places, pairs): (Vec<u32>, Vec<Pair>) = positions
-            .iter()
-            .filter_map(|&position| Some((position, self.pair_at(position as usize)?)))
-            .unzip();
-        let levels = &mut self.levels;
-        counts.get_each(&pairs, |i, count| levels[places[i] as usize] = level(count));
-    }
-
-    /// Appends `next`, whose first symbol becomes the right neighbour of this chunk's last one.
-    pub(super) fn append(&mut self, next: Chunk, counts: &ShardedPairs) {
-        let border = self.len().checked_sub(1);
-        self.symbols.extend(next.symbols);
-        self.levels.extend(next.levels);
-        if let Some(border) = border {
-            self.set_levels_at(&[border as u32], counts);
+    /// Notes the ids of the pairs at `positions`.
+    pub(super) fn set_pair_ids(&mut self, positions: &[u32], ids: &[PairId], counts: &[AtomicU32]) {
+        for (&position, &id) in positions.iter().zip(ids) {
+            self.pair_ids[position as usize] = id;
+            let count = if id == SEEN_ONCE { 0 } else { counts[id as usize].load(Relaxed) };
+            self.levels[position as usize] = level(count);
         }
     }
 
-    /// Chooses the positions to replace: pairs counted `threshold` times or more, the more frequent
-    /// first, equal counts by hash, runs of one pair from the left. Every such pair is chosen or
-    /// touches a chosen one, so the choice equals a greedy one by priority and needs no queue.
-    pub(super) fn select(&mut self, threshold: u32, counts: &ShardedPairs, num_shards: usize) -> Selection {
+    /// Appends `next`. The pair at the border counts as seen once.
+    pub(super) fn append(&mut self, next: Chunk) {
+        self.symbols.extend(next.symbols);
+        self.pair_ids.extend(next.pair_ids);
+        self.levels.extend(next.levels);
+    }
+
+    /// Chooses the pairs to replace: those counted `threshold` times or more, the more frequent
+    /// first, equal counts by a hash of the id, runs of one pair from the left. Every such pair is
+    /// chosen or touches a chosen one, so the choice equals a greedy one by priority and needs no
+    /// queue. Adds up in `uses` how often each pair was chosen.
+    pub(super) fn choose(
+        &mut self,
+        threshold: u32,
+        counts: &[AtomicU32],
+        uses: &[AtomicU32],
+    ) -> Vec<Chosen> {
         let (positions, priorities) = self.candidates(threshold, counts);
-        let mut chosen = Vec::new();
+        let mut chosen = Vec::with_capacity(positions.len());
+        let mut flags = Vec::new();
         let mut start = 0;
         while start < positions.len() {
             let run = 1 + positions[start..].windows(2).take_while(|w| w[1] == w[0] + 1).count();
-            choose_in_run(&priorities[start..start + run], |i| chosen.push(positions[start + i]));
+            choose_in_run(&priorities[start..start + run], &mut flags, |i| {
+                let position = positions[start + i];
+                let pair_id = self.pair_ids[position as usize];
+                uses[pair_id as usize].fetch_add(1, Relaxed);
+                chosen.push(Chosen { position, pair_id });
+            });
             start += run;
         }
-        let pairs: Vec<Pair> = chosen.iter().filter_map(|&p| self.pair_at(p as usize)).collect();
-        Selection { positions: chosen, pairs: PairsByShard::new(&pairs, num_shards) }
+        chosen
     }
 
-    /// Positions whose pair still counts `threshold` or more, and their priorities.
-    fn candidates(&mut self, threshold: u32, counts: &ShardedPairs) -> (Vec<u32>, Vec<u64>) {
-        let positions = positions_at_least(&self.levels, level(threshold));
-        let pairs: Vec<Pair> =
-            positions.iter().filter_map(|&p| self.pair_at(p as usize)).collect();
-        let mut kept = Vec::with_capacity(positions.len());
+    /// Positions whose pair counts `threshold` or more, and their priorities.
+    fn candidates(&mut self, threshold: u32, counts: &[AtomicU32]) -> (Vec<u32>, Vec<u64>) {
+        let mut positions = positions_at_least(&self.levels, level(threshold));
         let mut priorities = Vec::with_capacity(positions.len());
-        let levels = &mut self.levels;
-        counts.get_each(&pairs, |i, count| {
+        positions.retain(|&position| {
+            let id = self.pair_ids[position as usize];
+            let count = counts[id as usize].load(Relaxed);
             if count >= threshold {
-                kept.push(positions[i]);
-                priorities.push(u64::from(count) << 32 | hash(pairs[i]) & 0xffff_ffff);
+                priorities.push(u64::from(count) << 32 | u64::from(id.wrapping_mul(0x9e37_79b1)));
             } else {
-                levels[positions[i] as usize] = level(count);
+                self.levels[position as usize] = level(count);
             }
+            count >= threshold
         });
-        (kept, priorities)
+        (positions, priorities)
     }
 
-    /// Replaces the selected pairs that `rules` maps to a rule (0: chosen only once, left alone).
+    /// Replaces the chosen pairs by their rules (`rules` by pair id; 0: left alone), takes the
+    /// pairs that end thereby out of `counts`, and returns the positions of new pairs and the number
+    /// of replacements. The replaced pairs themselves are subtracted by the caller.
     pub(super) fn replace(
         &mut self,
-        selection: &Selection,
-        rules: &ShardedPairs,
-        num_shards: usize,
-    ) -> Changes {
-        let pairs: Vec<Pair> =
-            selection.positions.iter().filter_map(|&p| self.pair_at(p as usize)).collect();
-        let mut replaced: Vec<(u32, u32)> = Vec::with_capacity(pairs.len());
-        rules.get_each(&pairs, |i, rule| {
-            if rule != 0 {
-                replaced.push((selection.positions[i], rule));
-            }
-        });
-        if replaced.is_empty() {
-            return Changes {
-                removed: PairsByShard::new(&[], num_shards),
-                added: PairsByShard::new(&[], num_shards),
-                ..Changes::default()
-            };
-        }
-        let removed = self.removed_pairs(&replaced);
-        let added_positions = self.rewrite(&replaced);
-        let added: Vec<Pair> =
-            added_positions.iter().filter_map(|&p| self.pair_at(p as usize)).collect();
-        Changes {
-            removed: PairsByShard::new(&removed, num_shards),
-            added: PairsByShard::new(&added, num_shards),
-            num_replaced: replaced.len(),
-            added_positions,
-        }
+        chosen: &[Chosen],
+        rules: &[u32],
+        counts: &[AtomicU32],
+    ) -> (Vec<u32>, usize) {
+        let replaced: Vec<(usize, u32)> = chosen
+            .iter()
+            .map(|c| (c.position as usize, rules[c.pair_id as usize]))
+            .filter(|&(_, rule)| rule != 0)
+            .collect();
+        self.uncount_neighbours(&replaced, counts);
+        (self.rewrite(&replaced), replaced.len())
     }
 
-    /// Neighbouring pairs that end with the replacement. Those counted once (level 0) are in no
-    /// table; the replaced pairs themselves are subtracted in bulk by the caller.
-    fn removed_pairs(&self, replaced: &[(u32, u32)]) -> Vec<Pair> {
-        let mut removed = Vec::with_capacity(2 * replaced.len());
+    fn uncount_neighbours(&self, replaced: &[(usize, u32)], counts: &[AtomicU32]) {
+        let uncount = |position: usize| {
+            if self.levels[position] != 0 {
+                counts[self.pair_ids[position] as usize].fetch_sub(1, Relaxed);
+            }
+        };
         let mut last_end = usize::MAX;
         for &(position, _) in replaced {
-            let position = position as usize;
-            let counted = |p: usize| self.levels[p] != 0;
-            if position > 0 && last_end != position && counted(position - 1) {
-                removed.extend(self.pair_at(position - 1));
+            if position > 0 && last_end != position {
+                uncount(position - 1);
             }
-            if counted(position + 1) {
-                removed.extend(self.pair_at(position + 1));
-            }
+            uncount(position + 1);
             last_end = position + 2;
         }
-        removed
     }
 
     /// Writes the rules over their pairs, compacts, and lists the positions of new pairs.
-    fn rewrite(&mut self, replaced: &[(u32, u32)]) -> Vec<u32> {
-        let mut added = Vec::with_capacity(2 * replaced.len());
-        let (mut read, mut write) = (replaced[0].0 as usize, replaced[0].0 as usize);
+    fn rewrite(&mut self, replaced: &[(usize, u32)]) -> Vec<u32> {
+        let mut touched = Vec::with_capacity(2 * replaced.len());
+        let mut write = replaced.first().map_or(self.len(), |r| r.0);
         for (i, &(position, rule)) in replaced.iter().enumerate() {
-            debug_assert_eq!(read, position as usize);
-            if let Some(left) = write.checked_sub(1).map(|w| w as u32)
-                && added.last() != Some(&left)
+            if let Some(left) = write.checked_sub(1)
+                && touched.last() != Some(&(left as u32))
             {
-                self.levels[left as usize] = 0;
-                added.push(left);
+                touched.push(left as u32);
             }
+            touched.push(write as u32);
             self.symbols[write] = rule;
-            self.levels[write] = 0;
-            added.push(write as u32);
-            read += 2;
+            let kept = position + 2..replaced.get(i + 1).map_or(self.len(), |next| next.0);
             write += 1;
-            let next = replaced.get(i + 1).map_or(self.symbols.len(), |r| r.0 as usize);
-            self.symbols.copy_within(read..next, write);
-            self.levels.copy_within(read..next, write);
-            write += next - read;
-            read = next;
+            self.symbols.copy_within(kept.clone(), write);
+            self.pair_ids.copy_within(kept.clone(), write);
+            self.levels.copy_within(kept.clone(), write);
+            write += kept.len();
         }
         self.symbols.truncate(write);
+        self.pair_ids.truncate(write);
         self.levels.truncate(write);
-        added
-    }
-
-    /// Sets the levels of the pairs that `changes` added, once they are counted.
-    pub(super) fn set_added_levels(&mut self, changes: &Changes, counts: &ShardedPairs) {
-        self.set_levels_at(&changes.added_positions, counts);
+        touched.retain(|&position| {
+            (self.pair_ids[position as usize], self.levels[position as usize]) = (SEEN_ONCE, 0);
+            let next = self.symbols.get(position as usize + 1);
+            self.symbols[position as usize] != BARRIER && next.is_some_and(|&next| next != BARRIER)
+        });
+        touched
     }
 }
 
@@ -246,25 +220,28 @@ fn positions_at_least(levels: &[u8], lowest: u8) -> Vec<u32> {
 
 /// Greedy choice by priority among neighbouring candidates, no two of them adjacent; ties to the
 /// left. A position on a rising slope depends on its right neighbour, on a falling one on its
-/// left neighbour, in a valley on both: one sweep each way.
-fn choose_in_run(priorities: &[u64], mut choose: impl FnMut(usize)) {
+/// left neighbour, in a valley on both: one sweep each way. `flags` is scratch space.
+fn choose_in_run(priorities: &[u64], flags: &mut Vec<bool>, mut choose: impl FnMut(usize)) {
     let len = priorities.len();
-    if len == 1 {
-        return choose(0);
+    match *priorities {
+        [_] => return choose(0),
+        [left, right] => return choose(usize::from(right > left)),
+        _ => {}
     }
     let left_first = |i: usize| i > 0 && priorities[i - 1] >= priorities[i];
     let right_first = |i: usize| i + 1 < len && priorities[i + 1] > priorities[i];
-    let mut chosen = vec![false; len];
+    flags.clear();
+    flags.resize(len, false);
     for i in (0..len).rev() {
         if !left_first(i) {
-            chosen[i] = !right_first(i) || !chosen[i + 1];
+            flags[i] = !right_first(i) || !flags[i + 1];
         }
     }
     for i in 0..len {
         if left_first(i) {
-            chosen[i] = !chosen[i - 1] && !(right_first(i) && chosen[i + 1]);
+            flags[i] = !flags[i - 1] && !(right_first(i) && flags[i + 1]);
         }
-        if chosen[i] {
+        if flags[i] {
             choose(i);
         }
     }
@@ -287,7 +264,7 @@ mod tests {
                 expected[i] = !taken(i.checked_sub(1)) && !taken(i.checked_add(1));
             }
             let mut got = vec![false; priorities.len()];
-            choose_in_run(&priorities, |i| got[i] = true);
+            choose_in_run(&priorities, &mut Vec::new(), |i| got[i] = true);
             prop_assert_eq!(got, expected);
         }
 

@@ -18,7 +18,7 @@ mod chunk;
 mod cleanup;
 mod dedup;
 mod expand;
-mod pair_table;
+mod pair_join;
 mod rounds;
 mod sequitur;
 #[cfg(test)]

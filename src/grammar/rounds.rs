@@ -6,28 +6,30 @@
 //! count to 2, where rounds go on until they replace next to nothing.
 //!
 //! ```text
-//! select (per chunk) ─▶ count winners (per shard) ─▶ replace (per chunk) ─▶ recount (per shard)
+//! choose (per chunk) ─▶ make rules ─▶ replace (per chunk) ─▶ number new pairs (radix join)
 //! ```
 //!
 //! Sources: Larsson & Moffat, *Off-line dictionary-based compression* (Re-Pair, 1999), for the pair
 //! replacement; Sequitur's rule utility (Nevill-Manning & Witten, 1997) for the clean-up.
 //! Properties: the same grammar for any number of threads; depth at most [`MAX_ROUNDS`] a
-//! repetition plus the segment level (9 to 39 seen); hash work about N + 3 (N - G) instead of rounds x N, because counts of old pairs
-//! only fall: a pair involves the younger of its two symbols, and a symbol is placed only in the
-//! round that made it. A pair seen once never can become frequent, so it is dropped after counting.
-//! Memory: 5 bytes a token, plus 32 bytes for each distinct pair seen
-//! twice, plus at most [`COUNT_BUFFER_BYTES`] while counting.
+//! repetition plus the segment level (9 to 39 seen). Each position knows the id of its pair, so
+//! counts are plain array look-ups, and pairs are hashed only when they come into being: N + 2 per
+//! replacement instead of rounds x N. That works because a new pair always holds a new rule, so it
+//! never equals an old one; a pair seen once stays so and is forgotten.
+//! Memory: 9 bytes a token, 12 for each distinct pair seen twice, plus at most
+//! [`JOIN_BUFFER_BYTES`] while pairs are numbered.
 //! Tried and dropped (anchors/tadoc.md 2.3): stopping after 4-6 rounds (G +4 % on prose, +115 %
-//! on versioned text), full recounts every round (3x slower on logs).
+//! on versioned text), full recounts every round (3x slower on logs). Counts in hash tables keyed by
+//! pair, looked up again in every round: 1.8x slower.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::chunk::{CHUNK_LEN, Changes, Chunk, Selection};
+use super::chunk::{CHUNK_LEN, Chosen, Chunk};
 use super::cleanup::{Draft, clean_up};
 use super::dedup::{Dedup, Shared, share_segments};
-use super::pair_table::{
-    Pair, PairTable, PairsByShard, ShardedPairs, count_shard, hash, unpair,
-};
+use super::pair_join::{Pair, PairId, number_pairs, unpair};
 use super::Grammar;
 use crate::error::Result;
 
@@ -45,6 +47,12 @@ fn next_threshold(threshold: u32) -> u32 {
 /// Rounds at T = 2 stop when they replace less than this share of the sequence.
 const LEAST_REPLACED_SHARE: f64 = 0.001;
 
+/// Memory for pairs while the whole sequence is numbered; a longer one is numbered in passes.
+const JOIN_BUFFER_BYTES: usize = 256 << 20;
+
+/// What a pair takes there: itself, its shard, its position, its id twice.
+const JOIN_BYTES_PER_PAIR: usize = 8 + 2 + 4 + 4 + 4;
+
 /// The rounds run again over their own result (root and rule bodies) while that makes it at least
 /// 1 % smaller: inlining moves rule borders, so repeats that were cut differently in two places
 /// meet. e-peps-revisions: G falls 5.6 %, 1.7 %, 0.7 %; d-logs 0.9 %, 0.2 %; prose 0.3 %.
@@ -55,9 +63,6 @@ const MAX_REPEATS: usize = 3;
 
 /// The rounds are repeated only where G is below N / 3: the gain of prose is not worth its time.
 const REPEAT_SHARE: usize = 3;
-
-/// Memory for pairs while counting the whole sequence; longer ones are counted in passes.
-const COUNT_BUFFER_BYTES: usize = 256 << 20;
 
 /// How the builder runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -103,22 +108,31 @@ fn run_rounds(shared: Shared, num_terminals: u32) -> Result<Grammar> {
     clean_up(Draft { num_terminals, num_segments, pairs, symbols })
 }
 
-/// The sequence under replacement: chunks, the counts of their pairs, the rules so far.
+/// The sequence under replacement, what is known of its pairs, and the rules so far.
 struct Sequence {
     chunks: Vec<Chunk>,
-    counts: ShardedPairs,
-    num_shards: usize,
+    pairs: Vec<Pair>,
+    /// By pair id: how often it stands in the sequence.
+    counts: Vec<AtomicU32>,
+    /// By pair id: how often it was chosen in this round.
+    uses: Vec<AtomicU32>,
+    /// By pair id: its rule, 0 for none.
+    rule_of_pair: Vec<u32>,
     first_rule: u32,
     rules: Vec<Pair>,
 }
 
 impl Sequence {
     fn new(symbols: Vec<u32>, first_rule: u32) -> Self {
-        // Shards of some 32,768 pairs, so that one fits the second-level cache while it is filled.
-        let num_shards = (symbols.len() / 32_768).next_power_of_two().clamp(1, 1024);
-        let chunks = into_chunks(symbols);
-        let counts = ShardedPairs::new(num_shards);
-        Self { chunks, counts, num_shards, first_rule, rules: Vec::new() }
+        Self {
+            chunks: into_chunks(symbols),
+            pairs: Vec::new(),
+            counts: Vec::new(),
+            uses: Vec::new(),
+            rule_of_pair: Vec::new(),
+            first_rule,
+            rules: Vec::new(),
+        }
     }
 
     fn len(&self) -> usize {
@@ -126,7 +140,9 @@ impl Sequence {
     }
 
     fn run(&mut self) {
-        let mut threshold = self.count_all().max(2);
+        self.number_all();
+        let largest = self.counts.iter().map(|count| count.load(Relaxed)).max();
+        let mut threshold = largest.unwrap_or(0).max(2);
         for _ in 0..MAX_ROUNDS {
             threshold = next_threshold(threshold);
             let num_replaced = self.round(threshold);
@@ -137,96 +153,72 @@ impl Sequence {
         }
     }
 
-    /// Counts every pair, keeps those seen twice or more, and returns the largest count.
-    fn count_all(&mut self) -> u32 {
-        let num_shards = self.num_shards;
-        let num_passes = (self.len() * size_of::<Pair>())
-            .div_ceil(COUNT_BUFFER_BYTES)
-            .next_power_of_two()
-            .min(num_shards);
-        let shards_of_pass = num_shards / num_passes;
-        let mut tables = Vec::with_capacity(num_shards);
-        for pass in 0..num_passes {
+    /// Numbers every pair of the fresh sequence.
+    fn number_all(&mut self) {
+        let num_passes = (self.len() * JOIN_BYTES_PER_PAIR).div_ceil(JOIN_BUFFER_BYTES).max(1);
+        for pass in 0..num_passes as u64 {
             let in_pass = |pair: Pair| {
-                let pass_bits = num_passes.trailing_zeros();
-                hash(pair).checked_shr(64 - pass_bits).unwrap_or(0) as usize == pass
+                let mixed = pair.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+                mixed * num_passes as u64 >> 32 == pass
             };
-            let chunks: Vec<PairsByShard> =
-                self.chunks.par_iter().map(|c| c.pairs(num_shards, in_pass)).collect();
-            let first_shard = pass * shards_of_pass;
-            tables.par_extend((first_shard..first_shard + shards_of_pass).into_par_iter().map(
-                |shard| repeated(&count_shard(chunks.iter(), shard)),
-            ));
+            let places = self.chunks.par_iter().map(|chunk| chunk.positions(in_pass)).collect();
+            self.number(places);
         }
-        let largest = tables.iter().flat_map(|t| t.iter().map(|(_, count)| count)).max();
-        self.counts = ShardedPairs::from_shards(tables);
+    }
+
+    /// Numbers the pairs at `places`, which has positions for each chunk.
+    fn number(&mut self, places: Vec<Vec<u32>>) {
+        let pairs = self
+            .chunks
+            .par_iter()
+            .zip(&places)
+            .map(|(chunk, positions)| chunk.pairs_at(positions))
+            .collect();
+        let numbered = number_pairs(pairs, self.pairs.len() as PairId);
+        self.pairs.extend(numbered.pairs);
+        self.counts.extend(numbered.counts.into_iter().map(AtomicU32::new));
+        self.uses.resize_with(self.pairs.len(), AtomicU32::default);
+        self.rule_of_pair.resize(self.pairs.len(), 0);
         let counts = &self.counts;
-        self.chunks.par_iter_mut().for_each(|chunk| chunk.set_levels(counts));
-        largest.unwrap_or(0)
+        self.chunks.par_iter_mut().zip(&places).zip(&numbered.ids).for_each(
+            |((chunk, positions), ids)| chunk.set_pair_ids(positions, ids, counts),
+        );
     }
 
     /// One round; returns how many pairs were replaced.
     fn round(&mut self, threshold: u32) -> usize {
-        let (counts, num_shards) = (&self.counts, self.num_shards);
-        let selections: Vec<Selection> = self
+        let (counts, uses) = (&self.counts, &self.uses);
+        let chosen: Vec<Vec<Chosen>> = self
             .chunks
             .par_iter_mut()
-            .map(|chunk| chunk.select(threshold, counts, num_shards))
+            .map(|chunk| chunk.choose(threshold, counts, uses))
             .collect();
-        let rules = self.make_rules(&selections);
-        let changes: Vec<Changes> = self
+        self.make_rules();
+        let (counts, rules) = (&self.counts, &self.rule_of_pair);
+        let (places, num_replaced): (Vec<Vec<u32>>, Vec<usize>) = self
             .chunks
             .par_iter_mut()
-            .zip(&selections)
-            .map(|(chunk, selection)| chunk.replace(selection, &rules, num_shards))
-            .collect();
-        self.recount(&changes);
-        let counts = &self.counts;
-        self.chunks
-            .par_iter_mut()
-            .zip(&changes)
-            .for_each(|(chunk, changes)| chunk.set_added_levels(changes, counts));
-        changes.iter().map(|c| c.num_replaced).sum()
+            .zip(&chosen)
+            .map(|(chunk, chosen)| chunk.replace(chosen, rules, counts))
+            .unzip();
+        self.number(places);
+        num_replaced.into_iter().sum()
     }
 
-    /// Makes a rule of every pair that was chosen twice or more; the others map to 0.
-    fn make_rules(&mut self, selections: &[Selection]) -> ShardedPairs {
-        let chosen: Vec<PairTable> = (0..self.num_shards)
-            .into_par_iter()
-            .map(|shard| count_shard(selections.iter().map(|s| &s.pairs), shard))
-            .collect();
-        let mut tables = Vec::with_capacity(self.num_shards);
-        for shard in &chosen {
-            let mut table = PairTable::with_capacity(0);
-            for (pair, _) in shard.iter().filter(|&(_, uses)| uses >= 2) {
-                *table.entry(pair) = self.first_rule + self.rules.len() as u32;
-                self.rules.push(pair);
+    /// Makes a rule of every pair that was chosen twice or more, in the order of their ids. A pair
+    /// that has a rule already keeps it.
+    fn make_rules(&mut self) {
+        for (pair_id, uses) in self.uses.iter_mut().enumerate() {
+            let uses = std::mem::take(uses.get_mut());
+            let rule = &mut self.rule_of_pair[pair_id];
+            if uses >= 2 && *rule == 0 {
+                *rule = self.first_rule + self.rules.len() as u32;
+                self.rules.push(self.pairs[pair_id]);
             }
-            tables.push(table);
+            if *rule != 0 {
+                *self.counts[pair_id].get_mut() -= uses;
+            }
         }
-        self.counts.par_shards_mut().zip(&chosen).for_each(|(counts, chosen)| {
-            for (pair, uses) in chosen.iter().filter(|&(_, uses)| uses >= 2) {
-                if let Some(count) = counts.get_mut(pair) {
-                    *count = count.saturating_sub(uses);
-                }
-            }
-        });
-        ShardedPairs::from_shards(tables)
-    }
-
-    /// Applies the changes of all chunks to the counts.
-    fn recount(&mut self, changes: &[Changes]) {
-        self.counts.par_shards_mut().enumerate().for_each(|(shard, counts)| {
-            for &pair in changes.iter().flat_map(|c| c.removed.shard(shard)) {
-                if let Some(count) = counts.get_mut(pair) {
-                    *count = count.saturating_sub(1);
-                }
-            }
-            let added = count_shard(changes.iter().map(|c| &c.added), shard);
-            for (pair, count) in added.iter().filter(|&(_, count)| count >= 2) {
-                *counts.entry(pair) += count;
-            }
-        });
     }
 
     /// Joins neighbours once chunks are half empty on average.
@@ -235,7 +227,7 @@ impl Sequence {
             let mut chunks = std::mem::take(&mut self.chunks).into_iter();
             while let Some(mut chunk) = chunks.next() {
                 if let Some(next) = chunks.next() {
-                    chunk.append(next, &self.counts);
+                    chunk.append(next);
                 }
                 self.chunks.push(chunk);
             }
@@ -265,14 +257,4 @@ fn into_chunks(mut symbols: Vec<u32>) -> Vec<Chunk> {
     }
     chunks.reverse();
     chunks
-}
-
-/// The pairs counted twice or more.
-fn repeated(table: &PairTable) -> PairTable {
-    let num_repeated = table.iter().filter(|&(_, count)| count >= 2).count();
-    let mut kept = PairTable::with_capacity(num_repeated);
-    for (pair, count) in table.iter().filter(|&(_, count)| count >= 2) {
-        *kept.entry(pair) = count;
-    }
-    kept
 }

@@ -12,10 +12,11 @@
 //! Serial and pointer-chasing: 24 bytes a token, about half the speed of the rounds and no bound on
 //! the depth of rules. No clean-up beyond the two invariants, so G is what the papers count.
 
+use std::collections::HashMap;
+
 use super::Grammar;
 use super::chunk::BARRIER;
 use super::cleanup::{Rules, emit};
-use super::pair_table::{PairTable, pair};
 use crate::error::Result;
 
 /// Marks a guard; the other bits are its rule.
@@ -46,7 +47,7 @@ struct Sequitur {
     previous: Vec<u32>,
     free: Vec<u32>,
     /// Node + 1 of the indexed occurrence, 0 for none.
-    digrams: PairTable,
+    digrams: HashMap<(u32, u32), u32>,
     /// Guard and uses of each rule; the root is rule 0.
     guards: Vec<u32>,
     uses: Vec<u32>,
@@ -60,7 +61,7 @@ impl Sequitur {
             next: Vec::new(),
             previous: Vec::new(),
             free: Vec::new(),
-            digrams: PairTable::with_capacity(1024),
+            digrams: HashMap::new(),
             guards: Vec::new(),
             uses: Vec::new(),
         };
@@ -115,7 +116,7 @@ impl Sequitur {
     fn digram(&mut self, node: u32) -> Option<&mut u32> {
         let (left, right) =
             (self.symbols[node as usize], self.symbols[self.next[node as usize] as usize]);
-        ((left | right) & GUARD == 0).then(|| self.digrams.entry(pair(left, right)))
+        ((left | right) & GUARD == 0).then(|| self.digrams.entry((left, right)).or_default())
     }
 
     fn index_digram(&mut self, node: u32) {

@@ -102,8 +102,9 @@ pub(super) struct ClassBits<'a, C> {
 }
 
 impl<'a, C: WordClass> ClassBits<'a, C> {
-    pub(super) fn new(class: C, text: &'a [u8]) -> Self {
-        Self { class, text, at: 0, carried_len: 0, carried_bits: 0 }
+    /// The classes of `text` from `at` on; the bytes before do not matter.
+    pub(super) fn new(class: C, text: &'a [u8], at: usize) -> Self {
+        Self { class, text, at, carried_len: 0, carried_bits: 0 }
     }
 
     /// The next [`BLOCK_BYTES`] bytes, or what is left of the text.

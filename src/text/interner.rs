@@ -3,20 +3,21 @@
 //! ```text
 //! slots    | tag, id+1 | 0 | 0 | tag, id+1 | ...   8 bytes each, at most half of them used
 //!                 |
-//! entries  | first 16 bytes, start, length and class | ...   24 bytes each, by id
+//! entries  | key of 16 bytes, start, length and class | ...   24 bytes each, by id
 //!                                |
 //! text     ...token...           the first occurrence; nothing is copied
 //! ```
 //!
 //! Tokens come in batches: all keys and hashes of a batch first, then all probes, so that the
 //! cache misses of neighbouring tokens overlap. A token of up to 16 bytes is compared by its key
-//! alone; a longer one has a digest as key and is compared in the text. Frequent tokens come early,
+//! alone; a longer one has a digest in its key and is compared in the text. Frequent tokens come early,
 //! get small ids, and share few cache lines of `entries`. The seed is new in each table, so that
 //! no text can be made to collide; ids do not depend on it.
 //!
 //! Measured (CPU time of one core of a shared Xeon, Gutenberg prose, tokens in, ids out, MB/s):
-//! token by token with 32-byte slots 282, in batches 357, with entries apart from 8-byte slots 393;
-//! a load of at most 1/4 instead of 1/2 gave nothing.
+//! token by token with 32-byte slots 282, in batches 357, with entries apart from 8-byte slots 393.
+//! A load of at most 1/4 instead of 1/2 gave nothing; keys made in `push`, without a first array
+//! of places, took 13 % more instructions.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::RandomState;
@@ -77,9 +78,10 @@ impl Entry {
         }
     }
 
-    /// Whether these are the same token, as far as keys can tell: short ones for certain.
-    fn is_alike(&self, other: &Self) -> bool {
-        self.key == other.key && self.len_class == other.len_class
+    fn is_same(&self, other: &Self, text: &[u8]) -> bool {
+        self.key == other.key
+            && self.len_class == other.len_class
+            && (self.is_short() || self.bytes(text) == other.bytes(text))
     }
 
     fn len(&self) -> usize {
@@ -105,10 +107,10 @@ type PackedSpan = (u32, u32);
 /// A token on its way to an id.
 #[derive(Clone, Copy, Default)]
 struct Lookup {
-    entry: Entry,
-    hash: u32,
-    /// Id in the slot where the search begins. Loaded ahead; an insert may make it stale, but it
-    /// then belongs to another token or to none, which the comparison finds out.
+    key: [u64; 2],
+    len_class: u32,
+    /// Id in the slot where the search begins; none where only the search can tell. Loaded ahead:
+    /// an insert may make it stale, but then it is another token's, and the comparison finds out.
     hint: u32,
 }
 
@@ -157,13 +159,12 @@ impl<'t> Interner<'t> {
     #[inline(never)]
     pub(super) fn flush(&mut self, ids: &mut Vec<u32>) {
         let batch = self.batch;
-        let batch = &batch[..self.batch_len];
-        self.batch_len = 0;
+        let batch = &batch[..std::mem::take(&mut self.batch_len)];
         let mut lookups = [Lookup::default(); BATCH];
         for (&span, lookup) in batch.iter().zip(&mut lookups) {
             *lookup = self.prepare(span);
         }
-        ids.extend(lookups[..batch.len()].iter().map(|lookup| self.id(lookup)));
+        ids.extend(batch.iter().zip(&lookups).map(|(span, lookup)| self.id(span.0, lookup)));
     }
 
     /// All tokens, by id.
@@ -172,44 +173,58 @@ impl<'t> Interner<'t> {
     }
 
     #[inline(always)]
-    fn prepare(&self, span: PackedSpan) -> Lookup {
-        let entry = Entry { key: self.key(span), start: span.0, len_class: span.1 };
-        let hash = self.fold(entry.key[0], entry.key[1] ^ u64::from(span.1) << 32, self.seed[0]);
-        let slot = self.slots[hash as usize & (self.slots.len() - 1)];
-        Lookup { entry, hash: hash as u32, hint: (slot as u32).wrapping_sub(1) }
+    fn prepare(&self, (start, len_class): PackedSpan) -> Lookup {
+        let len = (len_class & !WORD_BIT) as usize;
+        let rest = &self.text[start as usize..];
+        match (rest.first_chunk::<KEY_BYTES>(), KEY_MASKS.get(len)) {
+            (Some(bytes), Some(mask)) => {
+                let key = halves(u128::from_le_bytes(*bytes) & mask);
+                let slot = self.slots[self.hash(key) as usize & (self.slots.len() - 1)];
+                Lookup { key, len_class, hint: (slot as u32).wrapping_sub(1) }
+            }
+            _ => Lookup { key: self.rare_key(&rest[..len]), len_class, hint: u32::MAX },
+        }
+    }
+
+    /// Key of a token that is long or ends the text.
+    #[cold]
+    fn rare_key(&self, token: &[u8]) -> [u64; 2] {
+        match token.first_chunk() {
+            Some(first) if token.len() > KEY_BYTES => {
+                [u64::from_le_bytes(*first), self.digest(token)]
+            }
+            _ => halves(padded(token)),
+        }
     }
 
     #[inline(always)]
-    fn id(&mut self, lookup: &Lookup) -> u32 {
+    fn id(&mut self, start: u32, lookup: &Lookup) -> u32 {
         match self.entries.get(lookup.hint as usize) {
-            Some(entry) if lookup.entry.is_short() && entry.is_alike(&lookup.entry) => lookup.hint,
-            _ => self.find_or_insert(lookup),
+            Some(entry) if entry.key == lookup.key && entry.len_class == lookup.len_class => {
+                lookup.hint
+            }
+            _ => self.find_or_insert(Entry { key: lookup.key, start, len_class: lookup.len_class }),
         }
     }
 
     #[inline(never)]
-    fn find_or_insert(&mut self, lookup: &Lookup) -> u32 {
-        let mut slot_idx = lookup.hash as usize & (self.slots.len() - 1);
+    fn find_or_insert(&mut self, entry: Entry) -> u32 {
+        let hash = self.hash(entry.key);
+        let mut slot_idx = hash as usize & (self.slots.len() - 1);
         while self.slots[slot_idx] != 0 {
             let slot = self.slots[slot_idx];
             let id = slot as u32 - 1;
-            if (slot >> 32) as u32 == lookup.hash && self.is_same(id, &lookup.entry) {
+            if (slot >> 32) as u32 == hash && self.entries[id as usize].is_same(&entry, self.text) {
                 return id;
             }
             slot_idx = (slot_idx + 1) & (self.slots.len() - 1);
         }
-        self.entries.push(lookup.entry);
-        self.slots[slot_idx] = u64::from(lookup.hash) << 32 | self.entries.len() as u64;
+        self.entries.push(entry);
+        self.slots[slot_idx] = u64::from(hash) << 32 | self.entries.len() as u64;
         if self.entries.len() * 2 > self.slots.len() {
             self.grow();
         }
         self.entries.len() as u32 - 1
-    }
-
-    fn is_same(&self, id: u32, entry: &Entry) -> bool {
-        let known = &self.entries[id as usize];
-        known.is_alike(entry)
-            && (entry.is_short() || known.bytes(self.text) == entry.bytes(self.text))
     }
 
     /// Doubles the slots; the tags are enough for that.
@@ -225,17 +240,10 @@ impl<'t> Interner<'t> {
         }
     }
 
+    /// The length is left out: only tokens that differ in trailing NULs would gain from it.
     #[inline(always)]
-    fn key(&self, (start, len_class): PackedSpan) -> [u64; 2] {
-        let len = (len_class & !WORD_BIT) as usize;
-        let rest = &self.text[start as usize..];
-        match rest.first_chunk::<KEY_BYTES>() {
-            Some(bytes) if len > KEY_BYTES => {
-                [u128::from_le_bytes(*bytes) as u64, self.digest(&rest[..len])]
-            }
-            Some(bytes) => halves(u128::from_le_bytes(*bytes) & KEY_MASKS[len]),
-            None => halves(padded(&rest[..len])),
-        }
+    fn hash(&self, key: [u64; 2]) -> u32 {
+        self.fold(key[0], key[1], self.seed[0]) as u32
     }
 
     /// Hash of a token longer than a key.

@@ -12,12 +12,12 @@ use crate::error::Result;
 const BATCH_LEN: usize = 1 << 16;
 const STATE_BYTES: usize = 8;
 /// Most symbols a byte of a stream can stand for: what is declared beyond that is a lie.
-pub(in super::super) const MAX_SYMBOLS_PER_BYTE: u64 = (BATCH_LEN / STATE_BYTES) as u64;
+pub(in crate::corpus) const MAX_SYMBOLS_PER_BYTE: u64 = (BATCH_LEN / STATE_BYTES) as u64;
 const LOWEST_STATE: u64 = 1 << 31;
 
 /// Codes symbols and bits into a stream.
 #[derive(Debug, Default)]
-pub(in super::super) struct Encoder {
+pub(in crate::corpus) struct Encoder {
     batch: Vec<Interval>,
     symbols: Vec<u8>,
     bits: Vec<u8>,
@@ -28,7 +28,7 @@ pub(in super::super) struct Encoder {
 impl Encoder {
     /// Codes `symbol`, below 32, and teaches `distribution`.
     #[inline]
-    pub(in super::super) fn symbol(&mut self, distribution: &mut Distribution, symbol: usize) {
+    pub(in crate::corpus) fn symbol(&mut self, distribution: &mut Distribution, symbol: usize) {
         self.batch.push(distribution.interval(symbol));
         distribution.learn(symbol);
         if self.batch.len() == BATCH_LEN {
@@ -38,7 +38,7 @@ impl Encoder {
 
     /// Codes the low `num_bits` (at most 32) of `value`, which has no others.
     #[inline]
-    pub(in super::super) fn bits(&mut self, value: u32, num_bits: u32) {
+    pub(in crate::corpus) fn bits(&mut self, value: u32, num_bits: u32) {
         self.window |= u64::from(value) << self.window_len;
         self.window_len += num_bits;
         if self.window_len >= 32 {
@@ -50,7 +50,7 @@ impl Encoder {
 
     /// Codes any `number`, whose magnitude follows `distribution`.
     #[inline]
-    pub(in super::super) fn number(&mut self, distribution: &mut Distribution, number: u32) {
+    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution, number: u32) {
         let (symbol, num_bits) = magnitude(number);
         self.symbol(distribution, symbol);
         self.bits(number - smallest(symbol).0, num_bits);
@@ -58,7 +58,7 @@ impl Encoder {
 
     /// Codes `number`, one of `len` equally likely ones.
     #[inline]
-    pub(in super::super) fn uniform(&mut self, number: u32, len: u32) {
+    pub(in crate::corpus) fn uniform(&mut self, number: u32, len: u32) {
         let (num_bits, num_short) = uniform_code(len);
         if number < num_short {
             self.bits(number, num_bits);
@@ -86,7 +86,7 @@ impl Encoder {
     }
 
     /// Appends the stream to `out`.
-    pub(in super::super) fn finish(mut self, out: &mut Vec<u8>) {
+    pub(in crate::corpus) fn finish(mut self, out: &mut Vec<u8>) {
         if !self.batch.is_empty() {
             self.flush_batch();
         }
@@ -100,7 +100,7 @@ impl Encoder {
 
 /// Decodes a stream. Past its end come zeros; [`finish`](Self::finish) finds out.
 #[derive(Debug)]
-pub(in super::super) struct Decoder<'a> {
+pub(in crate::corpus) struct Decoder<'a> {
     place: Place<'a>,
     symbols: Words<'a>,
     state: u64,
@@ -112,7 +112,7 @@ pub(in super::super) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// A decoder of `bytes`, all that an [`Encoder`] appended, which lie at `place`.
-    pub(in super::super) fn new(place: Place<'a>, bytes: &'a [u8]) -> Result<Self> {
+    pub(in crate::corpus) fn new(place: Place<'a>, bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
         let symbols_len = usize::try_from(cursor.varint()?).unwrap_or(usize::MAX);
         let symbols = Words { bytes: cursor.take(symbols_len)?, position: 0 };
@@ -123,7 +123,7 @@ impl<'a> Decoder<'a> {
 
     /// The next symbol, which teaches `distribution`.
     #[inline]
-    pub(in super::super) fn symbol(&mut self, distribution: &mut Distribution) -> usize {
+    pub(in crate::corpus) fn symbol(&mut self, distribution: &mut Distribution) -> usize {
         if self.num_left == 0 {
             self.begin_batch();
         }
@@ -153,7 +153,7 @@ impl<'a> Decoder<'a> {
 
     /// The next `num_bits` (at most 32) bits.
     #[inline]
-    pub(in super::super) fn bits(&mut self, num_bits: u32) -> u32 {
+    pub(in crate::corpus) fn bits(&mut self, num_bits: u32) -> u32 {
         if self.window_len < num_bits {
             self.window |= u64::from(self.bits.next()) << self.window_len;
             self.window_len += 32;
@@ -166,14 +166,14 @@ impl<'a> Decoder<'a> {
 
     /// The next number, whose magnitude follows `distribution`.
     #[inline]
-    pub(in super::super) fn number(&mut self, distribution: &mut Distribution) -> u32 {
+    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution) -> u32 {
         let (smallest, num_bits) = smallest(self.symbol(distribution));
         smallest.wrapping_add(self.bits(num_bits))
     }
 
     /// The next number below `len`.
     #[inline]
-    pub(in super::super) fn uniform(&mut self, len: u32) -> u32 {
+    pub(in crate::corpus) fn uniform(&mut self, len: u32) -> u32 {
         let (num_bits, num_short) = uniform_code(len);
         let high = self.bits(num_bits);
         if high < num_short { high } else { 2 * (high - num_short) + num_short + self.bits(1) }
@@ -183,7 +183,7 @@ impl<'a> Decoder<'a> {
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format).
-    pub(in super::super) fn finish(self) -> Result<()> {
+    pub(in crate::corpus) fn finish(self) -> Result<()> {
         let is_whole = self.state == LOWEST_STATE
             && self.symbols.position == self.symbols.bytes.len()
             && self.bits.position.min(self.bits.bytes.len()) == self.bits.bytes.len()

@@ -1,0 +1,383 @@
+//! The inverted index of one segment: for each word its documents, in one array.
+//!
+//! ```text
+//! documents 0-63   ─▶ word 7: 0b1001, word 12: 0b0001 ...   ┐ split by      ┌ words 0 .. 4095
+//! documents 64-127 ─▶ word 7: 0b0100 ...                    ├ word ranges ─▶├ words 4096 .. 8191
+//! ...                                                       ┘               └ ...
+//! ```
+//!
+//! 64 documents are one task: each word gets a mask of the documents that hold it. The three ways
+//! differ in how the masks are filled only:
+//!
+//! - *top-down*: masks flow from the root to the rules below, each rule reached is looked at once
+//!   for 64 documents. O(root + rules reached * length).
+//! - *bottom-up*: small sets of words are made for the rules, children first; a document adds the
+//!   sets of its rules. O(root + sets of the rules used).
+//! - *token scan*: every token of every document.
+//!
+//! Masks are then split by ranges of words, so that each range becomes a contiguous part of the
+//! result that one task writes. No atomics, and the same bytes for any number of threads.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::corpus::Segment;
+use crate::dag::Dag;
+
+use super::Traversal;
+
+/// Documents of a task: one bit of a mask each.
+const DOCS_PER_TASK: usize = 64;
+/// Words of a range at least, so that a small vocabulary is not split for nothing.
+const MIN_RANGE_WORDS: usize = 1024;
+/// Ranges at most: the bound of what is written at random while splitting.
+const MAX_RANGES: usize = 256;
+/// Words in the set of a rule at most; a larger rule is taken apart instead.
+const MAX_BAG_WORDS: usize = 256;
+/// Words in all sets at most, for each element of the grammar.
+const BAG_WORDS_PER_ELEMENT: usize = 4;
+
+/// Documents by word of one segment.
+#[derive(Debug)]
+pub(super) struct Postings {
+    offsets: Vec<usize>,
+    docs: Vec<u32>,
+    traversal: Traversal,
+}
+
+impl Postings {
+    /// Builds the index of `segment` by `traversal` (`Auto` is taken as top-down).
+    pub fn new(segment: &Segment, traversal: Traversal) -> Self {
+        let dag = &segment.dag;
+        let num_docs = dag.grammar().num_docs();
+        let num_words = dag.num_words() as usize;
+        let bags = match traversal {
+            Traversal::BottomUp => Bags::new(dag),
+            _ => Bags::default(),
+        };
+        let num_threads = rayon::current_num_threads();
+        let docs_per_task = num_docs.div_ceil(num_threads).clamp(1, DOCS_PER_TASK);
+        let range_words = (num_words / MAX_RANGES + 1).max(MIN_RANGE_WORDS).next_power_of_two();
+        let num_tasks = num_docs.div_ceil(docs_per_task);
+        let tasks: Vec<TaskMasks> = (0..num_tasks)
+            .into_par_iter()
+            .with_min_len(num_tasks.div_ceil(4 * num_threads))
+            .map_init(
+                || Masks::new(dag),
+                |masks, task| {
+                    let first = task * docs_per_task;
+                    let docs = first..num_docs.min(first + docs_per_task);
+                    match traversal {
+                        Traversal::TokenScan => masks.scan(docs.clone()),
+                        Traversal::BottomUp => masks.add_bags(&bags, docs.clone()),
+                        _ => masks.sweep(docs.clone()),
+                    }
+                    masks.split(first as u32, range_words, num_words)
+                },
+            )
+            .collect();
+        let (offsets, docs) = join(&tasks, num_words, range_words);
+        Self { offsets, docs, traversal }
+    }
+
+    /// Documents (indexes inside the segment) that hold `word`, ascending.
+    pub fn docs(&self, word: u32) -> &[u32] {
+        &self.docs[self.offsets[word as usize]..self.offsets[word as usize + 1]]
+    }
+
+    /// The way the index was built.
+    pub fn traversal(&self) -> Traversal {
+        self.traversal
+    }
+}
+
+/// Masks of a task's documents, by element.
+struct Masks<'a> {
+    dag: &'a Dag,
+    masks: Vec<u64>,
+    /// Words with a mask, in the order they were met.
+    words: Vec<u32>,
+    /// One bit a rule: it has a mask.
+    rules: Vec<u64>,
+    /// Rules with a mask, for the ways that need no order.
+    touched_rules: Vec<u32>,
+    stack: Vec<Range<usize>>,
+}
+
+impl<'a> Masks<'a> {
+    fn new(dag: &'a Dag) -> Self {
+        Self {
+            dag,
+            masks: vec![0; dag.num_elements()],
+            words: Vec::new(),
+            rules: vec![0; dag.grammar().num_rules() / 64 + 1],
+            touched_rules: Vec::new(),
+            stack: Vec::new(),
+        }
+    }
+
+    /// Top-down: masks flow from the documents to rules, parents before children.
+    fn sweep(&mut self, docs: Range<usize>) {
+        let first = docs.start;
+        for doc in docs {
+            self.add_all(self.dag.doc_range(doc), 1 << (doc - first));
+        }
+        let num_terminals = self.dag.num_terminals() as usize;
+        let mut at = 0;
+        while at < self.rules.len() {
+            let bits = self.rules[at];
+            if bits == 0 {
+                at += 1;
+                continue;
+            }
+            self.rules[at] = bits & (bits - 1);
+            let rule_idx = at * 64 + bits.trailing_zeros() as usize;
+            let mask = std::mem::take(&mut self.masks[num_terminals + rule_idx]);
+            self.add_all(self.dag.rule_range(rule_idx), mask);
+        }
+    }
+
+    /// Adds `mask` to the words and rules at `positions`.
+    fn add_all(&mut self, positions: Range<usize>, mask: u64) {
+        let dag = self.dag;
+        let num_words = dag.num_words();
+        for &element in &dag.grammar().symbols[positions] {
+            if element < num_words {
+                self.add_word(element, mask);
+            } else if let Some(rule_idx) = dag.rule_of(element) {
+                self.masks[element as usize] |= mask;
+                self.rules[rule_idx / 64] |= 1 << (rule_idx % 64);
+            }
+        }
+    }
+
+    #[inline]
+    fn add_word(&mut self, word: u32, mask: u64) {
+        let slot = &mut self.masks[word as usize];
+        if *slot == 0 {
+            self.words.push(word);
+        }
+        *slot |= mask;
+    }
+
+    /// Token scan: every token of every document.
+    fn scan(&mut self, docs: Range<usize>) {
+        let first = docs.start;
+        for doc in docs {
+            self.walk(doc, 1 << (doc - first), |_, _| Step::Enter);
+        }
+    }
+
+    /// Bottom-up: the sets of the rules of each document, each rule once.
+    fn add_bags(&mut self, bags: &Bags, docs: Range<usize>) {
+        let first = docs.start;
+        let num_terminals = self.dag.num_terminals() as usize;
+        for doc in docs {
+            let mask = 1 << (doc - first);
+            self.walk(doc, mask, |masks, rule_idx| {
+                let slot = &mut masks.masks[num_terminals + rule_idx];
+                if *slot & mask != 0 {
+                    return Step::Skip;
+                }
+                if *slot == 0 {
+                    masks.touched_rules.push(rule_idx as u32);
+                }
+                *slot |= mask;
+                match bags.get(rule_idx) {
+                    Some(words) => {
+                        words.iter().for_each(|&word| masks.add_word(word, mask));
+                        Step::Skip
+                    }
+                    None => Step::Enter,
+                }
+            });
+        }
+        for rule_idx in self.touched_rules.drain(..) {
+            self.masks[num_terminals + rule_idx as usize] = 0;
+        }
+    }
+
+    /// Walks the expansion of `doc`, adds `mask` to its words and asks `enter` at each rule.
+    fn walk(&mut self, doc: usize, mask: u64, mut enter: impl FnMut(&mut Self, usize) -> Step) {
+        let dag = self.dag;
+        let mut range = dag.doc_range(doc);
+        loop {
+            let Some(position) = range.next() else {
+                match self.stack.pop() {
+                    Some(outer) => range = outer,
+                    None => return,
+                }
+                continue;
+            };
+            let element = dag.grammar().symbols[position];
+            if element < dag.num_words() {
+                self.add_word(element, mask);
+            } else if let Some(rule_idx) = dag.rule_of(element)
+                && dag.len_words(element) > 0
+                && matches!(enter(self, rule_idx), Step::Enter)
+            {
+                let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                if !outer.is_empty() {
+                    self.stack.push(outer);
+                }
+            }
+        }
+    }
+
+    /// Hands the masks over, grouped by ranges of `range_words` words, and forgets them.
+    fn split(&mut self, first_doc: u32, range_words: usize, num_words: usize) -> TaskMasks {
+        let num_ranges = num_words.div_ceil(range_words);
+        let mut ends = vec![0u32; num_ranges + 1];
+        for &word in &self.words {
+            ends[word as usize / range_words + 1] += 1;
+        }
+        for range in 0..num_ranges {
+            ends[range + 1] += ends[range];
+        }
+        let mut next = ends.clone();
+        let mut masks = vec![WordMask { word: 0, mask: 0 }; self.words.len()];
+        for word in self.words.drain(..) {
+            let slot = &mut next[word as usize / range_words];
+            let mask = std::mem::take(&mut self.masks[word as usize]);
+            masks[*slot as usize] = WordMask { word, mask };
+            *slot += 1;
+        }
+        TaskMasks { first_doc, ends, masks }
+    }
+}
+
+/// What to do with a rule.
+enum Step {
+    Enter,
+    Skip,
+}
+
+/// The documents of a task that hold a word.
+#[derive(Debug, Clone, Copy)]
+struct WordMask {
+    word: u32,
+    mask: u64,
+}
+
+/// What one task found.
+struct TaskMasks {
+    first_doc: u32,
+    /// Range `r` of words has `masks[ends[r]..ends[r + 1]]`.
+    ends: Vec<u32>,
+    masks: Vec<WordMask>,
+}
+
+impl TaskMasks {
+    fn of_range(&self, range: usize) -> &[WordMask] {
+        &self.masks[self.ends[range] as usize..self.ends[range + 1] as usize]
+    }
+}
+
+/// Joins the masks of all tasks, ascending by document, to offsets by word and documents.
+fn join(tasks: &[TaskMasks], num_words: usize, range_words: usize) -> (Vec<usize>, Vec<u32>) {
+    let mut offsets = vec![0usize; num_words + 1];
+    offsets[1..].par_chunks_mut(range_words).enumerate().for_each(|(range, counts)| {
+        for found in tasks.iter().flat_map(|task| task.of_range(range)) {
+            counts[found.word as usize % range_words] += found.mask.count_ones() as usize;
+        }
+    });
+    for word in 0..num_words {
+        offsets[word + 1] += offsets[word];
+    }
+    let mut docs = vec![0u32; offsets[num_words]];
+    let mut parts = Vec::with_capacity(num_words.div_ceil(range_words));
+    let mut rest = docs.as_mut_slice();
+    for first_word in (0..num_words).step_by(range_words) {
+        let end_word = num_words.min(first_word + range_words);
+        let (part, after) = rest.split_at_mut(offsets[end_word] - offsets[first_word]);
+        parts.push((&offsets[first_word..end_word], part));
+        rest = after;
+    }
+    parts.into_par_iter().enumerate().for_each(|(range, (offsets, docs))| {
+        let base = offsets[0];
+        let mut next: Vec<usize> = offsets.iter().map(|offset| offset - base).collect();
+        for task in tasks {
+            for found in task.of_range(range) {
+                let next = &mut next[found.word as usize % range_words];
+                let mut mask = found.mask;
+                while mask != 0 {
+                    docs[*next] = task.first_doc + mask.trailing_zeros();
+                    *next += 1;
+                    mask &= mask - 1;
+                }
+            }
+        }
+    });
+    (offsets, docs)
+}
+
+/// Distinct words of the rules that have few enough of them.
+#[derive(Debug, Default)]
+struct Bags {
+    /// Range of each rule in `words`; empty for a rule without a set.
+    ranges: Vec<(u32, u32)>,
+    words: Vec<u32>,
+}
+
+impl Bags {
+    /// Sets from children to parents.
+    fn new(dag: &Dag) -> Self {
+        let grammar = dag.grammar();
+        let max_words =
+            grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(u32::MAX as usize);
+        let mut bags = Self { ranges: vec![(0, 0); grammar.num_rules()], words: Vec::new() };
+        let mut seen_in = vec![0u32; dag.num_words() as usize];
+        for rule_idx in (1..grammar.num_rules()).rev() {
+            if bags.words.len() + MAX_BAG_WORDS > max_words {
+                break;
+            }
+            let start = bags.words.len();
+            if bags.fill(dag, rule_idx, &mut seen_in) {
+                bags.ranges[rule_idx] = (start as u32, bags.words.len() as u32);
+            } else {
+                bags.words.truncate(start);
+            }
+        }
+        bags
+    }
+
+    /// Appends the distinct words of rule `rule_idx`, if they are few enough.
+    fn fill(&mut self, dag: &Dag, rule_idx: usize, seen_in: &mut [u32]) -> bool {
+        let start = self.words.len();
+        for &element in dag.grammar().rule(rule_idx) {
+            let (child_start, child_end) = match dag.rule_of(element) {
+                _ if dag.len_words(element) == 0 => continue,
+                None => {
+                    push_new(&mut self.words, element, rule_idx, seen_in);
+                    continue;
+                }
+                Some(child) => self.ranges[child],
+            };
+            if child_start == child_end {
+                return false;
+            }
+            for at in child_start..child_end {
+                let word = self.words[at as usize];
+                push_new(&mut self.words, word, rule_idx, seen_in);
+            }
+            if self.words.len() - start > MAX_BAG_WORDS {
+                return false;
+            }
+        }
+        self.words.len() - start <= MAX_BAG_WORDS
+    }
+
+    fn get(&self, rule_idx: usize) -> Option<&[u32]> {
+        let (start, end) = self.ranges[rule_idx];
+        (start < end).then(|| &self.words[start as usize..end as usize])
+    }
+}
+
+#[inline]
+fn push_new(words: &mut Vec<u32>, word: u32, rule_idx: usize, seen_in: &mut [u32]) {
+    if seen_in[word as usize] != rule_idx as u32 {
+        seen_in[word as usize] = rule_idx as u32;
+        words.push(word);
+    }
+}

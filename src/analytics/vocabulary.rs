@@ -1,0 +1,233 @@
+//! The words of a corpus in byte order, over all its segments.
+//!
+//! ```text
+//! segment 0   apple  bear  cat            row      0      1      2      3
+//! segment 1          bear        dog      word     apple  bear   cat    dog
+//!                                         ids      0:0    0:1    0:2    1:1
+//!                                                         1:0
+//! ```
+//!
+//! One segment needs no table: the row is the word id. Several are merged by ranges of words in
+//! parallel, O(words * log segments) comparisons, nearly all of them decided by the first 8 bytes;
+//! 8 bytes of memory for each word of each segment, and no copies of words.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::corpus::{Corpus, Segment};
+use crate::error::{Error, Result};
+
+/// Tasks per thread of a merge: enough that uneven ranges do not matter.
+const TASKS_PER_THREAD: usize = 4;
+
+/// Rows of words, ascending in byte order, and the ids behind them.
+#[derive(Debug, Clone)]
+pub struct Vocabulary {
+    corpus: Corpus,
+    rows: Rows,
+}
+
+#[derive(Debug, Clone)]
+enum Rows {
+    /// The row is the word id of the only segment.
+    OneSegment,
+    /// Row `r` has the ids `ids[offsets[r]..offsets[r + 1]]`, ascending by segment.
+    Merged { offsets: Vec<u32>, ids: Vec<WordRef> },
+}
+
+/// A word of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct WordRef {
+    segment_idx: u32,
+    word: u32,
+}
+
+/// Rows of one range of words.
+#[derive(Debug, Default)]
+struct MergedRange {
+    row_lens: Vec<u32>,
+    ids: Vec<WordRef>,
+}
+
+impl Vocabulary {
+    /// Merges the dictionaries of `corpus`. Words that stand in a dictionary and nowhere else get
+    /// no row.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for more than 2^32 - 1 words over all segments.
+    pub fn new(corpus: &Corpus) -> Result<Self> {
+        let corpus = corpus.clone();
+        let is_plain = match corpus.segments() {
+            [segment] => !word_weights(segment).contains(&0),
+            _ => false,
+        };
+        let rows = if is_plain { Rows::OneSegment } else { merge(corpus.segments())? };
+        Ok(Self { corpus, rows })
+    }
+
+    /// The corpus these are the words of.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    /// Number of rows, the distinct words of the corpus.
+    pub fn len(&self) -> usize {
+        match &self.rows {
+            Rows::OneSegment => self.corpus.segments()[0].dag.num_words() as usize,
+            Rows::Merged { offsets, .. } => offsets.len() - 1,
+        }
+    }
+
+    /// Whether there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The word of `row`.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    #[inline]
+    pub fn word(&self, row: usize) -> &str {
+        let first = match &self.rows {
+            Rows::OneSegment => WordRef { segment_idx: 0, word: row as u32 },
+            Rows::Merged { offsets, ids } => ids[offsets[row] as usize],
+        };
+        self.corpus.segments()[first.segment_idx as usize].dictionary.word(first.word)
+    }
+
+    /// Segments that have the word of `row` and its id there, ascending by segment.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    #[inline]
+    pub fn ids(&self, row: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
+        let (only, merged) = match &self.rows {
+            Rows::OneSegment => (Some((0, row as u32)), &[][..]),
+            Rows::Merged { offsets, ids } => {
+                (None, &ids[offsets[row] as usize..offsets[row + 1] as usize])
+            }
+        };
+        let merged = merged.iter().map(|id| (id.segment_idx as usize, id.word));
+        only.into_iter().chain(merged)
+    }
+
+    /// The row of `word`, if it occurs. O(log rows).
+    pub fn row_of(&self, word: &str) -> Option<usize> {
+        let (mut start, mut end) = (0, self.len());
+        while start < end {
+            let middle = start + (end - start) / 2;
+            match self.word(middle).cmp(word) {
+                std::cmp::Ordering::Less => start = middle + 1,
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Greater => end = middle,
+            }
+        }
+        None
+    }
+
+    /// Whether rows are the word ids of one segment.
+    pub(super) fn is_one_segment(&self) -> bool {
+        matches!(self.rows, Rows::OneSegment)
+    }
+}
+
+/// How often each word of `segment` occurs.
+pub(super) fn word_weights(segment: &Segment) -> &[u64] {
+    &segment.dag.weights()[..segment.dag.num_words() as usize]
+}
+
+fn merge(segments: &[Arc<Segment>]) -> Result<Rows> {
+    let num_words: u64 = segments.iter().map(|segment| u64::from(segment.dag.num_words())).sum();
+    if num_words > u64::from(u32::MAX) {
+        return Err(Error::Capacity {
+            what: "a vocabulary in words of all segments",
+            requested: num_words,
+            limit: u64::from(u32::MAX),
+            knob: "the block size at ingest (larger blocks repeat fewer words)",
+        });
+    }
+    let ranges: Vec<MergedRange> =
+        split(segments).into_par_iter().map(|ranges| merge_ranges(segments, ranges)).collect();
+    let mut offsets = Vec::with_capacity(ranges.iter().map(|r| r.row_lens.len()).sum::<usize>() + 1);
+    let mut ids = Vec::with_capacity(ranges.iter().map(|r| r.ids.len()).sum());
+    let mut end = 0;
+    offsets.push(end);
+    for range in ranges {
+        ids.extend_from_slice(&range.ids);
+        offsets.extend(range.row_lens.iter().map(|len| {
+            end += len;
+            end
+        }));
+    }
+    Ok(Rows::Merged { offsets, ids })
+}
+
+/// Cuts all dictionaries at the same words: for each task its range of word ids in each segment.
+fn split(segments: &[Arc<Segment>]) -> Vec<Vec<Range<u32>>> {
+    let largest = segments.iter().map(|segment| &segment.dictionary).max_by_key(|d| d.num_words());
+    let Some(largest) = largest else { return Vec::new() };
+    let num_tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as u64;
+    let cut_ids = (1..num_tasks).map(|t| (u64::from(largest.num_words()) * t / num_tasks) as u32);
+    let mut starts: Vec<u32> = vec![0; segments.len()];
+    let mut tasks = Vec::new();
+    for cut in cut_ids.filter(|&id| id < largest.num_words()) {
+        let word = largest.get(cut);
+        let ends: Vec<u32> =
+            segments.iter().map(|s| s.dictionary.words_with_prefix(word).start).collect();
+        tasks.push(starts.iter().zip(&ends).map(|(&start, &end)| start..end).collect());
+        starts = ends;
+    }
+    let rest = segments.iter().zip(&starts).map(|(s, &start)| start..s.dag.num_words());
+    tasks.push(rest.collect());
+    tasks
+}
+
+fn merge_ranges(segments: &[Arc<Segment>], ranges: Vec<Range<u32>>) -> MergedRange {
+    let head = |segment_idx: usize, word: u32| {
+        let bytes = segments[segment_idx].dictionary.get(word);
+        Reverse((leading(bytes), bytes, segment_idx, word))
+    };
+    let weights: Vec<&[u64]> = segments.iter().map(|segment| word_weights(segment)).collect();
+    let mut heads: BinaryHeap<_> = ranges
+        .iter()
+        .enumerate()
+        .filter(|(_, range)| !range.is_empty())
+        .map(|(segment_idx, range)| head(segment_idx, range.start))
+        .collect();
+    let mut merged = MergedRange::default();
+    let mut last: &[u8] = &[];
+    while let Some(mut top) = heads.peek_mut() {
+        let Reverse((_, bytes, segment_idx, word)) = *top;
+        match word + 1 < ranges[segment_idx].end {
+            true => *top = head(segment_idx, word + 1),
+            false => drop(std::collections::binary_heap::PeekMut::pop(top)),
+        }
+        if weights[segment_idx][word as usize] == 0 {
+            continue;
+        }
+        merged.ids.push(WordRef { segment_idx: segment_idx as u32, word });
+        match merged.row_lens.last_mut().filter(|_| bytes == last) {
+            Some(len) => *len += 1,
+            None => merged.row_lens.push(1),
+        }
+        last = bytes;
+    }
+    merged
+}
+
+/// The first 8 bytes as a number that orders as the bytes do; equal ones need a full comparison.
+#[inline]
+fn leading(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => {
+            let padded = bytes.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
+            padded << (8 * (8 - bytes.len()) % 64)
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How often each word occurs: one sweep over the rules.
+//!
+//! Rules are numbered parents before children, so a rule's weight is known when its right-hand side
+//! is reached, and adding it to every element there is the whole task ([`Dag::weights`], which
+//! keeps the result). O(G) for each segment, in parallel over segments; sums over segments are
+//! checked. TADOC does the same with a queue of rules and hash tables for each of them (Zhang et
+//! al., VLDB Journal 2021, section 4); flat arrays need neither.
+//!
+//! [`Dag::weights`]: crate::dag::Dag::weights
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::corpus::{Corpus, Segment};
+use crate::error::{Error, Result};
+
+use super::Vocabulary;
+use super::vocabulary::word_weights;
+
+/// How often each word of `segment` occurs, by word id. A continued document counts with the part
+/// that is in this segment.
+pub fn segment_word_counts(segment: &Segment) -> &[u64] {
+    word_weights(segment)
+}
+
+/// How often each word of `corpus` occurs, in byte order of word.
+///
+/// # Errors
+/// [`Error::Capacity`] where a count has more than 64 bits, and as [`Vocabulary::new`].
+pub fn word_count(corpus: &Corpus) -> Result<WordCounts> {
+    // The sweeps are most of the work: all segments at once, before they are asked for one by one.
+    corpus.segments().par_iter().for_each(|segment| {
+        segment.dag.weights();
+    });
+    WordCounts::with_vocabulary(Arc::new(Vocabulary::new(corpus)?))
+}
+
+/// Words and their counts as rows.
+#[derive(Debug, Clone)]
+pub struct WordCounts {
+    vocabulary: Arc<Vocabulary>,
+    /// By row; empty where rows are the word ids of one segment, whose weights are the counts.
+    merged: Vec<u64>,
+}
+
+impl WordCounts {
+    /// The counts of the words of `vocabulary`, with its rows.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where a count has more than 64 bits.
+    pub fn with_vocabulary(vocabulary: Arc<Vocabulary>) -> Result<Self> {
+        let mut merged = Vec::new();
+        if !vocabulary.is_one_segment() {
+            let segments = vocabulary.corpus().segments();
+            let weights: Vec<&[u64]> = segments.iter().map(|s| word_weights(s)).collect();
+            let sum = |row| {
+                vocabulary.ids(row).try_fold(0u64, |sum, (segment_idx, word)| {
+                    sum.checked_add(weights[segment_idx][word as usize])
+                })
+            };
+            merged = (0..vocabulary.len())
+                .into_par_iter()
+                .with_min_len(1 << 14)
+                .map(|row| sum(row).ok_or_else(too_large))
+                .collect::<Result<_>>()?;
+        }
+        Ok(Self { vocabulary, merged })
+    }
+
+    /// The rows' words.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Number of rows, the distinct words.
+    pub fn len(&self) -> usize {
+        self.vocabulary.len()
+    }
+
+    /// Whether there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.vocabulary.is_empty()
+    }
+
+    /// The word of `row`, ascending in byte order.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    pub fn word(&self, row: usize) -> &str {
+        self.vocabulary.word(row)
+    }
+
+    /// How often the word of `row` occurs, 1 or more.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    pub fn count(&self, row: usize) -> u64 {
+        self.counts()[row]
+    }
+
+    /// Counts of all rows.
+    pub fn counts(&self) -> &[u64] {
+        if self.vocabulary.is_one_segment() {
+            return word_weights(&self.vocabulary.corpus().segments()[0]);
+        }
+        &self.merged
+    }
+
+    /// Words and counts of all rows.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u64)> + '_ {
+        self.counts().iter().enumerate().map(|(row, &count)| (self.word(row), count))
+    }
+}
+
+fn too_large() -> Error {
+    Error::Capacity {
+        what: "the count of a word over all segments",
+        requested: u64::MAX,
+        limit: u64::MAX - 1,
+        knob: "nothing (counts are 64-bit numbers)",
+    }
+}

@@ -1,0 +1,17 @@
+//! The command line as a user meets it: the binary is run on files in temporary folders.
+//!
+//! `ingest`: every kind of input, byte for byte. `rows`: documents with columns. `failures`: exit
+//! statuses and pinned error texts, and what is left behind. `sql`, `reading`: the other commands.
+
+#[path = "cli/failures.rs"]
+mod failures;
+#[path = "cli/harness.rs"]
+mod harness;
+#[path = "cli/ingest.rs"]
+mod ingest;
+#[path = "cli/reading.rs"]
+mod reading;
+#[path = "cli/rows.rs"]
+mod rows;
+#[path = "cli/sql.rs"]
+mod sql;

@@ -1,0 +1,155 @@
+//! Exit statuses, pinned error texts, and that nothing is left behind.
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::harness::{Folder, gzip};
+
+#[test]
+fn inputs_that_are_not_there_are_named() {
+    let folder = Folder::new();
+    folder.write("docs/a.txt", "text");
+    std::fs::create_dir(folder.join("empty")).unwrap();
+    fn ingest<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+        [&["ingest", "-o", "c.tadoc"], arguments].concat()
+    }
+    folder.fails(&ingest(&["nowhere"]), "nowhere: No such file or directory (os error 2)");
+    folder.fails(
+        &ingest(&["docs/*.md"]),
+        "docs/*.md: no file matches this glob (`*` stays inside one folder, `**` does not; hidden \
+         files are skipped)",
+    );
+    folder.fails(&ingest(&["docs", "--glob", "*.md"]), "docs: no file matches --glob *.md");
+    folder.fails(&ingest(&["empty"]), "empty: no file inside (hidden files are skipped)");
+    assert_eq!(folder.names(), ["docs", "empty"]);
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_named() {
+    let folder = Folder::new();
+    folder.write("a.txt", "text");
+    folder.write("old.tadoc", "old");
+    std::fs::create_dir(folder.join("dir")).unwrap();
+    let ingest = |output| ["ingest", "a.txt", "-o", output];
+    folder.fails(
+        &ingest("old.tadoc"),
+        "old.tadoc exists; choose another name or pass --force",
+    );
+    assert_eq!(std::fs::read(folder.join("old.tadoc")).unwrap(), b"old");
+    folder.fails(&ingest("dir"), "dir is a folder; name a file, such as -o dir/corpus.tadoc");
+    folder.fails(
+        &ingest("no/such/c.tadoc"),
+        "no/such/c.tadoc: the folder no/such does not exist; create it first",
+    );
+    folder.ok(&["ingest", "a.txt", "-o", "old.tadoc", "--force"]);
+    assert_eq!(folder.cat("old.tadoc", "a.txt"), b"text");
+    assert_eq!(folder.names(), ["a.txt", "dir", "old.tadoc"]);
+}
+
+#[test]
+fn a_failed_ingest_keeps_the_old_file() {
+    let folder = Folder::new();
+    folder.write("good.txt", "text");
+    let mut cut = gzip(&b"some text to compress ".repeat(1000));
+    cut.truncate(cut.len() / 2);
+    folder.write("in/cut.gz", &cut);
+    folder.ok(&["ingest", "good.txt", "-o", "c.tadoc"]);
+    let ran = folder.run(&["ingest", "in", "-o", "c.tadoc", "--force"]);
+    assert_eq!(ran.status, 1);
+    let start = "error: in/cut.gz: the gzip stream is cut or damaged (";
+    assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
+    let end = "); repair it, or pass --no-decompress to store the bytes as they are\n";
+    assert!(ran.stderr.ends_with(end), "{}", ran.stderr);
+    assert_eq!(folder.cat("c.tadoc", "good.txt"), b"text");
+    assert_eq!(folder.names(), ["c.tadoc", "good.txt", "in"]);
+}
+
+#[test]
+fn a_corpus_without_documents_is_asked_for() {
+    let folder = Folder::new();
+    folder.write("a.log", "");
+    let command = ["ingest", "a.log", "--documents", "lines", "-o", "c.tadoc"];
+    folder.fails(
+        &command,
+        "the inputs hold no document; pass --allow-empty to write an empty corpus",
+    );
+    assert_eq!(folder.names(), ["a.log"]);
+    folder.ok(&[command.as_slice(), &["--allow-empty"]].concat());
+    folder.ok(&["verify", "c.tadoc"]);
+}
+
+#[test]
+fn command_lines_that_make_no_sense_exit_with_2() {
+    let folder = Folder::new();
+    folder.write("a.txt", "text");
+    for arguments in [
+        &["frobnicate"] as &[&str],
+        &["ingest"],
+        &["ingest", "a.txt"],
+        &["ingest", "a.txt", "-o", "c.tadoc", "--documents", "jsonl"],
+        &["ingest", "a.txt", "-o", "c.tadoc", "--tokenizer", "letters"],
+        &["ingest", "a.txt", "-o", "c.tadoc", "--builder", "magic"],
+        &["ingest", "a.txt", "-o", "c.tadoc", "--block-size", "many"],
+        &["ingest", "a.txt", "-o", "c.tadoc", "--threads", "0"],
+        &["ingest", "a.txt", "-o", "c.tadoc", "--glob", "[a"],
+        &["cat", "c.tadoc"],
+        &["verify"],
+        &["sql", "--format", "xml"],
+    ] {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: ") || ran.stderr.contains("Usage:"), "{arguments:?}");
+    }
+    assert_eq!(folder.names(), ["a.txt"]);
+}
+
+#[test]
+fn help_says_what_the_exit_statuses_mean() {
+    let folder = Folder::new();
+    for arguments in [&["help"] as &[&str], &["--help"], &["help", "ingest"], &["sql", "--help"]] {
+        let text = folder.ok(arguments);
+        assert!(text.contains("Exit status:"), "{arguments:?}");
+        assert!(text.contains("Examples:"), "{arguments:?}");
+        assert!(text.contains("130"), "{arguments:?}");
+    }
+    let version = folder.ok(&["--version"]);
+    assert_eq!(version, format!("tadoc {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = Folder::new();
+        folder.write("old.tadoc", "old");
+        let arguments = ["ingest", "-", "--documents", "lines", "-o", "old.tadoc", "--force"];
+        let mut command = folder.command(&arguments);
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.as_mut().unwrap().write_all(b"a line\nanother").unwrap();
+        wait_for(|| folder.names().iter().any(|name| name.ends_with(".part")));
+        assert!(kill(&child, signal));
+        // Standard input stays open until the end: it is the signal that ends the program.
+        let input = child.stdin.take();
+        let output = child.wait_with_output().unwrap();
+        drop(input);
+        assert_eq!(output.status.code(), Some(130), "{signal}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
+        assert_eq!(folder.names(), ["old.tadoc"]);
+        assert_eq!(std::fs::read(folder.join("old.tadoc")).unwrap(), b"old");
+    }
+}
+
+#[cfg(unix)]
+fn kill(child: &Child, signal: &str) -> bool {
+    Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success()
+}
+
+fn wait_for(mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(30), "waited too long");
+        sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,126 @@
+//! Runs `tadoc` in a folder of its own.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A temporary folder in which commands run.
+pub struct Folder(tempfile::TempDir);
+
+/// What a command gave back.
+pub struct Ran {
+    /// Exit status, -1 for a signal.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Writes a file, and the folders above it.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tadoc"));
+        command.current_dir(self.path()).args(arguments).stdin(Stdio::null());
+        // Errors must be the same whatever the caller's environment says.
+        command.env_remove("RUST_BACKTRACE").env_remove("RUST_LOG");
+        command
+    }
+
+    /// Runs `tadoc` with these arguments.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs it with bytes on standard input.
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Ran::from(child.wait_with_output().unwrap())
+    }
+
+    /// Runs it and expects success; gives standard output.
+    pub fn ok(&self, arguments: &[&str]) -> String {
+        self.run(arguments).ok()
+    }
+
+    /// Runs it and expects exit status 1 and exactly one line `error: <text>`.
+    pub fn fails(&self, arguments: &[&str], text: &str) {
+        self.run(arguments).fails(text);
+    }
+
+    /// Exact bytes of one document.
+    pub fn cat(&self, corpus: &str, path: &str) -> Vec<u8> {
+        let ran = self.run(&["cat", corpus, path]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "cat {path}");
+        ran.stdout
+    }
+
+    /// Rows of a query as CSV lines, without the header.
+    pub fn rows(&self, sql: &str) -> Vec<String> {
+        let text = self.ok(&["sql", "--quiet", "--format", "csv", "-c", sql]);
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// Names in the folder, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Ran {
+    pub fn ok(self) -> String {
+        assert_eq!(self.status, 0, "{}", self.stderr);
+        String::from_utf8(self.stdout).unwrap()
+    }
+
+    pub fn fails(self, text: &str) {
+        assert_eq!(self.stderr, format!("error: {text}\n"));
+        assert_eq!(self.status, 1);
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).unwrap()
+}

@@ -1,0 +1,193 @@
+//! Files, folders, globs, lines, standard input, compressed inputs: all come back byte for byte.
+
+use crate::harness::{Folder, gzip, zstd};
+
+/// Texts that are hard to store: no text, no line end, CRLF, NUL, invalid UTF-8, touching words.
+const HARD: [(&str, &[u8]); 6] = [
+    ("empty.txt", b""),
+    ("plain.txt", b"to be or not to be"),
+    ("crlf.txt", b"one\r\ntwo\r\n\r\n"),
+    ("nul.bin", b"a\0b\0\0c"),
+    ("latin1.txt", b"caf\xe9 \xff\xfe \xc3"),
+    ("sub/deep/unicode.md", "straße 東京 e\u{301} 👩‍👧\n".as_bytes()),
+];
+
+#[test]
+fn a_folder_comes_back_byte_for_byte() {
+    for tokenizer in ["word", "uax29", "whitespace"] {
+        for builder in ["rounds", "sequitur"] {
+            let folder = Folder::new();
+            for (name, bytes) in HARD {
+                folder.write(&format!("in/{name}"), bytes);
+            }
+            let options = ["--tokenizer", tokenizer, "--builder", builder, "--block-size", "16"];
+            let ran = folder.run(&[["ingest", "in", "-o", "c.tadoc"].as_slice(), &options].concat());
+            assert_eq!(ran.status, 0, "{}", ran.stderr);
+            for (name, bytes) in HARD {
+                assert_eq!(folder.cat("c.tadoc", name), bytes, "{tokenizer} {builder} {name}");
+            }
+            assert_eq!(folder.names(), ["c.tadoc", "in"]);
+        }
+    }
+}
+
+#[test]
+fn the_summary_says_what_was_done() {
+    let folder = Folder::new();
+    folder.write("in/a.txt", "tea for two\n".repeat(100));
+    let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
+    let first = ran.stderr.lines().next().unwrap();
+    assert!(first.starts_with("c.tadoc: 1 document, 1.2 kB of text in "), "{first}");
+    assert!(first.contains(", G/N 0."), "{first}");
+    assert!(ran.stderr.contains(", bound by "), "{}", ran.stderr);
+    let ran = folder.run(&["ingest", "in", "-o", "d.tadoc", "--quiet"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn the_same_input_gives_the_same_file_for_any_number_of_threads() {
+    let folder = Folder::new();
+    for idx in 0..40 {
+        folder.write(&format!("in/{idx:02}.txt"), format!("line {idx} of a text\n").repeat(200));
+    }
+    folder.ok(&["ingest", "in", "-o", "one.tadoc", "--threads", "1"]);
+    folder.ok(&["ingest", "in", "-o", "four.tadoc", "--threads", "4"]);
+    let read = |name| std::fs::read(folder.join(name)).unwrap();
+    assert!(read("one.tadoc") == read("four.tadoc"));
+}
+
+#[test]
+fn several_folders_stand_in_front_of_their_paths() {
+    let folder = Folder::new();
+    folder.write("one/a.txt", "1");
+    folder.write("two/a.txt", "2");
+    folder.write("loose.txt", "3");
+    folder.ok(&["ingest", "one", "./two/", "loose.txt", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "one/a.txt"), b"1");
+    assert_eq!(folder.cat("c.tadoc", "two/a.txt"), b"2");
+    assert_eq!(folder.cat("c.tadoc", "loose.txt"), b"3");
+}
+
+#[test]
+fn folders_of_one_name_are_told_apart() {
+    let folder = Folder::new();
+    folder.write("a/src/x.rs", "1");
+    folder.write("b/src/x.rs", "2");
+    folder.ok(&["ingest", "a/src", "b/src", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "b/src/x.rs"), b"2");
+}
+
+#[test]
+fn hidden_files_are_read_only_when_named() {
+    let folder = Folder::new();
+    folder.write("in/seen.txt", "1");
+    folder.write("in/.git/config", "2");
+    folder.write("in/.hidden", "3");
+    folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
+    assert!(folder.ok(&["info", "c.tadoc"]).contains("documents        1\n"));
+    folder.ok(&["ingest", "in/.git", "in/.hidden", "-o", "d.tadoc"]);
+    assert_eq!(folder.cat("d.tadoc", ".git/config"), b"2");
+    assert_eq!(folder.cat("d.tadoc", "in/.hidden"), b"3");
+}
+
+#[test]
+fn globs_choose_files() {
+    let folder = Folder::new();
+    for name in ["docs/a.md", "docs/b.txt", "docs/deep/c.md", "docs/deep/.d.md"] {
+        folder.write(name, name);
+    }
+    let count = |arguments: &[&str]| {
+        folder.ok(&[arguments, &["-o", "c.tadoc", "--force"]].concat());
+        let info = folder.ok(&["info", "--json", "c.tadoc"]);
+        let count = info.split("\"documents\":").nth(1).unwrap().split(',').next().unwrap();
+        count.parse::<u64>().unwrap()
+    };
+    assert_eq!(count(&["ingest", "docs/*.md"]), 1);
+    assert_eq!(count(&["ingest", "docs/**/*.md"]), 2);
+    assert_eq!(count(&["ingest", "docs/*.{md,txt}"]), 2);
+    assert_eq!(count(&["ingest", "docs", "--glob", "*.md"]), 2);
+    assert_eq!(count(&["ingest", "docs", "--glob", "deep/*"]), 1);
+    assert_eq!(count(&["ingest", "docs", "--glob", "*.txt", "--glob", "*.md"]), 3);
+}
+
+#[test]
+fn compressed_files_are_read_through() {
+    let folder = Folder::new();
+    let text = b"the quick brown fox\n".repeat(5000);
+    folder.write("in/a.txt.gz", gzip(&text));
+    folder.write("in/b.txt.zst", zstd(&text));
+    folder.write("in/c.txt.gz", [gzip(b"two "), gzip(b"members")].concat());
+    folder.write("in/d.gz", "not compressed");
+    folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
+    assert!(folder.cat("c.tadoc", "a.txt.gz") == text);
+    assert!(folder.cat("c.tadoc", "b.txt.zst") == text);
+    assert_eq!(folder.cat("c.tadoc", "c.txt.gz"), b"two members");
+    assert_eq!(folder.cat("c.tadoc", "d.gz"), b"not compressed");
+
+    folder.ok(&["ingest", "in", "-o", "raw.tadoc", "--no-decompress"]);
+    assert!(folder.cat("raw.tadoc", "a.txt.gz") == gzip(&text));
+}
+
+#[test]
+fn lines_are_documents_without_their_line_ends() {
+    let folder = Folder::new();
+    folder.write("a.log", "first\nsecond\r\n\nlast");
+    folder.ok(&["ingest", "a.log", "--documents", "lines", "-o", "c.tadoc"]);
+    let doc = |id: &str| folder.run(&["cat", "c.tadoc", "--doc-id", id]).stdout;
+    assert_eq!(doc("0"), b"first");
+    assert_eq!(doc("1"), b"second\r");
+    assert_eq!(doc("2"), b"");
+    assert_eq!(doc("3"), b"last");
+    assert_eq!(folder.cat("c.tadoc", "a.log"), b"first\nsecond\r\n\nlast\n");
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let folder = Folder::new();
+    let ran = folder.run_with_input(&["ingest", "-", "-o", "c.tadoc"], b"piped \xff");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(folder.cat("c.tadoc", "stdin"), b"piped \xff");
+
+    let lines = ["ingest", "-", "--documents", "lines", "-o", "d.tadoc"];
+    let ran = folder.run_with_input(&lines, &gzip(b"one\ntwo\n"));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(folder.cat("d.tadoc", "stdin"), b"one\ntwo\n");
+
+    let ran = folder.run_with_input(&["ingest", "-", "--documents", "lines", "-o", "e.tadoc"], b"");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(folder.ok(&["info", "e.tadoc"]).contains("documents        0\n"));
+}
+
+#[test]
+fn an_output_inside_the_input_is_not_read() {
+    let folder = Folder::new();
+    folder.write("in/a.txt", "text");
+    folder.ok(&["ingest", "in", "-o", "in/c.tadoc"]);
+    folder.ok(&["ingest", "in", "-o", "in/c.tadoc", "--force"]);
+    assert!(folder.ok(&["info", "in/c.tadoc"]).contains("documents        1\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_once() {
+    let folder = Folder::new();
+    folder.write("real/a.txt", "text");
+    folder.write("in/b.txt", "more");
+    std::os::unix::fs::symlink(folder.join("real"), folder.join("in/link")).unwrap();
+    std::os::unix::fs::symlink(folder.join("in"), folder.join("in/loop")).unwrap();
+    std::os::unix::fs::symlink(folder.join("nowhere"), folder.join("in/broken")).unwrap();
+    folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "link/a.txt"), b"text");
+    assert!(folder.ok(&["info", "c.tadoc"]).contains("documents        2\n"));
+}
+
+#[test]
+fn many_empty_documents_are_kept() {
+    let folder = Folder::new();
+    let ran = folder.run_with_input(
+        &["ingest", "-", "--documents", "lines", "-o", "c.tadoc"],
+        "\n".repeat(100_000).as_bytes(),
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(folder.ok(&["info", "c.tadoc"]).contains("documents        100,000\n"));
+}

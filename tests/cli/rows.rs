@@ -1,0 +1,209 @@
+//! JSON lines, CSV and Parquet: text, path and the other columns.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, StringViewArray};
+use datafusion::parquet::arrow::ArrowWriter;
+
+use crate::harness::{Folder, gzip};
+
+const TICKETS: &str = r#"{"body":"printer is on fire","id":1,"tags":["hw","urgent"],"path":"t/1"}
+
+{"body":"cannot log in","id":2,"score":0.5,"path":"t/2"}
+{"body":"grüße \"quoted\"\n","id":3,"tags":[]}
+"#;
+
+#[test]
+fn json_lines_keep_their_fields() {
+    let folder = Folder::new();
+    folder.write("tickets.jsonl", TICKETS);
+    folder.ok(&["ingest", "tickets.jsonl", "--documents", "jsonl:body", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "t/1"), b"printer is on fire");
+    assert_eq!(folder.cat("c.tadoc", "tickets.jsonl"), "grüße \"quoted\"\n".as_bytes());
+    let sql = "SELECT path, id, score, tags[1] AS tag FROM documents('c.tadoc') ORDER BY id";
+    assert_eq!(folder.rows(sql), ["t/1,1,,hw", "t/2,2,0.5,", "tickets.jsonl,3,,"]);
+}
+
+#[test]
+fn json_lines_may_be_piped_and_compressed() {
+    let folder = Folder::new();
+    let ran = folder.run_with_input(
+        &["ingest", "-", "--documents", "jsonl:body", "--no-columns", "-o", "c.tadoc"],
+        &gzip(TICKETS.as_bytes()),
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(folder.cat("c.tadoc", "t/2"), b"cannot log in");
+    assert!(folder.ok(&["info", "c.tadoc"]).contains("columns bytes    0 bytes\n"));
+}
+
+#[test]
+fn json_types_of_many_chunks_are_joined() {
+    let folder = Folder::new();
+    let filler = "x".repeat(1 << 16);
+    let line = |id: usize| match id < 100 {
+        true => format!("{{\"t\":\"{filler}\",\"n\":{id}}}\n"),
+        false => format!("{{\"t\":\"{filler}\",\"n\":{id}.5,\"late\":\"yes\"}}\n"),
+    };
+    folder.write("a.jsonl", (0..200).map(line).collect::<String>());
+    folder.ok(&["ingest", "a.jsonl", "--documents", "jsonl:t", "-o", "c.tadoc"]);
+    let sql = "SELECT sum(n) AS n, count(late) AS late FROM documents('c.tadoc')";
+    assert_eq!(folder.rows(sql), ["19950.0,100"]);
+}
+
+#[test]
+fn json_that_does_not_fit_names_the_line() {
+    let folder = Folder::new();
+    let fails = |lines: &str, options: &[&str], text: &str| {
+        folder.write("a.jsonl", lines);
+        let command = ["ingest", "a.jsonl", "-o", "c.tadoc", "--documents"];
+        folder.fails(&[&command, options].concat(), text);
+        assert_eq!(folder.names(), ["a.jsonl"]);
+    };
+    fails(
+        TICKETS,
+        &["jsonl:text"],
+        "a.jsonl: from line 1: there is no field `text`; the fields are `body`, `id`, `tags`, \
+         `path`, `score`",
+    );
+    fails(
+        TICKETS,
+        &["jsonl:id"],
+        "from line 1: a.jsonl: column `id` holds Int64, not text; columns with text: `body`, `path`",
+    );
+    fails(
+        "{\"t\":\"a\"}\n\n{\"u\":1}\n",
+        &["jsonl:t"],
+        "a.jsonl: line 3: `t` is missing or null; pass --allow-missing to store such rows as empty \
+         documents",
+    );
+    fails(
+        "[{\"t\":\"a\"}]",
+        &["jsonl:t"],
+        "a.jsonl: line 1: expected one JSON object a line, found an array; `jq -c '.[]'` turns an \
+         array into lines",
+    );
+    folder.write("a.jsonl", "{\"t\":\"a\"}\n{\"t\":\"b\"\n");
+    let ran = folder.run(&["ingest", "a.jsonl", "-o", "c.tadoc", "--documents", "jsonl:t"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.starts_with("error: a.jsonl: line 2: no JSON object: "), "{}", ran.stderr);
+
+    folder.write("a.jsonl", "{\"t\":\"a\",\"x\":{}}\n{\"t\":\"b\",\"x\":1}\n");
+    let ran = folder.run(&["ingest", "a.jsonl", "-o", "c.tadoc", "--documents", "jsonl:t"]);
+    let start = "error: a.jsonl: line 2: a field has another shape than in the lines before it";
+    assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
+    assert!(ran.stderr.ends_with("pass --no-columns to keep the text only\n"), "{}", ran.stderr);
+}
+
+#[test]
+fn rows_without_text_may_be_allowed() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", "{\"t\":\"a\"}\n{\"t\":null}\n{\"u\":1}\n");
+    let command = ["ingest", "a.jsonl", "--documents", "jsonl:t", "-o", "c.tadoc"];
+    folder.ok(&[command.as_slice(), &["--allow-missing"]].concat());
+    assert_eq!(folder.cat("c.tadoc", "a.jsonl"), b"a\n\n\n");
+}
+
+const MAIL: &str = "path,when,from,text,size\n\
+    m/1,2024-05-06,ann,\"hello, you\nsecond line\",12\n\
+    m/2,2024-05-07,bob,,7\n\
+    ,2024-05-08,\"\"\"c\"\"\",short,0\n";
+
+#[test]
+fn csv_columns_get_the_types_their_values_allow() {
+    let folder = Folder::new();
+    folder.write("mail.csv", MAIL);
+    let ran = folder.run(&["ingest", "mail.csv", "--documents", "csv:text", "-o", "c.tadoc"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(folder.cat("c.tadoc", "m/1"), b"hello, you\nsecond line");
+    assert_eq!(folder.cat("c.tadoc", "m/2"), b"");
+    assert_eq!(folder.cat("c.tadoc", "mail.csv"), b"short");
+    let sql = "SELECT \"from\", date_part('day', \"when\") AS day, size + 1 AS size \
+               FROM documents('c.tadoc') ORDER BY size";
+    assert_eq!(folder.rows(sql), ["\"\"\"c\"\"\",8,1", "bob,7,8", "ann,6,13"]);
+}
+
+#[test]
+fn names_that_are_taken_are_changed_and_said() {
+    let folder = Folder::new();
+    folder.write("a.tsv", "body\ttext\tbytes\nhello\tx\t9\n");
+    let ran = folder.run(&["ingest", "a.tsv", "--documents", "csv:body", "-o", "c.tadoc"]);
+    let notes: Vec<&str> = ran.stderr.lines().take(2).collect();
+    assert_eq!(
+        notes,
+        [
+            "note: column `text` is stored as `text_1`, as the name is taken",
+            "note: column `bytes` is stored as `bytes_1`, as the name is taken",
+        ]
+    );
+    let sql = "SELECT text, text_1, bytes, bytes_1 FROM documents('c.tadoc')";
+    assert_eq!(folder.rows(sql), ["hello,x,5,9"]);
+}
+
+#[test]
+fn csv_that_does_not_fit_names_the_line() {
+    let folder = Folder::new();
+    folder.write("mail.csv", MAIL);
+    folder.fails(
+        &["ingest", "mail.csv", "--documents", "csv:body", "-o", "c.tadoc"],
+        "mail.csv: there is no column `body`; the columns are `path`, `when`, `from`, `text`, `size`",
+    );
+    folder.write("ragged.csv", "a,text\n1,x\n2\n");
+    folder.fails(
+        &["ingest", "ragged.csv", "--documents", "csv:text", "-o", "c.tadoc"],
+        "ragged.csv: no valid CSV: incorrect number of fields for line 3, expected 2 got 1",
+    );
+    assert_eq!(folder.names(), ["mail.csv", "ragged.csv"]);
+}
+
+fn write_parquet(folder: &Folder, name: &str) {
+    let texts: ArrayRef = Arc::new(StringViewArray::from(vec![Some("first text"), None]));
+    let ids: ArrayRef = Arc::new(Int32Array::from(vec![7, 8]));
+    let paths: ArrayRef = Arc::new(StringArray::from(vec!["p/7", "p/8"]));
+    let rows = RecordBatch::try_from_iter_with_nullable([
+        ("text", texts, true),
+        ("id", ids, true),
+        ("path", paths, true),
+    ]);
+    let rows = rows.unwrap();
+    let file = File::create(folder.join(name)).unwrap();
+    let mut writer = ArrowWriter::try_new(file, rows.schema(), None).unwrap();
+    writer.write(&rows).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn parquet_rows_are_documents() {
+    let folder = Folder::new();
+    write_parquet(&folder, "a.parquet");
+    let command = ["ingest", "a.parquet", "--documents", "parquet:text", "-o", "c.tadoc"];
+    folder.fails(
+        &command,
+        "a.parquet: row 2: `text` is missing or null; pass --allow-missing to store such rows as \
+         empty documents",
+    );
+    folder.ok(&[command.as_slice(), &["--allow-missing"]].concat());
+    assert_eq!(folder.cat("c.tadoc", "p/7"), b"first text");
+    assert_eq!(folder.cat("c.tadoc", "p/8"), b"");
+    assert_eq!(folder.rows("SELECT sum(id) AS id FROM documents('c.tadoc')"), ["15"]);
+
+    let bytes = std::fs::read(folder.join("a.parquet")).unwrap();
+    let piped = ["ingest", "-", "--documents", "parquet:path", "--no-columns", "-o", "d.tadoc"];
+    let ran = folder.run_with_input(&piped, &bytes);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(folder.cat("d.tadoc", "stdin"), b"p/7\np/8\n");
+}
+
+#[test]
+fn parquet_that_does_not_fit_is_named() {
+    let folder = Folder::new();
+    write_parquet(&folder, "a.parquet");
+    folder.fails(
+        &["ingest", "a.parquet", "--documents", "parquet:id", "-o", "c.tadoc"],
+        "a.parquet: column `id` holds Int32, not text; columns with text: `text`, `path`",
+    );
+    folder.write("b.parquet", "no parquet at all");
+    let ran = folder.run(&["ingest", "b.parquet", "--documents", "parquet:x", "-o", "c.tadoc"]);
+    assert!(ran.stderr.starts_with("error: b.parquet: no valid Parquet: "), "{}", ran.stderr);
+    assert_eq!(folder.names(), ["a.parquet", "b.parquet"]);
+}

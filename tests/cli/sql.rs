@@ -1,0 +1,147 @@
+//! `tadoc sql`: statements, scripts, formats and failures.
+
+use crate::harness::Folder;
+
+fn corpus() -> Folder {
+    let folder = Folder::new();
+    folder.write("in/a.txt", "to be or not to be");
+    folder.write("in/b.txt", "to do");
+    folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
+    folder
+}
+
+#[test]
+fn corpora_are_asked_by_path() {
+    let folder = corpus();
+    let sql = "SELECT word, count FROM word_count('c.tadoc') ORDER BY count DESC, word LIMIT 3";
+    assert_eq!(folder.rows(sql), ["to,3", "be,2", "do,1"]);
+}
+
+#[test]
+fn several_commands_share_a_session() {
+    let folder = corpus();
+    let text = folder.ok(&[
+        "sql",
+        "--quiet",
+        "--format",
+        "csv",
+        "-c",
+        "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'c.tadoc'",
+        "-c",
+        "CREATE VIEW v AS SELECT path FROM d WHERE text LIKE '%not%'; SELECT * FROM v",
+    ]);
+    assert_eq!(text, "path\na.txt\n");
+}
+
+#[test]
+fn formats() {
+    let folder = Folder::new();
+    let run = |format, sql| folder.ok(&["sql", "-q", "--format", format, "-c", sql]);
+    let sql = "SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, NULL ORDER BY a";
+    let table = "+---+------+\n| a | b    |\n+---+------+\n| 1 | x    |\n| 2 | NULL |\n+---+------+\n";
+    assert_eq!(run("table", sql), table);
+    assert_eq!(run("automatic", sql), table);
+    assert_eq!(run("csv", sql), "a,b\n1,x\n2,\n");
+    assert_eq!(run("tsv", sql), "a\tb\n1\tx\n2\t\n");
+    assert_eq!(run("json", sql), "[{\"a\":1,\"b\":\"x\"},{\"a\":2}]\n");
+    assert_eq!(run("ndjson", sql), "{\"a\":1,\"b\":\"x\"}\n{\"a\":2}\n");
+
+    let none = "SELECT 1 AS a WHERE false";
+    assert_eq!(run("table", none), "+---+\n| a |\n+---+\n+---+\n");
+    assert_eq!(run("csv", none), "a\n");
+    assert_eq!(run("json", none), "[]\n");
+    assert_eq!(run("ndjson", none), "");
+    assert_eq!(run("table", "SET datafusion.execution.batch_size = 100"), "");
+}
+
+#[test]
+fn tables_are_cut_and_other_formats_are_complete() {
+    let folder = Folder::new();
+    let sql = "SELECT value FROM generate_series(1, 50000)";
+    let csv = folder.ok(&["sql", "--format", "csv", "-c", sql]);
+    assert_eq!(csv.lines().count(), 50_001);
+    let ran = folder.run(&["sql", "-c", sql]);
+    assert!(ran.stderr.starts_with("50,000 rows, 40 shown (--maxrows inf shows all), "));
+    assert_eq!(ran.ok().lines().count(), 44);
+    let all = folder.ok(&["sql", "--maxrows", "inf", "-c", sql]);
+    assert_eq!(all.lines().count(), 50_004);
+}
+
+#[test]
+fn scripts_come_from_files_and_standard_input() {
+    let folder = Folder::new();
+    let script = "#!/usr/bin/env -S tadoc sql -f\n-- a comment; with a semicolon\n\
+                  SELECT ';' AS a;\n;;\nSELECT 2 AS b -- the end";
+    folder.write("x.sql", script);
+    let expected = "a\n;\nb\n2\n";
+    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-f", "x.sql"]), expected);
+    let piped = ["sql", "-q", "--format", "csv"];
+    assert_eq!(folder.run_with_input(&piped, script.as_bytes()).ok(), expected);
+    let named = ["sql", "-q", "--format", "csv", "-c", "SELECT 0 AS z", "-f", "-"];
+    let both = folder.run_with_input(&named, script.as_bytes()).ok();
+    assert_eq!(both, format!("z\n0\n{expected}"));
+    folder.fails(
+        &["sql", "-f", "nowhere.sql"],
+        "nowhere.sql: No such file or directory (os error 2)",
+    );
+}
+
+#[test]
+fn the_first_failing_statement_ends_the_run() {
+    let folder = Folder::new();
+    let ran = folder.run(&[
+        "sql", "-q", "--format", "csv", "-c", "SELECT 1 AS a; SELECT nope; SELECT 2 AS b", "-c",
+        "SELECT 3 AS c",
+    ]);
+    assert_eq!(ran.stdout, b"a\n1\n");
+    assert_eq!(ran.status, 1);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nope"), "{}", ran.stderr);
+
+    let ran = folder.run(&["sql", "-q", "--format", "csv", "-c", "SELECT 1 AS a; SELEC 2"]);
+    assert_eq!((ran.stdout.as_slice(), ran.status), (b"a\n1\n".as_slice(), 1));
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+}
+
+#[test]
+fn a_missing_corpus_is_one_clear_line() {
+    let folder = Folder::new();
+    let ran = folder.run(&["sql", "-c", "SELECT * FROM word_count('nowhere.tadoc')"]);
+    assert_eq!(ran.status, 1);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("nowhere.tadoc"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_memory_limit_is_kept() {
+    let folder = Folder::new();
+    let sql = "SELECT a.value FROM generate_series(1, 3000000) a ORDER BY a.value * -1";
+    let ran = folder.run(&[
+        "sql",
+        "--memory-limit",
+        "1MiB",
+        "-c",
+        "SET datafusion.runtime.max_temp_directory_size = '1K'",
+        "-c",
+        sql,
+    ]);
+    assert_eq!(ran.status, 1);
+    assert_eq!(ran.stderr.lines().filter(|line| line.starts_with("error: ")).count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_query() {
+    let folder = Folder::new();
+    let sql = "SELECT sum(a.value * b.value) FROM generate_series(1, 10000000) a, \
+               generate_series(1, 10000000) b";
+    let mut command = folder.command(&["sql", "-c", sql]);
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
+}

@@ -1,0 +1,89 @@
+//! Runs every `sql/**/*.slt` file and every `sql/examples/*.sql` query.
+//!
+//! Each file gets a session of its own, in a folder that holds the fixtures of
+//! `sql_fixtures`. `TADOC_SLT_COMPLETE=1 cargo test --test sql` writes what the engine answers
+//! into the files; review the difference before it is kept.
+
+mod sql_fixtures;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use datafusion::prelude::SessionContext;
+use datafusion_sqllogictest::{DataFusion, df_value_validator, value_normalizer};
+use sqllogictest::{Runner, strict_column_validator};
+
+/// One test, because the working directory belongs to the process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sql_files() {
+    let sql = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+    let dir = tempfile::tempdir().unwrap();
+    sql_fixtures::write_all(dir.path());
+    std::env::set_current_dir(dir.path()).unwrap();
+    let mut failures = Vec::new();
+    let (mut num_slt, mut num_examples) = (0, 0);
+    for file in files_below(&sql) {
+        let name = file.strip_prefix(&sql).unwrap().display().to_string();
+        let outcome = match file.extension().and_then(|e| e.to_str()) {
+            Some("slt") => {
+                num_slt += 1;
+                run_slt(&file).await
+            }
+            Some("sql") => {
+                num_examples += 1;
+                run_example(&file).await
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = outcome {
+            failures.push(format!("{name}: {error}"));
+        }
+    }
+    std::env::set_current_dir(&sql).unwrap();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(num_slt >= 10 && num_examples >= 1, "ran {num_slt} slt files, {num_examples} examples");
+}
+
+fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
+
+async fn run_slt(file: &Path) -> Result<(), String> {
+    let context: SessionContext = sql_fixtures::session();
+    let mut runner = Runner::new(|| async {
+        let progress = indicatif::ProgressBar::hidden();
+        Ok(DataFusion::new(context.clone(), file.to_path_buf(), progress))
+    });
+    runner.with_column_validator(strict_column_validator);
+    runner.with_normalizer(value_normalizer);
+    runner.with_validator(df_value_validator);
+    if std::env::var_os("TADOC_SLT_COMPLETE").is_some() {
+        let columns = strict_column_validator;
+        let done = runner.update_test_file(file, " ", df_value_validator, value_normalizer, columns);
+        return done.await.map_err(|e| e.to_string());
+    }
+    runner.run_file_async(file).await.map_err(|e| e.display(false).to_string())
+}
+
+/// Runs the statements of an example, each of which must answer with at least one row.
+async fn run_example(file: &Path) -> Result<(), String> {
+    let context = sql_fixtures::session();
+    let text = fs::read_to_string(file).unwrap();
+    let code: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
+    for statement in code.join("\n").split(';').map(str::trim).filter(|s| !s.is_empty()) {
+        let failed = |e| format!("{statement}\n{e}");
+        let rows = context.sql(statement).await.map_err(failed)?.collect().await.map_err(failed)?;
+        let is_query = statement.starts_with("SELECT") || statement.starts_with("WITH");
+        let num_rows: usize = rows.iter().map(|batch| batch.num_rows()).sum();
+        if is_query && num_rows == 0 {
+            return Err(format!("{statement}\nanswers with no row"));
+        }
+    }
+    Ok(())
+}

@@ -1,26 +1,26 @@
-"""The documents of a folder, the same for every peer.
+"""The documents of a folder, the same for every peer and for `tadoc ingest`.
 
-A document is a file. Files that describe a corpus instead of belonging to it (PROVENANCE.md,
-LICENSE and *.list at the top of the folder) are left out. The order is that of the path's bytes.
+A document is a file. Left out are hidden files and folders (`tadoc ingest` takes them only by name)
+and files that describe a corpus instead of belonging to it: PROVENANCE.md, LICENSE and *.list at the
+top of the folder. The order is that of the names, folder by folder.
 """
 
 import os
-import shutil
 
 
 def is_document(relative_path):
     """Whether the file belongs to the corpus."""
-    return "/" in relative_path or not (
-        relative_path in ("PROVENANCE.md", "LICENSE") or relative_path.endswith(".list")
-    )
+    parts = relative_path.split("/")
+    describes = parts[0] in ("PROVENANCE.md", "LICENSE") or parts[0].endswith(".list")
+    return not any(part.startswith(".") for part in parts) and not (len(parts) == 1 and describes)
 
 
 def document_paths(folder):
-    """Paths of all documents, relative to `folder`, in byte order."""
+    """Paths of all documents, relative to `folder`, in order."""
     found = []
     for parent, _, names in os.walk(folder):
         found += [os.path.relpath(os.path.join(parent, name), folder) for name in names]
-    return sorted(filter(is_document, found), key=os.fsencode)
+    return sorted(filter(is_document, found), key=lambda path: os.fsencode(path).split(b"/"))
 
 
 def read_documents(folder):
@@ -41,16 +41,14 @@ def concatenate(folder, out_path):
 
 
 def stage(folder, temp):
-    """A folder with the documents only: `folder` itself, or a copy below `temp`."""
-    others = [name for name in os.listdir(folder) if not is_document(name)]
-    if not others:
+    """A folder that `tadoc ingest` takes all documents of: `folder` itself, or a copy in `temp`."""
+    if all(is_document(name) or name.startswith(".") for name in os.listdir(folder)):
         return folder
-    staged = os.path.join(temp, os.path.basename(os.path.normpath(folder)))
-    top = os.path.normpath(folder)
-    shutil.copytree(
-        folder, staged, ignore=lambda at, _: others if os.path.normpath(at) == top else [],
-        copy_function=shutil.copyfile,
-    )
+    staged = os.path.join(temp, "documents")
+    for path, data in read_documents(folder):
+        os.makedirs(os.path.dirname(os.path.join(staged, path)), exist_ok=True)
+        with open(os.path.join(staged, path), "wb") as out:
+            out.write(data)
     return staged
 
 

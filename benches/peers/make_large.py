@@ -2,13 +2,14 @@
 """Makes a folder of at least 1 GiB of real text from what is on this machine.
 
 Claim it supports: the rows "1 GB" of benches/README.md (size, ingest rate, peak memory). The text
-differs from machine to machine, so every row quotes the bytes, files and digest printed here.
+differs from machine to machine, so every row quotes the bytes, files and digest printed here (SHA-256
+over path and content of all files, in order).
 
 Sources, in this order, until the target is passed: crate sources of Cargo's registry, C and C++
 headers, documentation and manual pages (those that are gzipped are unpacked), the sources of
-installed Pythons and Node packages, and last the HTML of the Rust documentation. Kept: valid UTF-8 without NUL bytes, up to
-16 MiB a file. A file equal to one taken before is left out, so nothing is repeated artificially;
-versions of one package differ from each other as versions do.
+installed Pythons and Node packages, and last the HTML of the Rust documentation. Kept: valid UTF-8
+without NUL bytes, up to 16 MiB a file, not hidden. A file equal to one taken before is left out, so
+nothing is repeated artificially; versions of one package differ from each other as versions do.
 
     python3 benches/peers/make_large.py [--out /tmp/tadoc-large] [--target-bytes 1073741824]
 """
@@ -20,6 +21,8 @@ import hashlib
 import os
 import shutil
 import zlib
+
+from documents import read_documents
 
 MAX_FILE_BYTES = 16 << 20
 
@@ -50,11 +53,21 @@ def text_of(path):
 
 
 def files_of(root):
-    """Paths of all files below `root`, relative to it, in byte order."""
+    """Paths of all files below `root` that are not hidden, relative to it, in byte order."""
     found = []
-    for folder, _, names in os.walk(root):
-        found += [os.path.relpath(os.path.join(folder, name), root) for name in names]
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if not name.startswith(".")]
+        visible = (name for name in names if not name.startswith("."))
+        found += [os.path.relpath(os.path.join(folder, name), root) for name in visible]
     return sorted(found, key=os.fsencode)
+
+
+def digest_of(folder):
+    """What tells one such folder from another."""
+    digest = hashlib.sha256()
+    for path, data in read_documents(folder):
+        digest.update(os.fsencode(path) + b"\0" + hashlib.sha256(data).digest())
+    return digest.hexdigest()[:16]
 
 
 def main():
@@ -65,7 +78,7 @@ def main():
     if os.path.exists(args.out):
         shutil.rmtree(args.out)
 
-    seen, digest, total_bytes, total_files = set(), hashlib.sha256(), 0, 0
+    seen, total_bytes, total_files = set(), 0, 0
     for folder, pattern in SOURCES:
         source_bytes = source_files = 0
         for root in sorted(glob.glob(os.path.expanduser(pattern))):
@@ -83,11 +96,10 @@ def main():
                 os.makedirs(os.path.dirname(out_path), exist_ok=True)
                 with open(out_path, "wb") as out:
                     out.write(data)
-                digest.update(key)
                 source_bytes, source_files = source_bytes + len(data), source_files + 1
                 total_bytes, total_files = total_bytes + len(data), total_files + 1
         print(f"{folder:14} {source_files:8,} files {source_bytes:15,} bytes", flush=True)
-    print(f"{'total':14} {total_files:8,} files {total_bytes:15,} bytes  digest {digest.hexdigest()[:16]}")
+    print(f"{'total':14} {total_files:8,} files {total_bytes:15,} bytes  digest {digest_of(args.out)}")
     if total_bytes < args.target_bytes:
         raise SystemExit(f"only {total_bytes:,} of {args.target_bytes:,} bytes found; "
                          "`cargo fetch` a few projects to add crate sources, or pass --target-bytes")

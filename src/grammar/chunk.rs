@@ -1,8 +1,8 @@
 //! One chunk of the sequence that the rounds rewrite, and what a round does to it.
 //!
 //! ```text
-//! symbols    the  cat  sat |  the  cat  |      | is BARRIER: end of a document
-//! pair_ids     3    -    -    3    -    -      id of the pair (i, i+1) if it was seen twice
+//! elements   the  cat  sat |  the  cat  |      symbols; | is BARRIER: end of a document
+//!              3    -    -    3    -    -      id of the pair (i, i+1) if it was seen twice
 //! levels       5    0    0    5    0    0      upper bound of its count, in quarter octaves
 //! ```
 //!
@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::pair_join::{Pair, PairId, SEEN_ONCE, pair};
+use super::pair_join::{Pair, PairId, SEEN_ONCE, level, pair};
 
 /// Ends a document; never part of a pair.
 pub(super) const BARRIER: u32 = u32::MAX;
@@ -24,9 +24,14 @@ pub(super) const CHUNK_LEN: usize = 65_536;
 /// A stretch of the sequence.
 #[derive(Default)]
 pub(super) struct Chunk {
-    pub(super) symbols: Vec<u32>,
-    pair_ids: Vec<PairId>,
+    elements: Vec<Element>,
     levels: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct Element {
+    symbol: u32,
+    pair_id: PairId,
 }
 
 /// A pair chosen in a round: where it begins and which it is.
@@ -36,36 +41,28 @@ pub(super) struct Chosen {
     pub(super) pair_id: PairId,
 }
 
-/// Count as a level: 0 below 2, then four steps an octave, rising with the count.
-pub(super) fn level(count: u32) -> u8 {
-    match count {
-        0 | 1 => 0,
-        2 | 3 => 2 + 2 * (count & 1) as u8,
-        _ => {
-            let octave = count.ilog2();
-            (4 * octave + (count >> (octave - 2) & 3)) as u8
-        }
-    }
-}
-
 impl Chunk {
     /// A chunk over `symbols` whose pairs are not numbered yet.
-    pub(super) fn new(symbols: Vec<u32>) -> Self {
-        let pair_ids = vec![SEEN_ONCE; symbols.len()];
-        let levels = vec![0; symbols.len()];
-        Self { symbols, pair_ids, levels }
+    pub(super) fn new(symbols: &[u32]) -> Self {
+        let elements = symbols.iter().map(|&symbol| Element { symbol, pair_id: SEEN_ONCE });
+        Self { elements: elements.collect(), levels: vec![0; symbols.len()] }
     }
 
     /// Number of symbols, barriers included.
     pub(super) fn len(&self) -> usize {
-        self.symbols.len()
+        self.elements.len()
+    }
+
+    /// The symbols, barriers included.
+    pub(super) fn symbols(&self) -> impl Iterator<Item = u32> {
+        self.elements.iter().map(|element| element.symbol)
     }
 
     /// Positions where a pair that `keep` accepts begins.
     pub(super) fn positions(&self, keep: impl Fn(Pair) -> bool) -> Vec<u32> {
         let mut positions = Vec::with_capacity(self.len());
-        for (position, window) in self.symbols.windows(2).enumerate() {
-            let (left, right) = (window[0], window[1]);
+        for (position, window) in self.elements.windows(2).enumerate() {
+            let (left, right) = (window[0].symbol, window[1].symbol);
             if left != BARRIER && right != BARRIER && keep(pair(left, right)) {
                 positions.push(position as u32);
             }
@@ -75,23 +72,21 @@ impl Chunk {
 
     /// The pairs at `positions`.
     pub(super) fn pairs_at(&self, positions: &[u32]) -> Vec<Pair> {
-        let pair_at = |&p: &u32| pair(self.symbols[p as usize], self.symbols[p as usize + 1]);
-        positions.iter().map(pair_at).collect()
+        let symbol = |position: u32| self.elements[position as usize].symbol;
+        positions.iter().map(|&position| pair(symbol(position), symbol(position + 1))).collect()
     }
 
-    /// Notes the ids of the pairs at `positions`.
-    pub(super) fn set_pair_ids(&mut self, positions: &[u32], ids: &[PairId], counts: &[AtomicU32]) {
-        for (&position, &id) in positions.iter().zip(ids) {
-            self.pair_ids[position as usize] = id;
-            let count = if id == SEEN_ONCE { 0 } else { counts[id as usize].load(Relaxed) };
-            self.levels[position as usize] = level(count);
+    /// Notes the ids and levels of the pairs at `positions`.
+    pub(super) fn set_pair_ids(&mut self, positions: &[u32], ids: &[(PairId, u8)]) {
+        for (&position, &(pair_id, level)) in positions.iter().zip(ids) {
+            self.elements[position as usize].pair_id = pair_id;
+            self.levels[position as usize] = level;
         }
     }
 
     /// Appends `next`. The pair at the border counts as seen once.
     pub(super) fn append(&mut self, next: Chunk) {
-        self.symbols.extend(next.symbols);
-        self.pair_ids.extend(next.pair_ids);
+        self.elements.extend(next.elements);
         self.levels.extend(next.levels);
     }
 
@@ -113,7 +108,7 @@ impl Chunk {
             let run = 1 + positions[start..].windows(2).take_while(|w| w[1] == w[0] + 1).count();
             choose_in_run(&priorities[start..start + run], &mut flags, |i| {
                 let position = positions[start + i];
-                let pair_id = self.pair_ids[position as usize];
+                let pair_id = self.elements[position as usize].pair_id;
                 uses[pair_id as usize].fetch_add(1, Relaxed);
                 chosen.push(Chosen { position, pair_id });
             });
@@ -127,7 +122,7 @@ impl Chunk {
         let mut positions = positions_at_least(&self.levels, level(threshold));
         let mut priorities = Vec::with_capacity(positions.len());
         positions.retain(|&position| {
-            let id = self.pair_ids[position as usize];
+            let id = self.elements[position as usize].pair_id;
             let count = counts[id as usize].load(Relaxed);
             if count >= threshold {
                 priorities.push(u64::from(count) << 32 | u64::from(id.wrapping_mul(0x9e37_79b1)));
@@ -160,7 +155,7 @@ impl Chunk {
     fn uncount_neighbours(&self, replaced: &[(usize, u32)], counts: &[AtomicU32]) {
         let uncount = |position: usize| {
             if self.levels[position] != 0 {
-                counts[self.pair_ids[position] as usize].fetch_sub(1, Relaxed);
+                counts[self.elements[position].pair_id as usize].fetch_sub(1, Relaxed);
             }
         };
         let mut last_end = usize::MAX;
@@ -184,36 +179,42 @@ impl Chunk {
                 touched.push(left as u32);
             }
             touched.push(write as u32);
-            self.symbols[write] = rule;
+            self.elements[write] = Element { symbol: rule, pair_id: SEEN_ONCE };
             let kept = position + 2..replaced.get(i + 1).map_or(self.len(), |next| next.0);
             write += 1;
-            self.symbols.copy_within(kept.clone(), write);
-            self.pair_ids.copy_within(kept.clone(), write);
+            self.elements.copy_within(kept.clone(), write);
             self.levels.copy_within(kept.clone(), write);
             write += kept.len();
         }
-        self.symbols.truncate(write);
-        self.pair_ids.truncate(write);
+        self.elements.truncate(write);
         self.levels.truncate(write);
         touched.retain(|&position| {
-            (self.pair_ids[position as usize], self.levels[position as usize]) = (SEEN_ONCE, 0);
-            let next = self.symbols.get(position as usize + 1);
-            self.symbols[position as usize] != BARRIER && next.is_some_and(|&next| next != BARRIER)
+            let position = position as usize;
+            self.elements[position].pair_id = SEEN_ONCE;
+            self.levels[position] = 0;
+            let next = self.elements.get(position + 1);
+            self.elements[position].symbol != BARRIER && next.is_some_and(|n| n.symbol != BARRIER)
         });
         touched
     }
 }
 
-/// Positions whose level is `lowest` or more, ascending. Most stretches have none, and the largest
-/// level of a stretch is one vector instruction per 16 or more positions.
+/// Positions whose level is `lowest` or more, ascending. Without a branch a position: which ones
+/// qualify is as good as random.
 fn positions_at_least(levels: &[u8], lowest: u8) -> Vec<u32> {
     const STRETCH_LEN: usize = 64;
     let mut positions = Vec::new();
+    let mut found = [0u32; STRETCH_LEN + 1];
     for (stretch_idx, stretch) in levels.chunks(STRETCH_LEN).enumerate() {
-        if stretch.iter().fold(0, |largest, &level| largest.max(level)) >= lowest {
-            let start = (stretch_idx * STRETCH_LEN) as u32;
-            positions.extend((start..).zip(stretch).filter(|&(_, &l)| l >= lowest).map(|(p, _)| p));
+        if stretch.iter().fold(0, |largest, &level| largest.max(level)) < lowest {
+            continue;
         }
+        let (start, mut num_found) = ((stretch_idx * STRETCH_LEN) as u32, 0);
+        for (position, &level) in (start..).zip(stretch) {
+            found[num_found & STRETCH_LEN - 1] = position;
+            num_found += usize::from(level >= lowest);
+        }
+        positions.extend_from_slice(&found[..num_found]);
     }
     positions
 }
@@ -269,8 +270,10 @@ mod tests {
         }
 
         #[test]
-        fn level_rises_with_count(a in 0u32.., b in 0u32..) {
-            prop_assert!((a <= b) <= (level(a) <= level(b)));
+        fn positions_equal_a_filter(levels in prop::collection::vec(0u8..5, 0..300), lowest in 0u8..6) {
+            let expected: Vec<u32> =
+                (0..levels.len() as u32).filter(|&p| levels[p as usize] >= lowest).collect();
+            prop_assert_eq!(positions_at_least(&levels, lowest), expected);
         }
     }
 }

@@ -41,10 +41,22 @@ const SHARD_LEN: usize = 16_384;
 /// Most shards: more streams than this are not written to without cache misses.
 const MAX_SHARDS: usize = 2_048;
 
+/// Count as a level: 0 below 2, then four steps an octave, rising with the count.
+pub(super) fn level(count: u32) -> u8 {
+    match count {
+        0 | 1 => 0,
+        2 | 3 => 2 + 2 * (count & 1) as u8,
+        _ => {
+            let octave = count.ilog2();
+            (4 * octave + (count >> (octave - 2) & 3)) as u8
+        }
+    }
+}
+
 /// Ids for all pairs that were asked for, and what they stand for.
 pub(super) struct Numbered {
-    /// Ids of each chunk's pairs, in the order they were given.
-    pub(super) ids: Vec<Vec<PairId>>,
+    /// Id and level of each chunk's pairs, in the order they were given.
+    pub(super) ids: Vec<Vec<(PairId, u8)>>,
     /// The pairs that have ids, ascending from the first id.
     pub(super) pairs: Vec<Pair>,
     /// How often each of them was given.
@@ -116,8 +128,9 @@ impl Grouped {
         &self.pairs[start..self.ends[shard] as usize]
     }
 
-    /// Ids in the order the pairs were given; `starts` says where the chunk's begin in each shard.
-    fn ungroup(self, shards: &[Shard], starts: &[u32]) -> Vec<PairId> {
+    /// Ids and levels in the order the pairs were given; `starts` says where the chunk's begin in
+    /// each shard.
+    fn ungroup(self, shards: &[Shard], starts: &[u32]) -> Vec<(PairId, u8)> {
         let mut next = starts.to_vec();
         self.shards
             .iter()
@@ -125,10 +138,9 @@ impl Grouped {
                 let next = &mut next[shard as usize];
                 *next += 1;
                 let shard = &shards[shard as usize];
-                match shard.local_ids[*next as usize - 1] {
-                    SEEN_ONCE => SEEN_ONCE,
-                    local_id => shard.first_id + local_id,
-                }
+                let (local_id, level) = shard.local_ids[*next as usize - 1];
+                let is_once = local_id == SEEN_ONCE;
+                (if is_once { SEEN_ONCE } else { shard.first_id + local_id }, level)
             })
             .collect()
     }
@@ -151,54 +163,76 @@ fn starts_of_chunks(chunks: &[Grouped], num_shards: usize) -> Vec<u32> {
 
 /// The pairs of one shard over all chunks, counted and numbered.
 struct Shard {
-    /// Id inside the shard of each pair, chunk after chunk.
-    local_ids: Vec<PairId>,
+    /// Id inside the shard and level of each pair, chunk after chunk.
+    local_ids: Vec<(PairId, u8)>,
     repeated: Vec<(Pair, u32)>,
     first_id: PairId,
-}
-
-#[derive(Clone, Copy)]
-struct Slot {
-    pair: Pair,
-    /// How often the pair was seen; 0 marks a free slot. Later its id.
-    value: u32,
 }
 
 impl Shard {
     fn new(chunks: &[Grouped], shard: usize) -> Self {
         let num_pairs: usize = chunks.iter().map(|c| c.shard(shard).len()).sum();
-        let mut slots = vec![Slot { pair: 0, value: 0 }; (num_pairs * 3 / 2 + 1).next_power_of_two()];
-        let mut local_ids = Vec::with_capacity(num_pairs);
+        let mut table = Table::new(num_pairs);
+        let mut slots_of_pairs = Vec::with_capacity(num_pairs);
         for chunk in chunks {
-            local_ids.extend(chunk.shard(shard).iter().map(|&pair| count(&mut slots, pair)));
+            slots_of_pairs.extend(chunk.shard(shard).iter().map(|&pair| table.count(pair)));
         }
-        let mut repeated = Vec::new();
-        for slot in slots.iter_mut().filter(|slot| slot.value > 0) {
-            if slot.value == 1 {
-                slot.value = SEEN_ONCE;
-            } else {
-                repeated.push((slot.pair, slot.value));
-                slot.value = repeated.len() as PairId - 1;
-            }
-        }
-        for local_id in &mut local_ids {
-            *local_id = slots[*local_id as usize].value;
-        }
-        Self { local_ids, repeated, first_id: 0 }
+        let local_ids = slots_of_pairs.iter().map(|&slot| table.id_and_level(slot)).collect();
+        Self { local_ids, repeated: table.into_repeated(), first_id: 0 }
     }
 }
 
-/// Counts one more of `pair` and returns its slot. At most two thirds of the slots are taken.
-#[inline]
-fn count(slots: &mut [Slot], pair: Pair) -> u32 {
-    let mask = slots.len() - 1;
-    let mut slot = hash(pair) as usize & mask;
-    while slots[slot].value != 0 && slots[slot].pair != pair {
-        slot = (slot + 1) & mask;
+#[derive(Clone, Copy)]
+struct Slot {
+    pair: Pair,
+    /// How often the pair was seen; 0 marks a free slot.
+    count: u32,
+    /// Given when the pair is seen again.
+    id: PairId,
+}
+
+/// Open addressing with linear probing, at most two thirds full.
+struct Table {
+    slots: Vec<Slot>,
+    /// Slots of the pairs seen twice or more, by id.
+    repeated: Vec<u32>,
+}
+
+impl Table {
+    fn new(max_pairs: usize) -> Self {
+        let num_slots = (max_pairs * 3 / 2 + 1).next_power_of_two();
+        let free = Slot { pair: 0, count: 0, id: SEEN_ONCE };
+        Self { slots: vec![free; num_slots], repeated: Vec::new() }
     }
-    slots[slot].pair = pair;
-    slots[slot].value += 1;
-    slot as u32
+
+    /// Counts one more of `pair` and returns its slot.
+    #[inline]
+    fn count(&mut self, pair: Pair) -> u32 {
+        let mask = self.slots.len() - 1;
+        let mut slot_idx = hash(pair) as usize & mask;
+        while self.slots[slot_idx].count != 0 && self.slots[slot_idx].pair != pair {
+            slot_idx = (slot_idx + 1) & mask;
+        }
+        let slot = &mut self.slots[slot_idx];
+        slot.pair = pair;
+        slot.count += 1;
+        if slot.count == 2 {
+            slot.id = self.repeated.len() as PairId;
+            self.repeated.push(slot_idx as u32);
+        }
+        slot_idx as u32
+    }
+
+    #[inline]
+    fn id_and_level(&self, slot_idx: u32) -> (PairId, u8) {
+        let slot = &self.slots[slot_idx as usize];
+        (slot.id, level(slot.count))
+    }
+
+    fn into_repeated(self) -> Vec<(Pair, u32)> {
+        let slots = self.repeated.iter().map(|&slot_idx| self.slots[slot_idx as usize]);
+        slots.map(|slot| (slot.pair, slot.count)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -217,7 +251,8 @@ mod tests {
         let numbered = number_pairs(chunks.clone(), 7);
         for (pairs, ids) in chunks.iter().zip(&numbered.ids) {
             assert_eq!(pairs.len(), ids.len());
-            for (pair, &id) in pairs.iter().zip(ids) {
+            for (pair, &(id, pair_level)) in pairs.iter().zip(ids) {
+                assert_eq!(pair_level, level(expected[pair]));
                 if expected[pair] == 1 {
                     assert_eq!(id, SEEN_ONCE);
                 } else {
@@ -239,6 +274,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn level_rises_with_count(a in 0u32.., b in 0u32..) {
+            prop_assert!((a <= b) <= (level(a) <= level(b)));
+        }
+
         #[test]
         fn few_pairs_equal_a_map(
             chunks in prop::collection::vec(prop::collection::vec((0u32..9, 0u32..9), 0..60), 0..6),

@@ -66,7 +66,8 @@ fn missing(signature: &Signature, argument: &Argument) -> Result<Value> {
     if argument.default.is_some() {
         return Ok(Value::Default);
     }
-    Err(signature.error(format!("argument {} is missing, expected {}", argument.name, argument.kind)))
+    Err(signature
+        .error(format!("argument {} is missing, expected {}", argument.name, argument.kind)))
 }
 
 fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Result<Value> {
@@ -76,7 +77,8 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
     let literal = match expr {
         Expr::Literal(literal, _) => literal,
         Expr::Placeholder(parameter) => {
-            let hint = "a constant, because table functions are planned before parameters are bound";
+            let hint =
+                "a constant, because table functions are planned before parameters are bound";
             return Err(signature.error(format!(
                 "{}: got parameter {}, expected {hint}",
                 argument.name, parameter.id

@@ -43,7 +43,8 @@ pub(crate) async fn user_fields(runtime: &RuntimeEnv, files: &[OpenFile]) -> Res
     let mut fields: Vec<(FieldRef, &str)> = Vec::new();
     for open in files {
         let Some(bytes) = columns_bytes(runtime, open).await? else { continue };
-        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| damaged(open, e))?;
+        let builder =
+            ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| damaged(open, e))?;
         for field in builder.schema().fields() {
             let path = open.file.path.as_str();
             let data_type = sql_type(field.data_type());
@@ -113,8 +114,11 @@ fn decode_file(open: &OpenFile, bytes: Bytes, wanted: &[FieldRef]) -> Result<Vec
     let stored = Arc::clone(builder.schema());
     let roots = (0..stored.fields().len()).filter(|&i| is_wanted(stored.field(i).name()));
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-    let reader =
-        builder.with_projection(mask).with_batch_size(8192).build().map_err(|e| damaged(open, e))?;
+    let reader = builder
+        .with_projection(mask)
+        .with_batch_size(8192)
+        .build()
+        .map_err(|e| damaged(open, e))?;
     let schema = reader.schema();
     let batches: Vec<RecordBatch> =
         reader.collect::<Result<_, _>>().map_err(|e| damaged(open, e))?;

@@ -288,7 +288,8 @@ impl State {
         }
         while self.held_bytes() > limit_bytes {
             let loaded = self.files.iter().filter(|(_, slot)| slot.cell.initialized());
-            let oldest = loaded.filter(|(key, _)| !keep.contains(key)).min_by_key(|(_, s)| s.last_used);
+            let oldest =
+                loaded.filter(|(key, _)| !keep.contains(key)).min_by_key(|(_, s)| s.last_used);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
             self.files.remove(&oldest);
             self.corpora.retain(|keys, _| !keys.contains(&oldest));
@@ -328,14 +329,16 @@ pub(crate) async fn read_footer(
             0 => bytes::Bytes::new(),
             _ => store.get_range(&file.meta.location, len - tail_len..len).await?,
         };
-        let outcome = FileFooter::parse(&file.path, &tail, len, limits).map_err(datafusion_error)?;
+        let outcome =
+            FileFooter::parse(&file.path, &tail, len, limits).map_err(datafusion_error)?;
         match outcome {
             FooterOutcome::Footer(footer) => return Ok(footer),
             FooterOutcome::NeedsTail(needed) if needed > tail_len && needed <= len => {
                 tail_len = needed;
             }
             FooterOutcome::NeedsTail(needed) => {
-                let reason = format!("expected a footer inside the file, it asks for {needed} bytes");
+                let reason =
+                    format!("expected a footer inside the file, it asks for {needed} bytes");
                 return Err(datafusion_error(Error::Format {
                     file: file.path.clone(),
                     section: "footer",

@@ -72,22 +72,23 @@ impl Stage {
         schema: &SchemaRef,
         filters: &[Expr],
     ) -> Result<Option<Self>> {
-        let unqualified = filters.iter().map(|f| unqualify(f.clone())).collect::<Result<Vec<_>>>()?;
+        let unqualified =
+            filters.iter().map(|f| unqualify(f.clone())).collect::<Result<Vec<_>>>()?;
         let shown: Vec<String> = unqualified.iter().map(|filter| filter.to_string()).collect();
         let Some(filter) = conjunction(unqualified) else { return Ok(None) };
-        let used = |i: &usize| filter.column_refs().iter().any(|c| &c.name == schema.field(*i).name());
+        let used =
+            |i: &usize| filter.column_refs().iter().any(|c| &c.name == schema.field(*i).name());
         let columns: Vec<usize> = (0..schema.fields().len()).filter(used).collect();
         let schema: SchemaRef = Arc::new(schema.project(&columns)?);
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
         let expr = session.create_physical_expr(filter, &df_schema)?;
-        Ok(Some(Self { columns, shown: shown.join(" AND "), schema, expr }))
+        Ok(Some(Self { columns, shown: format!("[{}]", shown.join(", ")), schema, expr }))
     }
 
     /// Which of `num_rows` rows pass; `arrays` are those of [`columns`](Self::columns).
     pub(crate) fn evaluate(&self, arrays: Vec<ArrayRef>, num_rows: usize) -> Result<BooleanArray> {
         let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
-        let batch =
-            RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
         let array = self.expr.evaluate(&batch)?.into_array(num_rows)?;
         Ok(as_boolean_array(&array)?.clone())
     }

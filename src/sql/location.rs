@@ -188,29 +188,31 @@ impl Place {
     }
 }
 
-fn nothing_found(location: &str, place: &Place, wanted: Wanted, num_below: usize) -> DataFusionError {
+fn nothing_found(
+    location: &str,
+    place: &Place,
+    wanted: Wanted,
+    num_below: usize,
+) -> DataFusionError {
     let tried = match place.url.scheme() {
         "file" => format!("/{}", place.path),
         _ => format!("{}/{}", place.store_name(), place.path),
     };
-    let (one, none_of) = match wanted {
-        Wanted::Corpora => ("corpus", "none of them a .tadoc file"),
-        Wanted::Files => ("file", "all of them hidden"),
+    let (kind, nor_table) = match wanted {
+        Wanted::Corpora => (".tadoc file", ", and no table of that name"),
+        Wanted::Files => ("file that is not hidden", ""),
     };
     if place.glob.is_some() {
         return plan_datafusion_err!(
-            "{location}: no file matches, {num_below} were looked at below {tried}"
+            "{location}: nothing matches; files below {tried}: {num_below}"
         );
     }
     if num_below > 0 {
         return plan_datafusion_err!(
-            "{location}: the folder {tried} holds {num_below} files, {none_of}"
+            "{location}: the folder {tried} holds no {kind}; other files: {num_below}"
         );
     }
-    plan_datafusion_err!(
-        "{location}: no such {one}; there is no file {tried}, no folder of that name with files, and \
-         no table of that name"
-    )
+    plan_datafusion_err!("{location}: there is no file and no folder {tried}{nor_table}")
 }
 
 /// Splits at the last slash before the first glob character.

@@ -78,6 +78,12 @@ impl Scan {
         self.projection.contains(&position)
     }
 
+    /// Whether column `position` goes out or is filtered on.
+    pub(crate) fn uses(&self, position: usize) -> bool {
+        let mut stages = self.columns_stage.iter().chain(&self.text_stage);
+        self.projects(position) || stages.any(|stage| stage.columns.contains(&position))
+    }
+
     /// Documents of all corpora.
     pub(crate) fn num_docs(&self) -> u64 {
         self.corpora().iter().map(|open| open.footer.num_docs()).sum()

@@ -65,7 +65,9 @@ impl ColumnKind {
             Self::Integer => DataType::Int64,
             Self::Text => DataType::Utf8View,
             Self::Bytes => DataType::BinaryView,
-            Self::IntegerList => DataType::List(Arc::new(Field::new("item", DataType::Int64, false))),
+            Self::IntegerList => {
+                DataType::List(Arc::new(Field::new("item", DataType::Int64, false)))
+            }
         }
     }
 }
@@ -143,7 +145,10 @@ impl fmt::Display for Signature {
 }
 
 /// The candidate closest to `name`, if one is near enough to be a slip of the finger.
-pub(crate) fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn closest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     candidates
         .map(|c| (levenshtein(&name, c), c))
@@ -243,7 +248,11 @@ pub const SIGNATURES: &[Signature] = &[
             CORPUS,
             required("doc_id", ArgumentKind::Integer, "number of the document"),
             required("byte_offset", ArgumentKind::Integer, "where to begin"),
-            required("byte_len", ArgumentKind::Integer, "how many bytes, cut at the document's end"),
+            required(
+                "byte_len",
+                ArgumentKind::Integer,
+                "how many bytes, cut at the document's end",
+            ),
         ],
         columns: &[column("text", ColumnKind::Text, "the passage, U+FFFD for invalid bytes")],
         summary: "one passage of one document, without decoding the rest",

@@ -135,25 +135,29 @@ impl DataSink for TadocSink {
             Ok::<(), DataFusionError>(())
         };
         let bytes_written = MetricBuilder::new(&self.metrics).global_counter("bytes_written");
-        let uploading = async {
+        let parts = &mut upload;
+        // Owns the chunks, so that a builder whose upload failed does not wait for room in vain.
+        let uploading = async move {
             while let Some(chunk) = chunks.recv().await {
-                upload.wait_for_capacity(MAX_PARTS).await?;
+                parts.wait_for_capacity(MAX_PARTS).await?;
                 bytes_written.add(chunk.len());
-                upload.put(chunk);
+                parts.put(chunk);
             }
             Ok::<(), DataFusionError>(())
         };
         let (fed, built, uploaded) = tokio::join!(feeding, building, uploading);
-        let outcome = fed.and_then(|()| built.map_err(task_error)?);
-        let outcome = outcome.and_then(|built| uploaded.map(|()| built));
+        // In order of cause: a builder without input or without upload fails too.
+        let outcome = fed.and(uploaded).and_then(|()| built.map_err(task_error)?);
         match outcome {
             Ok(num_docs) => {
                 upload.finish().await?;
-                MetricBuilder::new(&self.metrics).global_counter("documents").add(num_docs as usize);
+                MetricBuilder::new(&self.metrics)
+                    .global_counter("documents")
+                    .add(num_docs as usize);
                 Ok(num_docs)
             }
             Err(error) => {
-                // The first error is the cause; a store that cannot abort shows nothing either way.
+                // A store that cannot abort shows nothing either way.
                 let _aborted = upload.abort().await;
                 Err(error)
             }

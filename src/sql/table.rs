@@ -77,7 +77,12 @@ impl TadocTable {
         }
     }
 
-    async fn source(&self, session: &dyn Session, location: &str, options: &TadocOptions) -> Result<Source> {
+    async fn source(
+        &self,
+        session: &dyn Session,
+        location: &str,
+        options: &TadocOptions,
+    ) -> Result<Source> {
         let reads = self.function.reads();
         let wanted = if reads == Reads::Files { Wanted::Files } else { Wanted::Corpora };
         let files = resolve_files(session, location, wanted).await?;

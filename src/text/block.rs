@@ -10,7 +10,7 @@
 //!
 //! Pieces wait in one queue; a thread takes the next one when it is done. A piece ends with a
 //! document, or inside one at a place where tokens are the same whether cut or not
-//! ([`next_cut`](super::tokenizer::next_cut)), so neither the number of threads nor luck changes
+//! ([`next_cut`]), so neither the number of threads nor luck changes
 //! the result. A document without any such place (no white space behind a word) is one piece.
 //!
 //! Time: O(bytes) + O(V log V). Memory beyond text and result: for each distinct token of each

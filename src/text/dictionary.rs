@@ -20,7 +20,7 @@ use bytes::Bytes;
 
 use crate::error::{Error, Result};
 
-/// Words and separators of a segment, see the [module documentation](self).
+/// Words and separators of one segment, in one arena and in byte order within their class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dictionary {
     bytes: Bytes,

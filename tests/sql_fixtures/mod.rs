@@ -11,11 +11,12 @@
 //! short.tadoc            plays.tadoc without its second half
 //! nothing/notes.md       a folder without a corpus
 //! lines/                 line ends of all kinds, and a packed file
+//! demo.tadoc             the sources of this package, as `tadoc demo` makes it of all crates
 //! ```
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -66,12 +67,34 @@ pub fn write_all(dir: &Path) {
     let whitespace = IngestOptions { profile: TokenizerProfile::Whitespace, ..default() };
     write_corpus(&dir.join("mixed/space.tadoc"), whitespace, &[("s", b"it's")]);
     write_damaged(dir);
+    write_demo(dir);
     fs::write(dir.join("lines/crlf.txt"), "one\r\ntwo\r\n\r\nlast").unwrap();
     fs::write(dir.join("lines/invalid.txt"), b"ok\nbad \xff\n").unwrap();
     let gz = fs::File::create(dir.join("lines/packed.txt.gz")).unwrap();
     let mut gz = flate2::write::GzEncoder::new(gz, flate2::Compression::default());
     gz.write_all(b"packed one\npacked two\n").unwrap();
     gz.finish().unwrap();
+}
+
+fn write_demo(dir: &Path) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    for file in files_below(&root.join("src")) {
+        let path = file.strip_prefix(root).unwrap().display().to_string();
+        builder.push_document(&path, &fs::read(&file).unwrap()).unwrap();
+    }
+    fs::write(dir.join("demo.tadoc"), builder.finish(None).unwrap().0).unwrap();
+}
+
+/// All files below `dir`, in order of path.
+pub fn files_below(dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(files_below(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
 }
 
 fn write_damaged(dir: &Path) {

@@ -12,7 +12,6 @@ pub(in crate::corpus) const NUM_SYMBOLS: usize = 32;
 pub(super) const SCALE_BITS: u32 = 16;
 /// Rate after so many symbols, in steps of [`RATE_STEP`].
 const RATES: [u8; 16] = [3, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7];
-const FAST: u32 = 5;
 const RATE_STEP: u16 = 16;
 
 /// What part of the scale a symbol owns.
@@ -27,8 +26,6 @@ pub(super) struct Interval {
 #[derive(Debug, Clone)]
 pub(in crate::corpus) struct Distribution {
     starts: [u16; NUM_SYMBOLS],
-    fast: [u16; NUM_SYMBOLS],
-    slow: [u16; NUM_SYMBOLS],
     num_seen: u16,
 }
 
@@ -36,7 +33,7 @@ impl Distribution {
     /// All symbols equally likely.
     pub(in crate::corpus) fn new() -> Self {
         let starts = std::array::from_fn(|i| (i << SCALE_BITS >> 5) as u16);
-        Self { starts, fast: starts.map(|s: u16| s/2), slow: starts.map(|s: u16| s/2), num_seen: 0 }
+        Self { starts, num_seen: 0 }
     }
 
     /// The symbol that owns `slot`.
@@ -60,14 +57,11 @@ impl Distribution {
     pub(super) fn learn(&mut self, symbol: usize) {
         let rate = u32::from(RATES[usize::from(self.num_seen / RATE_STEP)]);
         self.num_seen = (self.num_seen + 1).min(RATE_STEP * RATES.len() as u16 - 1);
-        let fast_rate = rate.min(FAST);
-        for i in 0..NUM_SYMBOLS {
-            let (lowest, highest) = (i as u16, (32768 - NUM_SYMBOLS as u16) + i as u16);
-            let f = self.fast[i];
-            self.fast[i] = if i <= symbol { f - ((f - lowest) >> fast_rate) } else { f + ((highest - f) >> fast_rate) };
-            let f = self.slow[i];
-            self.slow[i] = if i <= symbol { f - ((f - lowest) >> rate) } else { f + ((highest - f) >> rate) };
-            self.starts[i] = self.fast[i] + self.slow[i];
+        for (i, start) in self.starts.iter_mut().enumerate() {
+            let (lowest, highest) = (i as u16, (u16::MAX - NUM_SYMBOLS as u16 + 1) + i as u16);
+            let down = *start - ((*start - lowest) >> rate);
+            let up = *start + ((highest - *start) >> rate);
+            *start = if i <= symbol { down } else { up };
         }
     }
 }

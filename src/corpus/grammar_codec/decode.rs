@@ -5,7 +5,7 @@ use super::super::entropy::{Decoder, MAX_SYMBOLS_PER_BYTE};
 use super::super::format::SegmentMeta;
 use super::recency::{Entry, Recency};
 use super::{
-    Context, DOC_END, LISTS, Models, NEW_RULE, RULES, SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD,
+    Context, DOC_END, FIRST_SYMBOL, Models, NEW_RULE, rules, SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD,
     list_of, symbol_of,
 };
 use crate::error::{Error, Result};
@@ -99,13 +99,13 @@ impl<'a> GrammarDecoder<'a> {
 
     #[inline]
     fn seen_element(&mut self, symbol: usize) -> Option<()> {
-        let distance = self.decoder.number(&mut self.models.distances[symbol - LISTS[0].0]);
+        let distance = self.decoder.number(&mut self.models.distances[symbol - FIRST_SYMBOL[0]]);
         let entry = self.recency[symbol].take(distance as usize, |_, _| ())?;
         let list = list_of(symbol);
         self.context =
-            Context { kind: list + LISTS[0].0, ends_with_separator: entry.ends_with_separator() };
+            Context { kind: list + FIRST_SYMBOL[0], ends_with_separator: entry.ends_with_separator() };
         self.push(list, entry.used_again());
-        self.element(entry.element, list % 2 == SEPARATORS)
+        self.element(entry.element, if list < 2 { list == SEPARATORS } else { list >= 4 })
     }
 
     /// Appends an element and closes the rules that are complete with it.
@@ -113,7 +113,7 @@ impl<'a> GrammarDecoder<'a> {
     fn element(&mut self, element: u32, begins_with_separator: bool) -> Option<()> {
         self.rules.push(element, begins_with_separator)?;
         while let Some(closed) = self.rules.close_complete()? {
-            let list = RULES + usize::from(closed.begins_with_separator);
+            let list = rules(closed.begins_with_separator, self.context.ends_with_separator);
             self.push(list, Entry::new(closed.element, self.context.ends_with_separator));
         }
         Some(())

@@ -3,7 +3,7 @@
 use super::super::entropy::Encoder;
 use super::recency::{Entry, Recency};
 use super::{
-    Context, DOC_END, LISTS, Models, NEW_RULE, RULES, SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD,
+    Context, DOC_END, FIRST_SYMBOL, Models, NEW_RULE, rules, SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD,
     WORDS, symbol_of,
 };
 use crate::grammar::Grammar;
@@ -103,7 +103,8 @@ impl<'a> GrammarEncoder<'a> {
             (0, None) => self.unseen_token(element),
             _ => self.seen_element(element),
         }
-        let begins_with_separator = usize::from(self.lists[element as usize]) % 2 == SEPARATORS;
+        let l = usize::from(self.lists[element as usize]);
+        let begins_with_separator = if l < 2 { l == SEPARATORS } else { l >= 4 };
         self.note_first_token(begins_with_separator);
     }
 
@@ -128,7 +129,7 @@ impl<'a> GrammarEncoder<'a> {
         self.symbol(symbol);
         let recency = &mut self.recency[symbol];
         let distance = recency.len() - 1 - self.index_of[element as usize] as usize;
-        self.encoder.number(&mut self.models.distances[symbol - LISTS[0].0], distance as u32);
+        self.encoder.number(&mut self.models.distances[symbol - FIRST_SYMBOL[0]], distance as u32);
         let index_of = &mut self.index_of;
         let taken = recency.take(distance, |element, index| {
             if let Some(at) = index_of.get_mut(element as usize) {
@@ -137,7 +138,7 @@ impl<'a> GrammarEncoder<'a> {
         });
         if let Some(entry) = taken {
             self.context = Context {
-                kind: list + LISTS[0].0,
+                kind: list + FIRST_SYMBOL[0],
                 ends_with_separator: entry.ends_with_separator(),
             };
             self.push(list, entry.used_again());
@@ -158,7 +159,7 @@ impl<'a> GrammarEncoder<'a> {
     fn close_rule(&mut self) {
         let Some(rule) = self.open.pop() else { return };
         let begins_with_separator = rule.begins_with_separator.unwrap_or_default();
-        let list = RULES + usize::from(begins_with_separator);
+        let list = rules(begins_with_separator, self.context.ends_with_separator);
         let element = self.grammar.num_terminals + rule.rule_idx;
         self.push(list, Entry::new(element, self.context.ends_with_separator));
         self.note_first_token(begins_with_separator);

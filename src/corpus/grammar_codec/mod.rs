@@ -45,29 +45,39 @@ const UNSEEN_WORD: usize = 0;
 const UNSEEN_SEPARATOR: usize = 1;
 const NEW_RULE: usize = 2;
 const DOC_END: usize = 3;
-/// First symbol and number of classes of each list: words, separators, rules by their first token.
-const LISTS: [(usize, usize); 4] = [(4, 8), (12, 6), (18, 7), (25, 7)];
+/// First symbol of each list: words, separators, and rules by first and last token.
+const FIRST_SYMBOL: [usize; 6] = [4, 11, 16, 20, 24, 28];
 const WORDS: usize = 0;
 const SEPARATORS: usize = 1;
 const RULES: usize = 2;
 const NUM_CLASS_SYMBOLS: usize = 28;
-/// Class by the log2 of how often an element was used.
-const CLASS_OF_OCTAVE: [u8; 16] = [0, 1, 2, 3, 4, 4, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7];
+/// Class by list and by the log2 of how often an element was used.
+const CLASSES: [[u8; 16]; 6] = [
+    [0, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6],
+    [0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4],
+    [0, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3],
+    [0, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3],
+    [0, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3],
+    [0, 1, 1, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3],
+];
 
 /// The symbol of an element of `list` that was used `num_uses` times, 1 or more.
 #[inline]
 fn symbol_of(list: usize, num_uses: u32) -> usize {
     let octave = num_uses.max(1).ilog2().min(15) as usize;
-    let (first, num_classes) = LISTS[list];
-    first + usize::from(CLASS_OF_OCTAVE[octave]).min(num_classes - 1)
+    FIRST_SYMBOL[list] + usize::from(CLASSES[list][octave])
 }
 
 /// The list of a seen element's `symbol`.
 #[inline]
 fn list_of(symbol: usize) -> usize {
-    usize::from(symbol >= LISTS[1].0)
-        + usize::from(symbol >= LISTS[2].0)
-        + usize::from(symbol >= LISTS[3].0)
+    FIRST_SYMBOL[1..].iter().map(|&first| usize::from(symbol >= first)).sum()
+}
+
+/// The list of rules that begin and end so.
+#[inline]
+fn rules(begins_with_separator: bool, ends_with_separator: bool) -> usize {
+    RULES + 2 * usize::from(begins_with_separator) + usize::from(ends_with_separator)
 }
 
 /// Everything that is learnt.
@@ -81,7 +91,7 @@ impl Models {
     fn new() -> Self {
         let many = |num| vec![Distribution::new(); num];
         Self {
-            symbols: many(16),
+            symbols: many(32),
             distances: many(NUM_CLASS_SYMBOLS),
             rule_len: Distribution::new(),
         }

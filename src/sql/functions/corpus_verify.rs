@@ -45,7 +45,8 @@ impl TableFunction for CorpusVerify {
                 let store = store_of(&run.runtime, file)?;
                 let bytes = store.get(&file.meta.location).await?.bytes().await?;
                 run.counter("bytes_read").add(bytes.len());
-                reservation.try_resize(bytes.len() + decoded_bytes(&file.path, &bytes, &scan.options))?;
+                reservation
+                    .try_resize(bytes.len() + decoded_bytes(&file.path, &bytes, &scan.options))?;
                 let (path, options) = (file.path.clone(), scan.options.clone());
                 let verify = move || verify_file(&path, &bytes, &options);
                 let rows = tokio::task::spawn_blocking(verify).await.map_err(task_error)?;

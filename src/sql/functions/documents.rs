@@ -24,9 +24,7 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::strings::{Texts, int64};
-use crate::access::{
-    DocumentDecoder, candidate_documents, document_len_bytes, document_num_words,
-};
+use crate::access::{DocumentDecoder, candidate_documents, document_len_bytes, document_num_words};
 use crate::corpus::Corpus;
 use crate::sql::columns::read_user_columns;
 use crate::sql::corpora::LoadedCorpus;
@@ -88,15 +86,13 @@ impl TableFunction for Documents {
     }
 
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        let decodes = scan.text_stage.is_some() || scan.projects(TEXT) || scan.projects(CONTENT);
-        let worth = if decodes { scan.len_bytes() / PARTITION_BYTES } else { 1 };
+        let worth = if needs_decoding(scan) { scan.len_bytes() / PARTITION_BYTES } else { 1 };
         let most = (target as u64).min(scan.num_docs()).max(1);
         worth.clamp(1, most) as usize
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let decodes = scan.text_stage.is_some() || scan.projects(TEXT) || scan.projects(CONTENT);
-        let text = if decodes { "decoded" } else { "not decoded" };
+        let text = if needs_decoding(scan) { "decoded" } else { "not decoded" };
         vec![("text", text.into()), ("device", "cpu".into())]
     }
 
@@ -127,10 +123,7 @@ fn range_of(run: &Run, num_docs: u64) -> Range<u64> {
 }
 
 /// User columns that the query needs, by position in the schema.
-async fn user_columns(
-    run: &Run,
-    reservation: &MemoryReservation,
-) -> Result<Vec<Option<ArrayRef>>> {
+async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<Option<ArrayRef>>> {
     let scan = &run.scan;
     let stages = scan.columns_stage.iter().chain(&scan.text_stage);
     let mut needed: Vec<usize> = stages.flat_map(|stage| stage.columns.clone()).collect();
@@ -229,7 +222,8 @@ impl Scanner {
     }
 
     fn filter_by_columns(&self, stage: &Stage, ids: &[u64]) -> Result<Vec<u64>> {
-        let arrays = stage.columns.iter().map(|&i| self.column(i, ids, None)).collect::<Result<_>>()?;
+        let arrays =
+            stage.columns.iter().map(|&i| self.column(i, ids, None)).collect::<Result<_>>()?;
         let mask = stage.evaluate(arrays, ids.len())?;
         let kept: Vec<u64> = selected(&mask).map(|i| ids[i]).collect();
         self.run.counter("documents_pruned_by_columns").add(ids.len() - kept.len());
@@ -337,7 +331,7 @@ impl Scanner {
 }
 
 fn needs_decoding(scan: &Scan) -> bool {
-    scan.text_stage.is_some() || scan.projects(TEXT) || scan.projects(CONTENT)
+    scan.uses(TEXT) || scan.uses(CONTENT)
 }
 
 /// Paths of documents.

@@ -1,8 +1,8 @@
 //! `inverted_index(corpus)`: the documents of each word.
 //!
 //! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what was chosen
-//! for each segment, and why, is in EXPLAIN ANALYZE. Filters on `word` run over the dictionary, so
-//! that lists are made of the words that pass only.
+//! for each segment, and why, is in EXPLAIN ANALYZE. Filters on `word` and `doc_count` run
+//! over the dictionary, so that lists are made of the words that pass only.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::strings::int64;
-use super::word_count::{for_each_selected, num_words, record_sweep};
+use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
 use crate::analytics::{self, Traversal, choose_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
@@ -38,7 +38,7 @@ impl TableFunction for InvertedIndex {
     }
 
     fn claims_column(&self, column: &str) -> bool {
-        column == "word"
+        matches!(column, "word" | "doc_count")
     }
 
     fn ordering(&self) -> &'static [&'static str] {
@@ -67,10 +67,12 @@ impl TableFunction for InvertedIndex {
 }
 
 fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-    let needs_lists = run.scan.projects(DOC_COUNT) || run.scan.projects(DOC_IDS);
+    let needs_lists = run.scan.uses(DOC_COUNT) || run.scan.uses(DOC_IDS);
     let index = needs_lists.then(|| build(&run, loaded)).transpose()?;
     let words = loaded.words()?;
-    for_each_selected(&mut run, words, |run, words, rows| {
+    let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
+    let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
+    for_each_selected(&mut run, words, doc_counts, |run, words, rows| {
         let Some(index) = &index else {
             return run.send(words.len(), |_| Ok(Arc::clone(words)));
         };
@@ -130,4 +132,3 @@ fn doc_ids(index: &analytics::InvertedIndex, rows: &[usize]) -> Result<ArrayRef>
     let values = Arc::new(Int64Array::from(ids));
     Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, None)?))
 }
-

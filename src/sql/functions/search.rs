@@ -39,7 +39,8 @@ impl Search {
     }
 
     fn parse(&self, scan: &Scan) -> crate::Result<Query> {
-        let profile = scan.corpora().first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
+        let profile =
+            scan.corpora().first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
         Query::parse(profile, &self.query)
     }
 }
@@ -116,7 +117,8 @@ fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool
     run.send(hits.len(), |column| match column {
         DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
         PATH => {
-            let mut builder = StringViewBuilder::with_capacity(hits.len()).with_deduplicate_strings();
+            let mut builder =
+                StringViewBuilder::with_capacity(hits.len()).with_deduplicate_strings();
             hits.iter().for_each(|h| builder.append_value(path_of(&loaded.corpus, h.doc_id)));
             Ok(Arc::new(builder.finish()))
         }

@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn invalid_texts_are_replaced_and_their_neighbours_kept() {
-        let texts = Texts::new(b"plain\xff\xfe bad, longer than a view".to_vec(), vec![5, 5, 29, 31]);
+        let texts =
+            Texts::new(b"plain\xff\xfe bad, longer than a view".to_vec(), vec![5, 5, 29, 31]);
         let texts = texts.unwrap();
         let text = texts.text().unwrap();
         assert_eq!((text.value(0), text.value(1)), ("plain", ""));

@@ -1,6 +1,7 @@
 //! `word_count(corpus [, fold])`: one sweep over the grammar, words straight from the dictionary.
 //!
-//! Filters on `word` run over the dictionary, so that only the words that pass are materialised.
+//! Filters on `word` and `count` run over the dictionary, so that only the rows that pass are
+//! materialised.
 //! `fold => true` regroups the finished counts by Unicode lower case: O(dictionary), nothing is
 //! stored for it.
 
@@ -23,6 +24,7 @@ use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{SIGNATURES, Signature};
 
 const WORD: usize = 0;
+const COUNT: usize = 1;
 /// Words looked at between two tests for cancellation.
 const CHUNK_LEN: usize = 65_536;
 
@@ -47,7 +49,7 @@ impl TableFunction for WordCount {
     }
 
     fn claims_column(&self, column: &str) -> bool {
-        column == "word"
+        matches!(column, "word" | "count")
     }
 
     fn ordering(&self) -> &'static [&'static str] {
@@ -68,8 +70,10 @@ impl TableFunction for WordCount {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| if self.fold { folded(run, &loaded) } else { plain(run, &loaded) })
-                .await
+            run.blocking(
+                move |run| if self.fold { folded(run, &loaded) } else { plain(run, &loaded) },
+            )
+            .await
         }
         .boxed()
     }
@@ -95,14 +99,10 @@ fn counts(run: &Run, loaded: &LoadedCorpus) -> Result<WordCounts> {
 }
 
 fn plain(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-    let counts = run.scan.projects(1).then(|| counts(&run, loaded)).transpose()?;
+    let counts = run.scan.uses(COUNT).then(|| counts(&run, loaded)).transpose()?;
     let words = loaded.words()?;
-    for_each_selected(&mut run, words, |run, words, rows| {
-        run.send(words.len(), |column| match (column, &counts) {
-            (WORD, _) | (_, None) => Ok(Arc::clone(words)),
-            (_, Some(counts)) => int64(rows.iter().map(|row| counts.count(row))),
-        })
-    })
+    let count = |row| counts.as_ref().map_or(0, |counts| counts.count(row));
+    send_counts(&mut run, words, &count)
 }
 
 fn folded(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
@@ -119,10 +119,15 @@ fn folded(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
     }
     let words = StringViewArray::from_iter_values(groups.keys());
     let counts: Vec<u64> = groups.into_values().collect();
-    for_each_selected(&mut run, &words, |run, words, rows| {
+    send_counts(&mut run, &words, &|row| counts[row])
+}
+
+fn send_counts(run: &mut Run, words: &StringViewArray, count: &dyn Fn(usize) -> u64) -> Result<()> {
+    let counts = |rows: &Rows| int64(rows.iter().map(count));
+    for_each_selected(run, words, counts, |run, words, rows| {
         run.send(words.len(), |column| match column {
             WORD => Ok(Arc::clone(words)),
-            _ => int64(rows.iter().map(|row| counts[row])),
+            _ => counts(&rows),
         })
     })
 }
@@ -143,21 +148,27 @@ impl Rows {
     }
 }
 
-/// Calls `send` with the words that pass the filter on `word` and their rows, chunk by chunk,
-/// until it answers false.
+/// Calls `send` with the words that pass the filter and their rows, chunk by chunk, until it
+/// answers false. `numbers` makes the column that a filter may look at beside the word.
 pub(super) fn for_each_selected(
     run: &mut Run,
     words: &StringViewArray,
+    numbers: impl Fn(&Rows) -> Result<ArrayRef>,
     mut send: impl FnMut(&mut Run, &ArrayRef, Rows) -> Result<bool>,
 ) -> Result<()> {
     let scan = Arc::clone(&run.scan);
     for start in (0..words.len()).step_by(CHUNK_LEN) {
         let len = CHUNK_LEN.min(words.len() - start);
         let chunk: ArrayRef = Arc::new(words.slice(start, len));
+        let rows = Rows::Range(start..start + len);
         let more = match &scan.columns_stage {
-            None => send(run, &chunk, Rows::Range(start..start + len))?,
+            None => send(run, &chunk, rows)?,
             Some(stage) => {
-                let arrays = stage.columns.iter().map(|_| Arc::clone(&chunk)).collect();
+                let array = |&column: &usize| match column {
+                    WORD => Ok(Arc::clone(&chunk)),
+                    _ => numbers(&rows),
+                };
+                let arrays = stage.columns.iter().map(array).collect::<Result<_>>()?;
                 let passed: Vec<usize> = selected(&stage.evaluate(arrays, len)?).collect();
                 if passed.is_empty() {
                     !run.output.is_done()

@@ -1,0 +1,364 @@
+//! What SQL files cannot say: stores, memory limits, cancellation, partitions, caching, and random
+//! predicates against the same predicate on plain rows.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod sql_fixtures;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::array::{Array, RecordBatch, StringViewArray};
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_tadoc::corpus::IngestOptions;
+use datafusion_tadoc::sql::{TadocSessionStateBuilderExt, register_all};
+use futures::StreamExt;
+use object_store::ObjectStore;
+use object_store::memory::InMemory;
+use proptest::prelude::*;
+use tempfile::TempDir;
+use url::Url;
+
+fn fixtures() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    sql_fixtures::write_all(dir.path());
+    dir
+}
+
+fn session_with(config: SessionConfig) -> SessionContext {
+    let builder = SessionStateBuilder::new().with_config(config).with_default_features();
+    SessionContext::new_with_state(builder.with_tadoc().build())
+}
+
+async fn batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    ctx.sql(sql).await?.collect().await
+}
+
+async fn table(ctx: &SessionContext, sql: &str) -> String {
+    let rows = batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    pretty_format_batches(&rows).unwrap().to_string()
+}
+
+/// Ninety documents of 100 KB each: long enough for several partitions.
+fn write_large(dir: &Path) -> String {
+    let documents: Vec<(String, Vec<u8>)> = (0..90)
+        .map(|i| {
+            let line = format!("document {i} says the same thing over and over again, caf\u{e9}\n");
+            (format!("{i:02}.txt"), line.repeat(100_000 / line.len()).into_bytes())
+        })
+        .collect();
+    let borrowed: Vec<(&str, &[u8])> =
+        documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
+    let path = dir.join("large.tadoc");
+    sql_fixtures::write_corpus(&path, IngestOptions::default(), &borrowed);
+    path.display().to_string()
+}
+
+#[tokio::test]
+async fn both_ways_of_registration_answer_alike() {
+    let dir = fixtures();
+    let plays = dir.path().join("plays.tadoc").display().to_string();
+    let ctx = SessionContext::new();
+    register_all(&ctx).unwrap();
+    let sql = format!("SELECT * FROM WORD_COUNT(corpus => '{plays}')");
+    assert_eq!(table(&ctx, &sql).await, table(&sql_fixtures::session(), &sql).await);
+    ctx.sql("SET tadoc.max_hits = '3'").await.unwrap();
+    let copy = dir.path().join("copy.tadoc").display().to_string();
+    table(&ctx, &format!("COPY (SELECT 'x' AS text) TO '{copy}' OPTIONS (builder 'rounds')")).await;
+    let create = format!("CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION '{copy}'");
+    ctx.sql(&create).await.unwrap();
+    assert!(table(&ctx, "SELECT text FROM t").await.contains("| x    |"));
+}
+
+#[tokio::test]
+async fn planning_reads_nothing() {
+    let ctx = sql_fixtures::session();
+    for call in ["documents('no.tadoc')", "word_count('no.tadoc')", "read_text('no*.txt')"] {
+        let frame = ctx.sql(&format!("SELECT * FROM {call}")).await.unwrap();
+        let error = frame.create_physical_plan().await.unwrap_err();
+        assert!(matches!(error.find_root(), DataFusionError::Plan(_)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn corpora_live_in_any_object_store() {
+    let ctx = sql_fixtures::session();
+    let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let url = Url::parse("memory://bucket").unwrap();
+    ctx.register_object_store(&url, Arc::clone(&store));
+    for (name, text) in [("a", "red green"), ("b", "green blue")] {
+        let target = format!("memory://bucket/shelf/{name}.tadoc");
+        let copy =
+            format!("COPY (SELECT '{name}' AS path, '{text}' AS text, 7 AS n) TO '{target}'");
+        table(&ctx, &copy).await;
+    }
+    for location in
+        ["memory://bucket/shelf", "memory://bucket/shelf/", "memory://bucket/**/*.tadoc"]
+    {
+        let sql = format!("SELECT word, count FROM word_count('{location}') WHERE word = 'green'");
+        assert!(table(&ctx, &sql).await.contains("| green | 2     |"), "{location}");
+    }
+    let create = "CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'memory://bucket/shelf/b.tadoc'";
+    ctx.sql(create).await.unwrap();
+    assert!(table(&ctx, "SELECT path, n FROM t").await.contains("| b    | 7 |"));
+    let error = batches(&ctx, "SELECT * FROM documents('memory://bucket/none')").await.unwrap_err();
+    assert!(error.to_string().contains("there is no file"), "{error}");
+    let error = batches(&ctx, "SELECT * FROM documents('memory://other/x')").await;
+    assert!(error.is_err());
+}
+
+#[tokio::test]
+async fn a_small_memory_pool_is_respected_and_survived() {
+    let dir = fixtures();
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(8 << 20, 1.0).build_arc().unwrap();
+    let pool = Arc::clone(&runtime.memory_pool);
+    let builder = SessionStateBuilder::new().with_runtime_env(runtime).with_default_features();
+    let ctx = SessionContext::new_with_state(builder.with_tadoc().build());
+    let large = write_large(dir.path());
+    let error = batches(&ctx, &format!("SELECT text FROM documents('{large}')")).await.unwrap_err();
+    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+    let plays = dir.path().join("plays.tadoc").display().to_string();
+    let rows = table(&ctx, &format!("SELECT count(*) FROM word_count('{plays}')")).await;
+    assert!(rows.contains("| 31       |"), "{rows}");
+    drop(ctx);
+    wait_until("the pool is empty", || pool.reserved() == 0).await;
+}
+
+#[tokio::test]
+async fn damage_is_our_own_typed_error() {
+    let dir = fixtures();
+    let damaged = dir.path().join("damaged.tadoc").display().to_string();
+    let sql = format!("SELECT text FROM documents('{damaged}')");
+    let error = batches(&sql_fixtures::session(), &sql).await.unwrap_err();
+    let DataFusionError::External(inner) = error.find_root() else { panic!("{error}") };
+    let inner = inner.downcast_ref::<datafusion_tadoc::Error>();
+    assert!(matches!(inner, Some(datafusion_tadoc::Error::Checksum { .. })), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_do_not_depend_on_partitions_and_batches() {
+    let dir = fixtures();
+    let large = write_large(dir.path());
+    let queries = [
+        format!(
+            "SELECT doc_id, path, bytes, words, text FROM documents('{large}') ORDER BY doc_id"
+        ),
+        format!(
+            "SELECT path FROM documents('{large}') WHERE text LIKE '%nt 7% says%' ORDER BY path"
+        ),
+        format!("SELECT * FROM word_count('{large}')"),
+        format!("SELECT * FROM inverted_index('{large}')"),
+        format!("SELECT * FROM search('{large}', '\"7 says\"') ORDER BY doc_id, byte_offset"),
+    ];
+    let session = |partitions, batch_size| {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        session_with(config.with_batch_size(batch_size))
+    };
+    let (one, four) = (session(1, 8192), session(4, 7));
+    let plan = four.sql(&queries[0]).await.unwrap().create_physical_plan().await.unwrap();
+    let plan = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
+    assert!(plan.contains("SortPreservingMerge"), "{plan}");
+    for query in &queries {
+        let rows = batches(&four, query).await.unwrap();
+        assert!(rows.iter().all(|batch| batch.num_rows() <= 7), "{query}");
+        let rows = pretty_format_batches(&rows).unwrap().to_string();
+        assert!(rows == table(&one, query).await, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn batches_of_text_are_bounded_in_bytes() {
+    let dir = fixtures();
+    let large = write_large(dir.path());
+    let config = SessionConfig::new().with_target_partitions(1);
+    let sql = format!("SELECT text FROM documents('{large}')");
+    let rows = batches(&session_with(config), &sql).await.unwrap();
+    assert!(rows.len() > 1);
+    for batch in rows {
+        let text: &StringViewArray = batch.column(0).as_any().downcast_ref().unwrap();
+        let len_bytes: usize = text.iter().flatten().map(str::len).sum();
+        assert!(len_bytes <= 8 << 20, "{len_bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_corpus_is_read_once() {
+    let dir = fixtures();
+    let plays = dir.path().join("plays.tadoc").display().to_string();
+    let ctx = sql_fixtures::session();
+    let bytes_read = || async {
+        let sql = format!("EXPLAIN ANALYZE SELECT * FROM word_count('{plays}')");
+        let text = table(&ctx, &sql).await;
+        let after = text.split("bytes_read=").nth(1).map(str::to_string).unwrap_or_default();
+        after.chars().take_while(char::is_ascii_digit).collect::<String>()
+    };
+    assert_ne!(bytes_read().await, "0");
+    assert_eq!(bytes_read().await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_stream_stops_and_gives_its_memory_back() {
+    let dir = fixtures();
+    let large = write_large(dir.path());
+    let ctx = session_with(SessionConfig::new().with_batch_size(1).with_target_partitions(2));
+    let pool = Arc::clone(&ctx.runtime_env().memory_pool);
+    let sql = format!("SELECT text FROM documents('{large}') WHERE text NOT LIKE '%nowhere%'");
+    batches(&ctx, &format!("SELECT count(*) FROM word_count('{large}')")).await.unwrap();
+    let idle = pool.reserved();
+    let mut stream = ctx.sql(&sql).await.unwrap().execute_stream().await.unwrap();
+    stream.next().await.unwrap().unwrap();
+    drop(stream);
+    wait_until("the scan's memory is back", || pool.reserved() <= idle).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_copy_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("x.tadoc").display().to_string();
+    let ctx = sql_fixtures::session();
+    let copy = format!(
+        "COPY (SELECT 'line ' || value AS text FROM generate_series(1, 1000000000)) TO '{target}' \
+         OPTIONS ('tadoc.block_bytes' '64KiB')"
+    );
+    let task = tokio::spawn(async move { batches(&ctx, &copy).await });
+    wait_until("the copy has begun", || fs::read_dir(dir.path()).unwrap().count() > 0).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    wait_until("the folder is empty", || fs::read_dir(dir.path()).unwrap().count() == 0).await;
+}
+
+#[tokio::test]
+async fn a_failing_copy_keeps_what_was_there() {
+    let dir = fixtures();
+    let plays = dir.path().join("plays.tadoc");
+    let before = fs::read(&plays).unwrap();
+    let ctx = sql_fixtures::session();
+    let copy = format!(
+        "COPY (SELECT text, CAST(path AS INT) AS n FROM documents('{0}')) TO '{0}'",
+        plays.display()
+    );
+    assert!(batches(&ctx, &copy).await.is_err());
+    assert_eq!(fs::read(&plays).unwrap(), before);
+    // A corpus may be rewritten from itself: it is replaced when the new one is whole.
+    let copy =
+        format!("COPY (SELECT * FROM documents('{0}') WHERE bytes > 0) TO '{0}'", plays.display());
+    assert!(table(&ctx, &copy).await.contains("| 4     |"));
+    let count = format!("SELECT count(*) FROM documents('{}')", plays.display());
+    assert!(table(&ctx, &count).await.contains("| 4        |"));
+    let stray = fs::read_dir(dir.path()).unwrap().flatten();
+    assert!(stray.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains('#')));
+}
+
+async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Words and separators that make matches across token borders likely.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "to",
+        "be",
+        "not",
+        "tobe",
+        "caf\u{e9}",
+        " ",
+        " ",
+        " ",
+        "  ",
+        ", ",
+        "\n",
+        "%",
+        "_",
+        "\\",
+        "'",
+        "x",
+        "\u{FFFD}",
+        "be to",
+        ".",
+    ])
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(piece(), 0..12).prop_map(|pieces| pieces.concat())
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A predicate on the column `text` made of `literal`.
+fn predicates(literal: &str, other: &str) -> Vec<String> {
+    let escaped: String = literal
+        .chars()
+        .flat_map(|c| matches!(c, '%' | '_' | '\\').then_some('\\').into_iter().chain([c]))
+        .collect();
+    let (l, o, regex) = (quoted(literal), quoted(other), quoted(&regex_escape(literal)));
+    vec![
+        format!("text = {l}"),
+        format!("text IN ({l}, {o}, 'to be')"),
+        format!("text LIKE {}", quoted(&format!("%{escaped}%"))),
+        format!("text LIKE {}", quoted(&format!("{escaped}%"))),
+        format!("text LIKE {}", quoted(&format!("%{literal}%"))),
+        format!("text NOT LIKE {}", quoted(&format!("%{escaped}%"))),
+        format!("text ILIKE {}", quoted(&format!("%{escaped}%"))),
+        format!("contains(text, {l}) AND NOT contains(text, {o})"),
+        format!("contains(text, {l}) OR starts_with(text, {o})"),
+        format!("starts_with(text, {l})"),
+        format!("ends_with(text, {l})"),
+        format!("regexp_like(text, {regex})"),
+        format!("regexp_like(text, '(x|' || {regex} || ')+ ?be')"),
+        format!("contains(text, {l}) AND doc_id > 3"),
+    ]
+}
+
+fn regex_escape(literal: &str) -> String {
+    let special = |c: char| c.is_ascii_punctuation();
+    literal.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Candidates and stages never change an answer.
+    #[test]
+    fn filters_answer_as_on_plain_rows(
+        texts in prop::collection::vec(text(), 1..12),
+        literal in text(),
+        other in text(),
+        block_bytes in prop::sample::select(vec![16usize, 1 << 20]),
+        cut in 0usize..64,
+    ) {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        // Half of the literals are taken from a text, so that they match.
+        let source = &texts[cut % texts.len()];
+        let from: usize = source.char_indices().nth(cut % 3).map_or(0, |(at, _)| at);
+        let literal = if cut % 2 == 0 { source[from..].to_string() } else { literal };
+        runtime.block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("x.tadoc");
+            let documents: Vec<(&str, &[u8])> = texts.iter().map(|t| ("p", t.as_bytes())).collect();
+            let options = IngestOptions { block_bytes, ..IngestOptions::default() };
+            sql_fixtures::write_corpus(&path, options, &documents);
+            let ctx = sql_fixtures::session();
+            let create = format!("CREATE EXTERNAL TABLE c STORED AS TADOC LOCATION '{}'", path.display());
+            ctx.sql(&create).await.unwrap();
+            ctx.sql("CREATE TABLE plain AS SELECT doc_id, text FROM c").await.unwrap();
+            for predicate in predicates(&literal, &other) {
+                let rows = |name| format!("SELECT doc_id, text FROM {name} WHERE {predicate} ORDER BY doc_id");
+                let (expected, got) = (table(&ctx, &rows("plain")).await, table(&ctx, &rows("c")).await);
+                assert_eq!(got, expected, "{predicate}");
+            }
+        });
+    }
+}

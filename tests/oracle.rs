@@ -40,9 +40,12 @@ fn assert_counts_equal(corpus: &Corpus, documents: &[Document]) {
         let index = inverted_index(corpus, traversal).unwrap();
         let row = |row| (index.word(row).to_owned(), index.doc_ids(row).collect::<Vec<u64>>());
         assert_same(&(0..index.len()).map(row).collect::<Vec<_>>(), &expected);
-        assert!(
-            expected.iter().enumerate().all(|(row, (_, ids))| index.num_docs(row) == ids.len())
-        );
+        for (row, (word, doc_ids)) in expected.iter().enumerate() {
+            assert_eq!(index.num_docs(row), doc_ids.len(), "{word}");
+            let mut appended = Vec::new();
+            index.append_doc_ids(row, &mut appended);
+            assert!(appended.iter().map(|&id| id as u64).eq(doc_ids.iter().copied()), "{word}");
+        }
     }
 
     let statistics = corpus_statistics(corpus);

@@ -57,7 +57,7 @@ impl Dag {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] where the grammar breaks an invariant, a rule other than the
-    /// root is empty or never used, or an expansion has more than 2^64 - 1 bytes.
+    /// root is never used or expands to no bytes, or an expansion has more than 2^64 - 1 bytes.
     pub fn new(
         grammar: Grammar,
         num_words: u32,
@@ -101,13 +101,6 @@ impl Dag {
         let num_terminals = self.grammar.num_terminals as usize;
         for rule_idx in (0..self.grammar.num_rules()).rev() {
             let range = self.rule_range(rule_idx);
-            if rule_idx > 0 && range.is_empty() {
-                return Err(Error::InvalidArgument {
-                    name: "rule_offsets",
-                    got: format!("empty rule {rule_idx}"),
-                    allowed: "rules of one element or more".into(),
-                });
-            }
             let (mut bytes, mut words) = (0u64, 0u64);
             for position in range.clone() {
                 let element = self.grammar.symbols[position] as usize;
@@ -117,6 +110,15 @@ impl Dag {
                     .and_then(|len| len.checked_add(bytes))
                     .ok_or_else(|| too_long(rule_idx))?;
                 words = self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_idx))?;
+            }
+            // Empty separators never touch, so no builder makes a rule of them. Without such rules
+            // every walk over an expansion is bounded by the bytes it yields.
+            if rule_idx > 0 && bytes == 0 {
+                return Err(Error::InvalidArgument {
+                    name: "symbols",
+                    got: format!("rule {rule_idx}, which expands to nothing"),
+                    allowed: "rules that expand to one byte or more".into(),
+                });
             }
             let id = num_terminals + rule_idx;
             self.len_bytes[id] = bytes;
@@ -223,9 +225,9 @@ impl Dag {
     /// How often each element occurs in the corpus, by element id: one forward sweep over the
     /// rules on first use, O(G). The root has weight 1.
     ///
-    /// Exact for every element whose expansion holds a byte, because it occurs at most as often as
-    /// the root has bytes. Only the empty separator and rules of nothing else, which a hostile file
-    /// can double 64 times and more, may wrap.
+    /// Exact for words, rules and separators with bytes, which occur at most as often as the root
+    /// has bytes. Only the empty separator's, of which a hostile file can put many side by side,
+    /// may wrap.
     pub fn weights(&self) -> &[u64] {
         self.weights.get_or_init(|| {
             let num_terminals = self.grammar.num_terminals as usize;
@@ -369,7 +371,7 @@ mod tests {
             Dag::new(grammar_of(rules, docs, 1), 1, [1].into_iter()).unwrap_err().to_string()
         };
         assert!(fault(vec![vec![0], vec![0, 0]], &[0, 1]).contains("no use of rule 1"));
-        assert!(fault(vec![vec![2], vec![]], &[0, 1]).contains("empty rule 1"));
+        assert!(fault(vec![vec![2], vec![]], &[0, 1]).contains("rule 1, which expands to nothing"));
         let mut bomb: Vec<Vec<u32>> = (0..64).map(|r| vec![r + 2, r + 2]).collect();
         bomb.push(vec![0]);
         assert!(fault(bomb, &[0, 2]).contains("past 2^64"));

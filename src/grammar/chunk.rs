@@ -13,7 +13,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::pair_join::{Pair, PairId, SEEN_ONCE, level, pair};
+use super::pair_join::{Answer, Pair, PairId, SEEN_ONCE, level, pair};
 
 /// Ends a document; never part of a pair.
 pub(super) const BARRIER: u32 = u32::MAX;
@@ -77,10 +77,10 @@ impl Chunk {
     }
 
     /// Notes the ids and levels of the pairs at `positions`.
-    pub(super) fn set_pair_ids(&mut self, positions: &[u32], ids: &[(PairId, u8)]) {
-        for (&position, &(pair_id, level)) in positions.iter().zip(ids) {
-            self.elements[position as usize].pair_id = pair_id;
-            self.levels[position as usize] = level;
+    pub(super) fn set_pair_ids(&mut self, positions: &[u32], answers: &[Answer]) {
+        for (&position, answer) in positions.iter().zip(answers) {
+            self.elements[position as usize].pair_id = answer.id();
+            self.levels[position as usize] = answer.level();
         }
     }
 

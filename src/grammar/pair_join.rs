@@ -53,10 +53,30 @@ pub(super) fn level(count: u32) -> u8 {
     }
 }
 
+/// Id and level of a pair, packed: the level in bits 32 to 39.
+#[derive(Clone, Copy)]
+pub(super) struct Answer(u64);
+
+impl Answer {
+    fn new(id: PairId, level: u8) -> Self {
+        Self(u64::from(level) << 32 | u64::from(id))
+    }
+
+    /// Id of the pair, or [`SEEN_ONCE`].
+    pub(super) fn id(self) -> PairId {
+        self.0 as u32
+    }
+
+    /// Level of the pair's count.
+    pub(super) fn level(self) -> u8 {
+        (self.0 >> 32) as u8
+    }
+}
+
 /// Ids for all pairs that were asked for, and what they stand for.
 pub(super) struct Numbered {
     /// Id and level of each chunk's pairs, in the order they were given.
-    pub(super) ids: Vec<Vec<(PairId, u8)>>,
+    pub(super) answers: Vec<Vec<Answer>>,
     /// The pairs that have ids, ascending from the first id.
     pub(super) pairs: Vec<Pair>,
     /// How often each of them was given.
@@ -67,24 +87,34 @@ pub(super) struct Numbered {
 pub(super) fn number_pairs(chunks: Vec<Vec<Pair>>, first_id: PairId) -> Numbered {
     let num_pairs: usize = chunks.iter().map(Vec::len).sum();
     let num_shards = (num_pairs / SHARD_LEN).next_power_of_two().clamp(1, MAX_SHARDS);
-    let grouped: Vec<Grouped> =
+    let mut grouped: Vec<Grouped> =
         chunks.into_par_iter().map(|pairs| Grouped::new(&pairs, num_shards)).collect();
-    let mut shards: Vec<Shard> =
-        (0..num_shards).into_par_iter().map(|shard| Shard::new(&grouped, shard)).collect();
-    let mut first = first_id;
-    for shard in &mut shards {
-        shard.first_id = first;
-        first += shard.repeated.len() as PairId;
-    }
-    let starts = starts_of_chunks(&grouped, num_shards);
-    let ids = grouped
-        .into_par_iter()
-        .zip(starts.par_chunks(num_shards))
-        .map(|(chunk, starts)| chunk.ungroup(&shards, starts))
+    let repeated: Vec<Vec<(Pair, u32)>> =
+        by_shard(&mut grouped, num_shards).into_par_iter().map(number_shard).collect();
+    let first_ids: Vec<PairId> = repeated
+        .iter()
+        .scan(first_id, |next, shard| {
+            Some(std::mem::replace(next, *next + shard.len() as PairId))
+        })
         .collect();
-    let repeated = shards.into_iter().flat_map(|shard| shard.repeated);
-    let (pairs, counts) = repeated.unzip();
-    Numbered { ids, pairs, counts }
+    let answers = grouped.into_par_iter().map(|chunk| chunk.ungroup(&first_ids)).collect();
+    let (pairs, counts) = repeated.into_iter().flatten().unzip();
+    Numbered { answers, pairs, counts }
+}
+
+/// The groups of each shard, chunk after chunk.
+fn by_shard(chunks: &mut [Grouped], num_shards: usize) -> Vec<Vec<&mut [u64]>> {
+    let mut shards: Vec<Vec<&mut [u64]>> =
+        (0..num_shards).map(|_| Vec::with_capacity(chunks.len())).collect();
+    for chunk in chunks {
+        let (mut rest, mut start) = (chunk.values.as_mut_slice(), 0);
+        for (shard, &end) in shards.iter_mut().zip(&chunk.ends) {
+            let (group, after) = rest.split_at_mut((end - start) as usize);
+            shard.push(group);
+            (rest, start) = (after, end);
+        }
+    }
+    shards
 }
 
 /// A 64-bit hash whose high bits depend on all bits of the pair.
@@ -98,8 +128,10 @@ fn hash(pair: Pair) -> u64 {
 struct Grouped {
     /// Shard of each pair, in the order they were given.
     shards: Vec<u16>,
+    /// Where each shard's group ends in `values`.
     ends: Vec<u32>,
-    pairs: Vec<Pair>,
+    /// Pairs, which become answers with ids that count from 0 in each shard.
+    values: Vec<u64>,
 }
 
 impl Grouped {
@@ -113,73 +145,46 @@ impl Grouped {
         for shard in 0..num_shards {
             starts[shard + 1] += starts[shard];
         }
-        let mut grouped = vec![0; pairs.len()];
+        let mut values = vec![0; pairs.len()];
         for (&pair, &shard) in pairs.iter().zip(&shards) {
             let next = &mut starts[shard as usize];
-            grouped[*next as usize] = pair;
+            values[*next as usize] = pair;
             *next += 1;
         }
         starts.pop();
-        Self { shards, ends: starts, pairs: grouped }
+        Self { shards, ends: starts, values }
     }
 
-    fn shard(&self, shard: usize) -> &[Pair] {
-        let start = shard.checked_sub(1).map_or(0, |s| self.ends[s] as usize);
-        &self.pairs[start..self.ends[shard] as usize]
-    }
-
-    /// Ids and levels in the order the pairs were given; `starts` says where the chunk's begin in
-    /// each shard.
-    fn ungroup(self, shards: &[Shard], starts: &[u32]) -> Vec<(PairId, u8)> {
-        let mut next = starts.to_vec();
+    /// Answers in the order the pairs were given, with ids that count on through the shards.
+    fn ungroup(self, first_ids: &[PairId]) -> Vec<Answer> {
+        let mut next: Vec<u32> = std::iter::once(0).chain(self.ends).collect();
         self.shards
             .iter()
             .map(|&shard| {
                 let next = &mut next[shard as usize];
                 *next += 1;
-                let shard = &shards[shard as usize];
-                let (local_id, level) = shard.local_ids[*next as usize - 1];
-                let is_once = local_id == SEEN_ONCE;
-                (if is_once { SEEN_ONCE } else { shard.first_id + local_id }, level)
+                let local = Answer(self.values[*next as usize - 1]);
+                match local.id() {
+                    SEEN_ONCE => local,
+                    id => Answer::new(first_ids[shard as usize] + id, local.level()),
+                }
             })
             .collect()
     }
 }
 
-/// Where the pairs of each chunk begin in each shard, chunk after chunk.
-fn starts_of_chunks(chunks: &[Grouped], num_shards: usize) -> Vec<u32> {
-    let mut next = vec![0u32; num_shards];
-    let mut starts = Vec::with_capacity(chunks.len() * num_shards);
-    for chunk in chunks {
-        starts.extend_from_slice(&next);
-        let mut start = 0;
-        for (next, &end) in next.iter_mut().zip(&chunk.ends) {
-            *next += end - start;
-            start = end;
-        }
+/// Puts an answer in the place of each pair of one shard; returns the pairs that have ids, and
+/// their counts.
+fn number_shard(mut groups: Vec<&mut [u64]>) -> Vec<(Pair, u32)> {
+    let mut table = Table::new(groups.iter().map(|group| group.len()).sum());
+    for value in groups.iter_mut().flat_map(|group| group.iter_mut()) {
+        *value = table.count(*value) as u64;
     }
-    starts
-}
-
-/// The pairs of one shard over all chunks, counted and numbered.
-struct Shard {
-    /// Id inside the shard and level of each pair, chunk after chunk.
-    local_ids: Vec<(PairId, u8)>,
-    repeated: Vec<(Pair, u32)>,
-    first_id: PairId,
-}
-
-impl Shard {
-    fn new(chunks: &[Grouped], shard: usize) -> Self {
-        let num_pairs: usize = chunks.iter().map(|c| c.shard(shard).len()).sum();
-        let mut table = Table::new(num_pairs);
-        let mut slots_of_pairs = Vec::with_capacity(num_pairs);
-        for chunk in chunks {
-            slots_of_pairs.extend(chunk.shard(shard).iter().map(|&pair| table.count(pair)));
-        }
-        let local_ids = slots_of_pairs.iter().map(|&slot| table.id_and_level(slot)).collect();
-        Self { local_ids, repeated: table.into_repeated(), first_id: 0 }
+    for value in groups.into_iter().flatten() {
+        let slot = &table.slots[*value as usize];
+        *value = Answer::new(slot.id, level(slot.count)).0;
     }
+    table.into_repeated()
 }
 
 #[derive(Clone, Copy)]
@@ -207,10 +212,11 @@ impl Table {
 
     /// Counts one more of `pair` and returns its slot.
     #[inline]
-    fn count(&mut self, pair: Pair) -> u32 {
+    fn count(&mut self, pair: Pair) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot_idx = hash(pair) as usize & mask;
-        while self.slots[slot_idx].count != 0 && self.slots[slot_idx].pair != pair {
+        // One branch for both ways to end, because which of them is as good as random.
+        while !((self.slots[slot_idx].count == 0) | (self.slots[slot_idx].pair == pair)) {
             slot_idx = (slot_idx + 1) & mask;
         }
         let slot = &mut self.slots[slot_idx];
@@ -220,13 +226,7 @@ impl Table {
             slot.id = self.repeated.len() as PairId;
             self.repeated.push(slot_idx as u32);
         }
-        slot_idx as u32
-    }
-
-    #[inline]
-    fn id_and_level(&self, slot_idx: u32) -> (PairId, u8) {
-        let slot = &self.slots[slot_idx as usize];
-        (slot.id, level(slot.count))
+        slot_idx
     }
 
     fn into_repeated(self) -> Vec<(Pair, u32)> {
@@ -249,14 +249,14 @@ mod tests {
             *expected.entry(pair).or_default() += 1;
         }
         let numbered = number_pairs(chunks.clone(), 7);
-        for (pairs, ids) in chunks.iter().zip(&numbered.ids) {
-            assert_eq!(pairs.len(), ids.len());
-            for (pair, &(id, pair_level)) in pairs.iter().zip(ids) {
-                assert_eq!(pair_level, level(expected[pair]));
+        for (pairs, answers) in chunks.iter().zip(&numbered.answers) {
+            assert_eq!(pairs.len(), answers.len());
+            for (pair, answer) in pairs.iter().zip(answers) {
+                assert_eq!(answer.level(), level(expected[pair]));
                 if expected[pair] == 1 {
-                    assert_eq!(id, SEEN_ONCE);
+                    assert_eq!(answer.id(), SEEN_ONCE);
                 } else {
-                    let i = id as usize - 7;
+                    let i = answer.id() as usize - 7;
                     assert_eq!((numbered.pairs[i], numbered.counts[i]), (*pair, expected[pair]));
                 }
             }

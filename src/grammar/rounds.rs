@@ -50,8 +50,8 @@ const LEAST_REPLACED_SHARE: f64 = 0.004;
 /// Memory for pairs while the whole sequence is numbered; a longer one is numbered in passes.
 const JOIN_BUFFER_BYTES: usize = 256 << 20;
 
-/// What a pair takes there: itself, its shard, its position, its id and level twice.
-const JOIN_BYTES_PER_PAIR: usize = 8 + 2 + 4 + 8 + 8;
+/// What a pair takes there: itself, its shard, its position, its answer.
+const JOIN_BYTES_PER_PAIR: usize = 8 + 2 + 4 + 8;
 
 /// The rounds run again over their own result (root and rule bodies) while that makes it at least
 /// 2 % smaller: inlining moves rule borders, so repeats that were cut differently in two places
@@ -182,8 +182,8 @@ impl Sequence {
         self.chunks
             .par_iter_mut()
             .zip(&places)
-            .zip(&numbered.ids)
-            .for_each(|((chunk, positions), ids)| chunk.set_pair_ids(positions, ids));
+            .zip(&numbered.answers)
+            .for_each(|((chunk, positions), answers)| chunk.set_pair_ids(positions, answers));
     }
 
     /// One round; returns how many pairs were replaced.

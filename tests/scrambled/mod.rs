@@ -173,8 +173,10 @@ pub fn segment_of(
         })
         .collect();
     let block = tokenize_block(profile, &docs.concat(), &ends).unwrap();
+    let empty = block.dictionary.separator_id(b"");
+    let num_terminals = block.dictionary.len();
     let grammar =
-        scrambled_grammar(&block.tokens, &block.doc_offsets, block.dictionary.len(), seed);
+        scrambled_grammar(&block.tokens, &block.doc_offsets, num_terminals, empty, seed);
     let num_words = block.dictionary.num_words();
     let dag = Dag::new(grammar, num_words, block.dictionary.lengths()).unwrap();
     let mut paths = Paths::default();
@@ -195,11 +197,12 @@ impl Random {
     }
 }
 
-/// A grammar for `tokens` of random shape.
+/// A grammar for `tokens` of random shape, without rules of nothing but the `empty` separator.
 pub fn scrambled_grammar(
     tokens: &[u32],
     doc_offsets: &[usize],
     num_terminals: u32,
+    empty: Option<u32>,
     seed: u64,
 ) -> Grammar {
     let mut random = Random(seed);
@@ -212,6 +215,9 @@ pub fn scrambled_grammar(
         let max_len = [1, 2, 2, 2, 3, 6][random.below(6)].min(bodies[body].len());
         let start = random.below(bodies[body].len() - max_len + 1);
         let run = bodies[body][start..start + max_len].to_vec();
+        if run.iter().all(|&element| Some(element) == empty) {
+            continue;
+        }
         let id = num_terminals + (bodies.len() - num_docs) as u32;
         // A unit rule that replaced every use of its element would be one name for another.
         let keeps_some = random.below(3) == 0;

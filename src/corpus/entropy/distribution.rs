@@ -52,16 +52,16 @@ impl Distribution {
         Interval { start, len: end.wrapping_sub(start) }
     }
 
-    /// Learns that `symbol` came.
+    /// Learns that the symbol came that owns `slot`.
     #[inline]
-    pub(super) fn learn(&mut self, symbol: usize) {
+    pub(super) fn learn(&mut self, slot: u16) {
         let rate = u32::from(RATES[usize::from(self.num_seen / RATE_STEP)]);
         self.num_seen = (self.num_seen + 1).min(RATE_STEP * RATES.len() as u16 - 1);
         for (i, start) in self.starts.iter_mut().enumerate() {
             let (lowest, highest) = (i as u16, (u16::MAX - NUM_SYMBOLS as u16 + 1) + i as u16);
             let down = *start - ((*start - lowest) >> rate);
             let up = *start + ((highest - *start) >> rate);
-            *start = if i <= symbol { down } else { up };
+            *start = if *start <= slot { down } else { up };
         }
     }
 }
@@ -77,7 +77,7 @@ mod tests {
         fn no_frequency_reaches_zero(symbols in prop::collection::vec(0..NUM_SYMBOLS, 0..2_000)) {
             let mut distribution = Distribution::new();
             for symbol in symbols {
-                distribution.learn(symbol);
+                distribution.learn(distribution.interval(symbol).start);
                 let lens = (0..NUM_SYMBOLS).map(|s| u32::from(distribution.interval(s).len));
                 prop_assert!(lens.clone().all(|len| len >= 1));
                 prop_assert_eq!(lens.sum::<u32>(), 1 << SCALE_BITS);
@@ -89,7 +89,7 @@ mod tests {
     fn one_symbol_for_ever_leaves_the_others_a_slot() {
         for symbol in [0, 7, 31] {
             let mut distribution = Distribution::new();
-            (0..100_000).for_each(|_| distribution.learn(symbol));
+            (0..100_000).for_each(|_| distribution.learn(distribution.interval(symbol).start));
             assert!((0..NUM_SYMBOLS).all(|s| distribution.interval(s).len >= 1));
             assert!(distribution.interval(symbol).len > 60_000);
         }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_slot_belongs_to_one_symbol() {
         let mut distribution = Distribution::new();
-        (0..500).for_each(|i| distribution.learn(i * i % 13));
+        (0..500).for_each(|i| distribution.learn(distribution.interval(i * i % 13).start));
         for slot in 0..=u16::MAX {
             let symbol = distribution.symbol_at(slot);
             let Interval { start, len } = distribution.interval(symbol);

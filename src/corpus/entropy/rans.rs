@@ -29,8 +29,9 @@ impl Encoder {
     /// Codes `symbol`, below 32, and teaches `distribution`.
     #[inline]
     pub(in crate::corpus) fn symbol(&mut self, distribution: &mut Distribution, symbol: usize) {
-        self.batch.push(distribution.interval(symbol));
-        distribution.learn(symbol);
+        let interval = distribution.interval(symbol);
+        distribution.learn(interval.start);
+        self.batch.push(interval);
         if self.batch.len() == BATCH_LEN {
             self.flush_batch();
         }
@@ -131,7 +132,7 @@ impl<'a> Decoder<'a> {
         let slot = self.state as u16;
         let symbol = distribution.symbol_at(slot);
         let Interval { start, len } = distribution.interval(symbol);
-        distribution.learn(symbol);
+        distribution.learn(slot);
         self.state = u64::from(len) * (self.state >> SCALE_BITS) + u64::from(slot - start);
         if self.state < LOWEST_STATE {
             self.state = self.state << 32 | u64::from(self.symbols.next());

@@ -1,0 +1,318 @@
+//! From matches inside rules to occurrences in documents, in document order, over the inverse
+//! grammar.
+//!
+//! ```text
+//! climb    word ─▶ rule 9 ─▶ rule 3 ─▶ root       each rule once, however often it occurs
+//!                     └─▶ root
+//! entries  root:   doc 0, offset 77, rule 9 | doc 0, offset 912, rule 3 | doc 2, offset 5, match
+//!          rule 3: offset 21, rule 9
+//!          rule 9: offset 4, match
+//! walk     doc 0: 77 + 4, 912 + 21 + 4; doc 2: 5
+//! ```
+//!
+//! First all places above the matches are gathered, at most one entry for each element of the
+//! grammar. Sorted by position they are a small grammar of their own that holds nothing but paths
+//! to matches, and walking it from the root yields every occurrence in order. Rules have two uses
+//! or more, so there are fewer entries than occurrences, inner steps included, and the walk adds
+//! two numbers a step. Memory is that of the entries, not of the occurrences.
+//!
+//! A first version climbed from each occurrence and sorted the results: 19 ns for the climb and 35
+//! ns for the sort of each of 2.7 million occurrences in 128 MB of source code.
+
+use crate::dag::{Dag, Occurrence};
+use crate::error::{Error, Result};
+
+use super::doc_set::DocSet;
+use super::search::Interrupt;
+
+/// Marks the key of a match; the others are of rules. Matches sort after a rule at the same place:
+/// what begins inside that rule and ends behind it begins after all that ends inside.
+const MATCH: u32 = 1 << 31;
+
+/// Places above the matches, while they are gathered.
+#[derive(Debug)]
+pub(super) struct PlacesBuilder<'a> {
+    dag: &'a Dag,
+    /// Position, then the number of the rule or match that stands there.
+    keys: Vec<u64>,
+    /// Rules above matches in the order they were met; the index is the rule's number.
+    rules: Vec<u32>,
+    numbers: RuleNumbers,
+}
+
+/// Where a match begins and what of it is not told by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PlacedMatch {
+    /// Rule that holds it, 0 for the root.
+    pub rule_idx: u32,
+    /// Position of the element that holds its first byte.
+    pub position: u32,
+    /// First byte and first word, counted from the start of the rule or document.
+    pub offsets: [u64; 2],
+    /// Bytes from the first word to the end of the last.
+    pub byte_len: u64,
+}
+
+impl<'a> PlacesBuilder<'a> {
+    pub fn new(dag: &'a Dag, num_matches: usize) -> Self {
+        let keys = Vec::with_capacity(num_matches);
+        Self { dag, keys, rules: Vec::new(), numbers: RuleNumbers::default() }
+    }
+
+    /// Adds the match `match_idx`, which begins in the element at `place`.
+    #[inline]
+    pub fn add_match(&mut self, place: Occurrence, match_idx: u32) {
+        self.add(place, MATCH | match_idx);
+    }
+
+    #[inline]
+    fn add(&mut self, place: Occurrence, what: u32) {
+        self.keys.push(u64::from(place.position) << 32 | u64::from(what));
+        if place.rule_idx != 0 && self.numbers.insert(place.rule_idx, self.rules.len() as u32) {
+            self.rules.push(place.rule_idx);
+        }
+    }
+
+    /// Adds the places of all rules above.
+    pub fn climb(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
+        let mut number = 0;
+        while number < self.rules.len() {
+            let element = self.dag.num_terminals() + self.rules[number];
+            for &place in self.dag.inverse().of(element) {
+                self.add(place, number as u32);
+                interrupt.check()?;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Orders the places. `matches` are those whose indexes were added; without any, a match is the
+    /// element at its place.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for 2^31 places or more.
+    pub fn finish(mut self, matches: &[PlacedMatch]) -> Result<Places> {
+        if self.keys.len() >= MATCH as usize {
+            return Err(Error::Capacity {
+                what: "places of a search",
+                requested: self.keys.len() as u64,
+                limit: u64::from(MATCH) - 1,
+                knob: "the number of segments (smaller blocks at ingest)",
+            });
+        }
+        self.keys.sort_unstable();
+        let root_len = self.dag.rule_range(0).end as u64;
+        let num_root = self.keys.partition_point(|&key| key >> 32 < root_len);
+        let mut places = Places { entries: vec![Entry::default(); self.keys.len()], root_docs: Vec::new() };
+        self.fill_rules(num_root, matches, &mut places);
+        self.fill_root(num_root, matches, &mut places);
+        Ok(places)
+    }
+
+    /// Entries of the rules from the last to the first, so that children know where they begin.
+    fn fill_rules(&self, num_root: usize, matches: &[PlacedMatch], places: &mut Places) {
+        let mut by_rule: Vec<(u32, u32)> = self.rules.iter().copied().zip(0..).collect();
+        by_rule.sort_unstable();
+        let mut first_entries = vec![0u32; self.rules.len()];
+        let mut at = self.keys.len();
+        for &(rule_idx, number) in by_rule.iter().rev() {
+            let start = self.dag.rule_range(rule_idx as usize).start;
+            let base = self.dag.prefix_sums().starts(self.dag, start);
+            let mut is_last = true;
+            while at > num_root && self.keys[at - 1] >> 32 >= start as u64 {
+                at -= 1;
+                let entry = self.entry(self.keys[at], base, matches, &first_entries);
+                places.entries[at] = Entry { is_last, ..entry };
+                is_last = false;
+            }
+            first_entries[number as usize] = at as u32;
+        }
+        // The root's entries refer to the rules' numbers still.
+        for at in 0..num_root {
+            let what = self.keys[at] as u32;
+            places.entries[at].link =
+                if what & MATCH != 0 { what } else { first_entries[what as usize] };
+        }
+    }
+
+    fn fill_root(&self, num_root: usize, matches: &[PlacedMatch], places: &mut Places) {
+        let dag = self.dag;
+        let mut doc = 0;
+        let mut base = dag.prefix_sums().starts(dag, dag.doc_range_start(0));
+        places.root_docs.reserve(num_root);
+        for at in 0..num_root {
+            let position = (self.keys[at] >> 32) as usize;
+            if dag.doc_range_start(doc + 1) <= position {
+                doc = dag.doc_at(position);
+                base = dag.prefix_sums().starts(dag, dag.doc_range_start(doc));
+            }
+            let link = places.entries[at].link;
+            let entry = self.entry(self.keys[at], base, matches, &[]);
+            places.entries[at] = Entry { link, ..entry };
+            places.root_docs.push(doc as u32);
+        }
+    }
+
+    /// What stands at a key, with offsets from `base`.
+    #[inline]
+    fn entry(
+        &self,
+        key: u64,
+        base: [u64; 2],
+        matches: &[PlacedMatch],
+        first_entries: &[u32],
+    ) -> Entry {
+        let what = key as u32;
+        let is_match = what & MATCH != 0;
+        let link = match is_match {
+            true => what & !MATCH,
+            false => first_entries.get(what as usize).copied().unwrap_or_default(),
+        };
+        let offsets = match matches.get(link as usize) {
+            Some(matched) if is_match => matched.offsets,
+            _ => {
+                let starts = self.dag.prefix_sums().starts(self.dag, (key >> 32) as usize);
+                [starts[0].wrapping_sub(base[0]), starts[1].wrapping_sub(base[1])]
+            }
+        };
+        Entry { offsets, link, is_match, is_last: false }
+    }
+}
+
+/// Paths from documents to matches.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// Those of the root, then those of the rules, by position.
+    entries: Vec<Entry>,
+    /// Document of each entry of the root.
+    root_docs: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    /// Bytes and words from the start of the rule or document.
+    offsets: [u64; 2],
+    /// Index of the match, or first entry of the rule.
+    link: u32,
+    is_match: bool,
+    /// Whether the rule has no further entry.
+    is_last: bool,
+}
+
+/// An occurrence in a document (or part of one) of the segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub doc: u32,
+    /// First byte and first word, counted from the start of the document (or part).
+    pub offsets: [u64; 2],
+    pub match_idx: u32,
+}
+
+impl Places {
+    /// Occurrences in the documents of `filter` (all without one), by document and offset.
+    pub fn walk(self, filter: Option<DocSet>) -> Walk {
+        Walk { places: self, filter, next_root: 0, doc: 0, stack: Vec::with_capacity(32) }
+    }
+}
+
+/// Iterator over occurrences.
+#[derive(Debug)]
+pub(super) struct Walk {
+    places: Places,
+    filter: Option<DocSet>,
+    next_root: usize,
+    doc: u32,
+    /// Entries to go on with, and the offsets of their rules.
+    stack: Vec<(u32, [u64; 2])>,
+}
+
+impl Iterator for Walk {
+    type Item = Spot;
+
+    #[inline]
+    fn next(&mut self) -> Option<Spot> {
+        loop {
+            let (entry, base) = match self.stack.pop() {
+                Some((at, base)) => {
+                    let entry = self.places.entries[at as usize];
+                    if !entry.is_last {
+                        self.stack.push((at + 1, base));
+                    }
+                    (entry, base)
+                }
+                None => (self.next_root_entry()?, [0; 2]),
+            };
+            // Inside one document, so neither sum can pass 2^64.
+            let offsets = [base[0] + entry.offsets[0], base[1] + entry.offsets[1]];
+            if entry.is_match {
+                return Some(Spot { doc: self.doc, offsets, match_idx: entry.link });
+            }
+            self.stack.push((entry.link, offsets));
+        }
+    }
+}
+
+impl Walk {
+    fn next_root_entry(&mut self) -> Option<Entry> {
+        loop {
+            self.doc = *self.places.root_docs.get(self.next_root)?;
+            self.next_root += 1;
+            if self.filter.as_ref().is_none_or(|docs| docs.contains(self.doc as usize)) {
+                return Some(self.places.entries[self.next_root - 1]);
+            }
+        }
+    }
+}
+
+/// Numbers of rules: a hash table with open addressing, as large as the rules that were met. An
+/// array over all rules would cost more than most searches.
+#[derive(Debug, Default)]
+pub(super) struct RuleNumbers {
+    /// Rule and number; rule 0, the root, marks a free slot. A power of two.
+    slots: Vec<(u32, u32)>,
+    len: usize,
+}
+
+impl RuleNumbers {
+    /// Gives `rule_idx`, which is not 0, the `number` unless it has one; says whether it had none.
+    #[inline]
+    pub fn insert(&mut self, rule_idx: u32, number: u32) -> bool {
+        if self.len * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let slot = self.slot(rule_idx);
+        if self.slots[slot].0 == rule_idx {
+            return false;
+        }
+        self.slots[slot] = (rule_idx, number);
+        self.len += 1;
+        true
+    }
+
+    /// The number of `rule_idx`, which must have one.
+    #[inline]
+    pub fn get(&self, rule_idx: u32) -> u32 {
+        self.slots[self.slot(rule_idx)].1
+    }
+
+    /// Where `rule_idx` is, or could be put.
+    #[inline]
+    fn slot(&self, rule_idx: u32) -> usize {
+        let hash = rule_idx.wrapping_mul(0x9E37_79B1);
+        let mut slot = (u64::from(hash) * self.slots.len() as u64 >> 32) as usize;
+        while self.slots[slot].0 != 0 && self.slots[slot].0 != rule_idx {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        slot
+    }
+
+    fn grow(&mut self) {
+        let slots = vec![(0, 0); (self.slots.len() * 2).max(16)];
+        let before = std::mem::replace(&mut self.slots, slots);
+        for (rule_idx, number) in before.into_iter().filter(|&(rule_idx, _)| rule_idx != 0) {
+            let slot = self.slot(rule_idx);
+            self.slots[slot] = (rule_idx, number);
+        }
+    }
+}

@@ -146,17 +146,18 @@ proptest! {
         let case = recipe.cook();
         let query = Query::parse(recipe.profile, &text).unwrap();
         let options = SearchOptions { max_hits, ..Default::default() };
-        let mut largest = 0;
-        let got = search_with(&case.corpus, &query, &options, &mut |batch| {
-            largest = largest.max(batch.len());
+        let mut got = Vec::new();
+        let ended = search_with(&case.corpus, &query, &options, &mut |batch| {
+            got.extend_from_slice(batch);
             ControlFlow::Continue(())
         });
-        prop_assert!(largest as u64 <= max_hits);
         let all = read_query(&case.plain, &query, None);
-        match got {
-            Err(Error::Capacity { knob: "tadoc.max_hits", .. }) => prop_assert!(all.len() as u64 > max_hits),
+        let num_allowed = all.len().min(max_hits as usize);
+        prop_assert_eq!(&got[..], &all[..num_allowed]);
+        match ended {
+            Err(Error::Capacity { knob: "tadoc.max_hits", .. }) => prop_assert!(all.len() > num_allowed),
             Err(other) => prop_assert!(false, "{other}"),
-            Ok(()) => {}
+            Ok(()) => prop_assert_eq!(all.len(), num_allowed),
         }
     }
 }
@@ -283,16 +284,27 @@ fn a_bomb_is_counted_and_read_in_places_but_never_expanded() {
     assert_eq!(search(&corpus, &parse("ab"), Some(1)).unwrap().len(), 2);
     let zz = Hit { doc_id: 0, byte_offset: copies * 3, byte_len: 2, word_index: copies };
     assert_eq!(search(&corpus, &parse("zz"), None).unwrap(), [zz]);
-    let refused = document_bytes(&corpus, 0, NO_LIMIT).unwrap_err();
-    assert!(matches!(refused, Error::Capacity { .. } | Error::OutOfRange { .. }), "{refused}");
+    for limit in [1 << 30, NO_LIMIT] {
+        let refused = document_bytes(&corpus, 0, limit).unwrap_err();
+        assert!(matches!(refused, Error::Capacity { .. }), "{refused}");
+    }
     assert_eq!(extract(&corpus, 0, copies * 3 - 4, 99).unwrap(), b"b ab zz"[1..]);
     assert_eq!(extract(&corpus, 0, (copies / 3) * 3 + 1, 6).unwrap(), b"b ab a");
 }
 
 #[test]
-fn a_search_can_be_stopped() {
+fn a_search_without_end_can_be_stopped() {
     let corpus = bomb();
     let query = Query::parse(TokenizerProfile::Word, "ab").unwrap();
+    let mut hits = Vec::new();
+    search_with(&corpus, &query, &SearchOptions::default(), &mut |batch| {
+        hits.extend_from_slice(batch);
+        if hits.len() < 100_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })
+    .unwrap();
+    for (hit, at) in hits.iter().zip(0..) {
+        assert_eq!(*hit, Hit { doc_id: 0, byte_offset: 3 * at, byte_len: 2, word_index: at });
+    }
     let options =
         SearchOptions { max_hits: u64::MAX, is_cancelled: &|| true, doc_id: None };
     let stopped = search_with(&corpus, &query, &options, &mut |_| ControlFlow::Continue(()));

@@ -13,8 +13,8 @@ use common::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds
 use common::{BUILDERS, Document, PROFILES, corpus_of, numbered, options, path_of};
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::{
-    Query, SearchOptions, TextPattern, candidate_documents, count, count_by_document,
-    document_bytes, document_num_words, extract, search,
+    Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count,
+    count_by_document, document_bytes, document_num_words, extract, search,
 };
 use datafusion_tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
 use datafusion_tadoc::corpus::BuilderKind;
@@ -141,11 +141,20 @@ fn assert_candidates_suffice(corpus: &Corpus, documents: &[Document], literal: &
             }),
         ),
     ];
+    let texts: Vec<_> = documents.iter().map(|(_, text)| String::from_utf8_lossy(text)).collect();
     for (pattern, holds) in patterns {
-        let Some(candidates) = candidate_documents(corpus, &pattern) else { continue };
-        for (doc_id, (path, text)) in (0..).zip(documents) {
-            let is_missing = candidates.binary_search(&doc_id).is_err();
-            assert!(!(is_missing && holds(&String::from_utf8_lossy(text))), "{path}: {pattern:?}");
+        let holding: Vec<u64> =
+            (0..).zip(&texts).filter(|(_, text)| holds(text)).map(|(doc_id, _)| doc_id).collect();
+        if let Some(candidates) = candidate_documents(corpus, &pattern) {
+            assert!(candidates.is_sorted());
+            let missing = holding.iter().find(|id| candidates.binary_search(id).is_err());
+            assert_eq!(missing, None, "{pattern:?}");
+        }
+        for (segment_idx, segment) in corpus.segments().iter().enumerate() {
+            let Some(docs) = candidate_docs(segment, corpus.profile(), &pattern) else { continue };
+            for (at, doc) in holding.iter().flat_map(|&doc_id| corpus.doc_parts(doc_id)) {
+                assert!(at != segment_idx || docs.contains(doc), "{pattern:?} in segment {at}");
+            }
         }
     }
 }
@@ -233,6 +242,26 @@ fn the_corpora_are_counted_and_found() {
             println!("{name}, {profile}: equal");
         }
     }
+}
+
+#[test]
+fn candidates_leave_out_what_they_can() {
+    let text = |i: u32| format!("document {i} says hello, and number {} answers\n", i + 1000);
+    let documents = numbered((0..200).map(|i| text(i).into_bytes()));
+    let corpus =
+        corpus_of(&documents, &options(TokenizerProfile::Word, BuilderKind::Rounds, 1 << 20));
+    for pattern in [
+        TextPattern::contains("document 42 says"),
+        TextPattern::contains("er 1042 ans"),
+        TextPattern::starts_with("document 42 "),
+        TextPattern::like("%42 %number 1042%", None),
+        TextPattern::equals(&text(42)),
+    ] {
+        let candidates = candidate_documents(&corpus, &pattern).unwrap();
+        assert!(candidates.contains(&42) && candidates.len() < 5, "{pattern:?}: {candidates:?}");
+    }
+    assert_eq!(candidate_documents(&corpus, &TextPattern::contains("absent")), Some(vec![]));
+    assert_eq!(candidate_documents(&corpus, &TextPattern::contains("hello")), None);
 }
 
 #[test]

@@ -30,8 +30,8 @@ use crate::corpus::{Corpus, Segment};
 use crate::dag::Dag;
 use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
 
-use super::climb::docs_with;
 use super::cut::doc_cut_after;
+use super::doc_counts::docs_with;
 use super::doc_set::DocSet;
 
 /// A split run leaves a token of at least this length: words are cut at a character boundary.

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use super::{check_output_len, reserve};
 
 /// Bytes that one copy of a short token or rule moves, whatever its length.
-const SHORT_COPY: usize = 16;
+pub(super) const SHORT_COPY: usize = 16;
 
 /// Bytes of document `doc_id`.
 ///
@@ -245,16 +245,12 @@ fn decode_part(
                 at += len;
                 continue;
             }
-            // An expansion without bytes (empty separators, doubled by a hostile file) adds none.
-            let len = dag.len_bytes(element);
-            if len > 0 {
-                memo.set(rule_idx, at, len);
-                if frame.next < frame.end {
-                    stack.push(frame);
-                }
-                let range = dag.rule_range(rule_idx);
-                frame = Frame { next: range.start as u32, end: range.end as u32 };
+            memo.set(rule_idx, at, dag.len_bytes(element));
+            if frame.next < frame.end {
+                stack.push(frame);
             }
+            let range = dag.rule_range(rule_idx);
+            frame = Frame { next: range.start as u32, end: range.end as u32 };
         }
         match stack.pop() {
             Some(parent) => frame = parent,

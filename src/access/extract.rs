@@ -4,6 +4,10 @@
 //! the element that holds it. Then elements are expanded forward until enough bytes are there.
 //! O(log root + depth * log rule length + output). Offsets are bytes of the document, whether it
 //! was cut at a block border or not.
+//!
+//! Nearly all of the time is spent waiting for memory, so lengths come from the prefix sums, which
+//! lie in the cache lines that are needed anyway, and tokens are gathered before they are copied:
+//! the loads from the dictionary then overlap.
 
 use std::ops::Range;
 
@@ -11,8 +15,11 @@ use crate::corpus::{Corpus, Segment};
 use crate::dag::Measure;
 use crate::error::{Error, Result};
 
-use super::decode::{check_doc_id, document_len_bytes};
+use super::decode::{SHORT_COPY, check_doc_id, document_len_bytes};
 use super::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, reserve};
+
+/// Tokens that are gathered before they are copied.
+const TOKENS_PER_BATCH: usize = 32;
 
 /// Up to `byte_len` bytes of document `doc_id` from `byte_offset`; what lies beyond the end of the
 /// document is left out.
@@ -49,89 +56,137 @@ pub fn extract_into(
         });
     };
     let len = check_output_len(output.len() as u64, byte_len.min(available), max_output_bytes)?;
-    reserve(output, len)?;
+    let mut passage = Passage::new(output, len)?;
     let mut skipped = byte_offset;
     for (segment_idx, doc) in corpus.doc_parts(doc_id) {
         let segment = &corpus.segments()[segment_idx];
         let part_len = segment.dag.doc_len_bytes(doc);
-        if skipped < part_len && output.len() < len {
-            extract_part(segment, segment.dag.doc_range(doc), skipped, len, output);
+        if skipped < part_len && !passage.is_full() {
+            passage.read(segment, segment.dag.doc_range(doc), skipped);
         }
         skipped = skipped.saturating_sub(part_len);
     }
+    passage.finish();
     Ok(())
 }
 
-/// Appends the bytes of `range` from `offset`, which is below its length, until `output` has `len`
-/// bytes or the range ends.
-fn extract_part(
-    segment: &Segment,
-    range: Range<usize>,
-    offset: u64,
+/// Bytes that are being written to the end of `output`.
+struct Passage<'a> {
+    /// Has room for all of the passage and slack for short copies.
+    output: &'a mut Vec<u8>,
+    at: usize,
     len: usize,
-    output: &mut Vec<u8>,
-) {
-    let mut stack = Vec::with_capacity(32);
-    enter(segment, range, offset, len, output, &mut stack);
-    let (dag, dictionary) = (&segment.dag, &segment.dictionary);
-    let sums = dag.prefix_sums();
-    while let Some(Range { start: position, end }) = stack.pop() {
-        if output.len() >= len {
-            return;
-        }
-        if position + 1 < end {
-            stack.push(position + 1..end);
-        }
-        if sums.has_blank_before(position) {
-            push_bytes(b" ", len, output);
-        }
-        let element = dag.grammar().symbols[position];
-        match dag.rule_of(element) {
-            None => push_bytes(dictionary.get(element), len, output),
-            Some(rule_idx) if dag.len_bytes(element) > 0 => stack.push(dag.rule_range(rule_idx)),
-            Some(_) => {}
-        }
-    }
 }
 
-/// Descends to the token that holds byte `offset` of `range` and appends the rest of it; leaves on
-/// `stack` the ranges that follow, innermost last.
-fn enter(
-    segment: &Segment,
-    mut range: Range<usize>,
-    mut offset: u64,
-    len: usize,
-    output: &mut Vec<u8>,
-    stack: &mut Vec<Range<usize>>,
-) {
-    let dag = &segment.dag;
-    loop {
-        let (position, start) =
-            dag.prefix_sums().locate(dag, Measure::Bytes, range.clone(), offset);
-        offset -= start;
-        if position + 1 < range.end {
-            stack.push(position + 1..range.end);
+impl<'a> Passage<'a> {
+    /// A passage that makes `output` `len` bytes long.
+    fn new(output: &'a mut Vec<u8>, len: usize) -> Result<Self> {
+        let at = output.len();
+        reserve(output, len + SHORT_COPY)?;
+        output.resize(len + SHORT_COPY, 0);
+        Ok(Self { output, at, len })
+    }
+
+    fn is_full(&self) -> bool {
+        self.at == self.len
+    }
+
+    fn finish(self) {
+        self.output.truncate(self.at);
+    }
+
+    /// Appends the bytes of `range`, a document, from `offset`, which is below its length, until
+    /// the passage is full or the range ends.
+    fn read(&mut self, segment: &Segment, range: Range<usize>, offset: u64) {
+        let dag = &segment.dag;
+        let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
+        let mut stack = Vec::with_capacity(32);
+        let mut range = self.enter(segment, range, offset, &mut stack);
+        let mut tokens = [(0u32, false); TOKENS_PER_BATCH];
+        while !self.is_full() {
+            let (mut num_tokens, mut planned) = (0, self.at as u64);
+            // A blank before a rule goes in front of its first token.
+            let mut blank_before = false;
+            while num_tokens < TOKENS_PER_BATCH && planned < self.len as u64 {
+                let Some(position) = range.next() else {
+                    match stack.pop() {
+                        Some(outer) => range = outer,
+                        None => break,
+                    }
+                    continue;
+                };
+                let element = symbols[position];
+                let (len_bytes, blank) = sums.len_bytes_at(dag, position);
+                planned += u64::from(blank);
+                blank_before |= blank;
+                match dag.rule_of(element) {
+                    None => {
+                        tokens[num_tokens] = (element, std::mem::take(&mut blank_before));
+                        num_tokens += 1;
+                        planned += len_bytes;
+                    }
+                    Some(rule_idx) => {
+                        let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                        if !outer.is_empty() {
+                            stack.push(outer);
+                        }
+                    }
+                }
+            }
+            if num_tokens == 0 && !blank_before {
+                return;
+            }
+            for &(token, blank) in &tokens[..num_tokens] {
+                self.push_blank(blank);
+                self.push(segment.dictionary.get(token));
+            }
+            self.push_blank(blank_before);
         }
-        let element = dag.grammar().symbols[position];
-        if offset >= dag.len_bytes(element) {
-            // The blank after this element, which the next range begins with.
-            return;
-        }
-        match dag.rule_of(element) {
-            Some(rule_idx) => range = dag.rule_range(rule_idx),
-            None => {
-                return push_bytes(
-                    &segment.dictionary.get(element)[offset as usize..],
-                    len,
-                    output,
-                );
+    }
+
+    /// Descends to the token that holds byte `offset` of `range` and appends the rest of it.
+    /// Returns the positions that follow in its rule, and leaves those of the rules above on
+    /// `stack`, innermost last.
+    fn enter(
+        &mut self,
+        segment: &Segment,
+        mut range: Range<usize>,
+        mut offset: u64,
+        stack: &mut Vec<Range<usize>>,
+    ) -> Range<usize> {
+        let dag = &segment.dag;
+        let sums = dag.prefix_sums();
+        loop {
+            let (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), offset);
+            offset -= start;
+            let rest = position + 1..range.end;
+            if offset == sums.len_bytes_at(dag, position).0 {
+                // The blank after this element, which the next one brings along.
+                return rest;
+            }
+            let element = dag.grammar().symbols[position];
+            let Some(rule_idx) = dag.rule_of(element) else {
+                self.push(&segment.dictionary.get(element)[offset as usize..]);
+                return rest;
+            };
+            range = dag.rule_range(rule_idx);
+            if !rest.is_empty() {
+                stack.push(rest);
             }
         }
     }
-}
 
-/// Appends as much of `bytes` as keeps `output` within `len`.
-#[inline]
-fn push_bytes(bytes: &[u8], len: usize, output: &mut Vec<u8>) {
-    output.extend_from_slice(&bytes[..bytes.len().min(len - output.len())]);
+    #[inline]
+    fn push_blank(&mut self, blank: bool) {
+        self.output[self.at] = b' ';
+        self.at += usize::from(blank && !self.is_full());
+    }
+
+    /// Appends as much of `bytes` as there is room for.
+    #[inline]
+    fn push(&mut self, bytes: &[u8]) {
+        let taken = bytes.len().min(self.len - self.at);
+        self.output[self.at..self.at + taken].copy_from_slice(&bytes[..taken]);
+        self.at += taken;
+    }
 }

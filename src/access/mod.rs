@@ -2,22 +2,23 @@
 //!
 //! Reading order: `decode` (whole documents), `extract` (passages), `query` and `search` (words
 //! and phrases; `occurrences` answers for one segment with `phrase`, which finds matches inside
-//! rules, `climb`, which finds their places, and `scan` for small documents; `cut` joins documents
-//! again that were cut at a block border), `candidates` (which documents a text predicate has to
-//! look at).
+//! rules, `places` and `doc_counts`, which lead from there to documents, and `scan` for small
+//! documents; `cut` joins documents again that were cut at a block border), `candidates` (which
+//! documents a text predicate has to look at).
 //!
 //! Every answer is as if no document had been cut: offsets and word numbers count from the start
 //! of the document, and phrases match across the cut. Everything is iterative, so a hostile grammar
 //! cannot exhaust the stack, and limits are checked against counted sizes before memory is taken.
 
 mod candidates;
-mod climb;
 mod cut;
 mod decode;
+mod doc_counts;
 mod doc_set;
 mod extract;
 mod occurrences;
 mod phrase;
+mod places;
 mod query;
 mod scan;
 mod search;

@@ -2,28 +2,25 @@
 //!
 //! A single word needs no work before the climb: its places stand in the inverse grammar. A phrase
 //! is first resolved to matches inside rules. Documents that a filter leaves can be scanned instead
-//! where that is less work than climbing from every occurrence in the segment.
+//! where that is less work than gathering all places in the segment.
 
 use rayon::prelude::*;
 
 use crate::corpus::Segment;
-use crate::dag::Occurrence;
-use crate::error::{Error, Result};
+use crate::dag::{Measure, Occurrence};
+use crate::error::Result;
 
-use super::climb::{Climber, DocCounter, Spot};
+use super::doc_counts::DocCounter;
 use super::doc_set::DocSet;
 use super::phrase::{Match, Phrase, word_span};
+use super::places::{PlacedMatch, PlacesBuilder, Walk};
 use super::scan::{Found, scan_doc};
-use super::search::{Canceller, Interrupt};
+use super::search::Canceller;
 
-/// Places that one parallel task climbs from.
+/// Places that one parallel task resolves.
 const PLACES_PER_TASK: usize = 1 << 14;
-/// Text bytes that are scanned in the time of one climbed occurrence (15 ns at 1 GB/s).
-const SCAN_BYTES_PER_CLIMB: u64 = 16;
-/// Most text bytes that are scanned for places, some seconds' worth.
-const MAX_SCAN_BYTES: u64 = 1 << 33;
-/// Memory for so many hits is taken at once where their number is known.
-const MAX_RESERVED_HITS: u64 = 1 << 20;
+/// Text bytes that are scanned in the time of one place gathered (15 ns at 1 GB/s).
+const SCAN_BYTES_PER_PLACE: u64 = 16;
 
 /// One item of a query as word ids of a segment.
 #[derive(Debug)]
@@ -31,14 +28,6 @@ pub(super) struct Item<'a> {
     segment: &'a Segment,
     words: Vec<u32>,
     canceller: Canceller<'a>,
-}
-
-/// Where an item is complete inside the grammar, and its bytes.
-#[derive(Debug, Clone, Copy)]
-struct PlacedMatch {
-    matched: Match,
-    byte_offset: u64,
-    byte_len: u64,
 }
 
 impl<'a> Item<'a> {
@@ -62,18 +51,16 @@ impl<'a> Item<'a> {
 
     /// Documents of `filter` (all without one) with at least one occurrence, and how many.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
-        let num_elements = self.segment.dag.grammar().symbols.len() as u64;
-        let max_bytes = num_elements.saturating_mul(SCAN_BYTES_PER_CLIMB);
-        if let Some(docs) = filter.filter(|docs| self.scans(docs, max_bytes)) {
+        let dag = &self.segment.dag;
+        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
             return self.scan(docs, |_, _| ());
         }
-        let mut counter = DocCounter::new(&self.segment.dag);
+        let mut counter = DocCounter::new(dag, self.rarest_weight());
         if let [word] = self.words[..] {
-            let places = self.segment.dag.inverse().of(word);
-            places.iter().for_each(|&place| counter.add(place, 1));
+            dag.inverse().of(word).iter().for_each(|&place| counter.add(place));
         } else {
             self.matches()?.iter().for_each(|matched| match matched.rule_idx {
-                0 => counter.add_to_doc(matched.doc, 1),
+                0 => counter.add_to_doc(matched.doc),
                 rule_idx => counter.add_to_rule(rule_idx, 1),
             });
         }
@@ -82,76 +69,51 @@ impl<'a> Item<'a> {
         Ok(counts)
     }
 
-    /// Calls `place` with every occurrence in the documents of `filter` (all without one) and
-    /// collects what it makes of them, in no particular order.
-    ///
-    /// # Errors
-    /// [`Error::Capacity`] for more than `max_hits` occurrences, found out before memory is taken.
-    pub fn collect<T: Send>(
-        &self,
-        filter: Option<&DocSet>,
-        max_hits: u64,
-        place: impl Fn(u32, Found) -> T + Sync,
-    ) -> Result<Vec<T>> {
-        let in_all = self.count()?;
-        if in_all > max_hits {
-            let in_docs = match filter {
-                None => in_all,
-                Some(_) => self.count_by_doc(filter)?.iter().map(|&(_, count)| count).sum(),
-            };
-            check_num_hits(in_docs, max_hits)?;
+    /// Occurrences in the documents of `filter` (all without one), by document and offset. Places
+    /// are gathered here, O(G) at most; occurrences are made one by one.
+    pub fn stream(&self, filter: Option<&DocSet>) -> Result<ItemStream> {
+        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
+            let mut found = Vec::new();
+            self.scan(docs, |doc, at| found.push((doc, at)))?;
+            return Ok(ItemStream::Scanned(found.into_iter()));
         }
-        if let Some(docs) = filter.filter(|docs| self.scans(docs, MAX_SCAN_BYTES)) {
-            let mut hits = Vec::new();
-            self.scan(docs, |doc, found| hits.push(place(doc, found)))?;
-            return Ok(hits);
-        }
-        // Only a filter gets here with more: the places outside of it would be climbed as well.
-        check_num_hits(in_all, max_hits.saturating_mul(64))?;
-        let passes = |spot: &Spot| filter.is_none_or(|docs| docs.contains(spot.doc as usize));
-        let capacity = if filter.is_none() { in_all.min(MAX_RESERVED_HITS) as usize } else { 0 };
-        if let [word] = self.words[..] {
-            let byte_len = self.segment.dag.len_bytes(word);
-            let places = self.segment.dag.inverse().of(word);
-            return self.collect_parallel(places, capacity, |places, interrupt, hits| {
-                let mut climber = Climber::new(&self.segment.dag);
-                places.iter().try_for_each(|&at| {
-                    climber.climb(at, [0; 2], interrupt, &mut |spot| {
-                        if passes(&spot) {
-                            hits.push(place(spot.doc, found_at(spot, byte_len)));
-                        }
-                    })
-                })
-            });
-        }
-        let matches = self.placed_matches()?;
-        self.collect_parallel(&matches, capacity, |matches, interrupt, hits| {
-            let mut climber = Climber::new(&self.segment.dag);
-            matches.iter().try_for_each(|placed| {
-                let Match { rule_idx, doc, word_idx } = placed.matched;
-                let offsets = [placed.byte_offset, word_idx];
-                let mut visit = |spot: Spot| {
-                    if passes(&spot) {
-                        hits.push(place(spot.doc, found_at(spot, placed.byte_len)));
-                    }
-                };
-                if rule_idx == 0 {
-                    visit(Spot { doc, byte_offset: placed.byte_offset, word_idx });
-                    return interrupt.check();
+        let dag = &self.segment.dag;
+        let mut interrupt = self.canceller.interrupt();
+        let (places, byte_lens) = match self.words[..] {
+            [word] => {
+                let direct = dag.inverse().of(word);
+                let mut builder = PlacesBuilder::new(dag, direct.len());
+                direct.iter().for_each(|&place| builder.add_match(place, 0));
+                builder.climb(&mut interrupt)?;
+                (builder.finish(&[])?, vec![dag.len_bytes(word)])
+            }
+            _ => {
+                let matches = self.placed_matches()?;
+                let mut builder = PlacesBuilder::new(dag, matches.len());
+                for (matched, match_idx) in matches.iter().zip(0..) {
+                    let PlacedMatch { rule_idx, position, .. } = *matched;
+                    builder.add_match(Occurrence { rule_idx, position }, match_idx);
                 }
-                climber.climb_from_rule(rule_idx, offsets, interrupt, &mut visit)
-            })
-        })
+                builder.climb(&mut interrupt)?;
+                let byte_lens = matches.iter().map(|matched| matched.byte_len).collect();
+                (builder.finish(&matches)?, byte_lens)
+            }
+        };
+        Ok(ItemStream::Walked { walk: places.walk(filter.cloned()), byte_lens })
     }
 
-    /// Whether `docs` have at most `max_bytes` and reading them is less work than climbing from
-    /// every occurrence in the segment.
-    fn scans(&self, docs: &DocSet, max_bytes: u64) -> bool {
+    fn rarest_weight(&self) -> u64 {
         let weights = self.segment.dag.weights();
-        let rarest = self.words.iter().map(|&word| weights[word as usize]).min().unwrap_or(0);
-        let mut budget = rarest.saturating_mul(SCAN_BYTES_PER_CLIMB).min(max_bytes);
+        self.words.iter().map(|&word| weights[word as usize]).min().unwrap_or(0)
+    }
+
+    /// Whether reading `docs` is less work than gathering places in the whole segment.
+    fn scans(&self, docs: &DocSet) -> bool {
+        let dag = &self.segment.dag;
+        let num_places = self.rarest_weight().min(dag.grammar().symbols.len() as u64);
+        let mut budget = num_places.saturating_mul(SCAN_BYTES_PER_PLACE);
         docs.iter().all(|doc| {
-            let left = budget.checked_sub(self.segment.dag.doc_len_bytes(doc));
+            let left = budget.checked_sub(dag.doc_len_bytes(doc));
             budget = left.unwrap_or(0);
             left.is_some()
         })
@@ -176,65 +138,63 @@ impl<'a> Item<'a> {
     /// Matches of a phrase inside rules and documents.
     fn matches(&self) -> Result<Vec<Match>> {
         let phrase = Phrase::new(&self.segment.dag, &self.words);
-        let anchors: &[Occurrence] = phrase.anchors();
-        self.collect_parallel(anchors, 0, |anchors, interrupt, matches| {
-            phrase.resolve(anchors, interrupt, |matched| matches.push(matched))
-        })
+        let resolve = |anchors: &[Occurrence]| {
+            let mut matches = Vec::new();
+            let mut interrupt = self.canceller.interrupt();
+            phrase.resolve(anchors, &mut interrupt, |matched| matches.push(matched))?;
+            Ok(matches)
+        };
+        let anchors = phrase.anchors();
+        if anchors.len() <= PLACES_PER_TASK {
+            return resolve(anchors);
+        }
+        let portions: Result<Vec<_>> = anchors.par_chunks(PLACES_PER_TASK).map(resolve).collect();
+        Ok(portions?.concat())
     }
 
+    /// The matches with their bytes, by rule and offset.
     fn placed_matches(&self) -> Result<Vec<PlacedMatch>> {
         let dag = &self.segment.dag;
-        let matches = self.matches()?;
-        self.collect_parallel(&matches, matches.len(), |matches, interrupt, placed| {
-            matches.iter().try_for_each(|&matched| {
-                let range = matched.range(dag);
-                let last_idx = matched.word_idx + self.words.len() as u64 - 1;
-                let first = word_span(dag, range.clone(), matched.word_idx);
-                let last = word_span(dag, range, last_idx);
-                let byte_len = last.byte_offset + last.byte_len - first.byte_offset;
-                placed.push(PlacedMatch { matched, byte_offset: first.byte_offset, byte_len });
-                interrupt.check()
-            })
-        })
-    }
-
-    /// Runs `work` over portions of `inputs`, in parallel where there are many, and joins what they
-    /// collect in order.
-    fn collect_parallel<I: Sync, T: Send>(
-        &self,
-        inputs: &[I],
-        capacity: usize,
-        work: impl Fn(&[I], &mut Interrupt<'_>, &mut Vec<T>) -> Result<()> + Sync,
-    ) -> Result<Vec<T>> {
-        let run = |portion: &[I], mut collected: Vec<T>| {
-            work(portion, &mut self.canceller.interrupt(), &mut collected)?;
-            Ok(collected)
+        let mut matches = self.matches()?;
+        matches.sort_unstable_by_key(|matched| (matched.rule_idx, matched.doc, matched.word_idx));
+        let place = |matched: &Match| {
+            let range = matched.range(dag);
+            let word_idx = matched.word_idx;
+            let sums = dag.prefix_sums();
+            let (position, _) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
+            let first = word_span(dag, range.clone(), word_idx);
+            let last = word_span(dag, range, word_idx + self.words.len() as u64 - 1);
+            PlacedMatch {
+                rule_idx: matched.rule_idx,
+                position: position as u32,
+                offsets: [first.byte_offset, word_idx],
+                byte_len: last.byte_offset + last.byte_len - first.byte_offset,
+            }
         };
-        if inputs.len() <= PLACES_PER_TASK {
-            return run(inputs, Vec::with_capacity(capacity));
+        Ok(matches.par_iter().with_min_len(PLACES_PER_TASK).map(place).collect())
+    }
+}
+
+/// Occurrences of an item in a segment, by document (index inside the segment) and offset.
+#[derive(Debug)]
+pub(super) enum ItemStream {
+    Scanned(std::vec::IntoIter<(u32, Found)>),
+    /// Lengths by match.
+    Walked { walk: Walk, byte_lens: Vec<u64> },
+}
+
+impl Iterator for ItemStream {
+    type Item = (u32, Found);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u32, Found)> {
+        match self {
+            Self::Scanned(found) => found.next(),
+            Self::Walked { walk, byte_lens } => walk.next().map(|spot| {
+                let [byte_offset, word_idx] = spot.offsets;
+                let byte_len = byte_lens[spot.match_idx as usize];
+                (spot.doc, Found { byte_offset, byte_len, word_idx })
+            }),
         }
-        let portions: Result<Vec<Vec<T>>> =
-            inputs.par_chunks(PLACES_PER_TASK).map(|portion| run(portion, Vec::new())).collect();
-        let portions = portions?;
-        let mut joined = Vec::with_capacity(portions.iter().map(Vec::len).sum());
-        portions.into_iter().for_each(|mut portion| joined.append(&mut portion));
-        Ok(joined)
     }
-}
-
-fn found_at(spot: Spot, byte_len: u64) -> Found {
-    Found { byte_offset: spot.byte_offset, byte_len, word_idx: spot.word_idx }
-}
-
-/// Refuses more than `max_hits` occurrences.
-pub(super) fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
-    if requested <= max_hits {
-        return Ok(());
-    }
-    Err(Error::Capacity {
-        what: "occurrences to list",
-        requested,
-        limit: max_hits,
-        knob: "tadoc.max_hits",
-    })
 }

@@ -104,54 +104,61 @@ impl<'a> PlacesBuilder<'a> {
         self.keys.sort_unstable();
         let root_len = self.dag.rule_range(0).end as u64;
         let num_root = self.keys.partition_point(|&key| key >> 32 < root_len);
-        let mut places = Places { entries: vec![Entry::default(); self.keys.len()], root_docs: Vec::new() };
-        self.fill_rules(num_root, matches, &mut places);
-        self.fill_root(num_root, matches, &mut places);
-        Ok(places)
+        let mut entries = vec![Entry::default(); self.keys.len()];
+        let (of_root, of_rules) = entries.split_at_mut(num_root);
+        let first_entries = self.fill_rules(matches, num_root, of_rules);
+        let root_docs = self.fill_root(matches, &first_entries, of_root);
+        Ok(Places { entries, root_docs })
     }
 
-    /// Entries of the rules from the last to the first, so that children know where they begin.
-    fn fill_rules(&self, num_root: usize, matches: &[PlacedMatch], places: &mut Places) {
+    /// Fills `entries`, those behind the root's, from the last rule to the first, so that children
+    /// know where they begin; returns the first entry of each rule by its number.
+    fn fill_rules(
+        &self,
+        matches: &[PlacedMatch],
+        num_root: usize,
+        entries: &mut [Entry],
+    ) -> Vec<u32> {
         let mut by_rule: Vec<(u32, u32)> = self.rules.iter().copied().zip(0..).collect();
         by_rule.sort_unstable();
         let mut first_entries = vec![0u32; self.rules.len()];
-        let mut at = self.keys.len();
+        let mut at = entries.len();
         for &(rule_idx, number) in by_rule.iter().rev() {
             let start = self.dag.rule_range(rule_idx as usize).start;
             let base = self.dag.prefix_sums().starts(self.dag, start);
             let mut is_last = true;
-            while at > num_root && self.keys[at - 1] >> 32 >= start as u64 {
+            while at > 0 && self.keys[num_root + at - 1] >> 32 >= start as u64 {
                 at -= 1;
-                let entry = self.entry(self.keys[at], base, matches, &first_entries);
-                places.entries[at] = Entry { is_last, ..entry };
+                let entry = self.entry(self.keys[num_root + at], base, matches, &first_entries);
+                entries[at] = Entry { is_last, ..entry };
                 is_last = false;
             }
-            first_entries[number as usize] = at as u32;
+            first_entries[number as usize] = (num_root + at) as u32;
         }
-        // The root's entries refer to the rules' numbers still.
-        for at in 0..num_root {
-            let what = self.keys[at] as u32;
-            places.entries[at].link =
-                if what & MATCH != 0 { what } else { first_entries[what as usize] };
-        }
+        first_entries
     }
 
-    fn fill_root(&self, num_root: usize, matches: &[PlacedMatch], places: &mut Places) {
+    /// Fills `entries` of the root; returns the document of each.
+    fn fill_root(
+        &self,
+        matches: &[PlacedMatch],
+        first_entries: &[u32],
+        entries: &mut [Entry],
+    ) -> Vec<u32> {
         let dag = self.dag;
         let mut doc = 0;
-        let mut base = dag.prefix_sums().starts(dag, dag.doc_range_start(0));
-        places.root_docs.reserve(num_root);
-        for at in 0..num_root {
-            let position = (self.keys[at] >> 32) as usize;
-            if dag.doc_range_start(doc + 1) <= position {
+        let mut base = dag.prefix_sums().starts(dag, doc_start(dag, 0));
+        let mut docs = Vec::with_capacity(entries.len());
+        for (entry, &key) in entries.iter_mut().zip(&self.keys) {
+            let position = (key >> 32) as usize;
+            if doc_start(dag, doc + 1) <= position {
                 doc = dag.doc_at(position);
-                base = dag.prefix_sums().starts(dag, dag.doc_range_start(doc));
+                base = dag.prefix_sums().starts(dag, doc_start(dag, doc));
             }
-            let link = places.entries[at].link;
-            let entry = self.entry(self.keys[at], base, matches, &[]);
-            places.entries[at] = Entry { link, ..entry };
-            places.root_docs.push(doc as u32);
+            *entry = self.entry(key, base, matches, first_entries);
+            docs.push(doc as u32);
         }
+        docs
     }
 
     /// What stands at a key, with offsets from `base`.
@@ -165,10 +172,7 @@ impl<'a> PlacesBuilder<'a> {
     ) -> Entry {
         let what = key as u32;
         let is_match = what & MATCH != 0;
-        let link = match is_match {
-            true => what & !MATCH,
-            false => first_entries.get(what as usize).copied().unwrap_or_default(),
-        };
+        let link = if is_match { what & !MATCH } else { first_entries[what as usize] };
         let offsets = match matches.get(link as usize) {
             Some(matched) if is_match => matched.offsets,
             _ => {
@@ -178,6 +182,10 @@ impl<'a> PlacesBuilder<'a> {
         };
         Entry { offsets, link, is_match, is_last: false }
     }
+}
+
+fn doc_start(dag: &Dag, doc: usize) -> usize {
+    dag.grammar().doc_offsets[doc] as usize
 }
 
 /// Paths from documents to matches.

@@ -53,7 +53,7 @@ pub(super) fn scan_doc(
     })
 }
 
-/// Calls `visit` with the id and byte offset of each token of document `doc` that has bytes.
+/// Calls `visit` with the id and byte offset of each token of document `doc`.
 fn for_each_token_of(
     segment: &Segment,
     doc: usize,
@@ -76,14 +76,10 @@ fn for_each_token_of(
         };
         byte_offset += u64::from(sums.has_blank_before(position));
         let element = symbols[position];
-        let len_bytes = dag.len_bytes(element);
-        if len_bytes == 0 {
-            continue;
-        }
         match dag.rule_of(element) {
             None => {
                 visit(element, byte_offset);
-                byte_offset += len_bytes;
+                byte_offset += dag.len_bytes(element);
             }
             Some(rule_idx) => {
                 interrupt.check()?;

@@ -1,13 +1,12 @@
 //! Search: which documents hold what a query asks for, how often, and where.
 //!
 //! A query of several items is answered in two steps: documents are counted for each item without
-//! listing places, and places are listed in the documents that hold all items. Memory is that of
-//! the hits of one segment, or of the documents found.
+//! listing places, and places are listed in the documents that hold all items. Hits are made one by
+//! one in order, so memory is that of the places in the grammar (at most one for each of its
+//! elements), or of the documents found, never of the hits.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-
-use rayon::prelude::*;
 
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
@@ -15,11 +14,14 @@ use crate::error::{Error, Result};
 use super::cut::{PartStart, doc_cut_after, matches_across, part_start};
 use super::decode::check_doc_id;
 use super::doc_set::DocSet;
-use super::occurrences::{Item, check_num_hits};
+use super::occurrences::{Item, ItemStream};
 use super::query::Query;
 
-/// Most hits that are held at once unless told otherwise: 64 Mi, 2 GiB.
+/// Most hits that a search yields unless told otherwise: 64 Mi, 2 GiB where they are collected.
 pub const DEFAULT_MAX_HITS: u64 = 64 << 20;
+
+/// Hits of a batch.
+const BATCH_HITS: usize = 1 << 14;
 
 /// Steps of a walk between two looks at the cancellation.
 const STEPS_PER_CHECK: u32 = 1 << 14;
@@ -51,7 +53,7 @@ pub struct DocumentCount {
 pub struct SearchOptions<'a> {
     /// Only this document, or all.
     pub doc_id: Option<u64>,
-    /// Most hits to hold at once: of one segment where they are handed out in batches.
+    /// Most hits to yield; one more is an error.
     pub max_hits: u64,
     /// Asked now and then, from any thread; `true` ends the search with
     /// [`Error::Cancelled`].
@@ -111,29 +113,24 @@ impl Interrupt<'_> {
 ///
 /// # Errors
 /// [`Error::OutOfRange`] where there is no document `doc_id`; [`Error::Capacity`] for more than
-/// [`DEFAULT_MAX_HITS`] hits.
+/// [`DEFAULT_MAX_HITS`] hits, counted before any is made.
 pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec<Hit>> {
     let options = SearchOptions { doc_id, ..Default::default() };
-    let mut hits: Vec<Hit> = Vec::new();
-    let mut num_hits = 0;
+    check_num_hits(count(corpus, query, &options)?, options.max_hits)?;
+    let mut hits = Vec::new();
     search_with(corpus, query, &options, &mut |batch| {
-        num_hits += batch.len() as u64;
-        if num_hits > options.max_hits {
-            return ControlFlow::Break(());
-        }
         hits.extend_from_slice(batch);
         ControlFlow::Continue(())
     })?;
-    check_num_hits(num_hits, options.max_hits)?;
     Ok(hits)
 }
 
-/// Calls `visit` with the occurrences of `query` in batches of one segment, each batch and all
-/// together in order of document and offset, until it breaks.
+/// Calls `visit` with the occurrences of `query` in batches, each batch and all together in order
+/// of document and offset, until it breaks.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no document `options.doc_id`; [`Error::Capacity`] for a
-/// batch of more than `options.max_hits`, refused before it is made; [`Error::Cancelled`].
+/// [`Error::OutOfRange`] where there is no document `options.doc_id`; [`Error::Capacity`] where
+/// there are more than `options.max_hits`, after so many; [`Error::Cancelled`].
 pub fn search_with(
     corpus: &Corpus,
     query: &Query,
@@ -141,21 +138,46 @@ pub fn search_with(
     visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
 ) -> Result<()> {
     let docs = selected_docs(corpus, query, options)?;
+    let mut batch = Vec::new();
+    let mut num_hits = 0;
     for segment_idx in 0..corpus.segments().len() {
-        let filter = match &docs {
-            None => None,
-            Some(docs) => match local_docs(corpus, segment_idx, docs) {
-                filter if filter.is_empty() => continue,
-                filter => Some(filter),
-            },
-        };
+        let filter = docs.as_ref().map(|docs| local_docs(corpus, segment_idx, docs));
+        if filter.as_ref().is_some_and(DocSet::is_empty) {
+            continue;
+        }
         let mut hits = segment_hits(corpus, segment_idx, query, filter.as_ref(), options)?;
-        hits.par_sort_unstable();
-        if !hits.is_empty() && visit(&hits).is_break() {
-            return Ok(());
+        loop {
+            batch.clear();
+            batch.extend(hits.by_ref().take(BATCH_HITS));
+            if (options.is_cancelled)() {
+                return Err(Error::Cancelled);
+            }
+            num_hits += batch.len() as u64;
+            let excess = num_hits.saturating_sub(options.max_hits);
+            batch.truncate(batch.len() - excess as usize);
+            if !batch.is_empty() && visit(&batch).is_break() {
+                return Ok(());
+            }
+            check_num_hits(num_hits, options.max_hits)?;
+            if batch.is_empty() {
+                break;
+            }
         }
     }
     Ok(())
+}
+
+/// Refuses more than `max_hits` occurrences.
+fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
+    if requested <= max_hits {
+        return Ok(());
+    }
+    Err(Error::Capacity {
+        what: "occurrences to list",
+        requested,
+        limit: max_hits,
+        knob: "tadoc.max_hits",
+    })
 }
 
 /// Number of occurrences of `query`, in one document or all; exact also where listing them would
@@ -237,49 +259,81 @@ fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
     local
 }
 
-/// Hits in one segment, those included that end in a later one; in no particular order.
+/// Hits that begin in one segment, in order.
 fn segment_hits(
     corpus: &Corpus,
     segment_idx: usize,
     query: &Query,
     filter: Option<&DocSet>,
     options: &SearchOptions<'_>,
-) -> Result<Vec<Hit>> {
+) -> Result<MergedHits> {
     let segment = &corpus.segments()[segment_idx];
     let first_doc_id = corpus.first_doc_id(segment_idx);
     let continued = part_start(corpus, segment_idx)?;
     let cut_doc = doc_cut_after(corpus, segment_idx)
         .filter(|doc_id| filter.is_none_or(|docs| docs.contains((doc_id - first_doc_id) as usize)));
-    let mut hits: Vec<Hit> = Vec::new();
+    let mut items = Vec::with_capacity(query.items().len());
     for words in query.items() {
-        let allowed = options.max_hits - hits.len() as u64;
-        if let Some(item) = Item::new(segment, words, Canceller(options.is_cancelled)) {
-            let mut found = item.collect(filter, allowed, |doc, found| {
-                let start = if doc == 0 { continued } else { PartStart::default() };
-                Hit {
-                    doc_id: first_doc_id + u64::from(doc),
-                    byte_offset: start.bytes + found.byte_offset,
-                    byte_len: found.byte_len,
-                    word_index: start.words + found.word_idx,
-                }
-            })?;
-            if hits.is_empty() {
-                hits = found;
-            } else {
-                hits.append(&mut found);
-            }
-        }
+        let item = Item::new(segment, words, Canceller(options.is_cancelled));
+        let inside = item.map(|item| item.stream(filter)).transpose()?;
+        let mut across = Vec::new();
         if let Some(doc_id) = cut_doc {
-            hits.extend(matches_across(corpus, segment_idx, words)?.iter().map(|found| Hit {
+            across.extend(matches_across(corpus, segment_idx, words)?.iter().map(|found| Hit {
                 doc_id,
                 byte_offset: found.byte_offset,
                 byte_len: found.byte_len,
                 word_index: found.word_idx,
             }));
         }
-        check_num_hits(hits.len() as u64, options.max_hits)?;
+        items.push(ItemHits { inside, across: across.into_iter(), first_doc_id, continued });
     }
-    Ok(hits)
+    Ok(MergedHits { next: items.iter_mut().map(Iterator::next).collect(), items })
+}
+
+/// Hits of one item that begin in one segment, in order.
+struct ItemHits {
+    inside: Option<ItemStream>,
+    /// Those that end in a later segment. They begin in the last document, behind all others.
+    across: std::vec::IntoIter<Hit>,
+    first_doc_id: u64,
+    continued: PartStart,
+}
+
+impl Iterator for ItemHits {
+    type Item = Hit;
+
+    #[inline]
+    fn next(&mut self) -> Option<Hit> {
+        let Some((doc, found)) = self.inside.as_mut().and_then(Iterator::next) else {
+            return self.across.next();
+        };
+        let start = if doc == 0 { self.continued } else { PartStart::default() };
+        Some(Hit {
+            doc_id: self.first_doc_id + u64::from(doc),
+            byte_offset: start.bytes + found.byte_offset,
+            byte_len: found.byte_len,
+            word_index: start.words + found.word_idx,
+        })
+    }
+}
+
+/// Hits of all items, merged: queries have few items, so the least is found by looking at each.
+struct MergedHits {
+    items: Vec<ItemHits>,
+    /// The next hit of each item.
+    next: Vec<Option<Hit>>,
+}
+
+impl Iterator for MergedHits {
+    type Item = Hit;
+
+    #[inline]
+    fn next(&mut self) -> Option<Hit> {
+        let heads = self.next.iter().enumerate();
+        let (hit, item_idx) = heads.filter_map(|(at, hit)| hit.map(|hit| (hit, at))).min()?;
+        self.next[item_idx] = self.items[item_idx].next();
+        Some(hit)
+    }
 }
 
 /// Documents with `words` and how often, over all segments, ascending; only those of `docs`.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! symbols   |............|............|............|.....      blocks of BLOCK_LEN positions
-//! block     bytes, words before it | 12 x (bytes:18, words:14) since the block's start
+//! block     bytes, words before it | 12 x (blank:1, bytes:18, words:13) since the block's start
 //! ```
 //!
 //! A block is one cache line, so the place of any element costs one miss: that is what climbing
@@ -24,11 +24,13 @@ use super::Dag;
 
 /// Positions of a block: with 16 bytes of sums and 4 bytes a position it fills a cache line.
 const BLOCK_LEN: usize = 12;
-/// Bits of a packed start that hold bytes; the others hold words. 262,142 bytes and 16,382 words
-/// fit: blocks of longer expansions are rare, and fall back to adding up.
+/// Bits of a packed start: the lowest says whether a blank is implied before the position, then
+/// bytes, then words. 262,142 bytes and 8,190 words fit: blocks of longer expansions are rare, and
+/// fall back to adding up.
 const BYTES_BITS: u32 = 18;
+const WORDS_SHIFT: u32 = 1 + BYTES_BITS;
 const MAX_BYTES: u64 = (1 << BYTES_BITS) - 2;
-const MAX_WORDS: u64 = (1 << (32 - BYTES_BITS)) - 2;
+const MAX_WORDS: u64 = (1 << (32 - WORDS_SHIFT)) - 2;
 /// Stands for a start that does not fit.
 const TOO_LARGE: u32 = u32::MAX;
 /// Root positions that share a hint to their document.
@@ -89,6 +91,7 @@ impl PrefixSums {
     }
 
     /// Whether a blank is implied before `position` (never at the start of a rule or document).
+    /// Read from a bitmap, which is best for runs of positions.
     #[inline]
     pub fn has_blank_before(&self, position: usize) -> bool {
         bit(&self.blanks, position) != 0
@@ -109,6 +112,20 @@ impl PrefixSums {
             TOO_LARGE => self.starts_added_up(dag, position),
             packed => added(block.sums, unpacked(packed)),
         }
+    }
+
+    /// Bytes of the expansion at `position`, and whether a blank is implied before it; from the same
+    /// cache line as its start.
+    #[inline]
+    pub fn len_bytes_at(&self, dag: &Dag, position: usize) -> (u64, bool) {
+        let [start, end] = [position, position + 1].map(|position| {
+            let block = &self.blocks[position / BLOCK_LEN];
+            match block.packed[position % BLOCK_LEN] {
+                TOO_LARGE => (self.starts_added_up(dag, position)[0], bit(&self.blanks, position)),
+                packed => (block.sums[0].wrapping_add(unpacked(packed)[0]), u64::from(packed & 1)),
+            }
+        });
+        (end.0.wrapping_sub(end.1).wrapping_sub(start.0), start.1 != 0)
     }
 
     #[cold]
@@ -179,10 +196,9 @@ fn fill(dag: &Dag, blanks: &[u64], first_position: usize, blocks: &mut [Block]) 
     for block in blocks {
         block.sums = sums;
         for slot in &mut block.packed {
-            *slot = packed([
-                sums[0].wrapping_sub(block.sums[0]),
-                sums[1].wrapping_sub(block.sums[1]),
-            ]);
+            let since =
+                [sums[0].wrapping_sub(block.sums[0]), sums[1].wrapping_sub(block.sums[1])];
+            *slot = packed(since, position <= num_positions && bit(blanks, position) != 0);
             if position < num_positions {
                 sums = added(sums, shares(dag, blanks, position));
             }
@@ -205,16 +221,16 @@ fn added(a: [u64; 2], b: [u64; 2]) -> [u64; 2] {
 }
 
 #[inline]
-fn packed([bytes, words]: [u64; 2]) -> u32 {
+fn packed([bytes, words]: [u64; 2], blank: bool) -> u32 {
     if bytes > MAX_BYTES || words > MAX_WORDS {
         return TOO_LARGE;
     }
-    (bytes as u32) | (words as u32) << BYTES_BITS
+    u32::from(blank) | (bytes as u32) << 1 | (words as u32) << WORDS_SHIFT
 }
 
 #[inline]
 fn unpacked(packed: u32) -> [u64; 2] {
-    [u64::from(packed & ((1 << BYTES_BITS) - 1)), u64::from(packed >> BYTES_BITS)]
+    [u64::from(packed >> 1 & ((1 << BYTES_BITS) - 1)), u64::from(packed >> WORDS_SHIFT)]
 }
 
 #[inline]
@@ -286,6 +302,7 @@ mod tests {
                 let starts = sums.starts(&dag, position);
                 assert_eq!([starts[0] - base[0], starts[1] - base[1]], [bytes, words]);
                 assert_eq!(sums.doc_at(&dag, position), doc);
+                assert_eq!(sums.len_bytes_at(&dag, position), (dag.len_bytes(element), blank));
                 bytes += dag.len_bytes(element);
                 words += dag.len_words(element);
             }

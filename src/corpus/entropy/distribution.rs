@@ -1,69 +1,84 @@
 //! A probability distribution over 32 symbols that learns as it is used.
 //!
-//! Kept as the cumulative frequencies before each symbol, out of 2^16. After each symbol the
+//! Kept as the cumulative frequencies before each symbol, out of 2^15. After each symbol the
 //! frequencies move towards it by a share of 2^-rate; the share is large at first (rate 3) and small
-//! later (rate 7). The way of moving is Giesen's ("Interleaved entropy coders" and his later notes
-//! on adaptive multi-symbol models): ends of the scale leave room for a frequency of one each, so
-//! no frequency ever reaches zero. All 32 lanes move in the same few vector instructions.
+//! later (rate 7). The way of moving is Giesen's (in his notes on adaptive multi-symbol models): the ends of
+//! the scale leave room for a frequency of one each, so no frequency ever reaches zero. All 32 lanes
+//! move in the same few vector instructions.
 
 /// Symbols of a distribution.
 pub(in crate::corpus) const NUM_SYMBOLS: usize = 32;
 /// log2 of the sum of all frequencies.
-pub(super) const SCALE_BITS: u32 = 16;
+pub(super) const SCALE_BITS: u32 = 15;
+const SCALE: i32 = 1 << SCALE_BITS;
 /// Rate after so many symbols, in steps of [`RATE_STEP`].
 const RATES: [u8; 16] = [3, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6, 7];
 const RATE_STEP: u16 = 16;
+/// Where the starts of the symbols up to one that comes for ever move to: as low as they can.
+const LOWEST: [i16; NUM_SYMBOLS] = scale_end(0);
+/// How much higher the others move.
+const TO_HIGHEST: i16 = (SCALE - NUM_SYMBOLS as i32) as i16;
 
 /// What part of the scale a symbol owns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Interval {
     pub(super) start: u16,
-    /// At least 1, at most 2^16 - 31.
+    /// At least 1, at most 2^15 - 31.
     pub(super) len: u16,
 }
 
 /// Frequencies of 32 symbols.
 #[derive(Debug, Clone)]
 pub(in crate::corpus) struct Distribution {
-    starts: [u16; NUM_SYMBOLS],
+    starts: [i16; NUM_SYMBOLS],
     num_seen: u16,
 }
 
 impl Distribution {
     /// All symbols equally likely.
     pub(in crate::corpus) fn new() -> Self {
-        let starts = std::array::from_fn(|i| (i << SCALE_BITS >> 5) as u16);
+        let starts = std::array::from_fn(|i| (i << SCALE_BITS >> 5) as i16);
         Self { starts, num_seen: 0 }
     }
 
-    /// The symbol that owns `slot`.
+    /// The symbol that owns `slot`, below 2^15.
     #[inline]
     pub(super) fn symbol_at(&self, slot: u16) -> usize {
-        let num_started: u16 = self.starts.iter().map(|&start| u16::from(start <= slot)).sum();
-        usize::from(num_started) - 1
+        // A difference of 15 bits is negative where a symbol starts later: its sign is the count.
+        let is_later = |&start: &i16| (slot.wrapping_sub(start as u16)) >> 15;
+        NUM_SYMBOLS - 1 - usize::from(self.starts.iter().map(is_later).sum::<u16>())
     }
 
     /// The part of `symbol`, which is below 32.
     #[inline]
     pub(super) fn interval(&self, symbol: usize) -> Interval {
-        let start = self.starts[symbol];
-        // The end of the last symbol, 2^16, is the start of the first, 0, in 16 bits.
-        let end = self.starts[(symbol + 1) % NUM_SYMBOLS];
-        Interval { start, len: end.wrapping_sub(start) }
+        let start = self.starts[symbol % NUM_SYMBOLS] as u16;
+        // The end of the last symbol is the start of the first, 0, modulo the scale.
+        let end = self.starts[(symbol + 1) % NUM_SYMBOLS] as u16;
+        Interval { start, len: end.wrapping_sub(start) % SCALE as u16 }
     }
 
-    /// Learns that the symbol came that owns `slot`.
+    /// Learns that the symbol came that owns `slot`, below 2^15.
     #[inline]
     pub(super) fn learn(&mut self, slot: u16) {
-        let rate = u32::from(RATES[usize::from(self.num_seen / RATE_STEP)]);
+        let slot = slot as i16;
+        let rate = u32::from(RATES[usize::from(self.num_seen / RATE_STEP) % RATES.len()]);
         self.num_seen = (self.num_seen + 1).min(RATE_STEP * RATES.len() as u16 - 1);
-        for (i, start) in self.starts.iter_mut().enumerate() {
-            let (lowest, highest) = (i as u16, (u16::MAX - NUM_SYMBOLS as u16 + 1) + i as u16);
-            let down = *start - ((*start - lowest) >> rate);
-            let up = *start + ((highest - *start) >> rate);
-            *start = if *start <= slot { down } else { up };
+        for (start, lowest) in self.starts.iter_mut().zip(LOWEST) {
+            let aim = if *start > slot { lowest + TO_HIGHEST } else { lowest };
+            *start += (aim - *start) >> rate;
         }
     }
+}
+
+const fn scale_end(first: i16) -> [i16; NUM_SYMBOLS] {
+    let mut end = [first; NUM_SYMBOLS];
+    let mut i = 0;
+    while i < NUM_SYMBOLS {
+        end[i] += i as i16;
+        i += 1;
+    }
+    end
 }
 
 #[cfg(test)]
@@ -91,7 +106,7 @@ mod tests {
             let mut distribution = Distribution::new();
             (0..100_000).for_each(|_| distribution.learn(distribution.interval(symbol).start));
             assert!((0..NUM_SYMBOLS).all(|s| distribution.interval(s).len >= 1));
-            assert!(distribution.interval(symbol).len > 60_000);
+            assert!(distribution.interval(symbol).len > 30_000);
         }
     }
 
@@ -99,7 +114,7 @@ mod tests {
     fn a_slot_belongs_to_one_symbol() {
         let mut distribution = Distribution::new();
         (0..500).for_each(|i| distribution.learn(distribution.interval(i * i % 13).start));
-        for slot in 0..=u16::MAX {
+        for slot in 0..SCALE as u16 {
             let symbol = distribution.symbol_at(slot);
             let Interval { start, len } = distribution.interval(symbol);
             assert!(slot >= start && slot - start < len);

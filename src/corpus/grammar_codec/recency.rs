@@ -97,7 +97,14 @@ impl Recency {
     }
 
     fn sweep(&mut self, mut moved: impl FnMut(u32, usize)) {
-        self.entries.retain(|entry| entry.element != GAP);
+        // Without a branch: where the gaps are cannot be guessed.
+        let mut len = 0;
+        for index in 0..self.entries.len() {
+            let entry = self.entries[index];
+            self.entries[len] = entry;
+            len += usize::from(entry.element != GAP);
+        }
+        self.entries.truncate(len);
         self.num_gaps = 0;
         self.entries.iter().enumerate().for_each(|(i, entry)| moved(entry.element, i));
     }

@@ -21,3 +21,8 @@ pub mod text;
 
 pub use corpus::Corpus;
 pub use error::{Error, Result};
+
+/// The Rust examples of the README, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -116,8 +116,9 @@ impl Interrupt<'_> {
 /// [`DEFAULT_MAX_HITS`] hits, counted before any is made.
 pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec<Hit>> {
     let options = SearchOptions { doc_id, ..Default::default() };
-    check_num_hits(count(corpus, query, &options)?, options.max_hits)?;
-    let mut hits = Vec::new();
+    let num_hits = count(corpus, query, &options)?;
+    check_num_hits(num_hits, options.max_hits)?;
+    let mut hits = Vec::with_capacity(num_hits as usize);
     search_with(corpus, query, &options, &mut |batch| {
         hits.extend_from_slice(batch);
         ControlFlow::Continue(())
@@ -272,7 +273,7 @@ fn segment_hits(
     let continued = part_start(corpus, segment_idx)?;
     let cut_doc = doc_cut_after(corpus, segment_idx)
         .filter(|doc_id| filter.is_none_or(|docs| docs.contains((doc_id - first_doc_id) as usize)));
-    let mut items = Vec::with_capacity(query.items().len());
+    let mut items: Vec<(Option<Hit>, ItemHits)> = Vec::with_capacity(query.items().len());
     for words in query.items() {
         let item = Item::new(segment, words, Canceller(options.is_cancelled));
         let inside = item.map(|item| item.stream(filter)).transpose()?;
@@ -285,9 +286,10 @@ fn segment_hits(
                 word_index: found.word_idx,
             }));
         }
-        items.push(ItemHits { inside, across: across.into_iter(), first_doc_id, continued });
+        let mut hits = ItemHits { inside, across: across.into_iter(), first_doc_id, continued };
+        items.push((hits.next(), hits));
     }
-    Ok(MergedHits { next: items.iter_mut().map(Iterator::next).collect(), items })
+    Ok(MergedHits { items })
 }
 
 /// Hits of one item that begin in one segment, in order.
@@ -319,9 +321,8 @@ impl Iterator for ItemHits {
 
 /// Hits of all items, merged: queries have few items, so the least is found by looking at each.
 struct MergedHits {
-    items: Vec<ItemHits>,
-    /// The next hit of each item.
-    next: Vec<Option<Hit>>,
+    /// The next hit of each item, and those that follow.
+    items: Vec<(Option<Hit>, ItemHits)>,
 }
 
 impl Iterator for MergedHits {
@@ -329,10 +330,13 @@ impl Iterator for MergedHits {
 
     #[inline]
     fn next(&mut self) -> Option<Hit> {
-        let heads = self.next.iter().enumerate();
-        let (hit, item_idx) = heads.filter_map(|(at, hit)| hit.map(|hit| (hit, at))).min()?;
-        self.next[item_idx] = self.items[item_idx].next();
-        Some(hit)
+        let (mut least, others) = self.items.split_first_mut()?;
+        for other in others {
+            if other.0.is_some() && (least.0.is_none() || other.0 < least.0) {
+                least = other;
+            }
+        }
+        std::mem::replace(&mut least.0, least.1.next())
     }
 }
 

@@ -16,7 +16,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::IngestOptions;
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
 use datafusion_tadoc::sql::{TadocSessionStateBuilderExt, register_all};
 use futures::StreamExt;
 use object_store::ObjectStore;
@@ -139,6 +139,25 @@ async fn damage_is_our_own_typed_error() {
     let DataFusionError::External(inner) = error.find_root() else { panic!("{error}") };
     let inner = inner.downcast_ref::<datafusion_tadoc::Error>();
     assert!(matches!(inner, Some(datafusion_tadoc::Error::Checksum { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn columns_that_are_no_parquet_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tadoc");
+    let ctx = sql_fixtures::session();
+    for garbage in [b"".to_vec(), b"PAR1".to_vec(), b"PAR1\x00\x00\x00\x7fPAR1".to_vec()] {
+        let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+        builder.push_document("a", b"text").unwrap();
+        fs::write(&path, builder.finish(Some(garbage)).unwrap().0).unwrap();
+        let location = path.display();
+        let create = format!("CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION '{location}'");
+        let error = ctx.sql(&create).await.unwrap_err().to_string();
+        assert!(error.contains("x.tadoc: section columns"), "{error}");
+        // Without its columns the corpus still answers.
+        let rows = table(&ctx, &format!("SELECT text FROM documents('{location}')")).await;
+        assert!(rows.contains("| text |"), "{rows}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

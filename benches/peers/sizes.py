@@ -27,7 +27,7 @@ def compressed_len(*command):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     num_bytes = sum(len(part) for part in iter(lambda: process.stdout.read(1 << 20), b""))
     if process.wait() != 0:
-        raise SystemExit(f"failed: {' '.join(command)}")
+        raise SystemExit(f"exit status {process.returncode}: {' '.join(command)}")
     return num_bytes
 
 

@@ -10,14 +10,18 @@
 //! ```
 //!
 //! The memo (8 bytes a rule) is good for as long as the output stays in the decoder, so batches of
-//! small documents profit from each other. Lengths are known before the first byte, so a limit
-//! refuses expansion bombs without allocating.
+//! small documents profit from each other. It is made when it begins to pay: a single small
+//! document is expanded without. Lengths are known before the first byte, so a limit refuses
+//! expansion bombs without allocating.
 
 use crate::corpus::{Corpus, Segment};
 use crate::dag::Dag;
 use crate::error::{Error, Result};
 
 use super::{check_output_len, reserve};
+
+/// Rules of a grammar for each that is expanded before a memo is made.
+const RULES_PER_EXPANSION: usize = 16;
 
 /// Bytes that one copy of a short token or rule moves, whatever its length.
 pub(super) const SHORT_COPY: usize = 16;
@@ -148,7 +152,11 @@ impl DocumentDecoder {
 /// below `valid_from`: a new buffer or another segment invalidates all entries in O(1).
 #[derive(Debug)]
 struct Memo {
+    /// By rule, or empty as long as there is no memo.
     entries: Vec<MemoEntry>,
+    /// Expansions that will be made without a memo.
+    num_unnoted: usize,
+    num_rules: usize,
     base: u32,
     valid_from: u32,
     segment_idx: usize,
@@ -162,7 +170,9 @@ struct MemoEntry {
 
 impl Default for Memo {
     fn default() -> Self {
-        Self { entries: Vec::new(), base: 1, valid_from: 1, segment_idx: usize::MAX }
+        let (base, valid_from) = (1, 1);
+        let (entries, num_unnoted, num_rules) = (Vec::new(), 0, 0);
+        Self { entries, num_unnoted, num_rules, base, valid_from, segment_idx: usize::MAX }
     }
 }
 
@@ -181,8 +191,10 @@ impl Memo {
         }
         self.segment_idx = segment_idx;
         self.valid_from = u32::try_from(self.base as usize + at).unwrap_or(u32::MAX);
+        self.num_rules = num_rules;
         if self.entries.len() < num_rules {
-            self.entries = vec![MemoEntry::default(); num_rules];
+            self.entries = Vec::new();
+            self.num_unnoted = num_rules / RULES_PER_EXPANSION;
         }
     }
 
@@ -194,7 +206,7 @@ impl Memo {
     /// Start and length of the last expansion of `rule_idx`.
     #[inline]
     fn get(&self, rule_idx: usize) -> Option<(usize, usize)> {
-        let entry = self.entries[rule_idx];
+        let entry = self.entries.get(rule_idx)?;
         (entry.start >= self.valid_from)
             .then(|| ((entry.start - self.base) as usize, entry.len as usize))
     }
@@ -202,6 +214,13 @@ impl Memo {
     /// Notes an expansion; beyond 4 GiB nothing is noted.
     #[inline]
     fn set(&mut self, rule_idx: usize, start: usize, len: u64) {
+        if self.entries.is_empty() {
+            if self.num_unnoted > 0 {
+                self.num_unnoted -= 1;
+                return;
+            }
+            self.entries = vec![MemoEntry::default(); self.num_rules];
+        }
         let numbered = u32::try_from(self.base as usize + start);
         if let (Ok(start), Ok(len)) = (numbered, u32::try_from(len))
             && start < u32::MAX

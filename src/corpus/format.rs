@@ -564,15 +564,15 @@ pub(super) fn header() -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Checks the first 64 bytes of `bytes`, a whole file, against the postscript.
+/// Checks the header, the first 64 bytes of a file. `bytes` is the header alone, or the whole file,
+/// whose postscript then has to name the same minor version.
 ///
 /// # Errors
 /// [`Error::Format`].
-pub(super) fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
+pub fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
     let place = Place { file, section: "header", offset: 0 };
     let mut expected = header();
-    // The minor version of the writer, as the postscript has it.
-    let minor_offset = bytes.len().saturating_sub(14);
+    let minor_offset = if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(14) };
     if let Some(minor) = bytes.get(minor_offset..minor_offset + 2) {
         expected[10..12].copy_from_slice(minor);
     }

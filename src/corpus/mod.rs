@@ -18,7 +18,7 @@ mod reader;
 mod writer;
 
 pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
-pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta};
+pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta, check_header};
 pub use reader::{OpenLimits, read_columns, read_segment};
 pub use writer::CorpusWriter;
 

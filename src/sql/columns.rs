@@ -1,8 +1,9 @@
 //! User columns: what travels with the documents, one row each, as an embedded Parquet file.
 //!
 //! A corpus stores the Parquet bytes as one opaque section. Here they get their types: strings
-//! become `Utf8View` on the way in, everything else keeps its Arrow type. Only the columns a query
-//! wants are decoded. Files of one location may differ in their columns: a column missing in one
+//! become `Utf8View` and bytes `BinaryView`, so that repeated values are shared, not copied;
+//! everything else keeps its Arrow type. Only the columns a query wants are decoded, on a blocking
+//! thread and within `tadoc.max_memory_bytes`. Files of one location may differ in their columns: a column missing in one
 //! of them is NULL there, a column of two types is an error that names both files.
 
 use std::sync::Arc;
@@ -11,20 +12,22 @@ use bytes::Bytes;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchReader, new_null_array};
 use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::common::{exec_datafusion_err, plan_datafusion_err};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::{exec_err, plan_datafusion_err};
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::ProjectionMask;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
-use object_store::ObjectStoreExt;
 
 use super::corpora::OpenFile;
 use super::failure::{datafusion_error, task_error};
-use super::location::store_of;
+use super::location::{read_range, store_of};
+use crate::Error;
 use crate::corpus::read_columns;
 
 /// Names that `documents` gives itself; user columns cannot have them.
@@ -34,6 +37,7 @@ pub(crate) const RESERVED: [&str; 6] = ["doc_id", "path", "bytes", "words", "tex
 fn sql_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
         other => other.clone(),
     }
 }
@@ -43,11 +47,11 @@ pub(crate) async fn user_fields(runtime: &RuntimeEnv, files: &[OpenFile]) -> Res
     let mut fields: Vec<(FieldRef, &str)> = Vec::new();
     for open in files {
         let Some(bytes) = columns_bytes(runtime, open).await? else { continue };
-        let builder =
-            ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| damaged(open, e))?;
-        for field in builder.schema().fields() {
+        let read_schema = move || Ok(Arc::clone(open_parquet(bytes)?.schema()));
+        let schema: SchemaRef = blocking(open, read_schema).await?;
+        for field in schema.fields() {
             let path = open.file.path.as_str();
-            let data_type = sql_type(field.data_type());
+            let data_type = field.data_type().clone();
             match fields.iter().find(|(known, _)| known.name() == field.name()) {
                 Some((known, _)) if known.data_type() == &data_type => {}
                 Some((known, first)) => {
@@ -65,11 +69,12 @@ pub(crate) async fn user_fields(runtime: &RuntimeEnv, files: &[OpenFile]) -> Res
     Ok(fields.into_iter().map(|(field, _)| field).collect())
 }
 
-/// One array for each of `fields`, a row per document of `files`.
+/// One array for each of `fields`, a row per document of `files`; at most `limit_bytes` a file.
 pub(crate) async fn read_user_columns(
     runtime: &RuntimeEnv,
     files: &[OpenFile],
     fields: Vec<FieldRef>,
+    limit_bytes: u64,
     reservation: &MemoryReservation,
 ) -> Result<Vec<ArrayRef>> {
     let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
@@ -78,9 +83,9 @@ pub(crate) async fn read_user_columns(
         let arrays = match columns_bytes(runtime, open).await? {
             None => fields.iter().map(|f| new_null_array(f.data_type(), num_docs)).collect(),
             Some(bytes) => {
-                let (open, wanted) = (open.clone(), fields.clone());
-                let decode = move || decode_file(&open, bytes, &wanted);
-                tokio::task::spawn_blocking(decode).await.map_err(task_error)??
+                let wanted = fields.clone();
+                let decode = move || decode_columns(bytes, num_docs, &wanted, limit_bytes);
+                blocking(open, decode).await?
             }
         };
         for (part, array) in parts.iter_mut().zip(arrays) {
@@ -99,45 +104,75 @@ async fn columns_bytes(runtime: &RuntimeEnv, open: &OpenFile) -> Result<Option<B
     let Some(section) = &open.footer.columns else { return Ok(None) };
     let store = store_of(runtime, &open.file)?;
     let range = section.offset..section.offset + section.len;
-    let bytes = store.get_range(&open.file.meta.location, range).await?;
+    let bytes = read_range(store.as_ref(), &open.file, range).await?;
     read_columns(&open.file.path, section, &bytes).map(Some).map_err(datafusion_error)
 }
 
-fn decode_file(open: &OpenFile, bytes: Bytes, wanted: &[FieldRef]) -> Result<Vec<ArrayRef>> {
-    let num_docs = open.footer.num_docs() as usize;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(|e| damaged(open, e))?;
-    let num_rows = builder.metadata().file_metadata().num_rows();
-    if num_rows != num_docs as i64 {
-        return Err(damaged(open, format!("expected {num_docs} rows, got {num_rows}")));
-    }
+/// Runs `work` on a blocking thread, where even a panic inside the Parquet reader is an error.
+async fn blocking<T: Send + 'static>(
+    open: &OpenFile,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(task_error);
+    let path = &open.file.path;
+    done.flatten().map_err(|error| error.context(format!("{path}: section columns")))
+}
+
+/// A reader of `bytes` whose strings and bytes come as views.
+fn open_parquet(bytes: Bytes) -> Result<ParquetRecordBatchReaderBuilder<Bytes>> {
+    let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
+    let stored = metadata.schema();
+    let view = |field: &FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(sql_type(field.data_type())))
+    };
+    let views: Vec<FieldRef> = stored.fields().iter().map(view).collect();
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(Schema::new(views)));
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options)?;
+    Ok(ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata))
+}
+
+fn decode_columns(
+    bytes: Bytes,
+    num_docs: usize,
+    wanted: &[FieldRef],
+    limit_bytes: u64,
+) -> Result<Vec<ArrayRef>> {
+    let builder = open_parquet(bytes)?;
     let is_wanted = |name: &str| wanted.iter().any(|field| field.name() == name);
     let stored = Arc::clone(builder.schema());
     let roots = (0..stored.fields().len()).filter(|&i| is_wanted(stored.field(i).name()));
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-    let reader = builder
-        .with_projection(mask)
-        .with_batch_size(8192)
-        .build()
-        .map_err(|e| damaged(open, e))?;
+    let reader = builder.with_projection(mask).with_batch_size(8192).build()?;
     let schema = reader.schema();
-    let batches: Vec<RecordBatch> =
-        reader.collect::<Result<_, _>>().map_err(|e| damaged(open, e))?;
+    let (mut batches, mut num_rows, mut held) = (Vec::<RecordBatch>::new(), 0, 0u64);
+    for batch in reader {
+        let batch = batch?;
+        num_rows += batch.num_rows();
+        held = held.saturating_add(batch.get_array_memory_size() as u64);
+        if held > limit_bytes {
+            return Err(datafusion_error(Error::Capacity {
+                what: "decoded columns in bytes",
+                requested: held,
+                limit: limit_bytes,
+                knob: "tadoc.max_memory_bytes",
+            }));
+        }
+        batches.push(batch);
+    }
+    if num_rows != num_docs && !schema.fields().is_empty() {
+        return exec_err!("expected {num_docs} rows, one a document, got {num_rows}");
+    }
     let array = |field: &FieldRef| -> Result<ArrayRef> {
         let Ok(position) = schema.index_of(field.name()) else {
             return Ok(new_null_array(field.data_type(), num_docs));
         };
         let parts: Vec<&dyn Array> = batches.iter().map(|b| b.column(position).as_ref()).collect();
-        let whole = match parts.as_slice() {
-            [] => new_null_array(schema.field(position).data_type(), 0),
-            parts => concat(parts)?,
-        };
-        Ok(cast(&whole, field.data_type())?)
+        match parts.as_slice() {
+            [] => Ok(new_null_array(field.data_type(), 0)),
+            parts => Ok(cast(&concat(parts)?, field.data_type())?),
+        }
     };
     wanted.iter().map(array).collect()
-}
-
-fn damaged(open: &OpenFile, what: impl std::fmt::Display) -> DataFusionError {
-    exec_datafusion_err!("{}: section columns: {what}", open.file.path)
 }
 
 /// Collects user columns while documents are written.

@@ -23,11 +23,11 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryRese
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 use futures::{StreamExt, TryStreamExt, stream};
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
 use super::failure::{datafusion_error, task_error};
-use super::location::{SourceFile, store_of};
+use super::location::{SourceFile, read_range, store_of};
 use super::options::TadocOptions;
 use crate::Error;
 use crate::analytics::Vocabulary;
@@ -325,10 +325,7 @@ pub(crate) async fn read_footer(
     let len = file.meta.size;
     let mut tail_len = FileFooter::TAIL_BYTES.min(len);
     loop {
-        let tail = match tail_len {
-            0 => bytes::Bytes::new(),
-            _ => store.get_range(&file.meta.location, len - tail_len..len).await?,
-        };
+        let tail = read_range(store, file, len - tail_len..len).await?;
         let outcome =
             FileFooter::parse(&file.path, &tail, len, limits).map_err(datafusion_error)?;
         match outcome {
@@ -357,7 +354,7 @@ async fn load_segment(
     segment_idx: usize,
 ) -> Result<Arc<Segment>> {
     let range = open.footer.segments[segment_idx].byte_range();
-    let bytes = store.get_range(&open.file.meta.location, range).await?;
+    let bytes = read_range(store.as_ref(), &open.file, range).await?;
     context.bytes_read.add(bytes.len());
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();

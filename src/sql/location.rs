@@ -12,9 +12,11 @@
 //! know are built from the URL and the process's environment (credentials included) and
 //! registered; schemes beyond `file` and `memory` need this crate's features `s3` and `http`.
 
+use std::ops::Range;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use datafusion::catalog::Session;
 use datafusion::common::plan_datafusion_err;
 use datafusion::datasource::object_store::ObjectStoreUrl;
@@ -134,6 +136,20 @@ pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn Ob
 /// The store of a resolved file.
 pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
     object_store(runtime, file.store_url.as_ref())
+}
+
+/// Bytes of a file.
+pub(crate) async fn read_range(
+    store: &dyn ObjectStore,
+    file: &SourceFile,
+    range: Range<u64>,
+) -> Result<Bytes> {
+    if range.is_empty() {
+        // Some stores refuse to read nothing.
+        return Ok(Bytes::new());
+    }
+    let bytes = store.get_range(&file.meta.location, range).await;
+    bytes.map_err(|error| DataFusionError::from(error).context(file.path.clone()))
 }
 
 /// A location taken apart.

@@ -62,6 +62,7 @@ pub use table::TadocTable;
 
 use std::sync::Arc;
 
+use datafusion::common::config::TableOptions;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -124,7 +125,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         if config.options().extensions.get::<TadocOptions>().is_none() {
             config.options_mut().extensions.insert(TadocOptions::default());
         }
-        let table_options = self.table_options().get_or_insert_default();
+        let defaults = TableOptions::default_from_session_config(config.options());
+        let table_options = self.table_options().get_or_insert(defaults);
         table_options.extensions.insert(TadocOptions::default());
         let factory = Arc::new(TadocTableFactory::new(cache));
         self.table_factories().get_or_insert_default().insert(FILE_TYPE.to_string(), factory);

@@ -44,9 +44,14 @@ impl Distribution {
     /// The symbol that owns `slot`, below 2^15.
     #[inline]
     pub(super) fn symbol_at(&self, slot: u16) -> usize {
-        // A difference of 15 bits is negative where a symbol starts later: its sign is the count.
-        let is_later = |&start: &i16| (slot.wrapping_sub(start as u16)) >> 15;
-        NUM_SYMBOLS - 1 - usize::from(self.starts.iter().map(is_later).sum::<u16>())
+        let slot = slot as i16;
+        let starts = &self.starts;
+        let row = 8 * (usize::from(starts[8] <= slot) + usize::from(starts[16] <= slot) + usize::from(starts[24] <= slot));
+        let mut symbol = row;
+        for i in 1..8 {
+            symbol += usize::from(starts[(row + i) % NUM_SYMBOLS] <= slot);
+        }
+        symbol
     }
 
     /// The part of `symbol`, which is below 32.

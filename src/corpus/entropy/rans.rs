@@ -117,12 +117,12 @@ impl Encoder {
 #[derive(Debug)]
 pub(in crate::corpus) struct Decoder<'a> {
     place: Place<'a>,
-    symbols: Words<'a>,
+    symbols: &'a [u8],
+    position: usize,
     states: [u64; NUM_STATES],
     num_left: usize,
-    bits: Words<'a>,
-    window: u64,
-    window_len: u32,
+    bits: &'a [u8],
+    num_bits_read: usize,
 }
 
 impl<'a> Decoder<'a> {
@@ -130,10 +130,10 @@ impl<'a> Decoder<'a> {
     pub(in crate::corpus) fn new(place: Place<'a>, bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
         let symbols_len = usize::try_from(cursor.varint()?).unwrap_or(usize::MAX);
-        let symbols = Words { bytes: cursor.take(symbols_len)?, position: 0 };
-        let bits = Words { bytes: cursor.take(cursor.remaining())?, position: 0 };
+        let symbols = cursor.take(symbols_len)?;
+        let bits = cursor.take(cursor.remaining())?;
         let states = [LOWEST_STATE; NUM_STATES];
-        Ok(Self { place, symbols, states, num_left: 0, bits, window: 0, window_len: 0 })
+        Ok(Self { place, symbols, position: 0, states, num_left: 0, bits, num_bits_read: 0 })
     }
 
     /// The next symbol, which teaches `distribution`.
@@ -153,11 +153,12 @@ impl<'a> Decoder<'a> {
         let symbol = distribution.symbol_at(slot);
         let Interval { start, len } = distribution.interval(symbol);
         distribution.learn(slot);
-        let mut state = u64::from(len) * (state >> SCALE_BITS) + u64::from(slot - start);
-        if state < LOWEST_STATE {
-            state = state << 32 | u64::from(self.symbols.next());
-        }
-        self.states[STATE] = state;
+        let state = u64::from(len) * (state >> SCALE_BITS) + u64::from(slot - start);
+        // Whether a word is due cannot be guessed, so it is always read.
+        let is_low = state < LOWEST_STATE;
+        let refilled = state << 32 | u64::from(word_at(self.symbols, self.position));
+        self.states[STATE] = if is_low { refilled } else { state };
+        self.position += 4 * usize::from(is_low);
         symbol
     }
 
@@ -165,12 +166,14 @@ impl<'a> Decoder<'a> {
     fn begin_batch(&mut self) {
         // Every batch ends in the states the encoder began it with; a stream that does not is
         // remembered as one read past its end.
-        if self.states != [LOWEST_STATE; NUM_STATES] {
-            self.symbols.position = usize::MAX;
+        if self.states != [LOWEST_STATE; NUM_STATES] || self.position > self.symbols.len() {
+            self.position = self.symbols.len() + 1;
         }
         for state in &mut self.states {
-            let low = u64::from(self.symbols.next());
-            *state = low | u64::from(self.symbols.next()) << 32;
+            let (low, high) =
+                (word_at(self.symbols, self.position), word_at(self.symbols, self.position + 4));
+            *state = u64::from(low) | u64::from(high) << 32;
+            self.position += 8;
         }
         self.num_left = BATCH_LEN;
     }
@@ -178,13 +181,10 @@ impl<'a> Decoder<'a> {
     /// The next `num_bits` (at most 32) bits.
     #[inline]
     pub(in crate::corpus) fn bits(&mut self, num_bits: u32) -> u32 {
-        if self.window_len < num_bits {
-            self.window |= u64::from(self.bits.next()) << self.window_len;
-            self.window_len += 32;
-        }
-        let value = self.window & ((1 << num_bits) - 1);
-        self.window >>= num_bits;
-        self.window_len -= num_bits;
+        let at = self.num_bits_read / 8;
+        let window = u64::from(word_at(self.bits, at)) | u64::from(word_at(self.bits, at + 4)) << 32;
+        let value = window >> (self.num_bits_read % 8) & ((1 << num_bits) - 1);
+        self.num_bits_read += num_bits as usize;
         value as u32
     }
 
@@ -209,10 +209,8 @@ impl<'a> Decoder<'a> {
     /// [`Error::Format`](crate::Error::Format).
     pub(in crate::corpus) fn finish(self) -> Result<()> {
         let is_whole = self.states == [LOWEST_STATE; NUM_STATES]
-            && self.symbols.position == self.symbols.bytes.len()
-            && self.bits.position.min(self.bits.bytes.len()) == self.bits.bytes.len()
-            && self.bits.position - self.bits.bytes.len() < 4
-            && self.window == 0;
+            && self.position == self.symbols.len()
+            && self.num_bits_read.div_ceil(8) == self.bits.len();
         match is_whole {
             true => Ok(()),
             false => Err(self.place.fault(0, "expected symbols and bits to end with their stream")),
@@ -220,22 +218,13 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// 32-bit words of a slice; the last may be short, and zeros follow.
-#[derive(Debug)]
-struct Words<'a> {
-    bytes: &'a [u8],
-    position: usize,
-}
-
-impl Words<'_> {
-    #[inline]
-    fn next(&mut self) -> u32 {
-        let rest = self.bytes.get(self.position..).unwrap_or_default();
-        self.position = self.position.saturating_add(4);
-        match rest.first_chunk() {
-            Some(word) => u32::from_le_bytes(*word),
-            None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte)),
-        }
+/// The 32-bit word at `position`; behind the end of `bytes` come zeros.
+#[inline]
+fn word_at(bytes: &[u8], position: usize) -> u32 {
+    let rest = bytes.get(position..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(word) => u32::from_le_bytes(*word),
+        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte)),
     }
 }
 

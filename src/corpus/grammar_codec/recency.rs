@@ -11,7 +11,7 @@
 
 /// Entries at the end between which no gaps stay.
 const NEAR_LEN: usize = 16;
-const SWEEP_SHARE: usize = 16;
+const SWEEP_SHARE: usize = 12;
 const GAP: u32 = u32::MAX;
 
 /// An element that was used.

@@ -134,7 +134,14 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
     let mut columns = vec![None; scan.schema.fields().len()];
     if !needed.is_empty() {
         let fields = needed.iter().map(|&i| Arc::clone(&scan.schema.fields()[i])).collect();
-        let arrays = read_user_columns(&run.runtime, scan.corpora(), fields, reservation).await?;
+        let arrays = read_user_columns(
+            &run.runtime,
+            scan.corpora(),
+            fields,
+            scan.options.max_memory_bytes,
+            reservation,
+        )
+        .await?;
         for (position, array) in needed.into_iter().zip(arrays) {
             columns[position] = Some(array);
         }

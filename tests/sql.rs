@@ -6,13 +6,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "sql_fixtures/engine.rs"]
+mod engine;
 mod sql_fixtures;
 
 use std::fs;
 use std::path::Path;
 
 use datafusion::prelude::SessionContext;
-use datafusion_sqllogictest::{DataFusion, df_value_validator, value_normalizer};
+use engine::{Engine, is_expected, normalize};
 use sqllogictest::{Runner, strict_column_validator};
 
 /// One test, because the working directory belongs to the process.
@@ -48,17 +50,13 @@ async fn sql_files() {
 
 async fn run_slt(file: &Path) -> Result<(), String> {
     let context: SessionContext = sql_fixtures::session();
-    let mut runner = Runner::new(|| async {
-        let progress = indicatif::ProgressBar::hidden();
-        Ok(DataFusion::new(context.clone(), file.to_path_buf(), progress))
-    });
+    let mut runner = Runner::new(|| async { Ok(Engine(context.clone())) });
     runner.with_column_validator(strict_column_validator);
-    runner.with_normalizer(value_normalizer);
-    runner.with_validator(df_value_validator);
+    runner.with_normalizer(normalize);
+    runner.with_validator(is_expected);
     if std::env::var_os("TADOC_SLT_COMPLETE").is_some() {
         let columns = strict_column_validator;
-        let done =
-            runner.update_test_file(file, " ", df_value_validator, value_normalizer, columns);
+        let done = runner.update_test_file(file, " ", is_expected, normalize, columns);
         done.await.map_err(|e| e.to_string())?;
         return forget_folder(file);
     }

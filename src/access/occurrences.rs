@@ -180,7 +180,10 @@ impl<'a> Item<'a> {
 pub(super) enum ItemStream {
     Scanned(std::vec::IntoIter<(u32, Found)>),
     /// Lengths by match.
-    Walked { walk: Walk, byte_lens: Vec<u64> },
+    Walked {
+        walk: Walk,
+        byte_lens: Vec<u64>,
+    },
 }
 
 impl Iterator for ItemStream {

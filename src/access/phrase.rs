@@ -87,12 +87,8 @@ impl<'a> Phrase<'a> {
         let (mut pending, mut scratch) = (Vec::new(), Vec::new());
         let right = self.words.len() - 1 - self.anchor;
         for &place in anchors {
-            let fresh = Partial {
-                rule_idx: 0,
-                anchor_idx: 0,
-                unmet_left: self.anchor,
-                unmet_right: right,
-            };
+            let fresh =
+                Partial { rule_idx: 0, anchor_idx: 0, unmet_left: self.anchor, unmet_right: right };
             self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
             while let Some(partial) = pending.pop() {
                 let element = self.dag.num_terminals() + partial.rule_idx;

@@ -241,10 +241,7 @@ fn selected_docs(
         let counts = count_by_document(corpus, query, options)?;
         return Ok(Some(counts.iter().map(|counted| counted.doc_id).collect()));
     }
-    options
-        .doc_id
-        .map(|doc_id| check_doc_id(corpus, doc_id).map(|()| vec![doc_id]))
-        .transpose()
+    options.doc_id.map(|doc_id| check_doc_id(corpus, doc_id).map(|()| vec![doc_id])).transpose()
 }
 
 /// Which of `docs` (ascending ids) have a part in segment `segment_idx`.
@@ -359,10 +356,12 @@ fn item_counts(
         let first_doc_id = corpus.first_doc_id(segment_idx);
         let item = Item::new(segment, words, Canceller(options.is_cancelled));
         let found = item.map_or(Ok(Vec::new()), |item| item.count_by_doc(filter.as_ref()))?;
-        counts.extend(found.iter().map(|&(doc, count)| DocumentCount {
-            doc_id: first_doc_id + u64::from(doc),
-            count,
-        }));
+        counts.extend(
+            found.iter().map(|&(doc, count)| DocumentCount {
+                doc_id: first_doc_id + u64::from(doc),
+                count,
+            }),
+        );
         let cut_doc = doc_cut_after(corpus, segment_idx).filter(|&doc_id| is_selected(doc_id));
         if let Some(doc_id) = cut_doc {
             let num_across = matches_across(corpus, segment_idx, words)?.len() as u64;

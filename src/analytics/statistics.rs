@@ -38,19 +38,18 @@ impl CorpusStatistics {
     }
 }
 
-/// Counts `corpus`: O(G), as depth and tokens are counted over the rules.
+/// Counts `corpus`: O(G), as depth and tokens are counted over the rules; derives nothing that
+/// stays in memory.
 pub fn corpus_statistics(corpus: &Corpus) -> CorpusStatistics {
     let mut total = CorpusStatistics { num_docs: corpus.num_docs(), ..Default::default() };
     for segment in corpus.segments() {
         let dag = &segment.dag;
         let grammar = dag.grammar();
-        let num_docs = grammar.num_docs();
-        let sum = |of: &dyn Fn(usize) -> u64| (0..num_docs).map(of).fold(0, u64::saturating_add);
         let dictionary = &segment.dictionary;
         let num_separators = dictionary.len() - dictionary.num_words();
         total.num_segments += 1;
-        total.len_bytes = total.len_bytes.saturating_add(sum(&|doc| dag.doc_len_bytes(doc)));
-        total.num_words = total.num_words.saturating_add(sum(&|doc| dag.doc_len_words(doc)));
+        total.len_bytes = total.len_bytes.saturating_add(len_bytes(dag));
+        total.num_words = total.num_words.saturating_add(dag.len_words(dag.num_terminals()));
         total.num_distinct_words += u64::from(dictionary.num_words());
         total.num_separators += u64::from(num_separators);
         total.num_tokens = total.num_tokens.saturating_add(num_tokens(dag));
@@ -69,6 +68,20 @@ fn memory_bytes(segment: &Segment) -> u64 {
         segment.paths.memory_bytes(),
     ];
     parts.iter().map(|&bytes| bytes as u64).sum()
+}
+
+/// Bytes of all documents: the root's, but for the blanks that would lie across document borders.
+fn len_bytes(dag: &Dag) -> u64 {
+    let root = dag.grammar().root();
+    let mut starts = dag.grammar().doc_offsets.clone();
+    starts.dedup();
+    let is_blank = |&&start: &&u32| {
+        let (start, end) = (start as usize, root.len());
+        (1..end).contains(&start)
+            && dag.ends_with_word(root[start - 1])
+            && dag.begins_with_word(root[start])
+    };
+    dag.len_bytes(dag.num_terminals()) - starts.iter().filter(is_blank).count() as u64
 }
 
 /// Tokens of the expansion of the root.

@@ -153,7 +153,8 @@ fn merge(segments: &[Arc<Segment>]) -> Result<Rows> {
     }
     let ranges: Vec<MergedRange> =
         split(segments).into_par_iter().map(|ranges| merge_ranges(segments, ranges)).collect();
-    let mut offsets = Vec::with_capacity(ranges.iter().map(|r| r.row_lens.len()).sum::<usize>() + 1);
+    let mut offsets =
+        Vec::with_capacity(ranges.iter().map(|r| r.row_lens.len()).sum::<usize>() + 1);
     let mut ids = Vec::with_capacity(ranges.iter().map(|r| r.ids.len()).sum());
     let mut end = 0;
     offsets.push(end);

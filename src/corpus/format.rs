@@ -572,7 +572,8 @@ pub(super) fn header() -> [u8; HEADER_BYTES] {
 pub fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
     let place = Place { file, section: "header", offset: 0 };
     let mut expected = header();
-    let minor_offset = if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(14) };
+    let minor_offset =
+        if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(14) };
     if let Some(minor) = bytes.get(minor_offset..minor_offset + 2) {
         expected[10..12].copy_from_slice(minor);
     }

@@ -40,8 +40,10 @@ impl Inverse {
         let mut next = offsets.clone();
         let mut occurrences = vec![Occurrence::default(); grammar.symbols.len()];
         for rule_idx in 0..grammar.num_rules() as u32 {
-            let (start, end) =
-                (grammar.rule_offsets[rule_idx as usize], grammar.rule_offsets[rule_idx as usize + 1]);
+            let (start, end) = (
+                grammar.rule_offsets[rule_idx as usize],
+                grammar.rule_offsets[rule_idx as usize + 1],
+            );
             for position in start..end {
                 let slot = &mut next[grammar.symbols[position as usize] as usize];
                 occurrences[*slot as usize] = Occurrence { rule_idx, position };

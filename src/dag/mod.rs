@@ -109,7 +109,8 @@ impl Dag {
                     .checked_add(blank)
                     .and_then(|len| len.checked_add(bytes))
                     .ok_or_else(|| too_long(rule_idx))?;
-                words = self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_idx))?;
+                words =
+                    self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_idx))?;
             }
             // Empty separators never touch, so no builder makes a rule of them. Without such rules
             // every walk over an expansion is bounded by the bytes it yields.
@@ -169,7 +170,8 @@ impl Dag {
     /// Positions of rule `rule_idx` in `symbols`.
     #[inline]
     pub fn rule_range(&self, rule_idx: usize) -> std::ops::Range<usize> {
-        self.grammar.rule_offsets[rule_idx] as usize..self.grammar.rule_offsets[rule_idx + 1] as usize
+        self.grammar.rule_offsets[rule_idx] as usize
+            ..self.grammar.rule_offsets[rule_idx + 1] as usize
     }
 
     /// Positions of document `doc` (index inside the segment) in `symbols`.
@@ -349,12 +351,8 @@ mod tests {
     #[test]
     fn derives_lengths_edges_and_weights() {
         // Words "a", "bb"; separators "", ",": documents "a bb", "bba,a bb", "bba".
-        let dag = dag_of(
-            vec![vec![0, 1, 5, 3, 0, 1, 5], vec![1, 2, 0]],
-            &[0, 2, 6, 7],
-            2,
-            &[1, 2, 0, 1],
-        );
+        let dag =
+            dag_of(vec![vec![0, 1, 5, 3, 0, 1, 5], vec![1, 2, 0]], &[0, 2, 6, 7], 2, &[1, 2, 0, 1]);
         let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
         assert_eq!(texts, [&b"a bb"[..], b"bba,a bb", b"bba"]);
         assert_eq!((dag.len_bytes(5), dag.len_words(5)), (3, 2));

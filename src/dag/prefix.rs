@@ -207,8 +207,7 @@ fn fill(dag: &Dag, blanks: &[u64], first_position: usize, blocks: &mut [Block]) 
     for block in blocks {
         block.sums = sums;
         for slot in &mut block.packed {
-            let since =
-                [sums[0].wrapping_sub(block.sums[0]), sums[1].wrapping_sub(block.sums[1])];
+            let since = [sums[0].wrapping_sub(block.sums[0]), sums[1].wrapping_sub(block.sums[1])];
             *slot = packed(since, position <= num_positions && bit(blanks, position) != 0);
             if position < num_positions {
                 sums = added(sums, shares(dag, blanks, position));

@@ -7,8 +7,8 @@
 //!
 //! O(G). Nothing recurses: expansion keeps its own stack.
 
-use super::chunk::BARRIER;
 use super::Grammar;
+use super::chunk::BARRIER;
 use crate::error::Result;
 
 /// What a builder hands over. Element ids: terminals, then segment rules, then pair rules.
@@ -158,7 +158,8 @@ pub(super) fn emit(
     for (i, rule) in kept().enumerate() {
         final_ids[rule] = num_terminals + 1 + i as u32;
     }
-    let mut writer = Writer { rules, is_inlined, final_ids, symbols: Vec::new(), stack: Vec::new() };
+    let mut writer =
+        Writer { rules, is_inlined, final_ids, symbols: Vec::new(), stack: Vec::new() };
     let mut doc_offsets = vec![0];
     for document in rules.root.split_inclusive(|&s| s == BARRIER) {
         writer.expand(&document[..document.len() - 1]);
@@ -169,8 +170,7 @@ pub(super) fn emit(
         writer.expand(rules.body(rule));
         rule_offsets.push(writer.symbols.len() as u32);
     }
-    let grammar =
-        Grammar { num_terminals, rule_offsets, symbols: writer.symbols, doc_offsets };
+    let grammar = Grammar { num_terminals, rule_offsets, symbols: writer.symbols, doc_offsets };
     debug_assert!(grammar.validate().is_ok());
     Ok(grammar)
 }

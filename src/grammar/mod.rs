@@ -57,7 +57,8 @@ impl Grammar {
 
     /// Elements of rule `rule_idx`, which must be below [`num_rules`](Self::num_rules).
     pub fn rule(&self, rule_idx: usize) -> &[u32] {
-        &self.symbols[self.rule_offsets[rule_idx] as usize..self.rule_offsets[rule_idx + 1] as usize]
+        &self.symbols
+            [self.rule_offsets[rule_idx] as usize..self.rule_offsets[rule_idx + 1] as usize]
     }
 
     /// Elements of the root.
@@ -74,7 +75,11 @@ impl Grammar {
         check_offsets("doc_offsets", &self.doc_offsets, self.root().len())?;
         let num_elements = u64::from(self.num_terminals) + self.num_rules() as u64;
         if num_elements > u64::from(u32::MAX) {
-            return broken("num_terminals + num_rules", num_elements.to_string(), "at most 2^32 - 1");
+            return broken(
+                "num_terminals + num_rules",
+                num_elements.to_string(),
+                "at most 2^32 - 1",
+            );
         }
         for rule_idx in 0..self.num_rules() {
             // A rule may refer to terminals and to rules after itself only.

@@ -93,9 +93,7 @@ pub(super) fn number_pairs(chunks: Vec<Vec<Pair>>, first_id: PairId) -> Numbered
         by_shard(&mut grouped, num_shards).into_par_iter().map(number_shard).collect();
     let first_ids: Vec<PairId> = repeated
         .iter()
-        .scan(first_id, |next, shard| {
-            Some(std::mem::replace(next, *next + shard.len() as PairId))
-        })
+        .scan(first_id, |next, shard| Some(std::mem::replace(next, *next + shard.len() as PairId)))
         .collect();
     let answers = grouped.into_par_iter().map(|chunk| chunk.ungroup(&first_ids)).collect();
     let (pairs, counts) = repeated.into_iter().flatten().unzip();
@@ -268,7 +266,9 @@ mod tests {
     #[test]
     fn many_shards_equal_a_map() {
         let chunks = (0..9u32).map(|c| {
-            (0..20_000u32).map(|i| pair(i.wrapping_mul(2_654_435_761) % 30_000, (i + c) % 5)).collect()
+            (0..20_000u32)
+                .map(|i| pair(i.wrapping_mul(2_654_435_761) % 30_000, (i + c) % 5))
+                .collect()
         });
         check(chunks.collect());
     }

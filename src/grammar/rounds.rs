@@ -26,11 +26,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
+use super::Grammar;
 use super::chunk::{CHUNK_LEN, Chosen, Chunk};
 use super::cleanup::{Draft, clean_up};
 use super::dedup::{Dedup, Shared, share_segments};
 use super::pair_join::{Pair, PairId, number_pairs, unpair};
-use super::Grammar;
 use crate::error::Result;
 
 /// Most rounds, and so most levels of pair rules.
@@ -84,8 +84,10 @@ pub fn build_rounds(
     options: &RoundsOptions,
 ) -> Result<Grammar> {
     let num_tokens = tokens.len();
-    let mut grammar =
-        run_rounds(share_segments(tokens, doc_offsets, num_terminals, options.dedup)?, num_terminals)?;
+    let mut grammar = run_rounds(
+        share_segments(tokens, doc_offsets, num_terminals, options.dedup)?,
+        num_terminals,
+    )?;
     for _ in 0..MAX_REPEATS {
         let num_elements = grammar.symbols.len();
         if num_elements > num_tokens / REPEAT_SHARE {
@@ -189,11 +191,8 @@ impl Sequence {
     /// One round; returns how many pairs were replaced.
     fn round(&mut self, threshold: u32) -> usize {
         let (counts, uses) = (&self.counts, &self.uses);
-        let chosen: Vec<Vec<Chosen>> = self
-            .chunks
-            .par_iter_mut()
-            .map(|chunk| chunk.choose(threshold, counts, uses))
-            .collect();
+        let chosen: Vec<Vec<Chosen>> =
+            self.chunks.par_iter_mut().map(|chunk| chunk.choose(threshold, counts, uses)).collect();
         self.make_rules();
         let (counts, rules) = (&self.counts, &self.rule_of_pair);
         let (places, num_replaced): (Vec<Vec<u32>>, Vec<usize>) = self

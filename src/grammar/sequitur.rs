@@ -29,7 +29,11 @@ const NONE: u32 = u32::MAX;
 ///
 /// # Errors
 /// None of its own; the signature is that of the other builder.
-pub fn build_sequitur(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Result<Grammar> {
+pub fn build_sequitur(
+    tokens: &[u32],
+    doc_offsets: &[usize],
+    num_terminals: u32,
+) -> Result<Grammar> {
     let mut sequitur = Sequitur::new(num_terminals);
     for doc in doc_offsets.windows(2) {
         for &token in &tokens[doc[0]..doc[1]] {

@@ -50,7 +50,10 @@ fn inputs() -> impl Strategy<Value = Input> {
             documents: documents
                 .iter()
                 .map(|pieces| {
-                    pieces.iter().flat_map(|&(phrase, skip)| phrases[phrase].iter().skip(skip).copied()).collect()
+                    pieces
+                        .iter()
+                        .flat_map(|&(phrase, skip)| phrases[phrase].iter().skip(skip).copied())
+                        .collect()
                 })
                 .collect(),
         })

@@ -33,10 +33,7 @@ fn outputs_that_cannot_be_written_are_named() {
     folder.write("old.tadoc", "old");
     std::fs::create_dir(folder.join("dir")).unwrap();
     let ingest = |output| ["ingest", "a.txt", "-o", output];
-    folder.fails(
-        &ingest("old.tadoc"),
-        "old.tadoc exists; choose another name or pass --force",
-    );
+    folder.fails(&ingest("old.tadoc"), "old.tadoc exists; choose another name or pass --force");
     assert_eq!(std::fs::read(folder.join("old.tadoc")).unwrap(), b"old");
     folder.fails(&ingest("dir"), "dir is a folder; name a file, such as -o dir/corpus.tadoc");
     folder.fails(
@@ -100,7 +97,10 @@ fn command_lines_that_make_no_sense_exit_with_2() {
     ] {
         let ran = folder.run(arguments);
         assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
-        assert!(ran.stderr.starts_with("error: ") || ran.stderr.contains("Usage:"), "{arguments:?}");
+        assert!(
+            ran.stderr.starts_with("error: ") || ran.stderr.contains("Usage:"),
+            "{arguments:?}"
+        );
     }
     assert_eq!(folder.names(), ["a.txt"]);
 }

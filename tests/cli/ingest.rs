@@ -21,7 +21,8 @@ fn a_folder_comes_back_byte_for_byte() {
                 folder.write(&format!("in/{name}"), bytes);
             }
             let options = ["--tokenizer", tokenizer, "--builder", builder, "--block-size", "16"];
-            let ran = folder.run(&[["ingest", "in", "-o", "c.tadoc"].as_slice(), &options].concat());
+            let ran =
+                folder.run(&[["ingest", "in", "-o", "c.tadoc"].as_slice(), &options].concat());
             assert_eq!(ran.status, 0, "{}", ran.stderr);
             for (name, bytes) in HARD {
                 assert_eq!(folder.cat("c.tadoc", name), bytes, "{tokenizer} {builder} {name}");

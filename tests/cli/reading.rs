@@ -66,7 +66,8 @@ fn info_tells_what_there_is() {
     let json = folder.ok(&["info", "--json", "c.tadoc"]);
     assert!(json.starts_with("{\"file\":\"c.tadoc\",\"file_bytes\":"), "{json}");
     folder.write("info.json", &json);
-    let ran = folder.run(&["sql", "-q", "--format", "csv", "-c", "SELECT documents FROM 'info.json'"]);
+    let ran =
+        folder.run(&["sql", "-q", "--format", "csv", "-c", "SELECT documents FROM 'info.json'"]);
     assert_eq!(ran.ok(), "documents\n2\n");
 }
 
@@ -104,7 +105,9 @@ fn damage_is_reported_by_section() {
     let ran = folder.run(&["verify", "bad.tadoc"]);
     let report = String::from_utf8(ran.stdout).unwrap();
     let verdict = |section| {
-        let line = report.lines().find(|line| line.trim_start().starts_with("segment 0") && line.contains(section));
+        let line = report
+            .lines()
+            .find(|line| line.trim_start().starts_with("segment 0") && line.contains(section));
         line.unwrap().split_whitespace().last().unwrap().to_owned()
     };
     assert_eq!(verdict("dictionary"), "ok");
@@ -117,7 +120,8 @@ fn damage_is_reported_by_section() {
 fn the_demo_runs_on_any_folder() {
     let folder = Folder::new();
     for idx in 0..5 {
-        let text = format!("//! The caller must know file {idx}.\nunsafe fn main() {{}}\n").repeat(9);
+        let text =
+            format!("//! The caller must know file {idx}.\nunsafe fn main() {{}}\n").repeat(9);
         folder.write(&format!("in/crate-{idx}/examples/main.rs"), text);
     }
     let report = folder.ok(&["demo", "--source", "in", "--dir", "tour"]);

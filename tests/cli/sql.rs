@@ -38,7 +38,8 @@ fn formats() {
     let folder = Folder::new();
     let run = |format, sql| folder.ok(&["sql", "-q", "--format", format, "-c", sql]);
     let sql = "SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, NULL ORDER BY a";
-    let table = "+---+------+\n| a | b    |\n+---+------+\n| 1 | x    |\n| 2 | NULL |\n+---+------+\n";
+    let table =
+        "+---+------+\n| a | b    |\n+---+------+\n| 1 | x    |\n| 2 | NULL |\n+---+------+\n";
     assert_eq!(run("table", sql), table);
     assert_eq!(run("automatic", sql), table);
     assert_eq!(run("csv", sql), "a,b\n1,x\n2,\n");
@@ -90,7 +91,13 @@ fn scripts_come_from_files_and_standard_input() {
 fn the_first_failing_statement_ends_the_run() {
     let folder = Folder::new();
     let ran = folder.run(&[
-        "sql", "-q", "--format", "csv", "-c", "SELECT 1 AS a; SELECT nope; SELECT 2 AS b", "-c",
+        "sql",
+        "-q",
+        "--format",
+        "csv",
+        "-c",
+        "SELECT 1 AS a; SELECT nope; SELECT 2 AS b",
+        "-c",
         "SELECT 3 AS c",
     ]);
     assert_eq!(ran.stdout, b"a\n1\n");

@@ -18,9 +18,30 @@ use proptest::prelude::*;
 
 /// Pieces that texts are strung together from.
 pub const PIECES: [&[u8]; 24] = [
-    b"a", b"b", b"ab", b"aa", b"power", b"loss", b"c1", "é".as_bytes(), "中文".as_bytes(), b" ",
-    b" ", b" ", b"  ", b"\n", b"\r\n", b", ", b".", b"-", b"\0", b"\xff", b"\xe2\x82", b"'",
-    "\u{FFFD}".as_bytes(), b"don't",
+    b"a",
+    b"b",
+    b"ab",
+    b"aa",
+    b"power",
+    b"loss",
+    b"c1",
+    "é".as_bytes(),
+    "中文".as_bytes(),
+    b" ",
+    b" ",
+    b" ",
+    b"  ",
+    b"\n",
+    b"\r\n",
+    b", ",
+    b".",
+    b"-",
+    b"\0",
+    b"\xff",
+    b"\xe2\x82",
+    b"'",
+    "\u{FFFD}".as_bytes(),
+    b"don't",
 ];
 
 /// A word of a document, placed.
@@ -115,9 +136,8 @@ impl Recipe {
             place_words(self.profile, doc, start..doc.len(), &mut placed);
             open.push(doc[start..].to_vec());
             words.push(placed);
-            let ends_segment = self.cuts.iter().any(|&(cut_doc, share)| {
-                cut_doc == doc_idx && share == 255
-            });
+            let ends_segment =
+                self.cuts.iter().any(|&(cut_doc, share)| cut_doc == doc_idx && share == 255);
             if ends_segment {
                 close(&mut open, continues);
                 continues = false;
@@ -175,8 +195,7 @@ pub fn segment_of(
     let block = tokenize_block(profile, &docs.concat(), &ends).unwrap();
     let empty = block.dictionary.separator_id(b"");
     let num_terminals = block.dictionary.len();
-    let grammar =
-        scrambled_grammar(&block.tokens, &block.doc_offsets, num_terminals, empty, seed);
+    let grammar = scrambled_grammar(&block.tokens, &block.doc_offsets, num_terminals, empty, seed);
     let num_words = block.dictionary.num_words();
     let dag = Dag::new(grammar, num_words, block.dictionary.lengths()).unwrap();
     let mut paths = Paths::default();
@@ -258,9 +277,8 @@ fn replace(body: &mut Vec<u32>, run: &[u32], id: u32, is_kept: impl Fn(usize) ->
 
 /// Drops unused rules and numbers the others parents first.
 fn number(bodies: Vec<Vec<u32>>, num_docs: usize, num_terminals: u32) -> Grammar {
-    let child_of = |element: u32| {
-        element.checked_sub(num_terminals).map(|rule| num_docs + rule as usize)
-    };
+    let child_of =
+        |element: u32| element.checked_sub(num_terminals).map(|rule| num_docs + rule as usize);
     let mut level = vec![0usize; bodies.len()];
     // Longest path from a document; at most as many passes as there are bodies.
     level[..num_docs].fill(1);

@@ -95,9 +95,8 @@ fn document_paths(corpus: &Corpus) -> impl Iterator<Item = (u64, &str)> {
         let first_doc_id = corpus.first_doc_id(segment_idx);
         // The first document of a continued segment has been seen in the segment before.
         let begin = usize::from(segment.continues && segment_idx > 0);
-        (begin..segment.paths.len()).filter_map(move |doc| {
-            Some((first_doc_id + doc as u64, segment.paths.get(doc)?))
-        })
+        (begin..segment.paths.len())
+            .filter_map(move |doc| Some((first_doc_id + doc as u64, segment.paths.get(doc)?)))
     })
 }
 

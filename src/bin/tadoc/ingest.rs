@@ -58,7 +58,8 @@ pub struct Arguments {
     /// lines: a line, without its line end (\n is not part of the document, \r is); its path is the
     /// file's.
     /// jsonl, csv, parquet: a row. The column named after the colon is the text, a column called
-    /// `path` is the path, all others become columns of documents().
+    /// `path` is the path, all others become columns of the table (CREATE EXTERNAL TABLE t STORED
+    /// AS TADOC LOCATION 'FILE').
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 

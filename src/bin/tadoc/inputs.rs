@@ -179,11 +179,7 @@ fn add_glob(glob: &str, filter: &Filter, inputs: &mut Vec<Input>) -> Outcome {
 }
 
 /// Calls `found(file, path relative to folder, size)` for each file below `folder`.
-pub fn walk(
-    folder: &Path,
-    hidden: bool,
-    found: &mut dyn FnMut(&Path, &str, u64),
-) -> Outcome {
+pub fn walk(folder: &Path, hidden: bool, found: &mut dyn FnMut(&Path, &str, u64)) -> Outcome {
     let mut above = Vec::new();
     walk_folder(folder, "", hidden, &mut above, found)
 }
@@ -201,7 +197,8 @@ fn walk_folder(
         return Ok(()); // a link to a folder on the way here
     }
     above.push(real);
-    let mut entries = fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let mut entries =
+        fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = entry.file_name();

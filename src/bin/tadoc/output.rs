@@ -28,9 +28,9 @@ impl Output {
         check_target(path, replace)?;
         let folder = folder_of(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let file = builder(&format!(".{name}."))
-            .tempfile_in(folder)
-            .map_err(|error| Failure::with_cause(format!("{}: cannot write", path.display()), &error))?;
+        let file = builder(&format!(".{name}.")).tempfile_in(folder).map_err(|error| {
+            Failure::with_cause(format!("{}: cannot write", path.display()), &error)
+        })?;
         interrupt::protect(file.path());
         Ok(Self { file, path: path.to_owned(), replace })
     }
@@ -70,7 +70,9 @@ fn check_target(path: &Path, replace: bool) -> Outcome {
     if path.is_dir() {
         let example = path.join("corpus.tadoc");
         let example = example.display();
-        return Err(Failure::new(format!("{shown} is a folder; name a file, such as -o {example}")));
+        return Err(Failure::new(format!(
+            "{shown} is a folder; name a file, such as -o {example}"
+        )));
     }
     if path.symlink_metadata().is_ok() && !replace {
         return Err(Failure::new(format!("{shown} exists; choose another name or pass --force")));

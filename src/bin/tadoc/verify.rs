@@ -1,17 +1,21 @@
 //! `tadoc verify`: checks every stored byte of corpora, section by section.
 //!
-//! First the checksum of each section, so that damage is located as closely as the format allows;
-//! then every segment is decoded and validated. One segment is held in memory at a time.
+//! First the header and the checksum of each section, so that damage is located as closely as the
+//! format allows; then every segment is decoded and its rules are validated. One segment is held in
+//! memory at a time.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use datafusion_tadoc::corpus::{OpenLimits, SectionMeta, read_columns, read_segment};
+use datafusion_tadoc::corpus::{OpenLimits, SectionMeta, check_header, read_columns, read_segment};
 
 use crate::corpus_file::CorpusFile;
 use crate::display::{bytes, grouped, plural};
 use crate::failure::{Failure, Outcome};
+
+/// Every file begins with as much that is no section.
+const HEADER_BYTES: u64 = 64;
 
 /// Check every byte of a corpus
 ///
@@ -74,6 +78,9 @@ fn verify(path: &Path) -> Report {
         (file.footer.num_docs(), plural(file.footer.segments.len() as u64, "segment"));
     let documents = plural(documents, "document");
     report.lines.push(format!("{}: {documents}, {segments}", file.name));
+    if let Err(damage) = verify_header(&mut file) {
+        report.damages.push(damage.into_text());
+    }
     for segment_idx in 0..file.footer.segments.len() {
         if let Err(damage) = verify_segment(&mut file, segment_idx, &mut report) {
             report.damages.push(damage.into_text());
@@ -85,6 +92,11 @@ fn verify(path: &Path) -> Report {
         report.damages.push(damage.into_text());
     }
     report
+}
+
+fn verify_header(file: &mut CorpusFile) -> Outcome {
+    let header = file.read(0..HEADER_BYTES)?;
+    Ok(check_header(&file.name, &header)?)
 }
 
 fn verify_segment(file: &mut CorpusFile, segment_idx: usize, report: &mut Report) -> Outcome {

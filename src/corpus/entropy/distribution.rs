@@ -46,7 +46,10 @@ impl Distribution {
     pub(super) fn symbol_at(&self, slot: u16) -> usize {
         let slot = slot as i16;
         let starts = &self.starts;
-        let row = 8 * (usize::from(starts[8] <= slot) + usize::from(starts[16] <= slot) + usize::from(starts[24] <= slot));
+        let row = 8
+            * (usize::from(starts[8] <= slot)
+                + usize::from(starts[16] <= slot)
+                + usize::from(starts[24] <= slot));
         let mut symbol = row;
         for i in 1..8 {
             symbol += usize::from(starts[(row + i) % NUM_SYMBOLS] <= slot);

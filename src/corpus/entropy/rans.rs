@@ -182,7 +182,8 @@ impl<'a> Decoder<'a> {
     #[inline]
     pub(in crate::corpus) fn bits(&mut self, num_bits: u32) -> u32 {
         let at = self.num_bits_read / 8;
-        let window = u64::from(word_at(self.bits, at)) | u64::from(word_at(self.bits, at + 4)) << 32;
+        let window =
+            u64::from(word_at(self.bits, at)) | u64::from(word_at(self.bits, at + 4)) << 32;
         let value = window >> (self.num_bits_read % 8) & ((1 << num_bits) - 1);
         self.num_bits_read += num_bits as usize;
         value as u32

@@ -3,10 +3,10 @@
 use super::super::cursor::Place;
 use super::super::entropy::{Decoder, MAX_SYMBOLS_PER_BYTE};
 use super::super::format::SegmentMeta;
-use super::recency::{Entry, Recency};
+use super::recency::Entry;
 use super::{
-    Context, DOC_END, FIRST_SYMBOL, Models, NEW_RULE, rules, SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD,
-    list_of, symbol_of,
+    DOC_END, History, Models, NEW_RULE, PREDICTED, UNSEEN_SEPARATOR, UNSEEN_WORD,
+    begins_with_separator, list_of, rules,
 };
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
@@ -42,9 +42,7 @@ struct GrammarDecoder<'a> {
     place: Place<'a>,
     decoder: Decoder<'a>,
     models: Models,
-    context: Context,
-    /// One a symbol.
-    recency: Vec<Recency>,
+    history: History,
     unseen: [Vec<u32>; 2],
     rules: Rules,
 }
@@ -56,8 +54,7 @@ impl<'a> GrammarDecoder<'a> {
             place,
             decoder: Decoder::new(place, bytes)?,
             models: Models::new(),
-            context: Context::new(),
-            recency: (0..32).map(|_| Recency::default()).collect(),
+            history: History::new(num_terminals as usize + meta.num_rules as usize),
             unseen: [(0..meta.num_words).collect(), (meta.num_words..num_terminals).collect()],
             rules: Rules::new(num_terminals, meta.num_rules, meta.num_elements as usize),
         })
@@ -65,63 +62,63 @@ impl<'a> GrammarDecoder<'a> {
 
     #[inline]
     fn event(&mut self) -> Result<()> {
-        let symbol = self.decoder.symbol(&mut self.models.symbols[self.context.index()]);
+        let symbol = self.decoder.symbol(&mut self.models.symbols[self.history.context()]);
         let fits = match symbol {
-            UNSEEN_WORD | UNSEEN_SEPARATOR => self.unseen_token(symbol),
+            UNSEEN_WORD | UNSEEN_SEPARATOR => self.unseen_token(symbol - UNSEEN_WORD),
             NEW_RULE => {
                 let len = self.decoder.number(&mut self.models.rule_len);
-                self.context.kind = NEW_RULE;
+                self.history.note_new_rule();
                 self.rules.open_rule(len)
             }
             DOC_END => {
-                self.context = Context::new();
+                self.history.note_doc_end();
                 self.rules.end_document()
             }
+            PREDICTED => self.predicted_element(),
             _ => self.seen_element(symbol),
         };
         fits.ok_or_else(|| misfit(self.place))
     }
 
     #[inline]
-    fn unseen_token(&mut self, symbol: usize) -> Option<()> {
-        let list = symbol - UNSEEN_WORD;
+    fn unseen_token(&mut self, list: usize) -> Option<()> {
         let unseen = &mut self.unseen[list];
         if unseen.is_empty() {
             return None;
         }
         let index = self.decoder.uniform(unseen.len() as u32);
         let element = unseen.swap_remove(index as usize);
-        let is_separator = list == SEPARATORS;
-        self.context = Context { kind: symbol, ends_with_separator: is_separator };
-        self.push(list, Entry::new(element, is_separator));
-        self.element(element, is_separator)
+        self.history.push(list, Entry { element, num_uses: 1 });
+        self.history.note_element(element, list, true);
+        self.element(element, list)
+    }
+
+    #[inline]
+    fn predicted_element(&mut self) -> Option<()> {
+        let (element, list) = self.history.prediction.next()?;
+        self.history.note_element(element, list, false);
+        self.element(element, list)
     }
 
     #[inline]
     fn seen_element(&mut self, symbol: usize) -> Option<()> {
-        let distance = self.decoder.number(&mut self.models.distances[symbol - FIRST_SYMBOL[0]]);
-        let entry = self.recency[symbol].take(distance as usize, |_, _| ())?;
+        let distance = self.decoder.number(&mut self.models.distances[symbol]);
+        let entry = self.history.recency[symbol].take(distance as usize, |_, _| ())?;
         let list = list_of(symbol);
-        self.context =
-            Context { kind: list + FIRST_SYMBOL[0], ends_with_separator: entry.ends_with_separator() };
-        self.push(list, entry.used_again());
-        self.element(entry.element, if list < 2 { list == SEPARATORS } else { list >= 4 })
+        self.history.push(list, entry.used_again());
+        self.history.note_element(entry.element, list, false);
+        self.element(entry.element, list)
     }
 
-    /// Appends an element and closes the rules that are complete with it.
+    /// Appends an element of `list` and closes the rules that are complete with it.
     #[inline]
-    fn element(&mut self, element: u32, begins_with_separator: bool) -> Option<()> {
-        self.rules.push(element, begins_with_separator)?;
+    fn element(&mut self, element: u32, list: usize) -> Option<()> {
+        self.rules.push(element, begins_with_separator(list))?;
         while let Some(closed) = self.rules.close_complete()? {
-            let list = rules(closed.begins_with_separator, self.context.ends_with_separator);
-            self.push(list, Entry::new(closed.element, self.context.ends_with_separator));
+            let list = rules(closed.begins_with_separator, self.history.ends_with_separator);
+            self.history.push(list, Entry { element: closed.element, num_uses: 1 });
         }
         Some(())
-    }
-
-    #[inline]
-    fn push(&mut self, list: usize, entry: Entry) {
-        self.recency[symbol_of(list, entry.num_uses())].push(entry);
     }
 }
 

@@ -72,9 +72,8 @@ impl Columns {
         if let Some(guesses) = &mut self.narrow {
             guesses.observe(batch);
         }
-        self.push_batch(batch).map_err(|error| {
-            Failure::with_cause("collecting columns in a temporary file", &error)
-        })
+        self.push_batch(batch)
+            .map_err(|error| Failure::with_cause("collecting columns in a temporary file", &error))
     }
 
     fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
@@ -150,9 +149,7 @@ impl Columns {
 
 /// The same columns under names that are free.
 fn stored_schema(schema: &Schema, notes: &mut Vec<String>) -> Schema {
-    let is_taken = |name: &str| {
-        TAKEN_NAMES.contains(&name) || schema.field_with_name(name).is_ok()
-    };
+    let is_taken = |name: &str| TAKEN_NAMES.contains(&name) || schema.field_with_name(name).is_ok();
     let fields = schema.fields().iter().map(|field| {
         if !TAKEN_NAMES.contains(&field.name().as_str()) {
             return field.as_ref().clone();
@@ -162,7 +159,8 @@ fn stored_schema(schema: &Schema, notes: &mut Vec<String>) -> Schema {
             number += 1;
         }
         let name = format!("{}_{number}", field.name());
-        notes.push(format!("column `{}` is stored as `{name}`, as the name is taken", field.name()));
+        notes
+            .push(format!("column `{}` is stored as `{name}`, as the name is taken", field.name()));
         field.as_ref().clone().with_name(name)
     });
     Schema::new(fields.collect::<Vec<_>>())

@@ -115,7 +115,10 @@ fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBa
 fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     for (number, line) in chunk.lines() {
         if let Err(error) = infer_json_schema(Cursor::new(line), None) {
-            return Failure::new(format!("{file}: line {number}: no JSON object: {}", plain(&error)));
+            return Failure::new(format!(
+                "{file}: line {number}: no JSON object: {}",
+                plain(&error)
+            ));
         }
     }
     let number = first_conflict(chunk);

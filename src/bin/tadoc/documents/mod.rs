@@ -58,12 +58,10 @@ impl FromStr for Documents {
             ("jsonl" | "ndjson", Some(field)) => Ok(Self::Jsonl(field)),
             ("csv", Some(column)) => Ok(Self::Csv(column)),
             ("parquet", Some(column)) => Ok(Self::Parquet(column)),
-            ("jsonl" | "ndjson" | "csv" | "parquet", None) => Err(format!(
-                "say which column holds the text, such as {kind}:text"
-            )),
-            _ => Err(
-                "expected files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN".to_owned()
-            ),
+            ("jsonl" | "ndjson" | "csv" | "parquet", None) => {
+                Err(format!("say which column holds the text, such as {kind}:text"))
+            }
+            _ => Err("expected files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN".to_owned()),
         }
     }
 }

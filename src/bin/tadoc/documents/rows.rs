@@ -36,7 +36,9 @@ impl Rows<'_, '_> {
     ) -> Outcome {
         let texts = match batch.column_by_name(text_column) {
             Some(column) => text_bytes(column)?,
-            None => datafusion::arrow::array::new_null_array(&DataType::LargeBinary, batch.num_rows()),
+            None => {
+                datafusion::arrow::array::new_null_array(&DataType::LargeBinary, batch.num_rows())
+            }
         };
         let texts = texts.as_binary::<i64>();
         let paths = self.paths(text_column, batch)?;
@@ -121,9 +123,11 @@ fn text_bytes(column: &ArrayRef) -> Outcome<ArrayRef> {
 
 fn other_columns(text_column: &str, batch: &RecordBatch) -> Outcome<RecordBatch> {
     let schema = batch.schema();
-    let kept = schema.fields().iter().enumerate().filter(|(_, field)| {
-        field.name() != text_column && field.name() != PATH_COLUMN
-    });
+    let kept = schema
+        .fields()
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| field.name() != text_column && field.name() != PATH_COLUMN);
     let indices: Vec<usize> = kept.map(|(idx, _)| idx).collect();
     Ok(batch.project(&indices)?)
 }

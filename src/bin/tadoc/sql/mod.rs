@@ -8,7 +8,7 @@ use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
@@ -39,8 +39,8 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 
     /// How rows are written: table, csv, tsv, json, ndjson; automatic is table
-    #[arg(long, value_enum, default_value_t = PrintFormat::Automatic, hide_possible_values = true)]
-    format: PrintFormat,
+    #[arg(long, value_enum, default_value = "automatic", hide_possible_values = true)]
+    format: Format,
 
     /// Rows that a table shows at most (inf for all); other formats always write every row
     #[arg(long, default_value = "40", value_name = "N")]
@@ -53,6 +53,32 @@ pub struct Arguments {
     /// Write rows only: no row counts, no times, no banner
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// The formats, under the names that datafusion-cli has for them (it calls ndjson `nd-json` in
+/// places).
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Table,
+    Csv,
+    Tsv,
+    Json,
+    #[value(alias = "nd-json")]
+    Ndjson,
+    Automatic,
+}
+
+impl From<Format> for PrintFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Table => Self::Table,
+            Format::Csv => Self::Csv,
+            Format::Tsv => Self::Tsv,
+            Format::Json => Self::Json,
+            Format::Ndjson => Self::NdJson,
+            Format::Automatic => Self::Automatic,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -136,7 +162,7 @@ pub struct Session {
 impl Session {
     fn new(arguments: &Arguments) -> Outcome<Self> {
         let options = PrintOptions {
-            format: arguments.format,
+            format: arguments.format.into(),
             quiet: arguments.quiet,
             maxrows: arguments.maxrows,
             color: false,

@@ -31,7 +31,10 @@ pub struct Printed {
 
 /// Whether `maxrows` does not count: plans and descriptions are read as a whole.
 pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_))
+    matches!(
+        plan,
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_)
+    )
 }
 
 /// `12 rows, 0.34 s`.

@@ -1,0 +1,96 @@
+//! What comes next, from what came two elements ago.
+//!
+//! ```text
+//! slots   by element: the element that followed two places later, its list, how often in a row
+//! … x  y  ?        slots[x] answers; then slots[x] learns what came
+//! ```
+//!
+//! A pair that comes twice is a rule already, so the element just before says little; but
+//! in logs, tables and pages made from a template the text around a field that varies stays:
+//! -2.5 % on logs, -3 % on reference pages, -0.3 % on prose. Two slots stand for the begin of a
+//! document. 8 bytes an id.
+
+/// Levels of trust: a symbol's distribution is another one for each.
+pub(super) const NUM_LEVELS: usize = 3;
+const MAX_RUN_LEN: u8 = 15;
+const NOTHING: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    element: u32,
+    list: u8,
+    run_len: u8,
+}
+
+/// Predictions by element.
+#[derive(Debug)]
+pub(super) struct Prediction {
+    slots: Vec<Slot>,
+    before: usize,
+    before_last: usize,
+}
+
+impl Prediction {
+    /// For ids below `num_elements`.
+    pub(super) fn new(num_elements: usize) -> Self {
+        let slots = vec![Slot { element: NOTHING, list: 0, run_len: 0 }; num_elements + 2];
+        Self { slots, before: num_elements + 1, before_last: num_elements }
+    }
+
+    /// How far to trust what is predicted, below [`NUM_LEVELS`].
+    #[inline]
+    pub(super) fn level(&self) -> usize {
+        let run_len = self.slots[self.before_last].run_len;
+        usize::from(run_len > 0) + usize::from(run_len > 2)
+    }
+
+    /// The element predicted and its list.
+    #[inline]
+    pub(super) fn next(&self) -> Option<(u32, usize)> {
+        let slot = self.slots[self.before_last];
+        (slot.element != NOTHING).then_some((slot.element, usize::from(slot.list)))
+    }
+
+    /// Learns that `element` of `list` came.
+    #[inline]
+    pub(super) fn note(&mut self, element: u32, list: usize) {
+        let slot = &mut self.slots[self.before_last];
+        if slot.element == element {
+            slot.run_len = (slot.run_len + 1).min(MAX_RUN_LEN);
+        } else if slot.run_len > 1 {
+            slot.run_len /= 2;
+        } else {
+            *slot = Slot { element, list: list as u8, run_len: 0 };
+        }
+        self.before_last = self.before;
+        self.before = element as usize;
+    }
+
+    /// Learns that the next element is the first of a document.
+    pub(super) fn note_doc_end(&mut self) {
+        self.before_last = self.slots.len() - 2;
+        self.before = self.slots.len() - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_two_later_is_predicted() {
+        let mut prediction = Prediction::new(100);
+        assert_eq!(prediction.next(), None);
+        for field in 10..20 {
+            for element in [1, field, 2, field + 10] {
+                prediction.note(element, 1);
+            }
+        }
+        assert_eq!((prediction.next(), prediction.level()), (Some((1, 1)), 2));
+        prediction.note(5, 0);
+        prediction.note_doc_end();
+        assert_eq!(prediction.next(), Some((1, 1)));
+        prediction.note(1, 1);
+        assert_eq!(prediction.next(), Some((10, 1)));
+    }
+}

@@ -1,8 +1,10 @@
 //! Decoding, extraction and search against oracles that work on the plain text.
 
+#![allow(clippy::unwrap_used)]
+
 mod scrambled;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -141,6 +143,28 @@ proptest! {
         }
     }
 
+    /// Every phrase of 2 to 4 words of the documents that were cut.
+    #[test]
+    fn phrases_are_found_across_cuts(recipe in recipes()) {
+        let case = recipe.cook();
+        let cut = |doc_id: &usize| case.corpus.doc_parts(*doc_id as u64).count() > 1;
+        let mut phrases: BTreeSet<Vec<&str>> = BTreeSet::new();
+        for doc_id in (0..case.plain.docs.len()).filter(cut) {
+            let words: Vec<&str> = case.plain.words[doc_id].iter().map(|w| &w.text[..]).collect();
+            (2..5).for_each(|len| phrases.extend(words.windows(len).map(<[_]>::to_vec)));
+        }
+        for phrase in phrases {
+            let text = format!("\"{}\"", phrase.join(" "));
+            let query = Query::parse(recipe.profile, &text).unwrap();
+            // Words that touch in the text can be one word in the query.
+            if query.items().len() == 1 && query.items()[0] == phrase {
+                let expected = read_query(&case.plain, &query, None);
+                prop_assert!(!expected.is_empty());
+                prop_assert_eq!(search(&case.corpus, &query, None).unwrap(), expected, "{}", text);
+            }
+        }
+    }
+
     #[test]
     fn limits_refuse_exactly_what_is_too_much(recipe in recipes(), text in queries(), max_hits in 0u64..4) {
         let case = recipe.cook();
@@ -219,6 +243,42 @@ proptest! {
         }
         for literal in texts.iter().chain(&fragments) {
             check(&TextPattern::equals(literal), &|text| text == literal);
+        }
+    }
+}
+
+/// Few hits in many documents: counts are kept as lists, and documents are scanned or walked.
+#[test]
+fn rare_and_common_words_are_found_in_many_documents() {
+    let docs: Vec<Vec<u8>> = (0..400usize)
+        .map(|doc| {
+            let needle = if [7, 200, 399].contains(&doc) { "the needle, " } else { "" };
+            let common = "of the power loss and of the loss ".repeat(doc % 5);
+            format!("{common}{needle}doc {doc} ends; of the {}", doc % 17).into_bytes()
+        })
+        .collect();
+    for seed in 0..20 {
+        let case = scrambled::case_of(TokenizerProfile::Word, docs.clone(), seed);
+        for text in [
+            "needle",
+            "the",
+            "\"the needle\"",
+            "\"of the\"",
+            "\"doc 7\"",
+            "needle loss",
+            "loss needle the",
+        ] {
+            let query = Query::parse(TokenizerProfile::Word, text).unwrap();
+            for doc_id in [None, Some(7), Some(8), Some(399)] {
+                let expected = read_query(&case.plain, &query, doc_id);
+                assert_eq!(search(&case.corpus, &query, doc_id).unwrap(), expected, "{text}");
+                let options = SearchOptions { doc_id, ..Default::default() };
+                let counted = count_by_document(&case.corpus, &query, &options).unwrap();
+                let sum: u64 = counted.iter().map(|counted| counted.count).sum();
+                assert_eq!(sum, expected.len() as u64, "{text}");
+                assert!(counted.iter().all(|c| expected.iter().any(|hit| hit.doc_id == c.doc_id)));
+                assert!(counted.is_sorted_by(|a, b| a.doc_id < b.doc_id));
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Counting and indexing against oracles that work on the plain text.
 
+#![allow(clippy::unwrap_used)]
+
 mod scrambled;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,6 +3,8 @@
 //! `ingest`: every kind of input, byte for byte. `rows`: documents with columns. `failures`: exit
 //! statuses and pinned error texts, and what is left behind. `sql`, `reading`: the other commands.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 #[path = "cli/failures.rs"]
 mod failures;
 #[path = "cli/harness.rs"]

@@ -22,16 +22,17 @@ pub(super) struct PartStart {
 }
 
 /// What lies before the first document of segment `segment_idx`, where that is the rest of a
-/// document begun earlier.
+/// document begun earlier. Sums up to the end of that document in this segment are representable.
 pub(super) fn part_start(corpus: &Corpus, segment_idx: usize) -> Result<PartStart> {
     let doc_id = corpus.first_doc_id(segment_idx);
-    let earlier = corpus.doc_parts(doc_id).filter(|&(idx, _)| idx < segment_idx);
-    earlier.into_iter().try_fold(PartStart::default(), |sum, (idx, doc)| {
+    let (mut start, mut end) = (PartStart::default(), PartStart::default());
+    for (idx, doc) in corpus.doc_parts(doc_id).take_while(|&(idx, _)| idx <= segment_idx) {
         let dag = &corpus.segments()[idx].dag;
-        let bytes = sum.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
-        let words = sum.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
-        Ok(PartStart { bytes, words })
-    })
+        start = end;
+        end.bytes = end.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
+        end.words = end.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
+    }
+    Ok(start)
 }
 
 /// A phrase that begins in one part of a document and ends in a later one.

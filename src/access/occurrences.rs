@@ -79,25 +79,18 @@ impl<'a> Item<'a> {
         }
         let dag = &self.segment.dag;
         let mut interrupt = self.canceller.interrupt();
-        let (places, byte_lens) = match self.words[..] {
-            [word] => {
-                let direct = dag.inverse().of(word);
-                let mut builder = PlacesBuilder::new(dag, direct.len());
-                direct.iter().for_each(|&place| builder.add_match(place, 0));
-                builder.climb(&mut interrupt)?;
-                (builder.finish(&[])?, vec![dag.len_bytes(word)])
-            }
-            _ => {
-                let matches = self.placed_matches()?;
-                let mut builder = PlacesBuilder::new(dag, matches.len());
-                for (matched, match_idx) in matches.iter().zip(0..) {
-                    let PlacedMatch { rule_idx, position, .. } = *matched;
-                    builder.add_match(Occurrence { rule_idx, position }, match_idx);
-                }
-                builder.climb(&mut interrupt)?;
-                let byte_lens = matches.iter().map(|matched| matched.byte_len).collect();
-                (builder.finish(&matches)?, byte_lens)
-            }
+        let mut builder = PlacesBuilder::new(dag);
+        let (places, byte_lens) = if let [word] = self.words[..] {
+            let direct = dag.inverse().of(word);
+            direct.iter().for_each(|place| builder.add_rule(place.rule_idx));
+            builder.climb(&mut interrupt)?;
+            (builder.finish_words(direct)?, vec![dag.len_bytes(word)])
+        } else {
+            let matches = self.placed_matches()?;
+            matches.iter().for_each(|matched| builder.add_rule(matched.rule_idx));
+            builder.climb(&mut interrupt)?;
+            let byte_lens = matches.iter().map(|matched| matched.byte_len).collect();
+            (builder.finish_matches(&matches)?, byte_lens)
         };
         Ok(ItemStream::Walked { walk: places.walk(filter.cloned()), byte_lens })
     }

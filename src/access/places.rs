@@ -54,32 +54,26 @@ pub(super) struct PlacedMatch {
 }
 
 impl<'a> PlacesBuilder<'a> {
-    pub fn new(dag: &'a Dag, num_matches: usize) -> Self {
-        let keys = Vec::with_capacity(num_matches);
-        Self { dag, keys, rules: Vec::new(), numbers: RuleNumbers::default() }
+    pub fn new(dag: &'a Dag) -> Self {
+        Self { dag, keys: Vec::new(), rules: Vec::new(), numbers: RuleNumbers::default() }
     }
 
-    /// Adds the match `match_idx`, which begins in the element at `place`.
+    /// Adds a rule that holds a match; the root is passed over.
     #[inline]
-    pub fn add_match(&mut self, place: Occurrence, match_idx: u32) {
-        self.add(place, MATCH | match_idx);
-    }
-
-    #[inline]
-    fn add(&mut self, place: Occurrence, what: u32) {
-        self.keys.push(u64::from(place.position) << 32 | u64::from(what));
-        if place.rule_idx != 0 && self.numbers.insert(place.rule_idx, self.rules.len() as u32) {
-            self.rules.push(place.rule_idx);
+    pub fn add_rule(&mut self, rule_idx: u32) {
+        if rule_idx != 0 && self.numbers.insert(rule_idx, self.rules.len() as u32) {
+            self.rules.push(rule_idx);
         }
     }
 
-    /// Adds the places of all rules above.
+    /// Adds the places of the rules, and the rules above.
     pub fn climb(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
         let mut number = 0;
         while number < self.rules.len() {
             let element = self.dag.num_terminals() + self.rules[number];
-            for &place in self.dag.inverse().of(element) {
-                self.add(place, number as u32);
+            for &Occurrence { rule_idx, position } in self.dag.inverse().of(element) {
+                self.keys.push(u64::from(position) << 32 | number as u64);
+                self.add_rule(rule_idx);
                 interrupt.check()?;
             }
             number += 1;
@@ -87,21 +81,43 @@ impl<'a> PlacesBuilder<'a> {
         Ok(())
     }
 
-    /// Orders the places. `matches` are those whose indexes were added; without any, a match is the
-    /// element at its place.
+    /// Orders the places, with the matches of one word that stands at `words`.
     ///
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
-    pub fn finish(mut self, matches: &[PlacedMatch]) -> Result<Places> {
-        if self.keys.len() >= MATCH as usize {
+    pub fn finish_words(self, words: &[Occurrence]) -> Result<Places> {
+        self.finish(words.iter().map(|place| u64::from(place.position) << 32), &[])
+    }
+
+    /// Orders the places, with `matches`, which ascend by rule and offset.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for 2^31 places or more.
+    pub fn finish_matches(self, matches: &[PlacedMatch]) -> Result<Places> {
+        let keys = matches.iter().enumerate();
+        let keys = keys.map(|(idx, m)| u64::from(m.position) << 32 | idx as u64);
+        self.finish(keys, matches)
+    }
+
+    /// `match_keys` are positions and indexes of matches, ascending; a match that is not among
+    /// `matches` is the element at its place.
+    fn finish(
+        mut self,
+        match_keys: impl ExactSizeIterator<Item = u64>,
+        matches: &[PlacedMatch],
+    ) -> Result<Places> {
+        let num_places = self.keys.len() + match_keys.len();
+        if num_places >= MATCH as usize {
             return Err(Error::Capacity {
                 what: "places of a search",
-                requested: self.keys.len() as u64,
+                requested: num_places as u64,
                 limit: u64::from(MATCH) - 1,
                 knob: "the number of segments (smaller blocks at ingest)",
             });
         }
+        // Most places are those of a word, which ascend: only the rules' have to be sorted.
         self.keys.sort_unstable();
+        self.keys = merged(&self.keys, match_keys.map(|key| key | u64::from(MATCH)));
         let root_len = self.dag.rule_range(0).end as u64;
         let num_root = self.keys.partition_point(|&key| key >> 32 < root_len);
         let mut entries = vec![Entry::default(); self.keys.len()];
@@ -184,6 +200,21 @@ impl<'a> PlacesBuilder<'a> {
     }
 }
 
+/// Both ascending sequences in one.
+fn merged(keys: &[u64], others: impl ExactSizeIterator<Item = u64>) -> Vec<u64> {
+    let mut merged = Vec::with_capacity(keys.len() + others.len());
+    let mut taken = 0;
+    for other in others {
+        while let Some(&key) = keys.get(taken).filter(|&&key| key < other) {
+            merged.push(key);
+            taken += 1;
+        }
+        merged.push(other);
+    }
+    merged.extend_from_slice(&keys[taken..]);
+    merged
+}
+
 fn doc_start(dag: &Dag, doc: usize) -> usize {
     dag.grammar().doc_offsets[doc] as usize
 }
@@ -220,7 +251,8 @@ pub(super) struct Spot {
 impl Places {
     /// Occurrences in the documents of `filter` (all without one), by document and offset.
     pub fn walk(self, filter: Option<DocSet>) -> Walk {
-        Walk { places: self, filter, next_root: 0, doc: 0, stack: Vec::with_capacity(32) }
+        let (stack, inner) = (Vec::with_capacity(32), None);
+        Walk { places: self, filter, next_root: 0, doc: 0, inner, stack }
     }
 }
 
@@ -231,7 +263,9 @@ pub(super) struct Walk {
     filter: Option<DocSet>,
     next_root: usize,
     doc: u32,
-    /// Entries to go on with, and the offsets of their rules.
+    /// The entry to go on with inside a rule, and the offsets of the rule.
+    inner: Option<(u32, [u64; 2])>,
+    /// The same for the rules around it.
     stack: Vec<(u32, [u64; 2])>,
 }
 
@@ -241,12 +275,11 @@ impl Iterator for Walk {
     #[inline]
     fn next(&mut self) -> Option<Spot> {
         loop {
-            let (entry, base) = match self.stack.pop() {
+            let (entry, base) = match self.inner {
                 Some((at, base)) => {
                     let entry = self.places.entries[at as usize];
-                    if !entry.is_last {
-                        self.stack.push((at + 1, base));
-                    }
+                    self.inner =
+                        if entry.is_last { self.stack.pop() } else { Some((at + 1, base)) };
                     (entry, base)
                 }
                 None => (self.next_root_entry()?, [0; 2]),
@@ -256,7 +289,7 @@ impl Iterator for Walk {
             if entry.is_match {
                 return Some(Spot { doc: self.doc, offsets, match_idx: entry.link });
             }
-            self.stack.push((entry.link, offsets));
+            self.stack.extend(self.inner.replace((entry.link, offsets)));
         }
     }
 }
@@ -308,7 +341,7 @@ impl RuleNumbers {
     #[inline]
     fn slot(&self, rule_idx: u32) -> usize {
         let hash = rule_idx.wrapping_mul(0x9E37_79B1);
-        let mut slot = (u64::from(hash) * self.slots.len() as u64 >> 32) as usize;
+        let mut slot = ((u64::from(hash) * self.slots.len() as u64) >> 32) as usize;
         while self.slots[slot].0 != 0 && self.slots[slot].0 != rule_idx {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
@@ -322,5 +355,21 @@ impl RuleNumbers {
             let slot = self.slot(rule_idx);
             self.slots[slot] = (rule_idx, number);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_keep_their_numbers_while_the_table_grows() {
+        let mut numbers = RuleNumbers::default();
+        let rules: Vec<u32> = (1..5000).map(|i| i * 4096 + i % 7).collect();
+        for (&rule_idx, number) in rules.iter().zip(0..) {
+            assert!(numbers.insert(rule_idx, number));
+            assert!(!numbers.insert(rule_idx, number + 1));
+        }
+        assert!(rules.iter().zip(0..).all(|(&rule_idx, number)| numbers.get(rule_idx) == number));
     }
 }

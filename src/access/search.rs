@@ -21,7 +21,7 @@ use super::query::Query;
 pub const DEFAULT_MAX_HITS: u64 = 64 << 20;
 
 /// Hits of a batch.
-const BATCH_HITS: usize = 1 << 14;
+const BATCH_HITS: usize = 1 << 12;
 
 /// Steps of a walk between two looks at the cancellation.
 const STEPS_PER_CHECK: u32 = 1 << 14;
@@ -270,7 +270,7 @@ fn segment_hits(
     let continued = part_start(corpus, segment_idx)?;
     let cut_doc = doc_cut_after(corpus, segment_idx)
         .filter(|doc_id| filter.is_none_or(|docs| docs.contains((doc_id - first_doc_id) as usize)));
-    let mut items: Vec<(Option<Hit>, ItemHits)> = Vec::with_capacity(query.items().len());
+    let mut items = Vec::with_capacity(query.items().len());
     for words in query.items() {
         let item = Item::new(segment, words, Canceller(options.is_cancelled));
         let inside = item.map(|item| item.stream(filter)).transpose()?;
@@ -283,10 +283,10 @@ fn segment_hits(
                 word_index: found.word_idx,
             }));
         }
-        let mut hits = ItemHits { inside, across: across.into_iter(), first_doc_id, continued };
-        items.push((hits.next(), hits));
+        let across = across.into_iter();
+        items.push(ItemHits { inside, across, first_doc_id, continued });
     }
-    Ok(MergedHits { items })
+    Ok(MergedHits::new(items))
 }
 
 /// Hits of one item that begin in one segment, in order.
@@ -317,9 +317,21 @@ impl Iterator for ItemHits {
 }
 
 /// Hits of all items, merged: queries have few items, so the least is found by looking at each.
-struct MergedHits {
+enum MergedHits {
+    One(ItemHits),
     /// The next hit of each item, and those that follow.
-    items: Vec<(Option<Hit>, ItemHits)>,
+    Many(Vec<(Option<Hit>, ItemHits)>),
+}
+
+impl MergedHits {
+    fn new(items: Vec<ItemHits>) -> Self {
+        match <[ItemHits; 1]>::try_from(items) {
+            Ok([item]) => Self::One(item),
+            Err(items) => {
+                Self::Many(items.into_iter().map(|mut item| (item.next(), item)).collect())
+            }
+        }
+    }
 }
 
 impl Iterator for MergedHits {
@@ -327,7 +339,10 @@ impl Iterator for MergedHits {
 
     #[inline]
     fn next(&mut self) -> Option<Hit> {
-        let (mut least, others) = self.items.split_first_mut()?;
+        let (mut least, others) = match self {
+            Self::One(item) => return item.next(),
+            Self::Many(items) => items.split_first_mut()?,
+        };
         for other in others {
             if other.0.is_some() && (least.0.is_none() || other.0 < least.0) {
                 least = other;

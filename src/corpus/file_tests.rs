@@ -262,6 +262,10 @@ fn any_parts() -> impl Strategy<Value = Parts> {
                 if !bodies[..rule].iter().any(|body| body.contains(&id)) {
                     bodies[rule / 2].push(id);
                 }
+                // A rule may not expand to nothing: `num_words` is the empty separator.
+                if bodies[rule].iter().all(|&element| element == num_words) {
+                    bodies[rule].push(0);
+                }
             }
             let root_len = bodies[0].len() as u32;
             cuts.iter_mut().for_each(|cut| *cut = (*cut).min(root_len));

@@ -169,17 +169,21 @@ impl SegmentMeta {
     pub fn memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
         let ids = terminals + u64::from(self.num_rules);
-        // Element ids twice (open rules, closed rules); 17 bytes an id for the DAG, and at most
-        // 16 more while the grammar is decoded and its tokens counted; offsets.
         [
+            // Open rules and the root, closed rules.
             self.num_elements.saturating_mul(8),
-            ids.saturating_mul(33),
-            u64::from(self.num_rules).saturating_mul(4),
+            // While the grammar is decoded, when that is more than the 17 of the DAG: recency while
+            // it grows 24, prediction 8, unseen 4.
+            ids.saturating_mul(36),
+            // Offsets, open rules while they grow.
+            u64::from(self.num_rules).saturating_mul(28),
             terminals.saturating_mul(4),
-            self.num_docs.saturating_mul(12),
-            self.dictionary_bytes.saturating_mul(2),
-            self.paths_bytes.saturating_mul(2),
-            1 << 20,
+            // Offsets and ends of paths, while they grow.
+            self.num_docs.saturating_mul(36),
+            self.dictionary_bytes,
+            self.paths_bytes.saturating_mul(4),
+            // Distributions.
+            3 << 20,
         ]
         .into_iter()
         .fold(0, u64::saturating_add)
@@ -262,7 +266,7 @@ impl FileFooter {
 
     /// Documents of the file; a document that runs over several segments counts once.
     pub fn num_docs(&self) -> u64 {
-        self.sum(|s| s.num_docs) - self.sum(|s| u64::from(s.continues))
+        self.sum(|s| s.num_docs).saturating_sub(self.sum(|s| u64::from(s.continues)))
     }
 
     /// Bytes of the text.

@@ -15,6 +15,7 @@ mod file_tests;
 mod format;
 mod grammar_codec;
 mod reader;
+mod strings;
 mod writer;
 
 pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};

@@ -71,7 +71,7 @@ pub fn read_segment(
         len: footer.segments.len() as u64,
     })?;
     let range = meta.byte_range();
-    if range.end - range.start != bytes.len() as u64 {
+    if range.end.saturating_sub(range.start) != bytes.len() as u64 {
         return Err(Error::InvalidArgument {
             name: "bytes",
             got: format!("{} bytes", bytes.len()),
@@ -82,19 +82,23 @@ pub fn read_segment(
     for section in &meta.sections {
         section_bytes(file, section, bytes, range.start)?;
     }
-    let part = |kind, codec| {
-        let section = section_of(file, meta, kind, codec)?;
-        Ok((section.place(file), section_bytes(file, section, bytes, range.start)?))
+    let part = |kind| {
+        let section = section_of(file, meta, kind)?;
+        Ok((section, section_bytes(file, section, bytes, range.start)?))
     };
-    let (dictionary_at, dictionary) = part(SectionKind::Dictionary, dictionary_codec::CODEC)?;
-    let (grammar_at, grammar) = part(SectionKind::Grammar, grammar_codec::CODEC)?;
-    let (documents_at, documents) = part(SectionKind::Documents, documents_codec::CODEC)?;
+    let (dictionary_section, dictionary) = part(SectionKind::Dictionary)?;
+    let (grammar_section, grammar) = part(SectionKind::Grammar)?;
+    let (documents_section, documents) = part(SectionKind::Documents)?;
+    check_codec(file, dictionary_section, dictionary_codec::CODEC)?;
+    check_codec(file, grammar_section, grammar_codec::CODEC)?;
+    let grammar_at = grammar_section.place(file);
     let (dictionary, grammar) = rayon::join(
-        || dictionary_codec::decode(dictionary_at, dictionary, meta),
+        || dictionary_codec::decode(dictionary_section.place(file), dictionary, meta),
         || grammar_codec::decode(grammar_at, grammar, meta),
     );
     let (dictionary, grammar) = (dictionary?, grammar?);
-    let paths = documents_codec::decode(documents_at, documents, meta)?;
+    let (documents_at, codec) = (documents_section.place(file), documents_section.codec);
+    let paths = documents_codec::decode(documents_at, codec, documents, meta)?;
     let tokens = count_tokens(&grammar, meta.num_words);
     let dag = Dag::new(grammar, meta.num_words, dictionary.lengths())
         .map_err(|e| grammar_at.fault(0, e.to_string()))?;
@@ -215,20 +219,13 @@ fn memory_bytes(footer: &FileFooter) -> u64 {
     footer.segments.iter().map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add)
 }
 
-/// The section of `kind`, if this build reads its codec.
-fn section_of<'a>(
-    file: &str,
-    meta: &'a SegmentMeta,
-    kind: SectionKind,
-    codec: u16,
-) -> Result<&'a SectionMeta> {
+/// The section of `kind`.
+fn section_of<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
     let section = meta.sections.iter().find(|section| section.kind == kind);
-    let Some(section) = section else {
+    section.ok_or_else(|| {
         let place = Place { file, section: "footer", offset: 0 };
-        return Err(place.fault(0, format!("expected a section {}", kind.name())));
-    };
-    check_codec(file, section, codec)?;
-    Ok(section)
+        place.fault(0, format!("expected a section {}", kind.name()))
+    })
 }
 
 /// Checks that this build reads the coding of `section`.

@@ -88,14 +88,11 @@ impl<W: Write> CorpusWriter<W> {
             || dictionary_codec::encode(dictionary),
             || grammar_codec::encode(grammar, dictionary.num_words()),
         );
+        let (documents_codec, documents) = documents_codec::encode(paths)?;
         let sections = vec![
-            self.section(SectionKind::Dictionary, dictionary_codec::CODEC, &dictionary_section?)?,
+            self.section(SectionKind::Dictionary, dictionary_codec::CODEC, &dictionary_section)?,
             self.section(SectionKind::Grammar, grammar_codec::CODEC, &grammar_section)?,
-            self.section(
-                SectionKind::Documents,
-                documents_codec::CODEC,
-                &documents_codec::encode(paths)?,
-            )?,
+            self.section(SectionKind::Documents, documents_codec, &documents)?,
         ];
         self.footer.segments.push(SegmentMeta {
             num_docs,

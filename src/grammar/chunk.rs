@@ -211,7 +211,7 @@ fn positions_at_least(levels: &[u8], lowest: u8) -> Vec<u32> {
         }
         let (start, mut num_found) = ((stretch_idx * STRETCH_LEN) as u32, 0);
         for (position, &level) in (start..).zip(stretch) {
-            found[num_found & STRETCH_LEN - 1] = position;
+            found[num_found] = position;
             num_found += usize::from(level >= lowest);
         }
         positions.extend_from_slice(&found[..num_found]);
@@ -240,7 +240,7 @@ fn choose_in_run(priorities: &[u64], flags: &mut Vec<bool>, mut choose: impl FnM
     }
     for i in 0..len {
         if left_first(i) {
-            flags[i] = !flags[i - 1] && !(right_first(i) && flags[i + 1]);
+            flags[i] = !(flags[i - 1] || right_first(i) && flags[i + 1]);
         }
         if flags[i] {
             choose(i);

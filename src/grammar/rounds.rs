@@ -161,7 +161,7 @@ impl Sequence {
         for pass in 0..num_passes as u64 {
             let in_pass = |pair: Pair| {
                 let mixed = pair.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
-                mixed * num_passes as u64 >> 32 == pass
+                (mixed * num_passes as u64) >> 32 == pass
             };
             let places = self.chunks.par_iter().map(|chunk| chunk.positions(in_pass)).collect();
             self.number(places);

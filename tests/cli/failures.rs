@@ -37,6 +37,10 @@ fn outputs_that_cannot_be_written_are_named() {
     assert_eq!(std::fs::read(folder.join("old.tadoc")).unwrap(), b"old");
     folder.fails(&ingest("dir"), "dir is a folder; name a file, such as -o dir/corpus.tadoc");
     folder.fails(
+        &["ingest", "a.txt", "--force", "-o", "/dev/null"],
+        "/dev/null is no ordinary file; name a new file",
+    );
+    folder.fails(
         &ingest("no/such/c.tadoc"),
         "no/such/c.tadoc: the folder no/such does not exist; create it first",
     );

@@ -83,6 +83,13 @@ impl Folder {
         text.lines().skip(1).map(str::to_owned).collect()
     }
 
+    /// The same with `corpus` as table `d`, which has the user columns too.
+    pub fn table_rows(&self, corpus: &str, sql: &str) -> Vec<String> {
+        let table = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{corpus}'");
+        let text = self.ok(&["sql", "--quiet", "--format", "csv", "-c", &table, "-c", sql]);
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
     /// Names in the folder, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path()).unwrap();

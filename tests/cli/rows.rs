@@ -8,9 +8,9 @@ use datafusion::parquet::arrow::ArrowWriter;
 
 use crate::harness::{Folder, gzip};
 
-const TICKETS: &str = r#"{"body":"printer is on fire","id":1,"tags":["hw","urgent"],"path":"t/1"}
+const TICKETS: &str = r#"{"body":"printer is on fire","id":1,"path":"t/1","tags":["hw","urgent"]}
 
-{"body":"cannot log in","id":2,"score":0.5,"path":"t/2"}
+{"body":"cannot log in","id":2,"path":"t/2","score":0.5}
 {"body":"grüße \"quoted\"\n","id":3,"tags":[]}
 "#;
 
@@ -21,8 +21,8 @@ fn json_lines_keep_their_fields() {
     folder.ok(&["ingest", "tickets.jsonl", "--documents", "jsonl:body", "-o", "c.tadoc"]);
     assert_eq!(folder.cat("c.tadoc", "t/1"), b"printer is on fire");
     assert_eq!(folder.cat("c.tadoc", "tickets.jsonl"), "grüße \"quoted\"\n".as_bytes());
-    let sql = "SELECT path, id, score, tags[1] AS tag FROM documents('c.tadoc') ORDER BY id";
-    assert_eq!(folder.rows(sql), ["t/1,1,,hw", "t/2,2,0.5,", "tickets.jsonl,3,,"]);
+    let sql = "SELECT path, id, score, tags[1] AS tag FROM d ORDER BY id";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["t/1,1,,hw", "t/2,2,0.5,", "tickets.jsonl,3,,"]);
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn json_types_of_many_chunks_are_joined() {
     };
     folder.write("a.jsonl", (0..200).map(line).collect::<String>());
     folder.ok(&["ingest", "a.jsonl", "--documents", "jsonl:t", "-o", "c.tadoc"]);
-    let sql = "SELECT sum(n) AS n, count(late) AS late FROM documents('c.tadoc')";
-    assert_eq!(folder.rows(sql), ["19950.0,100"]);
+    let sql = "SELECT sum(n) AS n, count(late) AS late FROM d";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["19950.0,100"]);
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn json_that_does_not_fit_names_the_line() {
     fails(
         TICKETS,
         &["jsonl:text"],
-        "a.jsonl: from line 1: there is no field `text`; the fields are `body`, `id`, `tags`, \
-         `path`, `score`",
+        "a.jsonl: from line 1: there is no field `text`; the fields are `body`, `id`, `path`, `tags`, \
+         `score`",
     );
     fails(
         TICKETS,
@@ -119,8 +119,8 @@ fn csv_columns_get_the_types_their_values_allow() {
     assert_eq!(folder.cat("c.tadoc", "m/2"), b"");
     assert_eq!(folder.cat("c.tadoc", "mail.csv"), b"short");
     let sql = "SELECT \"from\", date_part('day', \"when\") AS day, size + 1 AS size \
-               FROM documents('c.tadoc') ORDER BY size";
-    assert_eq!(folder.rows(sql), ["\"\"\"c\"\"\",8,1", "bob,7,8", "ann,6,13"]);
+               FROM d ORDER BY size";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["\"\"\"c\"\"\",8,1", "bob,7,8", "ann,6,13"]);
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn names_that_are_taken_are_changed_and_said() {
             "note: column `bytes` is stored as `bytes_1`, as the name is taken",
         ]
     );
-    let sql = "SELECT text, text_1, bytes, bytes_1 FROM documents('c.tadoc')";
-    assert_eq!(folder.rows(sql), ["hello,x,5,9"]);
+    let sql = "SELECT text, text_1, bytes, bytes_1 FROM d";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["hello,x,5,9"]);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn parquet_rows_are_documents() {
     folder.ok(&[command.as_slice(), &["--allow-missing"]].concat());
     assert_eq!(folder.cat("c.tadoc", "p/7"), b"first text");
     assert_eq!(folder.cat("c.tadoc", "p/8"), b"");
-    assert_eq!(folder.rows("SELECT sum(id) AS id FROM documents('c.tadoc')"), ["15"]);
+    assert_eq!(folder.table_rows("c.tadoc", "SELECT sum(id) AS id FROM d"), ["15"]);
 
     let bytes = std::fs::read(folder.join("a.parquet")).unwrap();
     let piped = ["ingest", "-", "--documents", "parquet:path", "--no-columns", "-o", "d.tadoc"];

@@ -151,6 +151,19 @@ impl Recipe {
     }
 }
 
+/// Whole documents in one segment.
+pub fn case_of(profile: TokenizerProfile, docs: Vec<Vec<u8>>, seed: u64) -> Case {
+    let segment = segment_of(profile, &docs, false, seed);
+    let placed = |doc: &Vec<u8>| {
+        let mut words = Vec::new();
+        place_words(profile, doc, 0..doc.len(), &mut words);
+        words
+    };
+    let words = docs.iter().map(placed).collect();
+    let corpus = Corpus::new(profile, vec![Arc::new(segment)]);
+    Case { plain: Plain { docs, words, profile }, corpus }
+}
+
 /// Where each token of `text` ends.
 fn token_ends(profile: TokenizerProfile, text: &[u8]) -> Vec<usize> {
     let (mut at, mut ends) = (0, Vec::new());

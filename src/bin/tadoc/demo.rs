@@ -28,10 +28,12 @@ const CORPUS_NAME: &str = "demo.tadoc";
 const TOUR_NAME: &str = "tour.sql";
 
 /// Endings of files that hold text written by people.
-const TEXT_ENDINGS: [&str; 12] =
-    [".rs", ".md", ".toml", ".txt", ".sql", ".html", ".c", ".h", ".py", ".rst", ".adoc", ".json"];
+const TEXT_ENDINGS: [&str; 9] =
+    [".rs", ".md", ".toml", ".txt", ".sql", ".html", ".py", ".rst", ".adoc"];
 /// Larger files in source trees are mostly generated.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Crates of bindings are huge and all alike; no crate may fill the corpus alone.
+const MAX_CRATE_BYTES: u64 = 2 << 20;
 
 /// Take the tour on text that is already on this machine
 ///
@@ -141,14 +143,14 @@ fn say(text: &str) -> Outcome {
 /// Text files up to the size asked for, and where they were found.
 fn find_text(arguments: &Arguments) -> Outcome<(Vec<Input>, String)> {
     if let Some(folder) = &arguments.source {
-        let inputs = text_files(std::slice::from_ref(folder), arguments.max_size)?;
+        let inputs = text_files(std::slice::from_ref(folder), arguments.max_size, u64::MAX)?;
         return match inputs.is_empty() {
             true => Err(Failure::new(format!("{}: no text file inside", folder.display()))),
             false => Ok((inputs, folder.display().to_string())),
         };
     }
     for folders in [crate_sources(), toolchain_documents(), own_sources()] {
-        let inputs = text_files(&folders, arguments.max_size)?;
+        let inputs = text_files(&folders, arguments.max_size, MAX_CRATE_BYTES)?;
         if let (false, Some(folder)) = (inputs.is_empty(), folders.first()) {
             return Ok((inputs, folder.display().to_string()));
         }
@@ -182,15 +184,22 @@ fn own_sources() -> Vec<PathBuf> {
     if folder.is_dir() { vec![folder.join("src")] } else { Vec::new() }
 }
 
-/// Files with a text's ending below `folders`, in order, until `max_bytes` are full.
-fn text_files(folders: &[PathBuf], max_bytes: u64) -> Outcome<Vec<Input>> {
+/// Files with a text's ending below `folders`, in order, until `max_bytes` are full, and at most
+/// `max_part_bytes` of each folder inside `folders`.
+fn text_files(folders: &[PathBuf], max_bytes: u64, max_part_bytes: u64) -> Outcome<Vec<Input>> {
     let mut inputs = Vec::new();
     let mut room = max_bytes;
     for folder in folders {
+        let (mut part, mut part_room) = (String::new(), max_part_bytes);
         inputs::walk(folder, false, &mut |file, relative, len_bytes| {
             let is_text = TEXT_ENDINGS.iter().any(|ending| relative.ends_with(ending));
-            if is_text && (1..=MAX_FILE_BYTES.min(room)).contains(&len_bytes) {
+            let (this_part, _) = relative.split_once('/').unwrap_or(("", relative));
+            if this_part != part {
+                (part, part_room) = (this_part.to_owned(), max_part_bytes);
+            }
+            if is_text && (1..=MAX_FILE_BYTES.min(room).min(part_room)).contains(&len_bytes) {
                 room -= len_bytes;
+                part_room -= len_bytes;
                 let source = Source::File(file.to_owned());
                 inputs.push(Input { source, path: relative.to_owned(), len_bytes });
             }

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
 
 /// Exit status of a command that failed.
 const FAILED: u8 = 1;
@@ -97,7 +98,7 @@ impl From<DataFusionError> for Failure {
     fn from(error: DataFusionError) -> Self {
         match is_broken_pipe(&error) {
             true => Self::broken_pipe(),
-            false => Self::new(error.strip_backtrace()),
+            false => Self::new(query_error(&error)),
         }
     }
 }
@@ -111,6 +112,27 @@ impl From<ArrowError> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::from_cause(&error)
+    }
+}
+
+/// Text of a query's error without the names of its kinds, which say nothing to a user.
+fn query_error(error: &DataFusionError) -> String {
+    match error {
+        DataFusionError::SQL(error, _) => match error.as_ref() {
+            ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
+                format!("no valid SQL: {text}")
+            }
+            ParserError::RecursionLimitExceeded => "the SQL is nested too deeply".to_owned(),
+        },
+        DataFusionError::Context(what, error) => format!("{what}: {}", query_error(error)),
+        DataFusionError::Diagnostic(_, error) => query_error(error),
+        DataFusionError::Shared(error) => query_error(error),
+        DataFusionError::External(error) => chain(error.as_ref()),
+        other => {
+            let text = other.message();
+            let (text, _) = text.split_once(DataFusionError::BACK_TRACE_SEP).unwrap_or((&text, ""));
+            text.to_owned()
+        }
     }
 }
 

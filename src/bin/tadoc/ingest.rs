@@ -193,7 +193,8 @@ impl Job {
         });
         let columns = columns.map_err(|_| Failure::new("the reader thread broke down"))?;
         // Where both sides failed, the builder's failure is the cause: the reader only lost its taker.
-        let (built, columns) = (built?, columns?);
+        let at_output = |failure: Failure| failure.within(path.display());
+        let (built, columns) = (built.map_err(at_output)?, columns?);
         if built.num_docs == 0 && !self.allow_empty {
             return Err(Failure::new(
                 "the inputs hold no document; pass --allow-empty to write an empty corpus",
@@ -203,7 +204,8 @@ impl Job {
             Some(StoredColumns { parquet, notes }) => (Some(parquet), notes),
             None => (None, Vec::new()),
         };
-        let (writer, report) = built.builder.finish(parquet)?;
+        let (writer, report) =
+            built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
         let output = writer.into_inner().map_err(|error| {
             Failure::with_cause(format!("{}: cannot write", path.display()), error.error())
         })?;

@@ -1,13 +1,26 @@
-//! Ctrl-C while an output file is being written: removes the unfinished file and exits with 130.
+//! Ctrl-C (and SIGTERM), in two ways. A process uses one of them.
 //!
-//! The builder may compute for seconds between two chances to stop, so the handler's own thread
-//! cleans up and ends the process. A finished output cannot be removed by it: the name of the
+//! [`protect`]: while an output file is being written, the handler removes the unfinished file and
+//! exits with 130. The builder may compute for seconds between two chances to stop, so the
+//! handler's own thread does it. A finished output cannot be removed by it: the name of the
 //! temporary file is taken out under the same lock that covers the rename.
+//!
+//! [`watch`]: queries are told to stop, so that what they write is cleaned up by whoever writes it;
+//! what has not stopped after a second is left behind and the process ends. tokio's own signal
+//! future will not do: it is woken by a worker thread that has nothing else to do, and busy queries
+//! leave none.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+use tokio::sync::Notify;
 
 use crate::failure::INTERRUPTED;
+
+/// Time for queries to stop.
+pub const GRACE: Duration = Duration::from_secs(1);
 
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 static INSTALLED: Once = Once::new();
@@ -15,10 +28,7 @@ static INSTALLED: Once = Once::new();
 /// Remembers `path` as unfinished and installs the handler (once per process).
 pub fn protect(path: &Path) {
     *unfinished() = Some(path.to_owned());
-    INSTALLED.call_once(|| {
-        // Another handler in the process would only mean that the default action stays.
-        let _ = ctrlc::set_handler(remove_and_exit);
-    });
+    install(remove_and_exit);
 }
 
 /// Runs `finish` (the rename); an interrupt waits until it has ended.
@@ -29,12 +39,35 @@ pub fn finish<T>(finish: impl FnOnce() -> T) -> T {
     result
 }
 
+/// Installs a handler that wakes the returned value, and ends the process if that does not.
+pub fn watch() -> Arc<Notify> {
+    let interrupted = Arc::new(Notify::new());
+    let woken = interrupted.clone();
+    install(move || {
+        woken.notify_one();
+        sleep(2 * GRACE);
+        exit();
+    });
+    interrupted
+}
+
+fn install(handler: impl FnMut() + Send + 'static) {
+    INSTALLED.call_once(|| {
+        // Another handler in the process would only mean that the default action stays.
+        let _ = ctrlc::set_handler(handler);
+    });
+}
+
 fn remove_and_exit() {
     // The lock is kept to the end, so that no rename happens after the removal.
     let unfinished = unfinished();
     if let Some(path) = unfinished.as_deref() {
         let _ = std::fs::remove_file(path);
     }
+    exit();
+}
+
+fn exit() -> ! {
     eprintln!("error: interrupted");
     std::process::exit(i32::from(INTERRUPTED));
 }

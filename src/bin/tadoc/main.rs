@@ -39,7 +39,7 @@ use crate::failure::Outcome;
 /// `tadoc ingest` turns text into a corpus: one compressed file (.tadoc) that is searched,
 /// counted and read back without decompressing it. `tadoc sql` asks it questions.
 #[derive(Parser)]
-#[command(name = "tadoc", version, max_term_width = 100, after_long_help = EXAMPLES)]
+#[command(name = "tadoc", version, after_long_help = EXAMPLES)]
 #[command(propagate_version = true, arg_required_else_help = true, infer_subcommands = true)]
 struct Arguments {
     #[command(subcommand)]

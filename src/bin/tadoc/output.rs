@@ -23,9 +23,13 @@ impl Output {
     /// Starts a file that will be called `path`.
     ///
     /// # Errors
-    /// `path` is a folder, exists and `replace` is false, or its folder cannot be written to.
+    /// `path` is a folder or a device, exists and `replace` is false, or its folder cannot be
+    /// written to.
     pub fn create(path: &Path, replace: bool) -> Outcome<Self> {
         check_target(path, replace)?;
+        // What a link points to is replaced, not the link.
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let path = target.as_path();
         let folder = folder_of(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = builder(&format!(".{name}.")).tempfile_in(folder).map_err(|error| {
@@ -56,11 +60,12 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        // Not `self.file.write`, whose errors name the temporary file.
+        self.file.as_file().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.as_file().flush()
     }
 }
 
@@ -73,6 +78,9 @@ fn check_target(path: &Path, replace: bool) -> Outcome {
         return Err(Failure::new(format!(
             "{shown} is a folder; name a file, such as -o {example}"
         )));
+    }
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Failure::new(format!("{shown} is no ordinary file; name a new file")));
     }
     if path.symlink_metadata().is_ok() && !replace {
         return Err(Failure::new(format!("{shown} exists; choose another name or pass --force")));

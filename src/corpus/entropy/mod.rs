@@ -6,7 +6,7 @@
 //! bits    low bits first, zero to the end of the last byte
 //! ```
 //!
-//! [`Distribution`] learns the probabilities of up to 32 symbols as it codes; [`Encoder`] and
+//! [`Distribution`] learns the probabilities of 16 or 32 symbols as it codes; [`Encoder`] and
 //! [`Decoder`] make the same updates and so agree without any table in the file. rANS (Duda,
 //! arXiv:1311.2540) runs backwards, so the encoder keeps one batch of intervals and turns it round.
 //!

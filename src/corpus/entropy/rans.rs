@@ -26,7 +26,7 @@ const MAGNITUDES: usize = 1;
 #[derive(Debug, Default)]
 pub(in crate::corpus) struct Encoder {
     /// Intervals and their states.
-    batch: Vec<(Interval, usize)>,
+    batch: Vec<(Interval, u8)>,
     symbols: Vec<u8>,
     bits: Vec<u8>,
     window: u64,
@@ -34,17 +34,26 @@ pub(in crate::corpus) struct Encoder {
 }
 
 impl Encoder {
-    /// Codes `symbol`, below 32, and teaches `distribution`.
+    /// Codes `symbol`, below `N`, and teaches `distribution`.
     #[inline]
-    pub(in crate::corpus) fn symbol(&mut self, distribution: &mut Distribution, symbol: usize) {
+    pub(in crate::corpus) fn symbol<const N: usize>(
+        &mut self,
+        distribution: &mut Distribution<N>,
+        symbol: usize,
+    ) {
         self.symbol_with(SYMBOLS, distribution, symbol);
     }
 
     #[inline]
-    fn symbol_with(&mut self, state: usize, distribution: &mut Distribution, symbol: usize) {
+    fn symbol_with<const N: usize>(
+        &mut self,
+        state: usize,
+        distribution: &mut Distribution<N>,
+        symbol: usize,
+    ) {
         let interval = distribution.interval(symbol);
         distribution.learn(interval.start);
-        self.batch.push((interval, state));
+        self.batch.push((interval, state as u8));
         if self.batch.len() == BATCH_LEN {
             self.flush_batch();
         }
@@ -64,7 +73,7 @@ impl Encoder {
 
     /// Codes any `number`, whose magnitude follows `distribution`.
     #[inline]
-    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution, number: u32) {
+    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution<32>, number: u32) {
         let (symbol, num_bits) = magnitude(number);
         self.symbol_with(MAGNITUDES, distribution, symbol);
         self.bits(number - smallest(symbol).0, num_bits);
@@ -87,7 +96,7 @@ impl Encoder {
         let mut words: Vec<u32> = Vec::new();
         let mut states = [LOWEST_STATE; NUM_STATES];
         for &(interval, state) in self.batch.iter().rev() {
-            let state = &mut states[state % NUM_STATES];
+            let state = &mut states[usize::from(state) % NUM_STATES];
             let len = u64::from(interval.len);
             if *state >= len << (63 - SCALE_BITS) {
                 words.push(*state as u32);
@@ -138,12 +147,18 @@ impl<'a> Decoder<'a> {
 
     /// The next symbol, which teaches `distribution`.
     #[inline]
-    pub(in crate::corpus) fn symbol(&mut self, distribution: &mut Distribution) -> usize {
-        self.symbol_with::<SYMBOLS>(distribution)
+    pub(in crate::corpus) fn symbol<const N: usize>(
+        &mut self,
+        distribution: &mut Distribution<N>,
+    ) -> usize {
+        self.symbol_with::<SYMBOLS, N>(distribution)
     }
 
     #[inline]
-    fn symbol_with<const STATE: usize>(&mut self, distribution: &mut Distribution) -> usize {
+    fn symbol_with<const STATE: usize, const N: usize>(
+        &mut self,
+        distribution: &mut Distribution<N>,
+    ) -> usize {
         if self.num_left == 0 {
             self.begin_batch();
         }
@@ -191,8 +206,8 @@ impl<'a> Decoder<'a> {
 
     /// The next number, whose magnitude follows `distribution`.
     #[inline]
-    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution) -> u32 {
-        let (smallest, num_bits) = smallest(self.symbol_with::<MAGNITUDES>(distribution));
+    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution<32>) -> u32 {
+        let (smallest, num_bits) = smallest(self.symbol_with::<MAGNITUDES, 32>(distribution));
         smallest.wrapping_add(self.bits(num_bits))
     }
 
@@ -328,7 +343,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_coded_is_decoded(items in items(), repeats in prop::sample::select(vec![1, 300])) {
-            let mut distributions = vec![Distribution::new(); 4];
+            let mut distributions = vec![Distribution::<32>::new(); 4];
             let mut encoder = Encoder::default();
             for item in std::iter::repeat_n(&items, repeats).flatten() {
                 match *item {
@@ -340,7 +355,7 @@ mod tests {
             }
             let mut bytes = Vec::new();
             encoder.finish(&mut bytes);
-            let mut distributions = vec![Distribution::new(); 4];
+            let mut distributions = vec![Distribution::<32>::new(); 4];
             let mut decoder = Decoder::new(PLACE, &bytes).unwrap();
             for item in std::iter::repeat_n(&items, repeats).flatten() {
                 match *item {

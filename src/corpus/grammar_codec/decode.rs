@@ -162,7 +162,8 @@ impl Rules {
             symbols: vec![0; num_elements],
             num_free: num_elements,
             num_promised: 0,
-            pending: Vec::new(),
+            // Sized before anything is known of the root, so that it never moves.
+            pending: Vec::with_capacity(num_elements),
             open: Vec::new(),
             doc_offsets: vec![0],
         }

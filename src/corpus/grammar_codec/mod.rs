@@ -122,10 +122,10 @@ fn ends_with_separator(list: usize) -> bool {
 /// Distributions of everything coded.
 struct Models {
     /// By [`History::context`].
-    symbols: Vec<Distribution>,
+    symbols: Vec<Distribution<NUM_SYMBOLS>>,
     /// By symbol.
-    distances: Vec<Distribution>,
-    rule_len: Distribution,
+    distances: Vec<Distribution<NUM_SYMBOLS>>,
+    rule_len: Distribution<NUM_SYMBOLS>,
 }
 
 impl Models {
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn symbols_and_lists_agree() {
-        for list in 0..NUM_LISTS {
-            let mut last = FIRST_SYMBOL[list];
+        for (list, &first) in FIRST_SYMBOL[..NUM_LISTS].iter().enumerate() {
+            let mut last = first;
             for num_uses in (0..31).map(|octave| 1 << octave) {
                 let symbol = symbol_of(list, num_uses);
                 assert!(symbol == last || symbol == last + 1);

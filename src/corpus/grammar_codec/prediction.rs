@@ -26,50 +26,62 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Prediction {
     slots: Vec<Slot>,
+    /// The element before, and its slot: read from far memory one element before it is needed.
     before: usize,
+    before_slot: Slot,
     before_last: usize,
+    slot: Slot,
 }
 
 impl Prediction {
     /// For ids below `num_elements`.
     pub(super) fn new(num_elements: usize) -> Self {
-        let slots = vec![Slot { element: NOTHING, list: 0, run_len: 0 }; num_elements + 2];
-        Self { slots, before: num_elements + 1, before_last: num_elements }
+        let slot = Slot { element: NOTHING, list: 0, run_len: 0 };
+        Self {
+            slots: vec![slot; num_elements + 2],
+            before: num_elements + 1,
+            before_slot: slot,
+            before_last: num_elements,
+            slot,
+        }
     }
 
     /// How far to trust what is predicted, below [`NUM_LEVELS`].
     #[inline]
     pub(super) fn level(&self) -> usize {
-        let run_len = self.slots[self.before_last].run_len;
-        usize::from(run_len > 0) + usize::from(run_len > 2)
+        usize::from(self.slot.run_len > 0) + usize::from(self.slot.run_len > 2)
     }
 
     /// The element predicted and its list.
     #[inline]
     pub(super) fn next(&self) -> Option<(u32, usize)> {
-        let slot = self.slots[self.before_last];
-        (slot.element != NOTHING).then_some((slot.element, usize::from(slot.list)))
+        (self.slot.element != NOTHING).then_some((self.slot.element, usize::from(self.slot.list)))
     }
 
     /// Learns that `element` of `list` came.
     #[inline]
     pub(super) fn note(&mut self, element: u32, list: usize) {
-        let slot = &mut self.slots[self.before_last];
+        let mut slot = self.slot;
         if slot.element == element {
             slot.run_len = (slot.run_len + 1).min(MAX_RUN_LEN);
         } else if slot.run_len > 1 {
             slot.run_len /= 2;
         } else {
-            *slot = Slot { element, list: list as u8, run_len: 0 };
+            slot = Slot { element, list: list as u8, run_len: 0 };
         }
+        self.slots[self.before_last] = slot;
+        self.slot = if self.before == self.before_last { slot } else { self.before_slot };
         self.before_last = self.before;
         self.before = element as usize;
+        self.before_slot = self.slots[self.before];
     }
 
     /// Learns that the next element is the first of a document.
     pub(super) fn note_doc_end(&mut self) {
         self.before_last = self.slots.len() - 2;
         self.before = self.slots.len() - 1;
+        self.slot = self.slots[self.before_last];
+        self.before_slot = self.slots[self.before];
     }
 }
 

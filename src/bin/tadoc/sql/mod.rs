@@ -21,6 +21,7 @@ use tokio::runtime::Runtime;
 
 use crate::display;
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 
 /// Ask questions in SQL
 ///
@@ -106,14 +107,30 @@ const BANNER: &str = concat!(
 pub fn run(arguments: Arguments) -> Outcome {
     let runtime = runtime()?;
     let scripts = scripts(&arguments)?;
-    let mut session = Session::new(&arguments)?;
-    runtime.block_on(async {
+    let session = Session::new(&arguments)?;
+    let outcome = match scripts {
+        Some(scripts) => runtime.block_on(run_scripts(session, scripts)),
+        None => runtime.block_on(session.prompt()),
+    };
+    // Dropping the runtime would wait for queries that compute without end.
+    runtime.shutdown_timeout(interrupt::GRACE);
+    outcome
+}
+
+/// Runs scripts in order until one fails or the user interrupts.
+async fn run_scripts(session: Session, scripts: Vec<String>) -> Outcome {
+    let interrupted = interrupt::watch();
+    let run = async {
         session.prepare().await?;
-        match scripts {
-            Some(scripts) => session.run_scripts(&scripts).await,
-            None => session.prompt().await,
+        for script in &scripts {
+            session.run_script(script).await?;
         }
-    })
+        Ok(())
+    };
+    tokio::select! {
+        outcome = run => outcome,
+        () = interrupted.notified() => Err(Failure::interrupted()),
+    }
 }
 
 /// The runtime that queries run on.
@@ -213,18 +230,8 @@ impl Session {
         Ok(())
     }
 
-    async fn run_scripts(&self, scripts: &[String]) -> Outcome {
-        for script in scripts {
-            let run = self.run_script(script);
-            tokio::select! {
-                outcome = run => outcome?,
-                _ = tokio::signal::ctrl_c() => return Err(Failure::interrupted()),
-            }
-        }
-        Ok(())
-    }
-
-    async fn prompt(&mut self) -> Outcome {
+    async fn prompt(mut self) -> Outcome {
+        self.prepare().await?;
         if !self.options.quiet {
             eprintln!("{BANNER}");
         }

@@ -318,7 +318,7 @@ impl Iterator for ItemHits {
 
 /// Hits of all items, merged: queries have few items, so the least is found by looking at each.
 enum MergedHits {
-    One(ItemHits),
+    One(Box<ItemHits>),
     /// The next hit of each item, and those that follow.
     Many(Vec<(Option<Hit>, ItemHits)>),
 }
@@ -326,7 +326,7 @@ enum MergedHits {
 impl MergedHits {
     fn new(items: Vec<ItemHits>) -> Self {
         match <[ItemHits; 1]>::try_from(items) {
-            Ok([item]) => Self::One(item),
+            Ok([item]) => Self::One(Box::new(item)),
             Err(items) => {
                 Self::Many(items.into_iter().map(|mut item| (item.next(), item)).collect())
             }

@@ -109,7 +109,7 @@ fn is_date(value: &str) -> bool {
 }
 
 fn days_of(year: u32, month: u32) -> u32 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if is_leap => 29,

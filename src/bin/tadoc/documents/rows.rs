@@ -68,7 +68,7 @@ impl Rows<'_, '_> {
             Ok(field) => Err(Failure::new(format!(
                 "{file}: column `{text_column}` holds {}, not text; columns with text: {}",
                 field.data_type(),
-                names(schema, |data_type| is_text(data_type))
+                names(schema, is_text)
             ))),
             Err(_) => Err(Failure::new(format!(
                 "{file}: there is no column `{text_column}`; the columns are {}",

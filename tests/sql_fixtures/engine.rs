@@ -1,8 +1,8 @@
 //! DataFusion as an engine of the sqllogictest runner.
 //!
-//! Cells print as Arrow prints them, NULL as `NULL` and an empty string as `(empty)`. A last cell of
-//! several lines (a plan, a text) takes a row for each line, with its indentation as `-`, because
-//! the runner folds blanks. The crate datafusion-sqllogictest does the same, but drags in
+//! Cells print as Arrow prints them, NULL as `NULL`, an empty string as `(empty)`, NUL as `\0`. A last cell of
+//! several lines (a plan, a text) takes a numbered row for each line, with its indentation as `-`,
+//! because the runner folds blanks. The crate datafusion-sqllogictest does the same, but drags in
 //! datafusion-spark, whose features make `cargo test` build half of DataFusion once more.
 
 use std::fmt;
@@ -90,20 +90,20 @@ fn rows(batch: &RecordBatch) -> Vec<Vec<String>> {
 fn cell(column: &dyn Array, row: usize) -> String {
     let options = FormatOptions::new().with_null("NULL");
     let text = ArrayFormatter::try_new(column, &options).unwrap().value(row).to_string();
-    if text.is_empty() { "(empty)".into() } else { text }
+    if text.is_empty() { "(empty)".into() } else { text.replace('\0', "\\0") }
 }
 
 /// One row for each line of the last cell.
 fn unfold(mut cells: Vec<String>) -> Vec<Vec<String>> {
     match cells.pop() {
-        Some(last) if last.contains('\n') => {
-            let lines = last.lines().map(|line| {
+        Some(last) if last.trim_end().contains('\n') => {
+            let lines = last.trim_end().lines().zip(1..).map(|(line, number)| {
                 let text = line.trim_start();
-                vec![format!("|{}{text}", "-".repeat(line.len() - text.len()))]
+                vec![format!("{number:02}){}{text}", "-".repeat(line.len() - text.len()))]
             });
             std::iter::once(cells).filter(|cells| !cells.is_empty()).chain(lines).collect()
         }
-        last => vec![cells.into_iter().chain(last).collect()],
+        last => vec![cells.into_iter().chain(last.map(|cell| cell.trim_end().into())).collect()],
     }
 }
 

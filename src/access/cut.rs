@@ -6,9 +6,11 @@
 //! ```
 //!
 //! Places in a later part move by what the parts before it hold, and a phrase may begin in one part
-//! and end in a later one. Only the few words beside a cut are looked at.
+//! and end in a later one. Only the few words beside a cut are looked at, and only the parts that
+//! hold them.
 
 use crate::corpus::Corpus;
+use crate::dag::Dag;
 use crate::error::Result;
 
 use super::decode::too_long;
@@ -21,16 +23,23 @@ pub(super) struct PartStart {
     pub words: u64,
 }
 
+impl PartStart {
+    /// The start of what follows the part that begins here, document `doc` of `dag`.
+    fn after(self, dag: &Dag, doc: usize) -> Result<Self> {
+        let bytes = self.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
+        let words = self.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
+        Ok(Self { bytes, words })
+    }
+}
+
 /// What lies before the first document of segment `segment_idx`, where that is the rest of a
 /// document begun earlier. Sums up to the end of that document in this segment are representable.
 pub(super) fn part_start(corpus: &Corpus, segment_idx: usize) -> Result<PartStart> {
     let doc_id = corpus.first_doc_id(segment_idx);
     let (mut start, mut end) = (PartStart::default(), PartStart::default());
     for (idx, doc) in corpus.doc_parts(doc_id).take_while(|&(idx, _)| idx <= segment_idx) {
-        let dag = &corpus.segments()[idx].dag;
         start = end;
-        end.bytes = end.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
-        end.words = end.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
+        end = start.after(&corpus.segments()[idx].dag, doc)?;
     }
     Ok(start)
 }
@@ -71,17 +80,19 @@ pub(super) fn matches_across(
     let mut beside: Vec<PlacedWord<'_>> = Vec::new();
     let mut first_word_idx = 0;
     let mut num_before_cut = 0;
-    for (idx, doc) in corpus.doc_parts(doc_id).filter(|&(idx, _)| idx >= segment_idx) {
+    let mut start = PartStart::default();
+    for (idx, doc) in corpus.doc_parts(doc_id).skip_while(|&(idx, _)| idx < segment_idx) {
         let segment = &corpus.segments()[idx];
-        let start = match doc {
-            0 => part_start(corpus, idx)?,
-            _ => PartStart::default(),
-        };
         let num_words = segment.dag.doc_len_words(doc);
-        let missing = (num_before_cut + words.len() - 1).saturating_sub(beside.len()) as u64;
-        let taken = match idx == segment_idx {
-            true => num_words.saturating_sub(reach)..num_words,
-            false => 0..num_words.min(missing),
+        let taken = if idx == segment_idx {
+            // Only the first document of a segment can have parts before.
+            start = if doc == 0 { part_start(corpus, idx)? } else { start };
+            num_words.saturating_sub(reach)..num_words
+        } else {
+            match (num_before_cut + words.len() - 1).saturating_sub(beside.len()) as u64 {
+                0 => break,
+                missing => 0..num_words.min(missing),
+            }
         };
         if idx == segment_idx {
             first_word_idx = start.words + taken.start;
@@ -93,6 +104,7 @@ pub(super) fn matches_across(
             let bytes = segment.dictionary.get(span.word);
             PlacedWord { bytes, start: at, end: at + span.byte_len }
         }));
+        start = start.after(&segment.dag, doc)?;
     }
     let windows = beside.windows(words.len()).take(num_before_cut).enumerate();
     let matches = windows.filter(|(_, window)| {

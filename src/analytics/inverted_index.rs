@@ -15,7 +15,7 @@ use super::{Traversal, Vocabulary, choose_traversal};
 /// For each word of `corpus`, in byte order, the documents that hold it.
 ///
 /// # Errors
-/// As [`Vocabulary::new`].
+/// As [`Vocabulary::new`] and [`InvertedIndex::with_vocabulary`].
 pub fn inverted_index(corpus: &Corpus, traversal: Traversal) -> Result<InvertedIndex> {
     InvertedIndex::with_vocabulary(Arc::new(Vocabulary::new(corpus)?), traversal)
 }
@@ -33,16 +33,18 @@ impl InvertedIndex {
     /// segment, or the best one for each.
     ///
     /// # Errors
-    /// None at present.
+    /// [`Error::Capacity`](crate::Error::Capacity) for more than 2^29 documents in the lists of a
+    /// segment's words.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
         let build = |segment| {
             let way = match traversal {
                 Traversal::Auto => choose_traversal(segment).0,
                 forced => forced,
             };
-            Arc::new(Postings::new(segment, way))
+            Postings::new(segment, way).map(Arc::new)
         };
-        let postings = vocabulary.corpus().segments().iter().map(|s| build(s)).collect();
+        let postings = vocabulary.corpus().segments().iter().map(|s| build(s));
+        let postings = postings.collect::<Result<_>>()?;
         Ok(Self { vocabulary, postings })
     }
 

@@ -16,14 +16,18 @@
 //! - *token scan*: every token of every document.
 //!
 //! Masks are then split by ranges of words, so that each range becomes a contiguous part of the
-//! result that one task writes. No atomics, and the same bytes for any number of threads.
+//! result that one task writes: the same bytes for any number of threads. Each task adds what it found
+//! to one counter, so that a small file of many documents with the same many words is refused before
+//! it fills the memory.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
 use crate::corpus::Segment;
 use crate::dag::Dag;
+use crate::error::{Error, Result};
 
 use super::Traversal;
 
@@ -38,6 +42,10 @@ const MAX_BAG_WORDS: usize = 256;
 /// Words in all sets at most, for each element of the grammar.
 const BAG_WORDS_PER_ELEMENT: usize = 4;
 
+/// Documents in the lists of all words at most: 2 GiB. A block of 128 MiB of text has an
+/// eighth of them at most.
+const MAX_POSTINGS: u64 = 1 << 29;
+
 /// Documents by word of one segment.
 #[derive(Debug)]
 pub(super) struct Postings {
@@ -48,7 +56,10 @@ pub(super) struct Postings {
 
 impl Postings {
     /// Builds the index of `segment` by `traversal` (`Auto` is taken as top-down).
-    pub fn new(segment: &Segment, traversal: Traversal) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for more than 2^29 documents in the lists of all words.
+    pub fn new(segment: &Segment, traversal: Traversal) -> Result<Self> {
         let dag = &segment.dag;
         let num_docs = dag.grammar().num_docs();
         let num_words = dag.num_words() as usize;
@@ -60,7 +71,8 @@ impl Postings {
         let docs_per_task = num_docs.div_ceil(num_threads).clamp(1, DOCS_PER_TASK);
         let range_words = (num_words / MAX_RANGES + 1).max(MIN_RANGE_WORDS).next_power_of_two();
         let num_tasks = num_docs.div_ceil(docs_per_task);
-        let tasks: Vec<TaskMasks> = (0..num_tasks)
+        let num_postings = AtomicU64::new(0);
+        let tasks: Result<Vec<TaskMasks>> = (0..num_tasks)
             .into_par_iter()
             .with_min_len(num_tasks.div_ceil(4 * num_threads))
             .map_init(
@@ -73,12 +85,15 @@ impl Postings {
                         Traversal::BottomUp => masks.add_bags(&bags, docs.clone()),
                         _ => masks.sweep(docs.clone()),
                     }
-                    masks.split(first as u32, range_words, num_words)
+                    let found = masks.split(first as u32, range_words, num_words);
+                    let before = num_postings.fetch_add(found.num_postings(), Ordering::Relaxed);
+                    check_num_postings(before + found.num_postings())?;
+                    Ok(found)
                 },
             )
             .collect();
-        let (offsets, docs) = join(&tasks, num_words, range_words);
-        Self { offsets, docs, traversal }
+        let (offsets, docs) = join(&tasks?, num_words, range_words);
+        Ok(Self { offsets, docs, traversal })
     }
 
     /// Documents (indexes inside the segment) that hold `word`, ascending.
@@ -90,6 +105,19 @@ impl Postings {
     pub fn traversal(&self) -> Traversal {
         self.traversal
     }
+}
+
+/// Refuses too many; how many there are in the end is not known yet.
+fn check_num_postings(at_least: u64) -> Result<()> {
+    if at_least <= MAX_POSTINGS {
+        return Ok(());
+    }
+    Err(Error::Capacity {
+        what: "the inverted index of a segment (entries, at least)",
+        requested: MAX_POSTINGS + 1,
+        limit: MAX_POSTINGS,
+        knob: "the number of segments (smaller blocks at ingest)",
+    })
 }
 
 /// Masks of a task's documents, by element.
@@ -269,6 +297,10 @@ struct TaskMasks {
 }
 
 impl TaskMasks {
+    fn num_postings(&self) -> u64 {
+        self.masks.iter().map(|found| u64::from(found.mask.count_ones())).sum()
+    }
+
     fn of_range(&self, range: usize) -> &[WordMask] {
         &self.masks[self.ends[range] as usize..self.ends[range + 1] as usize]
     }

@@ -57,6 +57,9 @@ impl FromStr for Traversal {
 /// Documents below this many words on average are too small for sweeps of 64 to pay: what they
 /// share is found sooner in the sets of words of their rules.
 const MIN_SWEEP_WORDS_PER_DOC: u64 = 150;
+/// Bytes of text for each element of the grammar at most where every token is looked at. Small
+/// documents that share nothing have about 6; a hostile file of 1 KB may have 2^60.
+const MAX_SCAN_BYTES_PER_ELEMENT: u64 = 64;
 
 /// The way to take for the documents of `segment`, never [`Traversal::Auto`], and the reason for
 /// `EXPLAIN`. O(1) from counted statistics.
@@ -83,7 +86,9 @@ pub fn choose_traversal(segment: &Segment) -> (Traversal, String) {
         let reason = format!("{size}: each rule is looked at once for 64 documents");
         return (Traversal::TopDown, reason);
     }
-    if reuse < 1.0 {
+    let num_elements = dag.grammar().symbols.len() as u64;
+    let max_scan_bytes = num_elements.saturating_mul(MAX_SCAN_BYTES_PER_ELEMENT);
+    if reuse < 1.0 || dag.len_bytes(dag.num_terminals()) > max_scan_bytes {
         let reason = format!("{size}: small documents share sets of words by rule");
         return (Traversal::BottomUp, reason);
     }

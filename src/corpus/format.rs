@@ -311,7 +311,7 @@ impl FileFooter {
     }
 
     /// Checks what single records cannot show: that sections tile the file up to the footer at
-    /// `place`, that sums fit, that a document is only ever continued where there is one.
+    /// `place`, that sums fit, that a document is only continued right behind a part of it.
     fn check(&self, place: Place<'_>) -> Result<()> {
         let mut expected = HEADER_BYTES as u64;
         for section in self.all_sections() {
@@ -331,7 +331,7 @@ impl FileFooter {
         let mut len_bytes = 0u64;
         let mut num_tokens = 0u64;
         for (i, segment) in self.segments.iter().enumerate() {
-            if segment.continues && (num_docs == 0 || segment.num_docs == 0) {
+            if segment.continues && !self.may_continue(i, segment.num_docs) {
                 return Err(place.fault(0, format!("segment {i} continues no document")));
             }
             let sums = (
@@ -345,6 +345,13 @@ impl FileFooter {
             (num_docs, len_bytes, num_tokens) = (docs, bytes, tokens);
         }
         Ok(())
+    }
+
+    /// Whether segment `segment_idx`, of `num_docs` documents, can begin with the rest of one: there
+    /// has to be one at the end of the segment right before.
+    pub(super) fn may_continue(&self, segment_idx: usize, num_docs: u64) -> bool {
+        let before = segment_idx.checked_sub(1).and_then(|before| self.segments.get(before));
+        num_docs > 0 && before.is_some_and(|before| before.num_docs > 0)
     }
 
     /// The bytes of footer and postscript for a file whose sections end at `body_len()`.

@@ -89,14 +89,19 @@ pub struct Corpus {
 
 impl Corpus {
     /// Joins `segments` (of one tokenizer profile) in order. Document ids count from 0; a
-    /// segment that `continues` begins with the id of the last document before it.
+    /// segment that `continues` begins with the id of the last document before it, if there is
+    /// one.
     pub fn new(profile: TokenizerProfile, segments: Vec<Arc<Segment>>) -> Self {
         let mut first_doc_ids = Vec::with_capacity(segments.len());
         let mut num_docs = 0u64;
         for segment in &segments {
-            let first = num_docs - u64::from(segment.continues && num_docs > 0);
+            let docs_here = segment.dag.grammar().num_docs() as u64;
+            // One without documents stands at the last document too: a later segment may continue
+            // that, and first ids must not fall (they are searched).
+            let is_at_last = num_docs > 0 && (segment.continues || docs_here == 0);
+            let first = num_docs - u64::from(is_at_last);
             first_doc_ids.push(first);
-            num_docs = first + segment.dag.grammar().num_docs() as u64;
+            num_docs = num_docs.max(first + docs_here);
         }
         Self { segments, first_doc_ids, num_docs, profile }
     }

@@ -46,8 +46,8 @@ impl<W: Write> CorpusWriter<W> {
 
     /// Appends a segment: `paths` has one path a document of `grammar`; `num_tokens` (stored
     /// tokens: words and separators, no implied blanks), `num_word_tokens` and `len_bytes` are
-    /// those of its text. Where it `continues`, its first document is the rest of the last one
-    /// written.
+    /// those of its text. Where it `continues`, its first document is the rest of the last one of
+    /// the segment before.
     ///
     /// Rules may be numbered in another order when the segment is read back.
     ///
@@ -77,7 +77,7 @@ impl<W: Write> CorpusWriter<W> {
             .ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
         check_equal("num_tokens", num_tokens, tokens)?;
         check_equal("num_word_tokens", num_word_tokens, words)?;
-        if continues && (num_docs == 0 || self.footer.num_docs() == 0) {
+        if continues && !self.footer.may_continue(self.footer.segments.len(), num_docs) {
             return Err(Error::InvalidArgument {
                 name: "continues",
                 got: "true".into(),

@@ -11,7 +11,7 @@
 //! merged between rounds. Their borders depend on the input alone, so the grammar does not depend on
 //! the number of threads.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::ops::Range;
 
 use super::pair_join::{Answer, Pair, PairId, SEEN_ONCE, level, pair};
 
@@ -58,30 +58,35 @@ impl Chunk {
         self.elements.iter().map(|element| element.symbol)
     }
 
-    /// Positions where a pair that `keep` accepts begins.
-    pub(super) fn positions(&self, keep: impl Fn(Pair) -> bool) -> Vec<u32> {
+    /// Positions of all pairs.
+    pub(super) fn positions(&self) -> Vec<u32> {
         let mut positions = Vec::with_capacity(self.len());
         for (position, window) in self.elements.windows(2).enumerate() {
-            let (left, right) = (window[0].symbol, window[1].symbol);
-            if left != BARRIER && right != BARRIER && keep(pair(left, right)) {
+            if window[0].symbol != BARRIER && window[1].symbol != BARRIER {
                 positions.push(position as u32);
             }
         }
         positions
     }
 
-    /// The pairs at `positions`.
-    pub(super) fn pairs_at(&self, positions: &[u32]) -> Vec<Pair> {
-        let symbol = |position: u32| self.elements[position as usize].symbol;
-        positions.iter().map(|&position| pair(symbol(position), symbol(position + 1))).collect()
+    /// The pair at `position`.
+    #[inline]
+    pub(super) fn pair_at(&self, position: u32) -> Pair {
+        let position = position as usize;
+        pair(self.elements[position].symbol, self.elements[position + 1].symbol)
     }
 
-    /// Notes the ids and levels of the pairs at `positions`.
-    pub(super) fn set_pair_ids(&mut self, positions: &[u32], answers: &[Answer]) {
-        for (&position, answer) in positions.iter().zip(answers) {
-            self.elements[position as usize].pair_id = answer.id();
-            self.levels[position as usize] = answer.level();
-        }
+    /// Notes id and level of the pair at `position`.
+    #[inline]
+    pub(super) fn set_pair_id(&mut self, position: u32, answer: Answer) {
+        self.elements[position as usize].pair_id = answer.id();
+        self.levels[position as usize] = answer.level();
+    }
+
+    /// Forgets the ids of all pairs.
+    pub(super) fn forget_pair_ids(&mut self) {
+        self.elements.iter_mut().for_each(|element| element.pair_id = SEEN_ONCE);
+        self.levels.fill(0);
     }
 
     /// Appends `next`. The pair at the border counts as seen once.
@@ -93,13 +98,8 @@ impl Chunk {
     /// Chooses the pairs to replace: those counted `threshold` times or more, the more frequent
     /// first, equal counts by a hash of the id, runs of one pair from the left. Every such pair is
     /// chosen or touches a chosen one, so the choice equals a greedy one by priority and needs no
-    /// queue. Adds up in `uses` how often each pair was chosen.
-    pub(super) fn choose(
-        &mut self,
-        threshold: u32,
-        counts: &[AtomicU32],
-        uses: &[AtomicU32],
-    ) -> Vec<Chosen> {
+    /// queue.
+    pub(super) fn choose(&mut self, threshold: u32, counts: &[u32]) -> Vec<Chosen> {
         let (positions, priorities) = self.candidates(threshold, counts);
         let mut chosen = Vec::with_capacity(positions.len());
         let mut flags = Vec::new();
@@ -109,7 +109,6 @@ impl Chunk {
             choose_in_run(&priorities[start..start + run], &mut flags, |i| {
                 let position = positions[start + i];
                 let pair_id = self.elements[position as usize].pair_id;
-                uses[pair_id as usize].fetch_add(1, Relaxed);
                 chosen.push(Chosen { position, pair_id });
             });
             start += run;
@@ -118,12 +117,12 @@ impl Chunk {
     }
 
     /// Positions whose pair counts `threshold` or more, and their priorities.
-    fn candidates(&mut self, threshold: u32, counts: &[AtomicU32]) -> (Vec<u32>, Vec<u64>) {
+    fn candidates(&mut self, threshold: u32, counts: &[u32]) -> (Vec<u32>, Vec<u64>) {
         let mut positions = positions_at_least(&self.levels, level(threshold));
         let mut priorities = Vec::with_capacity(positions.len());
         positions.retain(|&position| {
             let id = self.elements[position as usize].pair_id;
-            let count = counts[id as usize].load(Relaxed);
+            let count = counts[id as usize];
             if count >= threshold {
                 priorities.push(u64::from(count) << 32 | u64::from(id.wrapping_mul(0x9e37_79b1)));
             } else {
@@ -134,38 +133,30 @@ impl Chunk {
         (positions, priorities)
     }
 
-    /// Replaces the chosen pairs by their rules (`rules` by pair id; 0: left alone), takes the
-    /// pairs that end thereby out of `counts`, and returns the positions of new pairs and the number
-    /// of replacements. The replaced pairs themselves are subtracted by the caller.
-    pub(super) fn replace(
-        &mut self,
-        chosen: &[Chosen],
-        rules: &[u32],
-        counts: &[AtomicU32],
-    ) -> (Vec<u32>, usize) {
+    /// Replaces the chosen pairs by their rules (`rules` by pair id; 0: left alone).
+    pub(super) fn replace(&mut self, chosen: &[Chosen], rules: &[u32]) -> Replaced {
         let replaced: Vec<(usize, u32)> = chosen
             .iter()
             .map(|c| (c.position as usize, rules[c.pair_id as usize]))
             .filter(|&(_, rule)| rule != 0)
             .collect();
-        self.uncount_neighbours(&replaced, counts);
-        (self.rewrite(&replaced), replaced.len())
+        let ended = self.ended_pairs(&replaced);
+        Replaced { ended, new_positions: self.rewrite(&replaced), num_replaced: replaced.len() }
     }
 
-    fn uncount_neighbours(&self, replaced: &[(usize, u32)], counts: &[AtomicU32]) {
-        let uncount = |position: usize| {
-            if self.levels[position] != 0 {
-                counts[self.elements[position].pair_id as usize].fetch_sub(1, Relaxed);
-            }
-        };
+    /// Ids of the pairs that lose an element to a replacement.
+    fn ended_pairs(&self, replaced: &[(usize, u32)]) -> Vec<PairId> {
+        let mut ended = Vec::with_capacity(2 * replaced.len());
         let mut last_end = usize::MAX;
         for &(position, _) in replaced {
             if position > 0 && last_end != position {
-                uncount(position - 1);
+                ended.push(self.elements[position - 1].pair_id);
             }
-            uncount(position + 1);
+            ended.push(self.elements[position + 1].pair_id);
             last_end = position + 2;
         }
+        ended.retain(|&id| id != SEEN_ONCE);
+        ended
     }
 
     /// Writes the rules over their pairs, compacts, and lists the positions of new pairs.
@@ -182,8 +173,7 @@ impl Chunk {
             self.elements[write] = Element { symbol: rule, pair_id: SEEN_ONCE };
             let kept = position + 2..replaced.get(i + 1).map_or(self.len(), |next| next.0);
             write += 1;
-            self.elements.copy_within(kept.clone(), write);
-            self.levels.copy_within(kept.clone(), write);
+            self.move_down(kept.clone(), write);
             write += kept.len();
         }
         self.elements.truncate(write);
@@ -197,6 +187,29 @@ impl Chunk {
         });
         touched
     }
+
+    /// Moves the elements `from` to `to`, which is before them. Most moves are of one to three.
+    fn move_down(&mut self, from: Range<usize>, to: usize) {
+        if from.len() > 16 {
+            self.elements.copy_within(from.clone(), to);
+            self.levels.copy_within(from, to);
+            return;
+        }
+        for (i, position) in from.enumerate() {
+            self.elements[to + i] = self.elements[position];
+            self.levels[to + i] = self.levels[position];
+        }
+    }
+}
+
+/// What a replacement changed.
+pub(super) struct Replaced {
+    /// Ids of the pairs that ended beside a rule, once for each time. The replaced pairs are not
+    /// among them.
+    pub(super) ended: Vec<PairId>,
+    /// Positions of pairs that came into being.
+    pub(super) new_positions: Vec<u32>,
+    pub(super) num_replaced: usize,
 }
 
 /// Positions whose level is `lowest` or more, ascending. Without a branch a position: which ones

@@ -7,6 +7,8 @@
 //!
 //! O(G). Nothing recurses: expansion keeps its own stack.
 
+use rayon::prelude::*;
+
 use super::Grammar;
 use super::chunk::BARRIER;
 use crate::error::Result;
@@ -26,10 +28,16 @@ pub(super) struct Draft {
 pub(super) fn clean_up(draft: Draft) -> Result<Grammar> {
     let num_terminals = draft.num_terminals;
     let rules = Rules::from_draft(draft);
-    let mut uses = rules.count_uses();
+    let uses = rules.count_uses();
     let order = rules.parents_first(&uses);
-    let is_inlined = rules.choose_inlined(&mut uses, &order);
+    let is_inlined = rules.choose_inlined(&uses, &order);
     emit(num_terminals, &rules, &order, &is_inlined)
+}
+
+/// How often each rule is referred to.
+pub(super) struct Uses {
+    in_root: Vec<u32>,
+    in_bodies: Vec<u32>,
 }
 
 /// Rules of any length over elements; the root apart, with its barriers.
@@ -82,48 +90,62 @@ impl Rules {
         (element != BARRIER).then_some(rule)
     }
 
-    fn count_uses(&self) -> Vec<u32> {
-        let mut uses = vec![0; self.len()];
-        for rule in self.root.iter().chain(&self.bodies).filter_map(|&e| self.rule_of(e)) {
-            uses[rule] += 1;
+    /// How often each rule is referred to by the root and by rules in use.
+    pub(super) fn count_uses(&self) -> Uses {
+        let mut uses = Uses { in_root: vec![0; self.len()], in_bodies: vec![0; self.len()] };
+        for rule in self.root.iter().filter_map(|&e| self.rule_of(e)) {
+            uses.in_root[rule] += 1;
+        }
+        for rule in self.bodies.iter().filter_map(|&e| self.rule_of(e)) {
+            uses.in_bodies[rule] += 1;
+        }
+        let is_unused = |uses: &Uses, rule| uses.in_root[rule] == 0 && uses.in_bodies[rule] == 0;
+        let mut unused: Vec<usize> = (0..self.len()).filter(|&r| is_unused(&uses, r)).collect();
+        while let Some(rule) = unused.pop() {
+            for child in self.body(rule).iter().filter_map(|&e| self.rule_of(e)) {
+                uses.in_bodies[child] -= 1;
+                if is_unused(&uses, child) {
+                    unused.push(child);
+                }
+            }
         }
         uses
     }
 
-    /// Rules, each after all rules that refer to it.
-    pub(super) fn parents_first(&self, uses: &[u32]) -> Vec<u32> {
-        let mut waiting = uses.to_vec();
-        let mut order = Vec::with_capacity(self.len());
-        let visit = |elements: &[u32], waiting: &mut Vec<u32>, order: &mut Vec<u32>| {
-            for rule in elements.iter().filter_map(|&e| self.rule_of(e)) {
+    /// The rules in use, each after all rules that refer to it.
+    pub(super) fn parents_first(&self, uses: &Uses) -> Vec<u32> {
+        let mut waiting = uses.in_bodies.clone();
+        let is_ready = |&rule: &u32| waiting[rule as usize] == 0 && uses.in_root[rule as usize] > 0;
+        let mut order: Vec<u32> = (0..self.len() as u32).filter(is_ready).collect();
+        let mut next = 0;
+        while next < order.len() {
+            let body = self.body(order[next] as usize);
+            for rule in body.iter().filter_map(|&e| self.rule_of(e)) {
                 waiting[rule] -= 1;
                 if waiting[rule] == 0 {
                     order.push(rule as u32);
                 }
             }
-        };
-        visit(&self.root, &mut waiting, &mut order);
-        let mut next = 0;
-        while next < order.len() {
-            visit(self.body(order[next] as usize), &mut waiting, &mut order);
             next += 1;
         }
         order
     }
 
     /// Marks rules that cost no less than their copies, children first, so that lengths are final.
-    fn choose_inlined(&self, uses: &mut [u32], order: &[u32]) -> Vec<bool> {
+    fn choose_inlined(&self, uses: &Uses, order: &[u32]) -> Vec<bool> {
+        let mut uses: Vec<u32> =
+            uses.in_root.iter().zip(&uses.in_bodies).map(|(root, bodies)| root + bodies).collect();
         let mut is_inlined = vec![false; self.len()];
-        let mut lengths = vec![0u64; self.len()];
+        // What a use of each rule adds to the rule that uses it.
+        let mut lengths = vec![1u64; self.len()];
         for &rule in order.iter().rev() {
             let rule = rule as usize;
             let children = || self.body(rule).iter().map(|&e| self.rule_of(e));
-            let length: u64 =
-                children().map(|c| c.filter(|&c| is_inlined[c]).map_or(1, |c| lengths[c])).sum();
-            lengths[rule] = length;
+            let length: u64 = children().map(|child| child.map_or(1, |child| lengths[child])).sum();
             let num_uses = u64::from(uses[rule]);
             if num_uses == 1 || length * num_uses <= length + num_uses {
                 is_inlined[rule] = true;
+                lengths[rule] = length;
                 for child in children().flatten() {
                     uses[child] += uses[rule] - 1;
                 }
@@ -153,50 +175,98 @@ pub(super) fn emit(
     order: &[u32],
     is_inlined: &[bool],
 ) -> Result<Grammar> {
-    let kept = || order.iter().map(|&rule| rule as usize).filter(|&rule| !is_inlined[rule]);
-    let mut final_ids = vec![0; rules.len()];
-    for (i, rule) in kept().enumerate() {
-        final_ids[rule] = num_terminals + 1 + i as u32;
+    let kept: Vec<u32> = order.iter().copied().filter(|&rule| !is_inlined[rule as usize]).collect();
+    let mut final_ids: Vec<u32> = (0..num_terminals).collect();
+    final_ids.resize(num_terminals as usize + rules.len(), INLINED);
+    for (i, &rule) in kept.iter().enumerate() {
+        final_ids[(num_terminals + rule) as usize] = num_terminals + 1 + i as u32;
     }
-    let mut writer =
-        Writer { rules, is_inlined, final_ids, symbols: Vec::new(), stack: Vec::new() };
-    let mut doc_offsets = vec![0];
-    for document in rules.root.split_inclusive(|&s| s == BARRIER) {
-        writer.expand(&document[..document.len() - 1]);
-        doc_offsets.push(writer.symbols.len() as u32);
-    }
-    let mut rule_offsets = vec![0, writer.symbols.len() as u32];
-    for rule in kept() {
-        writer.expand(rules.body(rule));
-        rule_offsets.push(writer.symbols.len() as u32);
-    }
-    let grammar = Grammar { num_terminals, rule_offsets, symbols: writer.symbols, doc_offsets };
+    let writer = Writer { rules, final_ids };
+    let documents = join(rules.root.par_chunks(PIECE_LEN).map(|p| writer.documents(p)).collect());
+    let bodies = join(kept.par_chunks(PIECE_LEN).map(|piece| writer.bodies(piece)).collect());
+    let root_len = documents.symbols.len() as u32;
+    let grammar = Grammar {
+        num_terminals,
+        rule_offsets: [0, root_len]
+            .into_iter()
+            .chain(bodies.ends.iter().map(|end| root_len + end))
+            .collect(),
+        symbols: [documents.symbols, bodies.symbols].concat(),
+        doc_offsets: std::iter::once(0).chain(documents.ends).collect(),
+    };
     debug_assert!(grammar.validate().is_ok());
     Ok(grammar)
 }
 
-struct Writer<'a> {
-    rules: &'a Rules,
-    is_inlined: &'a [bool],
-    final_ids: Vec<u32>,
+/// In place of the final id of a rule that is inlined.
+const INLINED: u32 = u32::MAX;
+
+/// Elements of the root, or rules, that are written in one go.
+const PIECE_LEN: usize = 1 << 15;
+
+/// Symbols of documents or rules, and where each of them ends.
+#[derive(Default)]
+struct Written {
     symbols: Vec<u32>,
-    stack: Vec<std::slice::Iter<'a, u32>>,
+    ends: Vec<u32>,
 }
 
-impl<'a> Writer<'a> {
-    fn expand(&mut self, elements: &'a [u32]) {
-        self.stack.push(elements.iter());
-        while let Some(top) = self.stack.last_mut() {
-            let Some(&element) = top.next() else {
-                self.stack.pop();
-                continue;
-            };
-            match self.rules.rule_of(element) {
-                None => self.symbols.push(element),
-                Some(rule) if self.is_inlined[rule] => {
-                    self.stack.push(self.rules.body(rule).iter());
+fn join(pieces: Vec<Written>) -> Written {
+    let mut joined = Written {
+        symbols: Vec::with_capacity(pieces.iter().map(|piece| piece.symbols.len()).sum()),
+        ends: Vec::with_capacity(pieces.iter().map(|piece| piece.ends.len()).sum()),
+    };
+    for piece in pieces {
+        let start = joined.symbols.len() as u32;
+        joined.ends.extend(piece.ends.iter().map(|end| start + end));
+        joined.symbols.extend(piece.symbols);
+    }
+    joined
+}
+
+struct Writer<'a> {
+    rules: &'a Rules,
+    /// By element.
+    final_ids: Vec<u32>,
+}
+
+impl Writer<'_> {
+    /// A piece of the root, in which barriers end documents.
+    fn documents(&self, elements: &[u32]) -> Written {
+        let mut written =
+            Written { symbols: Vec::with_capacity(elements.len() * 5 / 4), ends: Vec::new() };
+        for document in elements.split_inclusive(|&element| element == BARRIER) {
+            let body = document.strip_suffix(&[BARRIER]);
+            self.expand(body.unwrap_or(document), &mut written.symbols);
+            if body.is_some() {
+                written.ends.push(written.symbols.len() as u32);
+            }
+        }
+        written
+    }
+
+    fn bodies(&self, rules: &[u32]) -> Written {
+        let mut written = Written::default();
+        for &rule in rules {
+            self.expand(self.rules.body(rule as usize), &mut written.symbols);
+            written.ends.push(written.symbols.len() as u32);
+        }
+        written
+    }
+
+    /// Appends the elements with their final ids, in place of inlined rules their bodies.
+    fn expand(&self, elements: &[u32], symbols: &mut Vec<u32>) {
+        let mut stack = vec![elements.iter()];
+        while let Some(mut rest) = stack.pop() {
+            while let Some(&element) = rest.next() {
+                match self.final_ids[element as usize] {
+                    INLINED => {
+                        stack.push(rest);
+                        rest =
+                            self.rules.body((element - self.rules.num_terminals) as usize).iter();
+                    }
+                    final_id => symbols.push(final_id),
                 }
-                Some(rule) => self.symbols.push(self.final_ids[rule]),
             }
         }
     }

@@ -21,8 +21,10 @@ mod expand;
 mod pair_join;
 mod rounds;
 mod sequitur;
+mod tally;
 #[cfg(test)]
 mod tests;
+mod warm_start;
 
 pub use dedup::Dedup;
 pub use expand::expand_tokens;

@@ -58,7 +58,8 @@ pub(super) fn level(count: u32) -> u8 {
 pub(super) struct Answer(u64);
 
 impl Answer {
-    fn new(id: PairId, level: u8) -> Self {
+    /// Packs both.
+    pub(super) fn new(id: PairId, level: u8) -> Self {
         Self(u64::from(level) << 32 | u64::from(id))
     }
 
@@ -117,7 +118,7 @@ fn by_shard(chunks: &mut [Grouped], num_shards: usize) -> Vec<Vec<&mut [u64]>> {
 
 /// A 64-bit hash whose high bits depend on all bits of the pair.
 #[inline]
-fn hash(pair: Pair) -> u64 {
+pub(super) fn hash(pair: Pair) -> u64 {
     let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

@@ -22,15 +22,15 @@
 //! on versioned text), full recounts every round (3x slower on logs). Counts in hash tables keyed by
 //! pair, looked up again in every round: 1.8x slower.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-
 use rayon::prelude::*;
 
 use super::Grammar;
-use super::chunk::{CHUNK_LEN, Chosen, Chunk};
+use super::chunk::{CHUNK_LEN, Chosen, Chunk, Replaced};
 use super::cleanup::{Draft, clean_up};
 use super::dedup::{Dedup, Shared, share_segments};
-use super::pair_join::{Pair, PairId, number_pairs, unpair};
+use super::pair_join::{Pair, PairId, SEEN_ONCE, number_pairs, unpair};
+use super::tally::for_each_count;
+use super::warm_start::{LEAST_COUNT, Learned, PairTable, apply, sample};
 use crate::error::Result;
 
 /// Most rounds, and so most levels of pair rules.
@@ -53,16 +53,14 @@ const JOIN_BUFFER_BYTES: usize = 256 << 20;
 /// What a pair takes there: itself, its shard, its position, its answer.
 const JOIN_BYTES_PER_PAIR: usize = 8 + 2 + 4 + 8;
 
-/// The rounds run again over their own result (root and rule bodies) while that makes it at least
-/// 2 % smaller: inlining moves rule borders, so repeats that were cut differently in two places
-/// meet. e-peps-revisions: G falls 5.6 %, 1.7 %, 0.7 %; d-logs 0.9 %, 0.2 %; prose 0.3 %.
-const LEAST_REPEAT_GAIN: f64 = 0.98;
-
-/// Most repetitions; each costs time in proportion to G, not N.
-const MAX_REPEATS: usize = 3;
-
-/// The rounds are repeated only where G is below N / 3: the gain of prose is not worth its time.
+/// Where G is at most N / 3, the rounds run a second time over their own result (root and rule
+/// bodies): inlining moves rule borders, so repeats that were cut differently in two places meet.
+/// e-peps-revisions: G falls 5.7 % for a fifth more time; d-logs 1 %; prose 0.3 %. A third time
+/// takes another 1.7 % off e-peps-revisions, nothing off logs.
 const REPEAT_SHARE: usize = 3;
+
+/// Sorting an id costs as much as looking at so many.
+const SORT_COST: usize = 16;
 
 /// How the builder runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,15 +86,8 @@ pub fn build_rounds(
         share_segments(tokens, doc_offsets, num_terminals, options.dedup)?,
         num_terminals,
     )?;
-    for _ in 0..MAX_REPEATS {
-        let num_elements = grammar.symbols.len();
-        if num_elements > num_tokens / REPEAT_SHARE {
-            break;
-        }
+    if grammar.symbols.len() <= num_tokens / REPEAT_SHARE {
         grammar = run_rounds(Shared::from_grammar(&grammar), num_terminals)?;
-        if grammar.symbols.len() as f64 > LEAST_REPEAT_GAIN * num_elements as f64 {
-            break;
-        }
     }
     Ok(grammar)
 }
@@ -105,6 +96,7 @@ pub fn build_rounds(
 fn run_rounds(shared: Shared, num_terminals: u32) -> Result<Grammar> {
     let num_segments = shared.num_segments;
     let mut sequence = Sequence::new(shared.symbols, num_terminals + num_segments);
+    sequence.warm_up();
     sequence.run();
     let (symbols, pairs) = sequence.finish();
     clean_up(Draft { num_terminals, num_segments, pairs, symbols })
@@ -115,13 +107,17 @@ struct Sequence {
     chunks: Vec<Chunk>,
     pairs: Vec<Pair>,
     /// By pair id: how often it stands in the sequence.
-    counts: Vec<AtomicU32>,
+    counts: Vec<u32>,
     /// By pair id: how often it was chosen in this round.
-    uses: Vec<AtomicU32>,
+    uses: Vec<u32>,
     /// By pair id: its rule, 0 for none.
     rule_of_pair: Vec<u32>,
     first_rule: u32,
     rules: Vec<Pair>,
+    /// How often the body of each rule stood in the sequence when the rule was made.
+    rule_counts: Vec<u32>,
+    /// The rules that were there before the rounds.
+    known_rules: PairTable,
 }
 
 impl Sequence {
@@ -134,6 +130,8 @@ impl Sequence {
             rule_of_pair: Vec::new(),
             first_rule,
             rules: Vec::new(),
+            rule_counts: Vec::new(),
+            known_rules: PairTable::new(&[]),
         }
     }
 
@@ -141,10 +139,33 @@ impl Sequence {
         self.chunks.iter().map(Chunk::len).sum()
     }
 
+    /// Learns the frequent rules from a sample and applies them.
+    fn warm_up(&mut self) {
+        let Some(sample) = sample(&self.chunks) else { return };
+        let learned = Self::new(sample, self.first_rule).learn();
+        apply(&learned, self.first_rule, &mut self.chunks);
+        self.known_rules = PairTable::new(&learned.pairs);
+        self.rules = learned.pairs;
+        self.rule_counts = learned.counts;
+        self.merge_chunks();
+    }
+
+    /// Rounds down to [`LEAST_COUNT`].
+    fn learn(mut self) -> Learned {
+        self.number_all();
+        let mut threshold = self.counts.iter().copied().max().unwrap_or(0);
+        let mut thresholds = Vec::new();
+        while threshold > LEAST_COUNT {
+            threshold = next_threshold(threshold).max(LEAST_COUNT);
+            self.round(threshold);
+            thresholds.push(threshold);
+        }
+        Learned { pairs: self.rules, counts: self.rule_counts, thresholds }
+    }
+
     fn run(&mut self) {
         self.number_all();
-        let largest = self.counts.iter().map(|count| count.load(Relaxed)).max();
-        let mut threshold = largest.unwrap_or(0).max(2);
+        let mut threshold = self.counts.iter().copied().max().unwrap_or(0).max(2);
         for _ in 0..MAX_ROUNDS {
             threshold = next_threshold(threshold);
             let num_replaced = self.round(threshold);
@@ -157,67 +178,94 @@ impl Sequence {
 
     /// Numbers every pair of the fresh sequence.
     fn number_all(&mut self) {
-        let num_passes = (self.len() * JOIN_BYTES_PER_PAIR).div_ceil(JOIN_BUFFER_BYTES).max(1);
-        for pass in 0..num_passes as u64 {
-            let in_pass = |pair: Pair| {
-                let mixed = pair.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
-                (mixed * num_passes as u64) >> 32 == pass
-            };
-            let places = self.chunks.par_iter().map(|chunk| chunk.positions(in_pass)).collect();
-            self.number(places);
+        let places = self.chunks.par_iter().map(Chunk::positions).collect();
+        self.number(places);
+    }
+
+    /// Numbers the pairs at `places`, which has positions for each chunk; none has an id yet.
+    fn number(&mut self, places: Vec<Vec<u32>>) {
+        let num_passes = (num_positions(&places) * JOIN_BYTES_PER_PAIR).div_ceil(JOIN_BUFFER_BYTES);
+        for pass in 0..num_passes {
+            match num_passes {
+                1 => self.number_pass(&places),
+                _ => self.number_pass(&places_in_pass(&self.chunks, &places, pass, num_passes)),
+            }
         }
     }
 
-    /// Numbers the pairs at `places`, which has positions for each chunk.
-    fn number(&mut self, places: Vec<Vec<u32>>) {
-        let pairs = self
-            .chunks
-            .par_iter()
-            .zip(&places)
-            .map(|(chunk, positions)| chunk.pairs_at(positions))
-            .collect();
+    /// Numbers the pairs at `places` in one go.
+    fn number_pass(&mut self, places: &[Vec<u32>]) {
+        let pairs_at = |(chunk, positions): (&Chunk, &Vec<u32>)| {
+            positions.iter().map(|&position| chunk.pair_at(position)).collect()
+        };
+        let pairs = self.chunks.par_iter().zip(places).map(pairs_at).collect();
         let numbered = number_pairs(pairs, self.pairs.len() as PairId);
-        self.pairs.extend(numbered.pairs);
-        self.counts.extend(numbered.counts.into_iter().map(AtomicU32::new));
-        self.uses.resize_with(self.pairs.len(), AtomicU32::default);
-        self.rule_of_pair.resize(self.pairs.len(), 0);
-        self.chunks
-            .par_iter_mut()
-            .zip(&places)
-            .zip(&numbered.answers)
-            .for_each(|((chunk, positions), answers)| chunk.set_pair_ids(positions, answers));
+        self.add_pairs(numbered.pairs, numbered.counts);
+        self.chunks.par_iter_mut().zip(places).zip(&numbered.answers).for_each(
+            |((chunk, positions), answers)| {
+                positions
+                    .iter()
+                    .zip(answers)
+                    .for_each(|(&p, &answer)| chunk.set_pair_id(p, answer));
+            },
+        );
+    }
+
+    fn add_pairs(&mut self, pairs: Vec<Pair>, counts: Vec<u32>) {
+        self.rule_of_pair.extend(pairs.iter().map(|&pair| match self.known_rules.get(pair) {
+            SEEN_ONCE => 0,
+            rule_idx => self.first_rule + rule_idx,
+        }));
+        self.pairs.extend(pairs);
+        self.counts.extend(counts);
+        self.uses.resize(self.pairs.len(), 0);
     }
 
     /// One round; returns how many pairs were replaced.
     fn round(&mut self, threshold: u32) -> usize {
-        let (counts, uses) = (&self.counts, &self.uses);
+        let counts = &self.counts;
         let chosen: Vec<Vec<Chosen>> =
-            self.chunks.par_iter_mut().map(|chunk| chunk.choose(threshold, counts, uses)).collect();
-        self.make_rules();
-        let (counts, rules) = (&self.counts, &self.rule_of_pair);
-        let (places, num_replaced): (Vec<Vec<u32>>, Vec<usize>) = self
+            self.chunks.par_iter_mut().map(|chunk| chunk.choose(threshold, counts)).collect();
+        for_each_count(&mut self.uses, &chosen, |chosen| chosen.pair_id, |uses| *uses += 1);
+        self.make_rules(&chosen);
+        let rules = &self.rule_of_pair;
+        let replaced: Vec<Replaced> = self
             .chunks
             .par_iter_mut()
             .zip(&chosen)
-            .map(|(chunk, chosen)| chunk.replace(chosen, rules, counts))
-            .unzip();
+            .map(|(chunk, chosen)| chunk.replace(chosen, rules))
+            .collect();
+        let num_replaced = replaced.iter().map(|replaced| replaced.num_replaced).sum();
+        let (ended, places): (Vec<_>, Vec<_>) =
+            replaced.into_iter().map(|replaced| (replaced.ended, replaced.new_positions)).unzip();
+        for_each_count(&mut self.counts, &ended, |&id| id, |count| *count -= 1);
         self.number(places);
-        num_replaced.into_iter().sum()
+        num_replaced
     }
 
     /// Makes a rule of every pair that was chosen twice or more, in the order of their ids. A pair
     /// that has a rule already keeps it.
-    fn make_rules(&mut self) {
-        for (pair_id, uses) in self.uses.iter_mut().enumerate() {
-            let uses = std::mem::take(uses.get_mut());
+    fn make_rules(&mut self, chosen: &[Vec<Chosen>]) {
+        let mut make_rule = |pair_id: usize| {
+            let uses = std::mem::take(&mut self.uses[pair_id]);
             let rule = &mut self.rule_of_pair[pair_id];
             if uses >= 2 && *rule == 0 {
                 *rule = self.first_rule + self.rules.len() as u32;
                 self.rules.push(self.pairs[pair_id]);
+                self.rule_counts.push(self.counts[pair_id]);
             }
             if *rule != 0 {
-                *self.counts[pair_id].get_mut() -= uses;
+                self.counts[pair_id] -= uses;
             }
+        };
+        let num_chosen: usize = chosen.iter().map(Vec::len).sum();
+        if num_chosen < self.pairs.len() / SORT_COST {
+            let mut ids: Vec<PairId> = chosen.iter().flatten().map(|c| c.pair_id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into_iter().for_each(|id| make_rule(id as usize));
+        } else {
+            (0..self.pairs.len()).for_each(make_rule);
         }
     }
 
@@ -242,6 +290,27 @@ impl Sequence {
         }
         (symbols, self.rules.into_iter().map(unpair).collect())
     }
+}
+
+fn num_positions(places: &[Vec<u32>]) -> usize {
+    places.iter().map(Vec::len).sum()
+}
+
+/// The places whose pairs belong to a pass.
+fn places_in_pass(
+    chunks: &[Chunk],
+    places: &[Vec<u32>],
+    pass: usize,
+    num_passes: usize,
+) -> Vec<Vec<u32>> {
+    let is_in_pass = |pair: Pair| {
+        let mixed = pair.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        (mixed as usize * num_passes) >> 32 == pass
+    };
+    let filter = |(chunk, positions): (&Chunk, &Vec<u32>)| {
+        positions.iter().copied().filter(|&position| is_in_pass(chunk.pair_at(position))).collect()
+    };
+    chunks.par_iter().zip(places).map(filter).collect()
 }
 
 /// Cuts the sequence, last chunk first, and gives memory back as it goes: the peak is one copy.

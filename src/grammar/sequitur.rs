@@ -264,9 +264,10 @@ impl Sequitur {
     fn finish(self) -> Result<Grammar> {
         let mut rules = Rules::new(self.num_terminals, self.body(0));
         for rule in 0..self.guards.len() {
-            rules.push(if rule == 0 { Vec::new() } else { self.body(rule) });
+            let is_dead = self.uses[rule] == 0;
+            rules.push(if rule == 0 || is_dead { Vec::new() } else { self.body(rule) });
         }
-        let order = rules.parents_first(&self.uses);
+        let order = rules.parents_first(&rules.count_uses());
         emit(self.num_terminals, &rules, &order, &vec![false; self.guards.len()])
     }
 }

@@ -1,0 +1,119 @@
+//! Frequent rules learned from a sample and applied to the whole sequence without counting.
+//!
+//! ```text
+//! sequence  |##------|##------|##------| ...     ## every 16th stretch is the sample
+//! sample    rounds down to LEAST_COUNT ─▶ rules with counts, a threshold a round
+//! chunk     look pairs up ─▶ choose ─▶ replace ─▶ look new pairs up ─▶ choose ─▶ ...
+//! ```
+//!
+//! Most replacements are of a few thousand pairs that any sample shows. Applying them to a chunk takes
+//! a look-up in a table that fits the second-level cache instead of a radix join, and no chunk
+//! waits for another. The rounds that follow number and count what is left, so pairs that the sample
+//! missed are found all the same; a learned rule that nothing uses goes in the clean-up.
+
+use rayon::prelude::*;
+
+use super::chunk::{BARRIER, Chunk};
+use super::pair_join::{Answer, Pair, PairId, SEEN_ONCE, hash, level};
+
+/// Shorter sequences are not worth a sample.
+const LEAST_LEN: usize = 1 << 18;
+
+/// Elements of one stretch of the sample.
+const STRETCH_LEN: usize = 2_048;
+
+/// One stretch in so many is in the sample.
+const SAMPLE_STEP: usize = 16;
+
+/// Pairs seen less often in the sample are not learned: their order is chance.
+pub(super) const LEAST_COUNT: u32 = 8;
+
+/// Stretches of the sequence, with barriers between them; nothing if the sequence is short.
+pub(super) fn sample(chunks: &[Chunk]) -> Option<Vec<u32>> {
+    let len: usize = chunks.iter().map(Chunk::len).sum();
+    if len < LEAST_LEN {
+        return None;
+    }
+    let mut sample = Vec::with_capacity(len / SAMPLE_STEP + STRETCH_LEN);
+    for chunk in chunks {
+        for start in (0..chunk.len()).step_by(STRETCH_LEN * SAMPLE_STEP) {
+            sample.extend(chunk.symbols().skip(start).take(STRETCH_LEN));
+            sample.push(BARRIER);
+        }
+    }
+    Some(sample)
+}
+
+/// What a sample taught.
+#[derive(Default)]
+pub(super) struct Learned {
+    /// The rules' bodies, oldest first.
+    pub(super) pairs: Vec<Pair>,
+    /// How often each body stood in the sample when it became a rule.
+    pub(super) counts: Vec<u32>,
+    /// The threshold of each round.
+    pub(super) thresholds: Vec<u32>,
+}
+
+/// Applies what was learned to all chunks; its rules have the symbols from `first_rule` up.
+pub(super) fn apply(learned: &Learned, first_rule: u32, chunks: &mut [Chunk]) {
+    let table = PairTable::new(&learned.pairs);
+    let rules: Vec<u32> = (first_rule..).take(learned.pairs.len()).collect();
+    chunks.par_iter_mut().for_each(|chunk| {
+        let places = chunk.positions();
+        learned.look_up(&table, chunk, &places);
+        for &threshold in &learned.thresholds {
+            let chosen = chunk.choose(threshold, &learned.counts);
+            let replaced = chunk.replace(&chosen, &rules);
+            learned.look_up(&table, chunk, &replaced.new_positions);
+        }
+        chunk.forget_pair_ids();
+    });
+}
+
+impl Learned {
+    /// Notes the ids of those pairs at `places` that are rules.
+    fn look_up(&self, table: &PairTable, chunk: &mut Chunk, places: &[u32]) {
+        for &position in places {
+            let id = table.get(chunk.pair_at(position));
+            if id != SEEN_ONCE {
+                chunk.set_pair_id(position, Answer::new(id, level(self.counts[id as usize])));
+            }
+        }
+    }
+}
+
+/// Ids of pairs: their places in the list the table was made of.
+pub(super) struct PairTable {
+    /// Pair and id; [`SEEN_ONCE`] marks a free slot.
+    slots: Vec<(Pair, PairId)>,
+}
+
+impl PairTable {
+    /// A table of distinct pairs, a quarter full at most.
+    pub(super) fn new(pairs: &[Pair]) -> Self {
+        let mut table = Self { slots: vec![(0, SEEN_ONCE); (4 * pairs.len()).next_power_of_two()] };
+        for (id, &pair) in pairs.iter().enumerate() {
+            let slot_idx = table.find(pair);
+            table.slots[slot_idx] = (pair, id as PairId);
+        }
+        table
+    }
+
+    /// Id of `pair`, or [`SEEN_ONCE`].
+    #[inline]
+    pub(super) fn get(&self, pair: Pair) -> PairId {
+        self.slots[self.find(pair)].1
+    }
+
+    /// The slot that has `pair`, or the free one where it belongs.
+    #[inline]
+    fn find(&self, pair: Pair) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot_idx = hash(pair) as usize & mask;
+        while self.slots[slot_idx].1 != SEEN_ONCE && self.slots[slot_idx].0 != pair {
+            slot_idx = (slot_idx + 1) & mask;
+        }
+        slot_idx
+    }
+}

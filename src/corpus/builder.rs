@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! push_document ─▶ block of text ─▶ tokens ─▶ grammar ─▶ segment sections ─▶ out
-//!                  block_bytes      (all threads)        (written, then forgotten)
+//!                  block_bytes      (all threads)        (one thread, while the
+//!                                                         next block is built)
 //! ```
 //!
 //! Input is cut into blocks at document borders; each becomes one segment with its own dictionary.
@@ -15,10 +16,12 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::str::FromStr;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{CorpusWriter, FileFooter, Paths};
+use super::{CorpusWriter, EncodedSegment, FileFooter, Paths, SegmentParts};
 use crate::error::{Error, Result};
 use crate::grammar::{Dedup, RoundsOptions, build_rounds, build_sequitur};
 use crate::text::{TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block};
@@ -103,7 +106,8 @@ pub struct IngestReport {
     pub tokenizing: Duration,
     /// Time spent building grammars.
     pub grammar: Duration,
-    /// Time spent coding and writing sections.
+    /// Time spent waiting until sections were coded and written: the last block's, and what others
+    /// took longer than the grammar of the block after them.
     pub writing: Duration,
 }
 
@@ -128,6 +132,8 @@ pub struct CorpusBuilder<W: Write> {
     doc_ends: Vec<usize>,
     paths: Paths,
     continues: bool,
+    /// The block before, while it is encoded.
+    encoding: Option<JoinHandle<Result<EncodedSegment>>>,
     tokenizing: Duration,
     grammar: Duration,
     writing: Duration,
@@ -155,6 +161,7 @@ impl<W: Write> CorpusBuilder<W> {
             doc_ends: Vec::new(),
             paths: Paths::default(),
             continues: false,
+            encoding: None,
             tokenizing: Duration::ZERO,
             grammar: Duration::ZERO,
             writing: Duration::ZERO,
@@ -211,18 +218,27 @@ impl<W: Write> CorpusBuilder<W> {
         };
         self.grammar += started.elapsed();
 
-        let started = Instant::now();
-        let paths = std::mem::take(&mut self.paths);
-        let continues = std::mem::replace(&mut self.continues, is_cut);
-        self.writer.write_segment(
-            &dictionary,
-            &grammar,
-            &paths,
-            continues,
+        let parts = SegmentParts {
+            dictionary,
+            grammar,
+            paths: std::mem::take(&mut self.paths),
+            continues: std::mem::replace(&mut self.continues, is_cut),
             num_tokens,
             num_word_tokens,
             len_bytes,
-        )?;
+        };
+        self.write_encoded()?;
+        self.encoding = Some(std::thread::spawn(move || EncodedSegment::new(&parts)));
+        Ok(())
+    }
+
+    /// Waits for the segment that is being encoded, if one is, and writes it.
+    fn write_encoded(&mut self) -> Result<()> {
+        let started = Instant::now();
+        if let Some(encoding) = self.encoding.take() {
+            let encoded = encoding.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            self.writer.write_segment(encoded)?;
+        }
         self.writing += started.elapsed();
         Ok(())
     }
@@ -236,6 +252,7 @@ impl<W: Write> CorpusBuilder<W> {
         if !self.doc_ends.is_empty() {
             self.write_block(false)?;
         }
+        self.write_encoded()?;
         let started = Instant::now();
         let (out, footer) = self.writer.finish(columns.as_deref())?;
         let report = IngestReport {

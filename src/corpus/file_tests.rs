@@ -59,10 +59,16 @@ fn write(segments: &[Parts], continues: bool, columns: Option<&[u8]>) -> Vec<u8>
         let dag =
             Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
         let len_bytes = (0..p.grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).sum();
-        let continues = continues && i > 0;
-        writer
-            .write_segment(&p.dictionary, &p.grammar, &p.paths, continues, tokens, words, len_bytes)
-            .unwrap();
+        let parts = SegmentParts {
+            dictionary: p.dictionary.clone(),
+            grammar: p.grammar.clone(),
+            paths: p.paths.clone(),
+            continues: continues && i > 0,
+            num_tokens: tokens,
+            num_word_tokens: words,
+            len_bytes,
+        };
+        writer.write_segment(EncodedSegment::new(&parts).unwrap()).unwrap();
     }
     let (bytes, footer) = writer.finish(columns).unwrap();
     assert_eq!(footer.body_len() as usize % ALIGNMENT as usize, 0);
@@ -254,8 +260,17 @@ fn deep_grammars_need_no_stack() {
 fn the_writer_refuses_contradictions() {
     let p = parts(1, &[vec![0, 2]], vec![0, 2]);
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
-    let mut write = |paths: &Paths, continues, tokens, words| {
-        writer.write_segment(&p.dictionary, &p.grammar, paths, continues, tokens, words, 10)
+    let mut write = |paths: &Paths, continues, num_tokens, num_word_tokens| {
+        let parts = SegmentParts {
+            dictionary: p.dictionary.clone(),
+            grammar: p.grammar.clone(),
+            paths: paths.clone(),
+            continues,
+            num_tokens,
+            num_word_tokens,
+            len_bytes: 10,
+        };
+        EncodedSegment::new(&parts).and_then(|encoded| writer.write_segment(encoded))
     };
     assert!(write(&Paths::default(), false, 2, 1).is_err());
     assert!(write(&p.paths, true, 2, 1).is_err());

@@ -44,70 +44,24 @@ impl<W: Write> CorpusWriter<W> {
         Ok(writer)
     }
 
-    /// Appends a segment: `paths` has one path a document of `grammar`; `num_tokens` (stored
-    /// tokens: words and separators, no implied blanks), `num_word_tokens` and `len_bytes` are
-    /// those of its text. Where it `continues`, its first document is the rest of the last one of
-    /// the segment before.
-    ///
-    /// Rules may be numbered in another order when the segment is read back.
+    /// Appends a segment.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where the arguments contradict one another, [`Error::Io`] where
-    /// the output refuses, [`Error::Capacity`] for segments of 2^32 elements.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a segment, each of its own type")]
-    pub fn write_segment(
-        &mut self,
-        dictionary: &Dictionary,
-        grammar: &Grammar,
-        paths: &Paths,
-        continues: bool,
-        num_tokens: u64,
-        num_word_tokens: u64,
-        len_bytes: u64,
-    ) -> Result<()> {
-        grammar.validate()?;
-        let num_docs = grammar.num_docs() as u64;
-        check_equal("paths", paths.len() as u64, num_docs)?;
-        check_equal(
-            "num_terminals",
-            u64::from(grammar.num_terminals),
-            u64::from(dictionary.len()),
-        )?;
-        let (tokens, words) = count_tokens(grammar, dictionary.num_words())
-            .ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
-        check_equal("num_tokens", num_tokens, tokens)?;
-        check_equal("num_word_tokens", num_word_tokens, words)?;
-        if continues && !self.footer.may_continue(self.footer.segments.len(), num_docs) {
+    /// [`Error::InvalidArgument`] where it continues a document that is not there, [`Error::Io`]
+    /// where the output refuses.
+    pub fn write_segment(&mut self, segment: EncodedSegment) -> Result<()> {
+        let EncodedSegment { mut meta, sections } = segment;
+        if meta.continues && !self.footer.may_continue(self.footer.segments.len(), meta.num_docs) {
             return Err(Error::InvalidArgument {
                 name: "continues",
                 got: "true".into(),
                 allowed: "false where no document is there to continue".into(),
             });
         }
-        let (dictionary_section, grammar_section) = rayon::join(
-            || dictionary_codec::encode(dictionary),
-            || grammar_codec::encode(grammar, dictionary.num_words()),
-        );
-        let (documents_codec, documents) = documents_codec::encode(paths)?;
-        let sections = vec![
-            self.section(SectionKind::Dictionary, dictionary_codec::CODEC, &dictionary_section)?,
-            self.section(SectionKind::Grammar, grammar_codec::CODEC, &grammar_section)?,
-            self.section(SectionKind::Documents, documents_codec, &documents)?,
-        ];
-        self.footer.segments.push(SegmentMeta {
-            num_docs,
-            continues,
-            len_bytes,
-            num_tokens,
-            num_word_tokens,
-            dictionary_bytes: dictionary.bytes().len() as u64,
-            paths_bytes: paths.bytes.len() as u64,
-            num_words: dictionary.num_words(),
-            num_separators: dictionary.len() - dictionary.num_words(),
-            num_rules: grammar.num_rules() as u32,
-            num_elements: grammar.symbols.len() as u64,
-            sections,
-        });
+        for (kind, codec, bytes) in sections {
+            meta.sections.push(self.section(kind, codec, &bytes)?);
+        }
+        self.footer.segments.push(meta);
         Ok(())
     }
 
@@ -138,6 +92,79 @@ impl<W: Write> CorpusWriter<W> {
         self.out.write_all(bytes).map_err(|e| Error::io("writing a corpus file", e))?;
         self.offset += bytes.len() as u64;
         Ok(())
+    }
+}
+
+/// What a segment is made of.
+#[derive(Debug)]
+pub struct SegmentParts {
+    /// Its terminals.
+    pub dictionary: Dictionary,
+    /// Its documents and rules.
+    pub grammar: Grammar,
+    /// One path a document.
+    pub paths: Paths,
+    /// Whether the first document is the rest of the last one of the segment before.
+    pub continues: bool,
+    /// Stored tokens of the text: words and separators, no implied blanks.
+    pub num_tokens: u64,
+    /// How many of them are words.
+    pub num_word_tokens: u64,
+    /// Bytes of the text.
+    pub len_bytes: u64,
+}
+
+/// The sections of a segment, ready to be written.
+#[derive(Debug)]
+pub struct EncodedSegment {
+    /// Without sections.
+    meta: SegmentMeta,
+    /// Kind, codec and bytes.
+    sections: [(SectionKind, u16, Vec<u8>); 3],
+}
+
+impl EncodedSegment {
+    /// Encodes a segment. Rules may be numbered in another order when it is read back.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where the parts contradict one another, [`Error::Capacity`] for
+    /// segments of 2^32 elements.
+    pub fn new(parts: &SegmentParts) -> Result<Self> {
+        let SegmentParts { dictionary, grammar, paths, .. } = parts;
+        grammar.validate()?;
+        let num_docs = grammar.num_docs() as u64;
+        check_equal("paths", paths.len() as u64, num_docs)?;
+        let num_terminals = u64::from(grammar.num_terminals);
+        check_equal("num_terminals", num_terminals, u64::from(dictionary.len()))?;
+        let (tokens, words) = count_tokens(grammar, dictionary.num_words())
+            .ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
+        check_equal("num_tokens", parts.num_tokens, tokens)?;
+        check_equal("num_word_tokens", parts.num_word_tokens, words)?;
+        let (dictionary_section, grammar_section) = rayon::join(
+            || dictionary_codec::encode(dictionary),
+            || grammar_codec::encode(grammar, dictionary.num_words()),
+        );
+        let (documents_codec, documents) = documents_codec::encode(paths)?;
+        let meta = SegmentMeta {
+            num_docs,
+            continues: parts.continues,
+            len_bytes: parts.len_bytes,
+            num_tokens: parts.num_tokens,
+            num_word_tokens: parts.num_word_tokens,
+            dictionary_bytes: dictionary.bytes().len() as u64,
+            paths_bytes: paths.bytes.len() as u64,
+            num_words: dictionary.num_words(),
+            num_separators: dictionary.len() - dictionary.num_words(),
+            num_rules: grammar.num_rules() as u32,
+            num_elements: grammar.symbols.len() as u64,
+            sections: Vec::new(),
+        };
+        let sections = [
+            (SectionKind::Dictionary, dictionary_codec::CODEC, dictionary_section),
+            (SectionKind::Grammar, grammar_codec::CODEC, grammar_section),
+            (SectionKind::Documents, documents_codec, documents),
+        ];
+        Ok(Self { meta, sections })
     }
 }
 

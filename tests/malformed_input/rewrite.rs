@@ -1,7 +1,9 @@
 //! Files that are whole and right in every byte, written by the crate itself, of grammars that no
 //! builder would make: this is how hostile content comes past checksums and entropy coding.
 
-use datafusion_tadoc::corpus::{Corpus, CorpusWriter, Paths, Segment};
+use datafusion_tadoc::corpus::{
+    Corpus, CorpusWriter, EncodedSegment, Paths, Segment, SegmentParts,
+};
 use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::error::Result;
 use datafusion_tadoc::grammar::Grammar;
@@ -35,17 +37,16 @@ impl Draft {
         let dag = Dag::new(self.grammar.clone(), num_words, self.dictionary.lengths());
         let len_bytes = dag
             .map_or(0, |dag| (0..self.grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).sum());
-        let (dictionary, grammar, paths) = (&self.dictionary, &self.grammar, &self.paths);
-        let continues = self.continues;
-        writer.write_segment(
-            dictionary,
-            grammar,
-            paths,
-            continues,
+        let parts = SegmentParts {
+            dictionary: self.dictionary.clone(),
+            grammar: self.grammar.clone(),
+            paths: self.paths.clone(),
+            continues: self.continues,
             num_tokens,
             num_word_tokens,
             len_bytes,
-        )
+        };
+        writer.write_segment(EncodedSegment::new(&parts)?)
     }
 
     /// Whether a segment can be made of it.

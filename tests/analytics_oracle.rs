@@ -72,7 +72,7 @@ proptest! {
         let index = inverted_index(&case.corpus, Traversal::Auto).unwrap();
         prop_assert_eq!(rows(&index), expected.clone());
         let segments = case.corpus.segments().iter();
-        let ways: Vec<_> = segments.map(|segment| choose_traversal(segment).0).collect();
+        let ways: Vec<_> = segments.map(|segment| choose_traversal(segment.as_ref()).0).collect();
         prop_assert_eq!(index.traversals().collect::<Vec<_>>(), ways);
         for (row, (_, docs)) in expected.iter().enumerate() {
             prop_assert_eq!(index.num_docs(row), docs.len());

@@ -2,6 +2,7 @@
 //!
 //! `ingest`: every kind of input, byte for byte. `rows`: documents with columns. `failures`: exit
 //! statuses and pinned error texts, and what is left behind. `sql`, `reading`: the other commands.
+//! `remote`: corpora behind HTTP and S3.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -13,6 +14,8 @@ mod harness;
 mod ingest;
 #[path = "cli/reading.rs"]
 mod reading;
+#[path = "cli/remote.rs"]
+mod remote;
 #[path = "cli/rows.rs"]
 mod rows;
 #[path = "cli/sql.rs"]

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, Segment};
 use crate::error::Result;
 
 use super::postings::Postings;
@@ -36,7 +36,7 @@ impl InvertedIndex {
     /// [`Error::Capacity`](crate::Error::Capacity) for more than 2^29 documents in the lists of a
     /// segment's words.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
-        let build = |segment| {
+        let build = |segment: &Segment| {
             let way = match traversal {
                 Traversal::Auto => choose_traversal(segment).0,
                 forced => forced,
@@ -56,6 +56,11 @@ impl InvertedIndex {
     /// Number of rows, the distinct words.
     pub fn len(&self) -> usize {
         self.vocabulary.len()
+    }
+
+    /// Main memory of the lists.
+    pub fn memory_bytes(&self) -> usize {
+        self.postings.iter().map(|postings| postings.memory_bytes()).sum()
     }
 
     /// Whether there is no word.

@@ -16,6 +16,6 @@ mod word_count;
 
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use statistics::{CorpusStatistics, corpus_statistics};
-pub use traversal::{Traversal, choose_traversal};
+pub use traversal::{SegmentShape, Traversal, choose_traversal};
 pub use vocabulary::Vocabulary;
 pub use word_count::{WordCounts, segment_word_counts, word_count};

@@ -96,6 +96,11 @@ impl Postings {
         Ok(Self { offsets, docs, traversal })
     }
 
+    /// Main memory of the lists.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(self.offsets.as_slice()) + size_of_val(self.docs.as_slice())
+    }
+
     /// Documents (indexes inside the segment) that hold `word`, ascending.
     pub fn docs(&self, word: u32) -> &[u32] {
         &self.docs[self.offsets[word as usize]..self.offsets[word as usize + 1]]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::corpus::Segment;
+use crate::corpus::{Segment, SegmentMeta};
 use crate::error::{Error, Result};
 
 /// How a task that tells documents apart goes through the grammar. All ways give the same rows.
@@ -61,7 +61,7 @@ const MIN_SWEEP_WORDS_PER_DOC: u64 = 150;
 /// documents that share nothing have about 6; a hostile file of 1 KB may have 2^60.
 const MAX_SCAN_BYTES_PER_ELEMENT: u64 = 64;
 
-/// The way to take for the documents of `segment`, never [`Traversal::Auto`], and the reason for
+/// The way to take for the documents of a segment of this `shape`, never [`Traversal::Auto`], and the reason for
 /// `EXPLAIN`. O(1) from counted statistics.
 ///
 /// Milliseconds of processor time for an inverted index (top-down, bottom-up, token scan):
@@ -76,23 +76,57 @@ const MAX_SCAN_BYTES_PER_ELEMENT: u64 = 64;
 /// | JSON lines, 4 MB | 8,817 | 109 | 0.67 | 14.3, **12.7**, 16.2 |
 /// | log lines, 13 MB | 109,428 | 23 | 0.21 | 21.9, **19.6**, 30.3 |
 /// | short strings, 13 MB | 686,399 | 2 | 1.19 | 129, 123, **122** |
-pub fn choose_traversal(segment: &Segment) -> (Traversal, String) {
-    let dag = &segment.dag;
-    let num_words = dag.len_words(dag.num_terminals());
-    let words_per_doc = num_words / (dag.grammar().num_docs() as u64).max(1);
-    let reuse = dag.grammar().symbols.len() as f64 / num_words.max(1) as f64;
+pub fn choose_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
+    let SegmentShape { num_docs, num_words, num_elements, len_bytes } = shape.into();
+    let words_per_doc = num_words / num_docs.max(1);
+    let reuse = num_elements as f64 / num_words.max(1) as f64;
     let size = format!("documents of {words_per_doc} words, {reuse:.2} grammar elements a word");
     if words_per_doc >= MIN_SWEEP_WORDS_PER_DOC {
         let reason = format!("{size}: each rule is looked at once for 64 documents");
         return (Traversal::TopDown, reason);
     }
-    let num_elements = dag.grammar().symbols.len() as u64;
-    let max_scan_bytes = num_elements.saturating_mul(MAX_SCAN_BYTES_PER_ELEMENT);
-    if reuse < 1.0 || dag.len_bytes(dag.num_terminals()) > max_scan_bytes {
+    if reuse < 1.0 || len_bytes > num_elements.saturating_mul(MAX_SCAN_BYTES_PER_ELEMENT) {
         let reason = format!("{size}: small documents share sets of words by rule");
         return (Traversal::BottomUp, reason);
     }
     (Traversal::TokenScan, format!("{size}: hardly any rule is used twice in small documents"))
+}
+
+/// What the choice of a traversal depends on. A footer has it, so EXPLAIN needs no grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentShape {
+    /// Documents.
+    pub num_docs: u64,
+    /// Words of the text.
+    pub num_words: u64,
+    /// G: elements on all right-hand sides.
+    pub num_elements: u64,
+    /// Bytes of text.
+    pub len_bytes: u64,
+}
+
+impl From<&Segment> for SegmentShape {
+    fn from(segment: &Segment) -> Self {
+        let dag = &segment.dag;
+        let root = dag.num_terminals();
+        Self {
+            num_docs: dag.grammar().num_docs() as u64,
+            num_words: dag.len_words(root),
+            num_elements: dag.grammar().symbols.len() as u64,
+            len_bytes: dag.len_bytes(root),
+        }
+    }
+}
+
+impl From<&SegmentMeta> for SegmentShape {
+    fn from(meta: &SegmentMeta) -> Self {
+        Self {
+            num_docs: meta.num_docs,
+            num_words: meta.num_word_tokens,
+            num_elements: meta.num_elements,
+            len_bytes: meta.len_bytes,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -108,7 +108,6 @@ impl TadocExec {
             facts.push(("limit", limit.to_string()));
         }
         facts.extend(self.function.explain(scan));
-        facts.extend(self.shared.notes().into_iter().map(|note| ("ran", note)));
         facts
     }
 

@@ -121,13 +121,16 @@ pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn Ob
     }
     // Configuration keys of the stores are the environment's names in lower case; others are ignored.
     let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
-    let (store, _) = object_store::parse_url_opts(url, environment).map_err(|error| {
-        let scheme = url.scheme();
-        plan_datafusion_err!(
-            "no object store for {scheme}://…: {error}; register one on the session, or build \
+    // Whoever writes http:// has said that it may be plain.
+    let plain = (url.scheme() == "http").then(|| ("allow_http".to_string(), "true".to_string()));
+    let (store, _) =
+        object_store::parse_url_opts(url, environment.chain(plain)).map_err(|error| {
+            let scheme = url.scheme();
+            plan_datafusion_err!(
+                "no object store for {scheme}://…: {error}; register one on the session, or build \
              datafusion-tadoc with the feature for {scheme} (s3 or http)"
-        )
-    })?;
+            )
+        })?;
     let store: Arc<dyn ObjectStore> = Arc::from(store);
     runtime.register_object_store(url, Arc::clone(&store));
     Ok(store)

@@ -4,7 +4,7 @@
 //! limit, settings. [`Run`] is one partition of it under execution: the scan, the session's
 //! run-time environment, metrics, and the way out for rows.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -100,23 +100,6 @@ impl Scan {
 pub(crate) struct Shared {
     /// Documents that can match the demands; computed by whichever partition comes first.
     pub(crate) candidates: OnceLock<Option<Vec<u64>>>,
-    /// What was decided while running, for EXPLAIN ANALYZE.
-    notes: Mutex<Vec<String>>,
-}
-
-impl Shared {
-    /// Adds a note once.
-    pub(crate) fn note(&self, note: String) {
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        if !notes.contains(&note) {
-            notes.push(note);
-        }
-    }
-
-    /// The notes so far.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 /// One partition of a scan under execution.

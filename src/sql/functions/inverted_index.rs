@@ -1,8 +1,8 @@
 //! `inverted_index(corpus)`: the documents of each word.
 //!
-//! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what was chosen
-//! for each segment, and why, is in EXPLAIN ANALYZE. Filters on `word` and `doc_count` run
-//! over the dictionary, so that lists are made of the words that pass only.
+//! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what is chosen for
+//! the segments, and why, is in EXPLAIN. Filters on `word` and `doc_count` run over the dictionary,
+//! so that lists are made of the words that pass only.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl TableFunction for InvertedIndex {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = match scan.options.traversal {
-            Traversal::Auto => "auto: chosen for each segment when it is read".to_string(),
+            Traversal::Auto => choices(scan).join("; "),
             forced => format!("{forced}: forced by tadoc.traversal"),
         };
         vec![("device", "cpu".into()), ("traversal", traversal)]
@@ -69,6 +69,8 @@ impl TableFunction for InvertedIndex {
 fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
     let needs_lists = run.scan.uses(DOC_COUNT) || run.scan.uses(DOC_IDS);
     let index = needs_lists.then(|| build(&run, loaded)).transpose()?;
+    let reservation = run.reservation("InvertedIndex");
+    reservation.try_grow(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
     let words = loaded.words()?;
     let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
     let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
@@ -98,15 +100,21 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
 fn build(run: &Run, loaded: &LoadedCorpus) -> Result<analytics::InvertedIndex> {
     record_sweep(run, loaded);
     let traversal = run.scan.options.traversal;
-    let index = analytics::InvertedIndex::with_vocabulary(loaded.vocabulary()?, traversal)
-        .map_err(datafusion_error)?;
-    if traversal == Traversal::Auto {
-        for segment in loaded.corpus.segments() {
-            let (chosen, reason) = choose_traversal(segment);
-            run.shared.note(format!("{chosen}: {reason}"));
-        }
-    }
-    Ok(index)
+    analytics::InvertedIndex::with_vocabulary(loaded.vocabulary()?, traversal)
+        .map_err(datafusion_error)
+}
+
+/// The traversal of each segment and its reason; a segment like the one before is not repeated.
+fn choices(scan: &Scan) -> Vec<String> {
+    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+    let choices: Vec<_> = segments.map(choose_traversal).collect();
+    let runs = choices.chunk_by(|a, b| a.0 == b.0);
+    let shown = |run: &[(Traversal, String)]| match run {
+        [(chosen, reason)] => format!("{chosen}: {reason}"),
+        [(chosen, reason), ..] => format!("{chosen} in {} segments: {reason}", run.len()),
+        [] => String::new(),
+    };
+    runs.map(shown).collect()
 }
 
 /// How many of `rows` go into one batch.

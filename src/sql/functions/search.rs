@@ -90,9 +90,14 @@ impl Search {
             is_cancelled: &is_cancelled,
         };
         let hits_found = run.counter("hits");
+        let reservation = run.reservation("Search");
         let mut outcome = Ok(());
         let searched = search_with(&loaded.corpus, &query, &options, &mut |hits| {
             hits_found.add(hits.len());
+            if let Err(error) = reservation.try_resize(size_of_val(hits)) {
+                outcome = Err(error);
+                return ControlFlow::Break(());
+            }
             for hits in hits.chunks(run.output.batch_size()) {
                 match send_batch(&mut run, loaded, hits) {
                     Ok(true) => {}

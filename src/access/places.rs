@@ -123,7 +123,8 @@ impl<'a> PlacesBuilder<'a> {
         let mut entries = vec![Entry::default(); self.keys.len()];
         let (of_root, of_rules) = entries.split_at_mut(num_root);
         let first_entries = self.fill_rules(matches, num_root, of_rules);
-        let root_docs = self.fill_root(matches, &first_entries, of_root);
+        let known = KnownRules { matches, num_root, first_entries: &first_entries };
+        let root_docs = self.fill_root(&known, of_rules, of_root);
         Ok(Places { entries, root_docs })
     }
 
@@ -143,9 +144,10 @@ impl<'a> PlacesBuilder<'a> {
             let start = self.dag.rule_range(rule_idx as usize).start;
             let base = self.dag.prefix_sums().starts(self.dag, start);
             let mut is_last = true;
+            let known = KnownRules { matches, num_root, first_entries: &first_entries };
             while at > 0 && self.keys[num_root + at - 1] >> 32 >= start as u64 {
                 at -= 1;
-                let entry = self.entry(self.keys[num_root + at], base, matches, &first_entries);
+                let entry = self.entry(self.keys[num_root + at], base, &known, entries);
                 entries[at] = Entry { is_last, ..entry };
                 is_last = false;
             }
@@ -157,8 +159,8 @@ impl<'a> PlacesBuilder<'a> {
     /// Fills `entries` of the root; returns the document of each.
     fn fill_root(
         &self,
-        matches: &[PlacedMatch],
-        first_entries: &[u32],
+        known: &KnownRules<'_>,
+        rule_entries: &[Entry],
         entries: &mut [Entry],
     ) -> Vec<u32> {
         let dag = self.dag;
@@ -171,33 +173,57 @@ impl<'a> PlacesBuilder<'a> {
                 doc = dag.doc_at(position);
                 base = dag.prefix_sums().starts(dag, doc_start(dag, doc));
             }
-            *entry = self.entry(key, base, matches, first_entries);
+            *entry = self.entry(key, base, known, rule_entries);
             docs.push(doc as u32);
         }
         docs
     }
 
-    /// What stands at a key, with offsets from `base`.
+    /// What stands at a key, with offsets from `base`: a match, or a rule that holds several. A rule
+    /// with one entry gives way to that entry, so paths have no steps without a choice.
     #[inline]
     fn entry(
         &self,
         key: u64,
         base: [u64; 2],
-        matches: &[PlacedMatch],
-        first_entries: &[u32],
+        known: &KnownRules<'_>,
+        rule_entries: &[Entry],
     ) -> Entry {
         let what = key as u32;
         let is_match = what & MATCH != 0;
-        let link = if is_match { what & !MATCH } else { first_entries[what as usize] };
-        let offsets = match matches.get(link as usize) {
-            Some(matched) if is_match => matched.offsets,
-            _ => {
-                let starts = self.dag.prefix_sums().starts(self.dag, (key >> 32) as usize);
-                [starts[0].wrapping_sub(base[0]), starts[1].wrapping_sub(base[1])]
-            }
-        };
+        let matched = known.matches.get((what & !MATCH) as usize);
+        if let Some(matched) = matched.filter(|_| is_match) {
+            return Entry {
+                offsets: matched.offsets,
+                link: what & !MATCH,
+                is_match,
+                is_last: false,
+            };
+        }
+        let starts = self.dag.prefix_sums().starts(self.dag, (key >> 32) as usize);
+        let offsets = [starts[0].wrapping_sub(base[0]), starts[1].wrapping_sub(base[1])];
+        if is_match {
+            return Entry { offsets, link: what & !MATCH, is_match, is_last: false };
+        }
+        let link = known.first_entries[what as usize];
+        let first = rule_entries[link as usize - known.num_root];
+        if first.is_last {
+            let [bytes, words] = offsets;
+            let offsets =
+                [bytes.wrapping_add(first.offsets[0]), words.wrapping_add(first.offsets[1])];
+            return Entry { offsets, ..first };
+        }
         Entry { offsets, link, is_match, is_last: false }
     }
+}
+
+/// What the entries of rules are made of.
+struct KnownRules<'a> {
+    matches: &'a [PlacedMatch],
+    /// Entries of the root, which come before those of rules.
+    num_root: usize,
+    /// Index of the first entry of each rule, by its number.
+    first_entries: &'a [u32],
 }
 
 /// Both ascending sequences in one.

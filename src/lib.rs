@@ -8,14 +8,18 @@
 //!
 //! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`dag`] (rules as flat
 //! arrays), [`corpus`] (values and files), [`analytics`] and [`access`] (answers without
-//! decompressing), [`sql`] (the same answers from DataFusion).
+//! decompressing), [`sql`] (the same answers from DataFusion). [`gsst`] stands alone: string columns
+//! as FSST codes, which [`gpu`] decodes on a device.
 
 pub mod access;
 pub mod analytics;
 pub mod corpus;
 pub mod dag;
 pub mod error;
+#[cfg(feature = "cuda")]
+pub mod gpu;
 pub mod grammar;
+pub mod gsst;
 pub mod sql;
 pub mod text;
 

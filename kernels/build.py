@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Compiles kernels/*.cu to the PTX that the library embeds; needs no CUDA toolkit.
+
+    pip install --target .venv nvidia-cuda-nvrtc-cu12==12.2.140
+    PYTHONPATH=.venv kernels/build.py            writes kernels/<stem>.compute_{80,90}.ptx
+    PYTHONPATH=.venv kernels/build.py --check    compiles for sm_80 and sm_90, too; fails where a
+                                                 committed PTX is not what its source compiles to
+
+NVRTC 12.2 on purpose: its PTX (8.2) loads with drivers from 535 on. Labels in the PTX depend on
+what a process compiled before, so each compilation has a process of its own.
+"""
+
+import ctypes
+import multiprocessing
+import pathlib
+import sys
+
+VERSION = (12, 2)
+PTX_TARGETS = ("compute_80", "compute_90")
+MACHINE_TARGETS = ("sm_80", "sm_90")
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+class Failure(Exception):
+    """What the user should read."""
+
+
+def load_nvrtc():
+    for folder in map(pathlib.Path, sys.path):
+        library = folder / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
+        if library.exists():
+            # NVRTC opens its builtins by name: they have to be in memory already.
+            for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
+                ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
+            return ctypes.CDLL(str(library))
+    raise Failure("nvidia-cuda-nvrtc-cu12 is not installed, see the head of this file")
+
+
+def check(nvrtc, status, what):
+    if status:
+        nvrtc.nvrtcGetErrorString.restype = ctypes.c_char_p
+        raise Failure(f"{what}: {nvrtc.nvrtcGetErrorString(status).decode()}")
+
+
+def check_version(nvrtc):
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    check(nvrtc, nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)), "version")
+    if (major.value, minor.value) != VERSION:
+        raise Failure(f"NVRTC {major.value}.{minor.value}, expected {VERSION[0]}.{VERSION[1]}")
+
+
+def get(nvrtc, program, what):
+    """What NVRTC returns by a size and a buffer: PTX, CUBIN or ProgramLog."""
+    size = ctypes.c_size_t()
+    check(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)), what)
+    buffer = ctypes.create_string_buffer(size.value)
+    check(nvrtc, getattr(nvrtc, f"nvrtcGet{what}")(program, buffer), what)
+    return buffer.raw
+
+
+def compile_kernel(job):
+    source, target = job
+    nvrtc = load_nvrtc()
+    check_version(nvrtc)
+    headers = sorted(HERE.glob("*.cuh"))
+    strings = ctypes.c_char_p * len(headers)
+    texts = strings(*[header.read_bytes() for header in headers])
+    names = strings(*[header.name.encode() for header in headers])
+    program, text, name = ctypes.c_void_p(), source.read_bytes(), source.name.encode()
+    create = nvrtc.nvrtcCreateProgram
+    status = create(ctypes.byref(program), text, name, len(headers), texts, names)
+    check(nvrtc, status, source.name)
+    options = [f"--gpu-architecture={target}", "--std=c++17", "--restrict"]
+    array = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
+    if nvrtc.nvrtcCompileProgram(program, len(options), array):
+        log = get(nvrtc, program, "ProgramLog").rstrip(b"\0").decode()
+        raise Failure(f"{source.name} for {target}:\n{log}")
+    is_ptx = target in PTX_TARGETS
+    compiled = get(nvrtc, program, "PTX" if is_ptx else "CUBIN")
+    return compiled.rstrip(b"\0") if is_ptx else compiled
+
+
+def main():
+    is_check = sys.argv[1:] == ["--check"]
+    if sys.argv[1:] and not is_check:
+        sys.exit(__doc__)
+    targets = PTX_TARGETS + MACHINE_TARGETS if is_check else PTX_TARGETS
+    jobs = [(source, target) for source in sorted(HERE.glob("*.cu")) for target in targets]
+    expected = set()
+    stale = []
+    with multiprocessing.Pool(maxtasksperchild=1) as pool:
+        for (source, target), compiled in zip(jobs, pool.imap(compile_kernel, jobs, chunksize=1)):
+            if target in MACHINE_TARGETS:
+                continue
+            at = source.with_name(f"{source.stem}.{target}.ptx")
+            expected.add(at)
+            if not is_check:
+                at.write_bytes(compiled)
+            elif not at.exists() or at.read_bytes() != compiled:
+                stale.append(at.name)
+    stale += [at.name for at in sorted(HERE.glob("*.ptx")) if at not in expected]
+    if stale:
+        sys.exit(f"stale, run kernels/build.py (and delete what has no source): {', '.join(stale)}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Failure as failure:
+        sys.exit(str(failure))

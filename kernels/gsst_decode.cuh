@@ -1,0 +1,425 @@
+// GSST blocks -> text: many blocks with as many symbol tables in one launch, for any grid. What
+// gsst_decode_8bit.cu and gsst_decode_12bit.cu share; each of them is a struct with the table, the
+// loads of codes and the addresses of symbols of its width (`Width` below).
+//
+// Reads the codes and the words of splits where they lie in the block's bytes (src/gsst/layout.rs):
+//
+//   codes, from a multiple of 16 on, without gaps
+//   splits, one word for every 512 to 4,096 codes
+//     bits 0..23    where its text starts in the text of the block
+//     bit  23       it starts with a literal whose escape is in the split before
+//     bits 24..32   bit k: tile k of the split holds an escape or a literal
+//   tables, made by the host: 256 or 4,096 words per block, symbol bytes from the low byte on; the
+//     top byte is the length where that is 1 to 7, and at least 8 in symbols of 8 bytes
+//
+// Mapping of work. A thread block owns a contiguous run of splits, its warps claim them one by one.
+// A warp decodes a split in tiles of 512 codes, 16 consecutive ones per lane, loaded one tile ahead
+// (over the end of the split, too).
+//
+//   1. fetch   8 bits: 16 copies of the table in shared memory, one per pair of banks, in rows of
+//              256 bytes per code, so one PRMT makes the address (code in byte 1, copy in byte 0)
+//              and a gather takes 2 wavefronts, never more. The upper half of a row holds the code
+//              as a literal: an escaped byte is the same gather with bit 7 set.
+//              12 bits: one copy (32 KiB); code * 8 comes out of the packed words by a funnel shift
+//              and an AND.
+//   2. place   lengths are summed per lane, one warp scan per tile gives every lane its position.
+//   3. pack    T holds the last 4 bytes of output, whatever the alignment. For each code
+//                word at the position     T|symbol shifted by the position; PRMT.F4E takes the
+//                                         negated position as it is: no shift amount, no mask
+//                word behind it           the same of the symbol's 8 bytes
+//                T                        the last 4 bytes of T|symbol
+//              Words are stored to shared memory, aligned. Bytes behind a symbol's end are never
+//              part of a word that stays, so nothing is masked.
+//   4. meet    lanes that share a word: the later one starts with T = 0, the earlier one's T is
+//              ORed in. A lane yields at least 8 bytes per full tile, also with escapes.
+//   5. flush   whole 16-byte chunks leave by one bulk copy (compute capability 9.0 on) or by
+//              16-byte stores; the last 15 bytes or less move to the front. Only the two ends of a
+//              split are stored by bytes, so neighbours never write each other's.
+//
+// Limits. On an H200 (8 bits, l_comment) L1/shared memory is at 87 %, L2 at 78 %, DRAM at 64 % and
+// issue at 61 %: wavefronts of shared memory lead. kernels/README.md has the measured rates and the
+// variants that lost. Inputs are validated blocks (gsst::Block); for other bytes the kernel may
+// read and write anywhere.
+
+#pragma once
+
+typedef unsigned long long u64;
+typedef unsigned int u32;
+typedef unsigned char u8;
+
+// One block of a launch; the same struct is in src/gpu/gsst_decode.rs.
+struct GsstBlock {
+    u64 codes_at;      // of its codes in `bytes`, a multiple of 16
+    u64 text_at;       // of its text in `out`
+    u32 splits_at;     // of its words of splits behind its codes, a multiple of 4
+    u32 num_codes;     // at least 1
+    u32 first_split;   // number of its first split in the launch
+    u32 split_log2;    // 9 to 12
+};
+
+constexpr u32 TILE_CODES = 512;
+constexpr u32 LANE_CODES = 16;
+constexpr u32 SPLIT_TEXT_AT = 0x007fffffu;
+constexpr u32 SPLIT_LITERAL_BIT = 23;
+constexpr u32 SPLIT_TILES_BIT = 24;
+// Shared address of the table: a constant, because it is an immediate of the loads. The host asks
+// gsst_decode_base where dynamic shared memory starts and takes the difference on top.
+constexpr u32 TABLE_AT = 1024;
+// Behind the table: the number of the next split, 1 and 8.
+constexpr u32 SHARED_WORDS_BYTES = 16;
+// Per warp: 16 bytes of slack in front, up to 15 bytes of the tile before, 512 symbols of 8 bytes.
+constexpr u32 STAGE_BYTES = 16 + 16 + 8 * TILE_CODES;
+constexpr u32 MAX_WARPS = 10;
+constexpr u32 ALL_LANES = 0xffffffffu;
+
+// Bytes c & 3 to (c & 3) + 3 of b:a.
+__device__ __forceinline__ u32 forward4(u32 a, u32 b, u32 c) {
+    u32 d;
+    asm("prmt.b32.f4e %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+__device__ __forceinline__ u32 load_shared(u32 at) {
+    u32 v;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
+    return v;
+}
+__device__ __forceinline__ u32 load_shared_byte(u32 at) {
+    u32 v;
+    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
+    return v;
+}
+__device__ __forceinline__ void store_shared(u32 at, u32 v) {
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
+}
+__device__ __forceinline__ void store_shared_byte(u32 at, u32 v) {
+    asm volatile("st.shared.u8 [%0], %1;" ::"r"(at), "r"(v) : "memory");
+}
+__device__ __forceinline__ void store_global_byte(u64 at, u32 v) {
+    asm volatile("st.global.u8 [%0], %1;" ::"l"(at), "r"(v) : "memory");
+}
+
+// Sum of x over this lane and those before it.
+__device__ __forceinline__ u32 inclusive_scan(u32 x) {
+#pragma unroll
+    for (int d = 1; d < 32; d <<= 1) {
+        asm volatile(
+            "{ .reg .pred p; .reg .u32 t; "
+            "shfl.sync.up.b32 t|p, %0, %1, 0, -1; @p add.u32 %0, %0, t; }"
+            : "+r"(x)
+            : "r"(d));
+    }
+    return x;
+}
+
+// Flushing, in two forms: the copy engine reads shared memory (16-byte multiples, one lane asks),
+// or all lanes load and store. `wait_for_flush` comes before the stage is written again.
+#if __CUDA_ARCH__ >= 900
+__device__ __forceinline__ void wait_for_flush(u32 lane) {
+    if (lane == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+__device__ __forceinline__ void publish_stage() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+__device__ __forceinline__ void flush(u64 to, u32 from, u32 len, u32 lane) {
+    if (lane == 0) {
+        asm volatile(
+            "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2; "
+            "cp.async.bulk.commit_group;"
+            ::"l"(to), "r"(from), "r"(len) : "memory");
+    }
+}
+#else
+__device__ __forceinline__ void wait_for_flush(u32) {}
+__device__ __forceinline__ void publish_stage() {}
+__device__ __forceinline__ void flush(u64 to, u32 from, u32 len, u32 lane) {
+    for (u32 k = lane * 16; k < len; k += 512) {
+        u32 a, b, c, d;
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from + k) : "memory");
+        asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};"
+                     ::"l"(to + k), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+    }
+}
+#endif
+
+// The symbols of a lane's 16 codes; codes whose bit in `literals` is set stand for themselves.
+struct Symbols {
+    u32 lo[LANE_CODES], hi[LANE_CODES], len[LANE_CODES];
+    u32 total;   // sum of len
+
+    template <class Width, bool ESCAPES, int I>
+    __device__ __forceinline__ void fetch_from(const u32 (&c)[Width::WORDS], u32 copy,
+                                               u32 literals) {
+        if constexpr (I < LANE_CODES) {
+            const u32 row = ESCAPES ? copy | ((literals >> I) & 1) << 7 : copy;
+            asm("ld.shared.v2.u32 {%0, %1}, [%2+1024];"
+                : "=r"(lo[I]), "=r"(hi[I]) : "r"(Width::template symbol_at<I>(c, row)));
+            len[I] = min(hi[I] >> 24, 8u);
+            fetch_from<Width, ESCAPES, I + 1>(c, copy, literals);
+        }
+    }
+    template <class Width, bool ESCAPES>
+    __device__ __forceinline__ void fetch(const u32 (&c)[Width::WORDS], u32 copy, u32 literals) {
+        static_assert(TABLE_AT == 1024, "the immediate of the load");
+        fetch_from<Width, ESCAPES, 0>(c, copy, literals);
+        total = 0;
+#pragma unroll
+        for (int i = 0; i < LANE_CODES; i++) total += len[i];
+    }
+    // Writes the symbols to the stage; q is the negated shared address of the first byte, T the
+    // last 4 bytes before it, and after it.
+    // EARLY (every code has a byte): the first codes store their words without a test, since later
+    // ones overwrite what was not complete: 10 % fewer instructions, some more wavefronts.
+    // one = 1 and eight = 8 are opaque to the compiler: it then multiplies, on an idle pipe,
+    // instead of shifting on the busy one.
+    template <bool EARLY>
+    __device__ __forceinline__ void pack(u32 q, u32& T, u32 one, u32 eight) const {
+        u32 at = ~q & ~3u;
+#pragma unroll
+        for (int i = 0; i < LANE_CODES; i++) {
+            const u32 next_q = q - len[i], next_at = ~next_q & ~3u;
+            const u32 first = forward4(T, lo[i], q), second = forward4(lo[i], hi[i], q);
+            if (EARLY && i <= 12) {
+                store_shared(at, first);
+            } else {
+                asm volatile("{ .reg .pred p; setp.ne.u32 p, %0, %1; @p st.shared.u32 [%0], %2; }"
+                             ::"r"(at), "r"(next_at), "r"(first) : "memory");
+            }
+            if (EARLY && i <= 11) {
+                asm volatile("{ .reg .pred p; setp.ge.u32 p, %1, 4; @p st.shared.u32 [%0+4], %2; }"
+                             ::"r"(at), "r"(len[i]), "r"(second) : "memory");
+            } else {
+                asm volatile("{ .reg .pred p; setp.gt.u32 p, %1, %3; @p st.shared.u32 [%0+4], %2; }"
+                             ::"r"(at), "r"(next_at), "r"(second), "r"(at * one + 4) : "memory");
+            }
+            T = len[i] >= 4 ? __funnelshift_rc(lo[i], hi[i], len[i] * eight - 32)
+                            : forward4(T, lo[i], len[i]);
+            q = next_q;
+            at = next_at;
+        }
+    }
+};
+
+// Where a warp stands in the text of its split.
+struct Stage {
+    u32 at;      // shared address of its buffer
+    u64 to;      // global address of the buffer's first byte, a multiple of 16
+    u32 fill;    // bytes in the buffer
+    u32 skip;    // of them, those that belong to the split before
+    u32 carry;   // in lane 0: the last 4 bytes
+    u32 tail;    // in lanes 0 to 3: the words that hold the fill
+};
+
+// The last tile of a block, with less than 512 codes: byte by byte.
+template <class Width>
+__device__ __noinline__ void decode_short_tile(const u8* codes, u32 lane, u32 copy, u32 literals,
+                                               int left, Stage stage) {
+    const int before = left - (int)(lane * LANE_CODES);
+    const int num_valid = before < 0 ? 0 : (before > 16 ? 16 : before);
+    u32 total = 0;
+    for (int i = 0; i < num_valid; i++) {
+        u32 hi;
+        const u32 at = Width::symbol_of(codes, i, copy | ((literals >> i) & 1) << 7);
+        asm("ld.shared.u32 %0, [%1+1028];" : "=r"(hi) : "r"(at));
+        total += min(hi >> 24, 8u);
+    }
+    const u32 scanned = inclusive_scan(total);
+    const u32 end = stage.fill + __shfl_sync(ALL_LANES, scanned, 31);
+    u32 at = stage.at + stage.fill + scanned - total;
+    if (lane < 4) store_shared(stage.at + 4 * lane, stage.tail);
+    __syncwarp();
+    if (lane == 0 && stage.fill) {
+        const u32 word = forward4(stage.carry, 0u, 0u - stage.fill);
+        store_shared(stage.at + ((stage.fill - 1) & ~3u), word);
+    }
+    __syncwarp();
+    for (int i = 0; i < num_valid; i++) {
+        u32 lo, hi;
+        const u32 from = Width::symbol_of(codes, i, copy | ((literals >> i) & 1) << 7);
+        asm("ld.shared.v2.u32 {%0, %1}, [%2+1024];" : "=r"(lo), "=r"(hi) : "r"(from));
+        const u32 len = min(hi >> 24, 8u);
+        for (u32 k = 0; k < len; k++) {
+            store_shared_byte(at + k, (k < 4 ? lo >> (8 * k) : hi >> (8 * (k - 4))) & 255u);
+        }
+        at += len;
+    }
+    __syncwarp();
+    for (u32 k = stage.skip + lane; k < end; k += 32) {
+        store_global_byte(stage.to + k, load_shared_byte(stage.at + k));
+    }
+    __syncwarp();
+}
+
+// A full tile: pack, meet, flush. is_edge: the first or the last tile of its split.
+template <bool EARLY>
+__device__ __forceinline__ void decode_tile(const Symbols& symbols, u32 lane, bool is_edge,
+                                            bool is_last, u32 one, u32 eight, Stage& stage) {
+    const u32 lane_end = stage.fill + inclusive_scan(symbols.total);
+    const u32 end = __shfl_sync(ALL_LANES, lane_end, 31);
+    wait_for_flush(lane);
+    __syncwarp();
+    if (lane < 4) store_shared(stage.at + 4 * lane, stage.tail);
+    __syncwarp();
+    const u32 q0 = 0u - (stage.at + lane_end - symbols.total), q1 = 0u - (stage.at + lane_end);
+    u32 T = lane == 0 ? stage.carry : 0u;
+    symbols.pack<EARLY>(q0, T, one, eight);
+    const u32 before = __shfl_sync(ALL_LANES, T, (lane + 31) & 31);
+    stage.carry = before;
+    if (lane) {
+        asm volatile("red.shared.or.b32 [%0], %1;" ::"r"(~q0 & ~3u), "r"(forward4(before, 0u, q0))
+                     : "memory");
+    }
+    if (lane == 31) store_shared(~q1 & ~3u, forward4(T, 0u, q1));
+    publish_stage();
+    __syncwarp();
+    const u32 whole = end & ~15u;
+    if (__builtin_expect(is_edge, 0)) {
+        u32 from = 0;
+        if (stage.skip) {
+            if (lane >= stage.skip && lane < 16) {
+                store_global_byte(stage.to + lane, load_shared_byte(stage.at + lane));
+            }
+            from = 16;
+            stage.skip = 0;
+        }
+        flush(stage.to + from, stage.at + from, whole - from, lane);
+        if (is_last && whole + lane < end) {
+            store_global_byte(stage.to + whole + lane, load_shared_byte(stage.at + whole + lane));
+        }
+    } else {
+        flush(stage.to, stage.at, whole, lane);
+    }
+    stage.tail = load_shared(stage.at + whole + 4 * (lane & 3));
+    stage.to += whole;
+    stage.fill = end - whole;
+}
+
+// Splits of one block from `split` on, until none is left below `end`.
+template <class Width>
+__device__ __forceinline__ void decode_splits(const u8* __restrict__ bytes, const GsstBlock& block,
+                                              u32 split, u32 end, u64 out, u32 stage_at, u32 one,
+                                              u32 eight) {
+    const u32 lane = threadIdx.x & 31, copy = Width::copy_of(lane);
+    const u32 next_split_at = TABLE_AT + Width::TABLE_BYTES;
+    const u8* codes = bytes + block.codes_at + lane * Width::LANE_BYTES;
+    const u32* words = (const u32*)(bytes + block.codes_at + block.splits_at) - block.first_split;
+    const u32 split_codes = 1u << block.split_log2;
+    u32 word = words[split], at = (split - block.first_split) << block.split_log2;
+    u32 loaded[Width::WORDS];
+    Width::load(loaded, codes + at / TILE_CODES * Width::TILE_BYTES);
+    while (true) {
+        const u64 to = block.text_at + (word & SPLIT_TEXT_AT);
+        const u32 fill = (u32)to & 15u;
+        Stage stage = {stage_at, out + (to - fill), fill, fill, 0, 0};
+        u32 starts_with_literal = (word >> SPLIT_LITERAL_BIT) & 1u;
+        u32 tiles = word >> SPLIT_TILES_BIT, next = 0, next_word = 0;
+        int left = (int)min(split_codes, block.num_codes - at);
+        bool is_edge = true;
+        do {
+            u32 c[Width::WORDS];
+#pragma unroll
+            for (int i = 0; i < Width::WORDS; i++) c[i] = loaded[i];
+            const u8* current = codes + at / TILE_CODES * Width::TILE_BYTES;
+            if (left > TILE_CODES) {
+                at += TILE_CODES;
+                Width::load(loaded, codes + at / TILE_CODES * Width::TILE_BYTES);
+            } else {   // claim the next split, load its first tile
+                if (lane == 0) {
+                    asm volatile("atom.shared.add.u32 %0, [%1], 1;"
+                                 : "=r"(next) : "r"(next_split_at) : "memory");
+                }
+                next = __shfl_sync(ALL_LANES, next, 0);
+                is_edge = true;
+                if (next < end) {
+                    next_word = words[next];
+                    at = (next - block.first_split) << block.split_log2;
+                    Width::load(loaded, codes + at / TILE_CODES * Width::TILE_BYTES);
+                }
+            }
+            Symbols symbols;
+            const bool has_escapes = Width::HAS_ESCAPES && tiles & 1u;
+            if (__builtin_expect(!has_escapes && left >= TILE_CODES, 1)) {
+                symbols.fetch<Width, false>(c, copy, 0);
+                decode_tile<true>(symbols, lane, is_edge, left <= TILE_CODES, one, eight, stage);
+            } else {
+                u32 literals = 0;
+                if constexpr (Width::HAS_ESCAPES) {
+                    const int num_valid = left - (int)(lane * LANE_CODES);
+                    literals = Width::find_literals(c, num_valid, lane, starts_with_literal);
+                }
+                if (left < TILE_CODES) {
+                    wait_for_flush(lane);
+                    __syncwarp();
+                    decode_short_tile<Width>(current, lane, copy, literals, left, stage);
+                    break;
+                }
+                if constexpr (Width::HAS_ESCAPES) {
+                    symbols.fetch<Width, true>(c, copy, literals);
+                    const bool is_last = left <= TILE_CODES;
+                    decode_tile<false>(symbols, lane, is_edge, is_last, one, eight, stage);
+                }
+            }
+            is_edge = false;
+            left -= TILE_CODES;
+            tiles >>= 1;
+        } while (left > 0);
+        if (next >= end) break;
+        word = next_word;
+    }
+}
+
+template <class Width>
+__device__ __forceinline__ void decode(const u8* __restrict__ bytes, const u64* __restrict__ tables,
+                                       const GsstBlock* __restrict__ blocks, u32 num_blocks,
+                                       u32 num_splits, u8* __restrict__ out) {
+    extern __shared__ __align__(16) u8 dynamic[];
+    if ((u32)__cvta_generic_to_shared(dynamic) > TABLE_AT) __trap();
+    const u32 warp = threadIdx.x >> 5, num_warps = blockDim.x >> 5;
+    const u32 words_at = TABLE_AT + Width::TABLE_BYTES;
+    const u32 stage_at = words_at + SHARED_WORDS_BYTES + warp * STAGE_BYTES + 16;
+    const u64 to = (u64)__cvta_generic_to_global(out);
+    u32 split = (u32)((u64)num_splits * blockIdx.x / gridDim.x);
+    const u32 last = (u32)((u64)num_splits * (blockIdx.x + 1) / gridDim.x);
+    u32 b = 0;   // the block of `split`
+    for (u32 above = num_blocks; above - b > 1;) {
+        const u32 middle = (b + above) >> 1;
+        if (blocks[middle].first_split <= split) b = middle; else above = middle;
+    }
+    while (split < last) {
+        const GsstBlock block = blocks[b];
+        const u32 num = ((block.num_codes - 1) >> block.split_log2) + 1;
+        const u32 end = min(last, block.first_split + num);
+        __syncthreads();   // all warps are done with the table before
+        Width::fill(tables + (u64)b * Width::TABLE_WORDS);
+        if (threadIdx.x == 0) {
+            store_shared(words_at, split + num_warps);
+            store_shared(words_at + 4, 1);
+            store_shared(words_at + 8, 8);
+        }
+        __syncthreads();
+        const u32 one = load_shared(words_at + 4), eight = load_shared(words_at + 8);
+        if (split + warp < end) {
+            decode_splits<Width>(bytes, block, split + warp, end, to, stage_at, one, eight);
+        }
+        split = end;
+        b++;
+    }
+    wait_for_flush(threadIdx.x & 31);
+}
+
+// Entry point `name` of a width.
+// Shared memory: TABLE_AT minus gsst_decode_base, table, SHARED_WORDS_BYTES, STAGE_BYTES per warp.
+// bytes: 1 KiB behind the last block can be read. out: a multiple of 16.
+#define GSST_DECODE(name, Width)                                                                   \
+    extern "C" __global__ void __launch_bounds__(MAX_WARPS * 32, 2)                                \
+    name(const u8* __restrict__ bytes, const u64* __restrict__ tables,                             \
+         const GsstBlock* __restrict__ blocks, u32 num_blocks, u32 num_splits,                     \
+         u8* __restrict__ out) {                                                                   \
+        decode<Width>(bytes, tables, blocks, num_blocks, num_splits, out);                         \
+    }
+
+// Where dynamic shared memory starts.
+extern "C" __global__ void gsst_decode_base(u32* __restrict__ base) {
+    extern __shared__ __align__(16) u8 dynamic[];
+    *base = (u32)__cvta_generic_to_shared(dynamic);
+}

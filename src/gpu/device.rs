@@ -1,0 +1,170 @@
+//! A device, and the one stream this library gives it work through.
+//!
+//! Opening takes the device's primary context, which is shared with other users of CUDA in the
+//! process. Allocations are compared with what is free before they are made.
+
+#![allow(unsafe_code, reason = "two calls of the driver that have no safe form")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits, sys};
+
+use super::error::GpuError;
+
+/// Oldest driver, as it numbers itself: CUDA 12.2, that is 535. The embedded PTX needs it.
+const MIN_DRIVER_VERSION: i32 = 12020;
+
+/// How many devices the driver sees; at least one.
+///
+/// # Errors
+///
+/// [`GpuError::NoDriver`], [`GpuError::OldDriver`], [`GpuError::NoDevice`] or
+/// [`GpuError::Driver`].
+pub fn num_devices() -> Result<usize, GpuError> {
+    // SAFETY: loads the driver's library, whose initializers are the driver's.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(GpuError::NoDriver);
+    }
+    let mut version = 0;
+    // SAFETY: needs no initialization; writes one number to a valid address.
+    let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    status.result().map_err(GpuError::driver("asking for the driver's version"))?;
+    if version < MIN_DRIVER_VERSION {
+        let text = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+        let (got, expected) = (text(version), text(MIN_DRIVER_VERSION));
+        return Err(GpuError::OldDriver { got, expected });
+    }
+    let count = CudaContext::device_count().map_err(GpuError::driver("counting devices"))?;
+    match usize::try_from(count) {
+        Ok(0) | Err(_) => Err(GpuError::NoDevice),
+        Ok(num_devices) => Ok(num_devices),
+    }
+}
+
+/// An open device; clones are the same device and the same stream.
+#[derive(Debug, Clone)]
+pub struct Device {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    name: String,
+    capability: (i32, i32),
+    max_bytes: u64,
+}
+
+impl Device {
+    /// Opens device number `ordinal`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`num_devices`], [`GpuError::NoSuchDevice`], or [`GpuError::Driver`] where the
+    /// device refuses a context or a stream.
+    pub fn open(ordinal: usize) -> Result<Self, GpuError> {
+        let num_devices = num_devices()?;
+        if ordinal >= num_devices {
+            return Err(GpuError::NoSuchDevice { got: ordinal, num_devices });
+        }
+        let opening = GpuError::driver("opening the device");
+        let context = CudaContext::new(ordinal).map_err(&opening)?;
+        let stream = context.new_stream().map_err(&opening)?;
+        let name = context.name().map_err(&opening)?;
+        let capability = context.compute_capability().map_err(&opening)?;
+        Ok(Self { context, stream, name, capability, max_bytes: u64::MAX })
+    }
+
+    /// The same device, whose single allocations take at most `max_bytes`.
+    #[must_use]
+    pub fn with_max_bytes(self, max_bytes: u64) -> Self {
+        Self { max_bytes, ..self }
+    }
+
+    /// Its name, such as `NVIDIA H200`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its compute capability, such as (9, 0).
+    pub fn compute_capability(&self) -> (i32, i32) {
+        self.capability
+    }
+
+    /// Device memory that is free, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn free_bytes(&self) -> Result<u64, GpuError> {
+        let asking = GpuError::driver("asking for free device memory");
+        self.context.mem_get_info().map(|(free, _)| free as u64).map_err(asking)
+    }
+
+    /// Waits until all work given to the device is done.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of that work.
+    pub fn synchronize(&self) -> Result<(), GpuError> {
+        self.stream.synchronize().map_err(GpuError::driver("waiting for the device"))
+    }
+
+    /// How long the device takes for what `work` gives it, by its own clock.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and [`GpuError::Driver`].
+    pub fn time(&self, work: impl FnOnce() -> Result<(), GpuError>) -> Result<Duration, GpuError> {
+        let timing = GpuError::driver("timing");
+        let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
+        let start = self.stream.record_event(flags).map_err(&timing)?;
+        work()?;
+        let end = self.stream.record_event(flags).map_err(&timing)?;
+        let ms = start.elapsed_ms(&end).map_err(&timing)?;
+        Ok(Duration::from_secs_f64(f64::from(ms) / 1000.0))
+    }
+
+    pub(super) fn context(&self) -> &Arc<CudaContext> {
+        &self.context
+    }
+
+    pub(super) fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// One of its attributes, never negative.
+    pub(super) fn attribute(&self, attribute: Attribute) -> Result<u32, GpuError> {
+        let asking = GpuError::driver("asking for an attribute of the device");
+        let value = self.context.attribute(attribute).map_err(asking)?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
+    /// Device memory for `len` values, all 0; at least one, since the driver allocates no nothing.
+    pub(super) fn alloc<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        len: usize,
+    ) -> Result<CudaSlice<T>, GpuError> {
+        let len = len.max(1);
+        let requested_bytes = len as u64 * size_of::<T>() as u64;
+        let available_bytes = self.free_bytes()?.min(self.max_bytes);
+        let refused = GpuError::OutOfMemory { what, requested_bytes, available_bytes };
+        if requested_bytes > available_bytes {
+            return Err(refused);
+        }
+        self.stream.alloc_zeros(len).map_err(|error| match GpuError::driver(what)(error) {
+            GpuError::OutOfMemory { .. } => refused,
+            other => other,
+        })
+    }
+
+    /// Device memory with a copy of `values`.
+    pub(super) fn copy_of<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        values: &[T],
+    ) -> Result<CudaSlice<T>, GpuError> {
+        let mut copy = self.alloc(what, values.len())?;
+        self.stream.memcpy_htod(values, &mut copy).map_err(GpuError::driver(what))?;
+        Ok(copy)
+    }
+}

@@ -1,0 +1,64 @@
+//! Text in device memory, and its way back to the host.
+
+#![allow(unsafe_code, reason = "the driver fills memory by a call that has no safe form")]
+
+use cudarc::driver::{CudaSlice, DevicePtrMut, result};
+
+use super::device::Device;
+use super::error::GpuError;
+
+/// Text on a device.
+#[derive(Debug)]
+pub struct DeviceText {
+    device: Device,
+    bytes: CudaSlice<u8>,
+    len_bytes: usize,
+}
+
+impl DeviceText {
+    /// Device memory for `len_bytes` bytes, all 0.
+    pub(super) fn new(device: &Device, len_bytes: usize) -> Result<Self, GpuError> {
+        let bytes = device.alloc("text", len_bytes)?;
+        Ok(Self { device: device.clone(), bytes, len_bytes })
+    }
+
+    /// What kernels write to: at least [`DeviceText::len_bytes`], and at least one.
+    pub(super) fn bytes_mut(&mut self) -> &mut CudaSlice<u8> {
+        &mut self.bytes
+    }
+
+    /// Its length in bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Sets all of it to one byte, as tests do to see what a kernel leaves unwritten.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn fill(&mut self, byte: u8) -> Result<(), GpuError> {
+        let filling = GpuError::driver("filling device memory");
+        let stream = self.device.stream();
+        self.device.context().bind_to_thread().map_err(&filling)?;
+        let num_bytes = self.bytes.len();
+        let (at, _used_until_here) = self.bytes.device_ptr_mut(stream);
+        // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
+        unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
+    }
+
+    /// Copies it to the host, after all work on it.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of that work.
+    pub fn to_host(&self) -> Result<Vec<u8>, GpuError> {
+        let copying = GpuError::driver("copying text from the device");
+        let mut text = vec![0; self.len_bytes];
+        if self.len_bytes > 0 {
+            self.device.stream().memcpy_dtoh(&self.bytes, &mut text).map_err(copying)?;
+        }
+        self.device.synchronize()?;
+        Ok(text)
+    }
+}

@@ -1,0 +1,410 @@
+//! Decoding GSST blocks on a device: the wrapper of `kernels/gsst_decode_{8,12}bit.cu`.
+//!
+//! ```text
+//! host     Block, Block, …             bytes of all blocks, as they are stored
+//!            │ upload                  ┌────────┬────────┬───┬───────┐
+//! device     ▼                         │ block  │ block  │ … │ slack │
+//!          DeviceBlocks ───────────────┴────────┴────────┴───┴───────┘
+//!            │ decode_into: one launch for the blocks of 8 bits, one for those of 12
+//!            ▼
+//!          DeviceText                  text of all blocks, in their order, without gaps
+//! ```
+//!
+//! The kernel trusts what it reads, so it is only given [`Block`]s, which were checked when they
+//! were opened. Beside its bytes a block costs 2 KiB (8 bits) or 32 KiB (12 bits) of device memory
+//! for its symbols, and 32 bytes. Constants that the kernel shares with this file are compared by
+//! a test below.
+
+#![allow(unsafe_code, reason = "launching kernels, and the layout of their arguments")]
+
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
+use cudarc::driver::{
+    CudaFunction, CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
+};
+
+use crate::gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
+use crate::gsst::{Block, CodeWidth};
+
+use super::device::Device;
+use super::device_text::DeviceText;
+use super::error::GpuError;
+use super::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module};
+
+const KERNEL: &str = "gsst_decode";
+const TABLE_AT: u32 = 1024;
+const SHARED_WORDS_BYTES: u32 = 16;
+const STAGE_BYTES: u32 = 4128;
+const MAX_WARPS: u32 = 10;
+/// Bytes behind the last block that the kernel may read: more than a tile of 12-bit codes.
+const SLACK_BYTES: usize = 1024;
+
+/// What a launch knows of a block; the same struct is in the kernel.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct GsstBlock {
+    codes_at: u64,
+    text_at: u64,
+    splits_at: u32,
+    num_codes: u32,
+    first_split: u32,
+    split_log2: u32,
+}
+
+const _: () = assert!(size_of::<GsstBlock>() == 32);
+
+// SAFETY: six integers in C layout without padding, no pointers.
+unsafe impl DeviceRepr for GsstBlock {}
+// SAFETY: integers may be 0.
+unsafe impl ValidAsZeroBits for GsstBlock {}
+
+/// Decodes GSST blocks on a device. A width's kernel is loaded with the first blocks of that width:
+/// the driver compiles it once per machine (0.1 to 0.2 s) and keeps the result on disk.
+///
+/// ```no_run
+/// use datafusion_tadoc::gpu::{Device, GsstDecoder};
+/// use datafusion_tadoc::gsst::{Block, BlockOptions, write_block};
+///
+/// let rows = [Some(&b"http://a.example"[..]), None, Some(b"http://b.example")];
+/// let block = Block::open(write_block(&rows, &BlockOptions::default())?)?;
+/// let decoder = GsstDecoder::new(&Device::open(0)?);
+/// assert_eq!(decoder.decode(&[block])?, b"http://a.examplehttp://b.example");
+/// # Ok::<(), datafusion_tadoc::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct GsstDecoder {
+    device: Device,
+    kernels: Arc<[OnceLock<Kernel>; 2]>,
+}
+
+/// A kernel and how it is launched on its device.
+#[derive(Debug, Clone)]
+struct Kernel {
+    function: CudaFunction,
+    threads: u32,
+    shared_bytes: u32,
+    /// Thread blocks that run at the same time.
+    max_grid: u32,
+}
+
+/// Blocks on a device.
+#[derive(Debug)]
+pub struct DeviceBlocks {
+    bytes: CudaSlice<u8>,
+    eight: Option<Launch>,
+    twelve: Option<Launch>,
+    stored_len_bytes: u64,
+    text_len_bytes: u64,
+}
+
+/// The blocks of one width.
+#[derive(Debug)]
+struct Launch {
+    tables: CudaSlice<u64>,
+    blocks: CudaSlice<GsstBlock>,
+    num_blocks: u32,
+    num_splits: u32,
+}
+
+impl GsstDecoder {
+    /// A decoder for `device`; loads nothing yet.
+    pub fn new(device: &Device) -> Self {
+        Self { device: device.clone(), kernels: Arc::default() }
+    }
+
+    /// Loads the kernel of a width, unless that was done before; [`GsstDecoder::upload`] does it,
+    /// too.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where the device is too old or has too little shared memory,
+    /// [`GpuError::Driver`].
+    pub fn load(&self, width: CodeWidth) -> Result<(), GpuError> {
+        self.kernel(width).map(|_| ())
+    }
+
+    fn kernel(&self, width: CodeWidth) -> Result<&Kernel, GpuError> {
+        let [eight, twelve] = &*self.kernels;
+        let slot = if width == CodeWidth::Eight { eight } else { twelve };
+        if let Some(kernel) = slot.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(&self.device, width)?;
+        Ok(slot.get_or_init(|| kernel))
+    }
+
+    /// Copies blocks to the device.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GsstDecoder::load`], [`GpuError::OutOfMemory`], and [`GpuError::Mismatch`] where
+    /// the blocks have more than 2^32 splits.
+    pub fn upload<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<DeviceBlocks, GpuError> {
+        const WHAT: &str = "GSST blocks";
+        let stored_len: usize = blocks.iter().map(|block| block.as_bytes().len()).sum();
+        let mut bytes = self.device.alloc(WHAT, stored_len + SLACK_BYTES)?;
+        let mut eight = Plan::default();
+        let mut twelve = Plan::default();
+        let (mut at, mut text_at) = (0, 0);
+        for block in blocks {
+            let stored = block.as_bytes();
+            let mut target = bytes.slice_mut(at..at + stored.len());
+            let copied = self.device.stream().memcpy_htod(stored, &mut target);
+            copied.map_err(GpuError::driver("copying GSST blocks"))?;
+            self.load(block.width())?;
+            match block.width() {
+                CodeWidth::Eight => eight.add(block, at as u64, text_at)?,
+                CodeWidth::Twelve => twelve.add(block, at as u64, text_at)?,
+            }
+            at += stored.len();
+            text_at += block.text_len_bytes() as u64;
+        }
+        Ok(DeviceBlocks {
+            bytes,
+            eight: eight.upload(&self.device)?,
+            twelve: twelve.upload(&self.device)?,
+            stored_len_bytes: stored_len as u64,
+            text_len_bytes: text_at,
+        })
+    }
+
+    /// Device memory for the text of `blocks`, all 0.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn text_for(&self, blocks: &DeviceBlocks) -> Result<DeviceText, GpuError> {
+        let len_bytes = blocks.text_len_bytes as usize;
+        DeviceText::new(&self.device, len_bytes)
+    }
+
+    /// Decodes `blocks` into `text`. Returns when the work is given to the device, not when it is
+    /// done; reading the text waits.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where `text` has another length or lies on another device,
+    /// [`GpuError::Driver`].
+    pub fn decode_into(
+        &self,
+        blocks: &DeviceBlocks,
+        text: &mut DeviceText,
+    ) -> Result<(), GpuError> {
+        let ordinals = [blocks.bytes.ordinal(), text.bytes_mut().ordinal()];
+        let expected = self.device.context().ordinal();
+        if let Some(got) = ordinals.into_iter().find(|ordinal| *ordinal != expected) {
+            let (got, expected) = (got as u64, expected as u64);
+            return Err(GpuError::Mismatch { what: "device of a buffer", got, expected });
+        }
+        if text.len_bytes() as u64 != blocks.text_len_bytes {
+            let (got, expected) = (text.len_bytes() as u64, blocks.text_len_bytes);
+            return Err(GpuError::Mismatch { what: "length of the output", got, expected });
+        }
+        let launches = [(CodeWidth::Eight, &blocks.eight), (CodeWidth::Twelve, &blocks.twelve)];
+        for (width, launch) in launches {
+            if let Some(launch) = launch {
+                self.kernel(width)?.launch(
+                    &self.device,
+                    &blocks.bytes,
+                    launch,
+                    text.bytes_mut(),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of all blocks: upload, decode and copy back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GsstDecoder::upload`], [`GsstDecoder::text_for`] and [`GsstDecoder::decode_into`].
+    pub fn decode<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<Vec<u8>, GpuError> {
+        let blocks = self.upload(blocks)?;
+        let mut text = self.text_for(&blocks)?;
+        self.decode_into(&blocks, &mut text)?;
+        text.to_host()
+    }
+}
+
+impl DeviceBlocks {
+    /// Length of the blocks as stored, in bytes.
+    pub fn stored_len_bytes(&self) -> u64 {
+        self.stored_len_bytes
+    }
+
+    /// Length of their text, in bytes.
+    pub fn text_len_bytes(&self) -> u64 {
+        self.text_len_bytes
+    }
+}
+
+/// What a launch needs, on the host.
+#[derive(Debug, Default)]
+struct Plan {
+    tables: Vec<u64>,
+    blocks: Vec<GsstBlock>,
+    num_splits: u64,
+}
+
+impl Plan {
+    /// Adds a block whose bytes are at `at` and whose text goes to `text_at`.
+    fn add<B: AsRef<[u8]>>(
+        &mut self,
+        block: &Block<B>,
+        at: u64,
+        text_at: u64,
+    ) -> Result<(), GpuError> {
+        if block.num_codes() == 0 {
+            return Ok(());
+        }
+        let codes_len = block.width().stored_bytes(block.num_codes());
+        self.blocks.push(GsstBlock {
+            codes_at: at + HEADER_BYTES as u64,
+            text_at,
+            splits_at: codes_len.next_multiple_of(ALIGNMENT_BYTES) as u32,
+            num_codes: block.num_codes() as u32,
+            first_split: self.num_splits as u32,
+            split_log2: block.split_codes().ilog2(),
+        });
+        self.tables.extend(block.table().packed());
+        self.num_splits += block.splits().len() as u64;
+        let expected = u64::from(u32::MAX);
+        if self.num_splits > expected {
+            let got = self.num_splits;
+            return Err(GpuError::Mismatch { what: "splits of a launch", got, expected });
+        }
+        Ok(())
+    }
+
+    fn upload(self, device: &Device) -> Result<Option<Launch>, GpuError> {
+        if self.blocks.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Launch {
+            tables: device.copy_of("symbol tables", &self.tables)?,
+            blocks: device.copy_of("places of blocks", &self.blocks)?,
+            num_blocks: self.blocks.len() as u32,
+            num_splits: self.num_splits as u32,
+        }))
+    }
+}
+
+impl Kernel {
+    fn new(device: &Device, width: CodeWidth) -> Result<Self, GpuError> {
+        let (source, name, table_bytes) = match width {
+            CodeWidth::Eight => (GSST_DECODE_8BIT, "gsst_decode_8bit", 64 << 10),
+            CodeWidth::Twelve => (GSST_DECODE_12BIT, "gsst_decode_12bit", 32 << 10),
+        };
+        let module = Module::load(device, source)?;
+        let base = shared_base(device, &module)?;
+        let function = module.kernel(name)?;
+        let fixed_bytes = TABLE_AT - base + table_bytes + SHARED_WORDS_BYTES;
+        let max_shared = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let available_bytes = device.attribute(max_shared)?;
+        let num_warps = (available_bytes.saturating_sub(fixed_bytes) / STAGE_BYTES).min(MAX_WARPS);
+        if num_warps == 0 {
+            let reason = format!("it has {available_bytes} bytes of shared memory per block");
+            return Err(unsupported(device, reason));
+        }
+        let (threads, shared_bytes) = (32 * num_warps, fixed_bytes + num_warps * STAGE_BYTES);
+        let setting_up = GpuError::driver("setting up a kernel");
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        function.set_attribute(attribute, shared_bytes as i32).map_err(&setting_up)?;
+        let blocks_per_processor = function
+            .occupancy_max_active_blocks_per_multiprocessor(threads, shared_bytes as usize, None)
+            .map_err(&setting_up)?;
+        let processors = device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        if blocks_per_processor == 0 || processors == 0 {
+            return Err(unsupported(device, "not one thread block fits".to_owned()));
+        }
+        Ok(Self { function, threads, shared_bytes, max_grid: processors * blocks_per_processor })
+    }
+
+    fn launch(
+        &self,
+        device: &Device,
+        bytes: &CudaSlice<u8>,
+        launch: &Launch,
+        text: &mut CudaSlice<u8>,
+    ) -> Result<(), GpuError> {
+        let config = LaunchConfig {
+            grid_dim: (self.max_grid.min(launch.num_splits), 1, 1),
+            block_dim: (self.threads, 1, 1),
+            shared_mem_bytes: self.shared_bytes,
+        };
+        let mut arguments = device.stream().launch_builder(&self.function);
+        arguments.arg(bytes).arg(&launch.tables).arg(&launch.blocks);
+        arguments.arg(&launch.num_blocks).arg(&launch.num_splits).arg(text);
+        // SAFETY: the arguments are those of the kernel in number, order and type. `bytes` holds
+        // validated blocks and the slack it may read; `launch` was made from them; `text` has the
+        // sum of their text lengths (checked by the caller), starts at a multiple of 256 as all
+        // allocations do, and is borrowed mutably. The grid is not empty: `num_splits` is not 0.
+        let launched = unsafe { arguments.launch(config) };
+        launched.map(drop).map_err(GpuError::driver("launching gsst_decode"))
+    }
+}
+
+/// Where dynamic shared memory starts, at most [`TABLE_AT`].
+fn shared_base(device: &Device, module: &Module) -> Result<u32, GpuError> {
+    let asking = GpuError::driver("asking where shared memory starts");
+    let kernel = module.kernel("gsst_decode_base")?;
+    let mut base = device.alloc::<u32>(KERNEL, 1)?;
+    let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 16 };
+    let mut arguments = device.stream().launch_builder(&kernel);
+    arguments.arg(&mut base);
+    // SAFETY: one thread writes one u32 to an allocation of one u32.
+    unsafe { arguments.launch(one) }.map_err(&asking)?;
+    let mut answer = [0];
+    device.stream().memcpy_dtoh(&base, &mut answer).map_err(&asking)?;
+    device.synchronize()?;
+    match answer {
+        [base] if base <= TABLE_AT => Ok(base),
+        [base] => Err(unsupported(device, format!("its shared memory starts at {base}"))),
+    }
+}
+
+fn unsupported(device: &Device, reason: String) -> GpuError {
+    GpuError::Unsupported { device: device.name().to_owned(), kernel: KERNEL, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_those_of_the_kernel() {
+        let kernel = concat!(
+            include_str!("../../kernels/gsst_decode.cuh"),
+            include_str!("../../kernels/gsst_decode_8bit.cu"),
+            include_str!("../../kernels/gsst_decode_12bit.cu"),
+        );
+        for line in [
+            format!("constexpr u32 TABLE_AT = {TABLE_AT};"),
+            format!("constexpr u32 SHARED_WORDS_BYTES = {SHARED_WORDS_BYTES};"),
+            format!("constexpr u32 MAX_WARPS = {MAX_WARPS};"),
+            "constexpr u32 STAGE_BYTES = 16 + 16 + 8 * TILE_CODES;".to_owned(),
+            "constexpr u32 TILE_CODES = 512;".to_owned(),
+            "TABLE_WORDS = 256, TABLE_BYTES = 65536;".to_owned(),
+            "TABLE_WORDS = 4096, TABLE_BYTES = 32768;".to_owned(),
+        ] {
+            assert!(kernel.contains(&line), "{line}");
+        }
+        assert_eq!(STAGE_BYTES, 16 + 16 + 8 * 512);
+    }
+
+    #[test]
+    fn fields_are_those_of_the_kernel() {
+        let offsets = [
+            std::mem::offset_of!(GsstBlock, codes_at),
+            std::mem::offset_of!(GsstBlock, text_at),
+            std::mem::offset_of!(GsstBlock, splits_at),
+            std::mem::offset_of!(GsstBlock, num_codes),
+            std::mem::offset_of!(GsstBlock, first_split),
+            std::mem::offset_of!(GsstBlock, split_log2),
+        ];
+        assert_eq!(offsets, [0, 8, 16, 20, 24, 28]);
+    }
+}

@@ -1,0 +1,327 @@
+//! Arrow arrays of text as blocks, and blocks as Arrow arrays.
+//!
+//! ```text
+//! Utf8, LargeUtf8, Utf8View,       ──rows──▶ borrowed rows ──BlockEncoder──▶ blocks
+//! Binary, LargeBinary, BinaryView                                              │
+//!       ▲                                                        decode_rows, decode_selected
+//!       │   offsets, or views: at most 12 bytes inline,                        │
+//!       └── longer ones point into the text ◀───────── text and offsets ◀──────┘
+//! ```
+//!
+//! Decoding makes one buffer of text, which the array takes as it is: no row is copied on its own.
+//! UTF-8 is checked once for the whole buffer, then that rows start at characters, since a block
+//! may hold any bytes whatever its checksum. An array of rows from a range shares nothing with the
+//! block, so a block can be dropped.
+//!
+//! Limits: those of a block (2^23 bytes of text, 2^20 rows); an array with 32-bit offsets or views
+//! takes 2^31 - 1 bytes of text. Dictionaries and lists are left to the caller: their values are
+//! text again.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, GenericBinaryArray,
+    GenericStringArray, OffsetSizeTrait, StringViewArray,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::DataType;
+use arrow::error::ArrowError;
+
+use crate::error::{Error, Result};
+
+use super::block::{Block, DecodedRows};
+use super::layout::{Header, fault};
+use super::matching::RowMask;
+use super::symbol_table::SymbolTable;
+use super::write::{BlockOptions, num_rows_that_fit, write_block_with};
+
+/// A table trained on other rows stays as long as its codes are at most this many times as long,
+/// relative to the text, as on the rows it was trained on.
+const MAX_SHARED_LOSS: f64 = 1.02;
+
+/// Types of Arrow whose values a block can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextType {
+    /// UTF-8 with 32-bit offsets.
+    Utf8,
+    /// UTF-8 with 64-bit offsets.
+    LargeUtf8,
+    /// UTF-8 with views.
+    Utf8View,
+    /// Bytes with 32-bit offsets.
+    Binary,
+    /// Bytes with 64-bit offsets.
+    LargeBinary,
+    /// Bytes with views.
+    BinaryView,
+}
+
+impl TextType {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Utf8,
+        Self::LargeUtf8,
+        Self::Utf8View,
+        Self::Binary,
+        Self::LargeBinary,
+        Self::BinaryView,
+    ];
+
+    /// The one that `data_type` is, if it is one.
+    pub fn of(data_type: &DataType) -> Option<Self> {
+        Self::ALL.into_iter().find(|text_type| text_type.data_type() == *data_type)
+    }
+
+    /// Arrow's name for it.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Utf8 => DataType::Utf8,
+            Self::LargeUtf8 => DataType::LargeUtf8,
+            Self::Utf8View => DataType::Utf8View,
+            Self::Binary => DataType::Binary,
+            Self::LargeBinary => DataType::LargeBinary,
+            Self::BinaryView => DataType::BinaryView,
+        }
+    }
+
+    /// Whether values have to be UTF-8.
+    pub fn is_utf8(self) -> bool {
+        matches!(self, Self::Utf8 | Self::LargeUtf8 | Self::Utf8View)
+    }
+
+    /// The same values as views.
+    pub fn as_view(self) -> Self {
+        if self.is_utf8() { Self::Utf8View } else { Self::BinaryView }
+    }
+}
+
+/// The rows of an array of one of the [`TextType`]s, without copying them.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] where it has another type.
+pub fn rows(array: &dyn Array) -> Result<Vec<Option<&[u8]>>> {
+    Ok(match TextType::of(array.data_type()) {
+        Some(TextType::Utf8) => bytes_of(array.as_string::<i32>().iter()),
+        Some(TextType::LargeUtf8) => bytes_of(array.as_string::<i64>().iter()),
+        Some(TextType::Utf8View) => bytes_of(array.as_string_view().iter()),
+        Some(TextType::Binary) => array.as_binary::<i32>().iter().collect(),
+        Some(TextType::LargeBinary) => array.as_binary::<i64>().iter().collect(),
+        Some(TextType::BinaryView) => array.as_binary_view().iter().collect(),
+        None => {
+            return Err(Error::InvalidArgument {
+                name: "type of a GSST column",
+                got: array.data_type().to_string(),
+                allowed: "Utf8, LargeUtf8, Utf8View, Binary, LargeBinary or BinaryView".to_owned(),
+            });
+        }
+    })
+}
+
+fn bytes_of<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<&'a [u8]>> {
+    rows.map(|row| row.map(str::as_bytes)).collect()
+}
+
+/// Writes the blocks of a column, and keeps the symbol table from one block to the next as long as
+/// it serves: training costs more than encoding, and text of one column is alike.
+///
+/// The table is trained again where codes get 2 % longer, where a block would get escapes that the
+/// first one does without, and where a table of 12 bits lacks a byte.
+///
+/// ```
+/// use arrow::array::StringArray;
+/// use datafusion_tadoc::gsst::arrow::{BlockEncoder, TextType, decode_rows};
+/// use datafusion_tadoc::gsst::{Block, BlockOptions};
+///
+/// let names = StringArray::from(vec![Some("Amersfoort"), None, Some(""), Some("Amsterdam")]);
+/// let blocks = BlockEncoder::new(BlockOptions::default()).encode(&names)?;
+/// let block = Block::open(&blocks[0][..])?;
+/// let read = decode_rows(&block, 0..4, TextType::Utf8)?;
+/// assert_eq!(read.as_ref(), &names as &dyn arrow::array::Array);
+/// # Ok::<(), datafusion_tadoc::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct BlockEncoder {
+    options: BlockOptions,
+    trained: Option<Trained>,
+}
+
+#[derive(Debug, Clone)]
+struct Trained {
+    table: SymbolTable,
+    /// What its codes are like on the rows it was trained on.
+    codes: CodesFigures,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct CodesFigures {
+    codes_per_text_byte: f64,
+    has_no_escapes: bool,
+}
+
+impl CodesFigures {
+    fn of(block: &[u8]) -> Result<Self> {
+        let (header, _) = Header::read(block)?;
+        let codes_per_text_byte = header.num_codes as f64 / header.text_len_bytes.max(1) as f64;
+        Ok(Self { codes_per_text_byte, has_no_escapes: header.has_no_escapes })
+    }
+}
+
+impl BlockEncoder {
+    /// An encoder without a table yet.
+    pub fn new(options: BlockOptions) -> Self {
+        Self { options, trained: None }
+    }
+
+    /// The rows of `array` as blocks, each as large as the limits allow; none where there are no
+    /// rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] where the type is none of [`TextType`], or as
+    /// [`BlockEncoder::encode_rows`].
+    pub fn encode(&mut self, array: &dyn Array) -> Result<Vec<Vec<u8>>> {
+        let rows = rows(array)?;
+        let mut rest = &rows[..];
+        let mut blocks = Vec::new();
+        while !rest.is_empty() {
+            let (block_rows, behind) = rest.split_at(num_rows_that_fit(rest));
+            blocks.push(self.encode_rows(block_rows)?);
+            rest = behind;
+        }
+        Ok(blocks)
+    }
+
+    /// One block of `rows` (`None` is null).
+    ///
+    /// # Errors
+    ///
+    /// As [`write_block_with`].
+    pub fn encode_rows(&mut self, rows: &[Option<&[u8]>]) -> Result<Vec<u8>> {
+        if let Some(block) = self.encode_with_trained(rows)? {
+            return Ok(block);
+        }
+        let table = SymbolTable::train(self.options.width, rows, &self.options.training);
+        let block = write_block_with(&table, rows, &self.options)?;
+        if rows.iter().flatten().any(|row| !row.is_empty()) {
+            self.trained = Some(Trained { table, codes: CodesFigures::of(&block)? });
+        }
+        Ok(block)
+    }
+
+    /// The block with the table there is; `None` where another should be trained.
+    fn encode_with_trained(&self, rows: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>> {
+        let Some(Trained { table, codes }) = &self.trained else {
+            return Ok(None);
+        };
+        let block = match write_block_with(table, rows, &self.options) {
+            Ok(block) => block,
+            // A byte without a symbol; where it is another argument, training meets it again.
+            Err(Error::InvalidArgument { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let got = CodesFigures::of(&block)?;
+        let is_as_good = got.codes_per_text_byte <= codes.codes_per_text_byte * MAX_SHARED_LOSS
+            && (got.has_no_escapes || !codes.has_no_escapes);
+        Ok(is_as_good.then_some(block))
+    }
+}
+
+/// The rows of a range as an array of type `text_type`.
+///
+/// # Errors
+///
+/// [`Error::OutOfRange`] where it ends behind the last row, [`Error::Format`] where a row is not
+/// UTF-8 and `text_type` asks for it.
+pub fn decode_rows<B: AsRef<[u8]>>(
+    block: &Block<B>,
+    rows: Range<usize>,
+    text_type: TextType,
+) -> Result<ArrayRef> {
+    let decoded = block.decode_rows(rows.clone())?;
+    let nulls = block.validity().map(|bits| {
+        let bits = Buffer::from(bits.to_vec());
+        NullBuffer::new(BooleanBuffer::new(bits, rows.start, rows.len()))
+    });
+    to_array(decoded, nulls, text_type)
+}
+
+/// Some rows, in the order given, as an array of type `text_type`.
+///
+/// # Errors
+///
+/// [`Error::OutOfRange`] where one of them does not exist, [`Error::Format`] where one is not UTF-8
+/// and `text_type` asks for it, [`Error::Capacity`] where their text is longer than the offsets of
+/// `text_type` allow.
+pub fn decode_selected<B: AsRef<[u8]>>(
+    block: &Block<B>,
+    rows: &[u32],
+    text_type: TextType,
+) -> Result<ArrayRef> {
+    let decoded = block.decode_selected(rows)?;
+    let nulls = (block.num_nulls() > 0)
+        .then(|| rows.iter().map(|row| !block.is_null(*row as usize)).collect());
+    to_array(decoded, nulls, text_type)
+}
+
+/// A mask as an array without nulls, for Arrow's filters.
+pub fn mask_array(mask: &RowMask) -> BooleanArray {
+    let bits = Buffer::from(mask.as_bytes().to_vec());
+    BooleanArray::new(BooleanBuffer::new(bits, 0, mask.num_rows()), None)
+}
+
+/// Views are made from the array with offsets: Arrow then knows that every row is UTF-8, and views
+/// share its text.
+fn to_array(
+    decoded: DecodedRows,
+    nulls: Option<NullBuffer>,
+    text_type: TextType,
+) -> Result<ArrayRef> {
+    let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+    Ok(match text_type {
+        TextType::Utf8 => Arc::new(string_array::<i32>(decoded, nulls)?),
+        TextType::LargeUtf8 => Arc::new(string_array::<i64>(decoded, nulls)?),
+        TextType::Utf8View => {
+            Arc::new(StringViewArray::from(&string_array::<i32>(decoded, nulls)?))
+        }
+        TextType::Binary => Arc::new(binary_array::<i32>(decoded, nulls)?),
+        TextType::LargeBinary => Arc::new(binary_array::<i64>(decoded, nulls)?),
+        TextType::BinaryView => {
+            Arc::new(BinaryViewArray::from(&binary_array::<i32>(decoded, nulls)?))
+        }
+    })
+}
+
+fn string_array<O: OffsetSizeTrait>(
+    decoded: DecodedRows,
+    nulls: Option<NullBuffer>,
+) -> Result<GenericStringArray<O>> {
+    let offsets = offsets(&decoded)?;
+    GenericStringArray::try_new(offsets, Buffer::from_vec(decoded.text), nulls).map_err(not_valid)
+}
+
+fn binary_array<O: OffsetSizeTrait>(
+    decoded: DecodedRows,
+    nulls: Option<NullBuffer>,
+) -> Result<GenericBinaryArray<O>> {
+    let offsets = offsets(&decoded)?;
+    GenericBinaryArray::try_new(offsets, Buffer::from_vec(decoded.text), nulls).map_err(not_valid)
+}
+
+fn offsets<O: OffsetSizeTrait>(decoded: &DecodedRows) -> Result<OffsetBuffer<O>> {
+    if O::from_usize(decoded.text.len()).is_none() {
+        return Err(Error::Capacity {
+            what: "text of an array with 32-bit offsets",
+            requested: decoded.text.len() as u64,
+            limit: i32::MAX as u64,
+            knob: "the number of calls",
+        });
+    }
+    let offsets: Vec<O> = decoded.offsets.iter().map(|end| O::usize_as(*end as usize)).collect();
+    Ok(OffsetBuffer::new(ScalarBuffer::from(offsets)))
+}
+
+fn not_valid(error: ArrowError) -> Error {
+    fault("text", 0, error.to_string())
+}

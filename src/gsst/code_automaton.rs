@@ -1,0 +1,74 @@
+//! A pattern as an automaton over codes: one lookup per code instead of one per byte.
+//!
+//! ```text
+//! next(state, code) = next(… next(state, byte 0 of its symbol) …, last byte)
+//! ```
+//!
+//! Built for one symbol table: states x symbols x bytes of a symbol steps, some 20 µs for 20 states
+//! and 255 symbols, 0.4 ms for 4,096. Right for any codes, however rows were parsed.
+
+use super::byte_automaton::ByteAutomaton;
+use super::decode::CodeRange;
+use super::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
+use super::twelve;
+
+/// The automaton of a pattern over the codes of a table.
+#[derive(Debug)]
+pub(super) struct CodeAutomaton<'a> {
+    bytes: &'a ByteAutomaton,
+    width: CodeWidth,
+    /// By state and code the next state.
+    next: Vec<u8>,
+}
+
+impl<'a> CodeAutomaton<'a> {
+    pub(super) fn new(bytes: &'a ByteAutomaton, table: &SymbolTable) -> Self {
+        let num_codes = 1 << table.width().bits();
+        let mut next = vec![0; bytes.num_states() * num_codes];
+        for (state, next) in next.chunks_mut(num_codes).enumerate() {
+            for (next, symbol) in next.iter_mut().zip(table.symbols()) {
+                let step = |state, byte: &u8| bytes.next(state, *byte);
+                *next = symbol.as_bytes().iter().fold(state as u8, step);
+            }
+        }
+        Self { bytes, width: table.width(), next }
+    }
+
+    /// Whether the text of `codes` matches.
+    pub(super) fn matches(&self, codes: CodeRange<'_>) -> bool {
+        let state = match self.width {
+            CodeWidth::Eight => self.run_eight(&codes.stored[codes.start..codes.end]),
+            CodeWidth::Twelve => self.run_twelve(codes),
+        };
+        self.bytes.accepts(state)
+    }
+
+    fn run_eight(&self, codes: &[u8]) -> u8 {
+        let mut state = 0;
+        let mut codes = codes.iter();
+        while let Some(code) = codes.next() {
+            state = match *code {
+                ESCAPE_CODE => {
+                    codes.next().map_or(state, |literal| self.bytes.next(state, *literal))
+                }
+                code => self.next[usize::from(state) << 8 | usize::from(code)],
+            };
+            if self.bytes.is_final(state) {
+                break;
+            }
+        }
+        state
+    }
+
+    fn run_twelve(&self, codes: CodeRange<'_>) -> u8 {
+        let mut state = 0;
+        for code_idx in codes.start..codes.end {
+            let code = usize::from(twelve::code_at(codes.stored, code_idx));
+            state = self.next[usize::from(state) << 12 | code];
+            if self.bytes.is_final(state) {
+                break;
+            }
+        }
+        state
+    }
+}

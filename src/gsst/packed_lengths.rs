@@ -1,0 +1,173 @@
+//! Many small numbers in few bits: frames of 128 with their own smallest number and width.
+//!
+//! ```text
+//! frame   width (1 byte), smallest number (LEB128), then 128 differences of `width` bits each,
+//!         low bits first, the last byte filled with zeros
+//! ```
+//!
+//! One long row makes 127 others of its frame wide, not the whole block. For the numbers of codes
+//! of `l_comment` (2 to 20) a row costs 5.2 bits.
+
+use crate::error::Result;
+
+use super::layout::fault;
+
+/// Numbers per frame.
+const FRAME_LEN: usize = 128;
+/// Widest difference, in bits: numbers are below 2^24.
+const MAX_WIDTH: u8 = 24;
+
+/// Appends the packed form of `lengths`, all below 2^24.
+pub(super) fn pack(lengths: impl Iterator<Item = u32>, packed: &mut Vec<u8>) {
+    let mut lengths = lengths.peekable();
+    let mut frame = Vec::with_capacity(FRAME_LEN);
+    while lengths.peek().is_some() {
+        frame.clear();
+        frame.extend(lengths.by_ref().take(FRAME_LEN));
+        pack_frame(&frame, packed);
+    }
+}
+
+fn pack_frame(frame: &[u32], packed: &mut Vec<u8>) {
+    let smallest = frame.iter().copied().min().unwrap_or_default();
+    let largest = frame.iter().copied().max().unwrap_or_default();
+    let width = 32 - (largest - smallest).leading_zeros();
+    packed.push(width as u8);
+    let mut rest = smallest;
+    while rest >= 0x80 {
+        packed.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    packed.push(rest as u8);
+    let (mut bits, mut num_bits) = (0_u64, 0);
+    for length in frame {
+        bits |= u64::from(length - smallest) << num_bits;
+        num_bits += width;
+        while num_bits >= 8 {
+            packed.push(bits as u8);
+            bits >>= 8;
+            num_bits -= 8;
+        }
+    }
+    if num_bits > 0 {
+        packed.push(bits as u8);
+    }
+}
+
+/// Unpacks `num_lengths` lengths from all of `packed` and returns where each ends when they lie
+/// behind one another: `num_lengths + 1` numbers, the first 0, the last `total`.
+///
+/// # Errors
+///
+/// [`Error::Format`](crate::error::Error::Format) where the bytes are no such lengths.
+pub(super) fn unpack_ends(
+    packed: &[u8],
+    num_lengths: usize,
+    total: usize,
+    section: &'static str,
+) -> Result<Vec<u32>> {
+    // A frame takes two bytes at least, so this asks for 256 bytes per byte at most.
+    if packed.len() < 2 * num_lengths.div_ceil(FRAME_LEN) {
+        return Err(fault(section, 0, format!("too short for {num_lengths} lengths")));
+    }
+    let mut ends = Vec::with_capacity(num_lengths + 1);
+    ends.push(0);
+    let mut end = 0;
+    let mut at = 0;
+    let mut left = num_lengths;
+    while left > 0 {
+        let frame_len = left.min(FRAME_LEN);
+        left -= frame_len;
+        let frame = Frame::read(packed, &mut at, frame_len)
+            .ok_or_else(|| fault(section, at, "a frame that cannot be read"))?;
+        for length_idx in 0..frame_len {
+            end += frame.get(length_idx);
+            ends.push(end as u32);
+        }
+        if end > total as u64 {
+            return Err(fault(section, at, format!("lengths sum up to more than {total}")));
+        }
+    }
+    if end != total as u64 || at != packed.len() {
+        let reason = format!("lengths sum up to {end}, not {total}, or bytes are left over");
+        return Err(fault(section, at, reason));
+    }
+    Ok(ends)
+}
+
+/// A frame whose bytes are there.
+struct Frame<'a> {
+    smallest: u64,
+    width: u32,
+    bits: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the frame at `at` and advances behind it.
+    fn read(packed: &'a [u8], at: &mut usize, len: usize) -> Option<Self> {
+        let width = *packed.get(*at)?;
+        if width > MAX_WIDTH {
+            return None;
+        }
+        *at += 1;
+        let mut smallest = 0;
+        for shift in [0, 7, 14, 21] {
+            let byte = *packed.get(*at)?;
+            *at += 1;
+            smallest |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                let bits = packed.get(*at..*at + (len * usize::from(width)).div_ceil(8))?;
+                *at += bits.len();
+                return Some(Self { smallest, width: u32::from(width), bits });
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn get(&self, length_idx: usize) -> u64 {
+        let first_bit = length_idx * self.width as usize;
+        let word = match self.bits.get(first_bit / 8..first_bit / 8 + 4) {
+            Some(bytes) => u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            None => {
+                let rest = &self.bits[(first_bit / 8).min(self.bits.len())..];
+                rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
+            }
+        };
+        self.smallest + u64::from(word >> (first_bit % 8)) % (1 << self.width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_lengths_read_back() {
+        let shapes: [fn(u32) -> u32; 5] = [
+            |i| i % 20,
+            |_| 0,
+            |_| 77,
+            |i| if i == 200 { (1 << 20) - 1 } else { 3 },
+            |i| i * i % 8191,
+        ];
+        for num_lengths in [0, 1, 2, 7, 127, 128, 129, 255, 256, 257, 1000] {
+            for shape in shapes {
+                let lengths: Vec<u32> = (0..num_lengths).map(shape).collect();
+                let total: usize = lengths.iter().map(|length| *length as usize).sum();
+                let mut packed = Vec::new();
+                pack(lengths.iter().copied(), &mut packed);
+                let unpack =
+                    |packed: &[u8], total| unpack_ends(packed, lengths.len(), total, "lengths");
+                let ends = unpack(&packed, total).unwrap();
+                let read: Vec<u32> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
+                assert_eq!(read, lengths);
+                assert!(unpack(&packed, total + 1).is_err());
+                assert!(unpack(&[&packed[..], &[0]].concat(), total).is_err());
+                if !packed.is_empty() {
+                    assert!(unpack(&packed[..packed.len() - 1], total).is_err());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! A GSST column of the row group that is being written: stretches become blocks, blocks a run.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BinaryArray, BooleanBufferBuilder};
+use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+
+use crate::error::{Error, Result};
+
+use super::super::arrow::{BlockEncoder, rows};
+use super::super::layout::MAX_BLOCK_TEXT_BYTES;
+use super::super::write::BlockOptions;
+use super::index::{GsstColumn, Run, StoredBlock};
+use super::statistics::TextStatistics;
+
+/// A GSST column of the row group that is being written.
+pub(super) struct ColumnWriter {
+    pub(super) column: GsstColumn,
+    encoder: BlockEncoder,
+    pending: Vec<ArrayRef>,
+    pending_text_bytes: usize,
+    pub(super) run: Vec<u8>,
+    blocks: Vec<StoredBlock>,
+    validity: BooleanBufferBuilder,
+}
+
+impl ColumnWriter {
+    pub(super) fn new(column: GsstColumn, options: BlockOptions) -> Self {
+        Self {
+            column,
+            encoder: BlockEncoder::new(options),
+            pending: Vec::new(),
+            pending_text_bytes: 0,
+            run: Vec::new(),
+            blocks: Vec::new(),
+            validity: BooleanBufferBuilder::new(0),
+        }
+    }
+
+    /// How many of the first rows still fit into the block; at least one where nothing is pending.
+    pub(super) fn num_rows_that_fit(&self, array: &dyn Array) -> Result<usize> {
+        let mut text_bytes = self.pending_text_bytes;
+        let fits = |row: &&Option<&[u8]>| {
+            text_bytes += row.map_or(0, <[u8]>::len);
+            text_bytes <= MAX_BLOCK_TEXT_BYTES
+        };
+        let rows = rows(array)?;
+        let num_rows = rows.iter().take_while(fits).count();
+        match rows.get(num_rows).copied().flatten() {
+            Some(row) if row.len() > MAX_BLOCK_TEXT_BYTES => Err(Error::Capacity {
+                what: "a value of a GSST column",
+                requested: row.len() as u64,
+                limit: MAX_BLOCK_TEXT_BYTES as u64,
+                knob: "the number of ordinary columns",
+            }),
+            _ => Ok(num_rows),
+        }
+    }
+
+    /// Takes rows that fit.
+    pub(super) fn push(&mut self, array: &ArrayRef) -> Result<()> {
+        self.pending_text_bytes +=
+            rows(array)?.iter().flatten().map(|row| row.len()).sum::<usize>();
+        self.pending.push(array.clone());
+        Ok(())
+    }
+
+    pub(super) fn finish_stretch(&mut self) -> Result<()> {
+        let mut stretch = Vec::new();
+        for array in &self.pending {
+            stretch.append(&mut rows(array)?);
+        }
+        let statistics = TextStatistics::of(&stretch, self.column.text_type.is_utf8());
+        let mut len_bytes = 0;
+        if statistics.num_nulls < statistics.num_rows {
+            let block = self.encoder.encode_rows(&stretch)?;
+            len_bytes = block.len();
+            self.run.extend_from_slice(&block);
+        }
+        stretch.iter().for_each(|row| self.validity.append(row.is_some()));
+        self.blocks.push(StoredBlock { len_bytes, statistics });
+        self.pending.clear();
+        self.pending_text_bytes = 0;
+        Ok(())
+    }
+
+    /// Its run, the row that carries it, and the array Parquet gets.
+    pub(super) fn finish_row_group(&mut self) -> Result<(Run, usize, ArrayRef)> {
+        let run = Run { start: 0, blocks: std::mem::take(&mut self.blocks) };
+        let nulls = NullBuffer::new(self.validity.finish());
+        let carrier_row = nulls.valid_indices().next().unwrap_or(0);
+        let bytes = std::mem::take(&mut self.run);
+        let too_long = |_| Error::Capacity {
+            what: "blocks of a GSST column in a row group",
+            requested: bytes.len() as u64,
+            limit: i32::MAX as u64,
+            knob: "the number of row groups",
+        };
+        let end = i32::try_from(bytes.len()).map_err(too_long)?;
+        let mut offsets = vec![end; nulls.len() + 1];
+        offsets[..=carrier_row].fill(0);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let nulls = Some(nulls).filter(|nulls| nulls.null_count() > 0);
+        let array = BinaryArray::try_new(offsets, Buffer::from_vec(bytes), nulls)
+            .map_err(|error| Error::external("writing a GSST column", error))?;
+        Ok((run, carrier_row, Arc::new(array)))
+    }
+}

@@ -1,0 +1,214 @@
+//! What the footer of a Parquet file says: its schema as it was written, and its GSST columns.
+//!
+//! Everything the index says of places is compared with what Parquet says, since another program
+//! may have rewritten the file and kept the key: a run lies inside its column's chunk, stretches
+//! have the row group's rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::schema::types::SchemaDescriptor;
+
+use crate::error::{Error, Result};
+
+use super::super::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
+use super::index::{GsstColumn, GsstRowGroup, INDEX_KEY, Index, SOURCE, StoredBlock, fault};
+use super::statistics::TextStatistics;
+
+/// Name of the Arrow extension type that marks GSST columns.
+pub const EXTENSION_NAME: &str = "tadoc.gsst";
+
+const EXTENSION_NAME_KEY: &str = "ARROW:extension:name";
+const EXTENSION_METADATA_KEY: &str = "ARROW:extension:metadata";
+
+/// Schema and GSST columns of a file, from its footer alone.
+#[derive(Debug, Clone)]
+pub struct GsstMetadata {
+    schema: SchemaRef,
+    index: Index,
+}
+
+impl GsstMetadata {
+    /// Reads it from a footer and the Arrow schema that the Parquet crate makes of that footer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Format`], [`Error::Version`] or [`Error::Checksum`] where the index is damaged or
+    /// does not fit the file; [`Error::Format`] too where the footer has places outside of any file.
+    pub fn new(footer: &ParquetMetaData, stored_schema: &Schema) -> Result<Self> {
+        for chunk in footer.row_groups().iter().flat_map(|row_group| row_group.columns()) {
+            chunk_range(chunk)?;
+        }
+        let pairs = footer.file_metadata().key_value_metadata();
+        let value = pairs.into_iter().flatten().find(|pair| pair.key == INDEX_KEY);
+        let index = match value.and_then(|pair| pair.value.as_ref()) {
+            Some(text) => Index::from_text(text)?,
+            None => Index::default(),
+        };
+        let metadata = Self { schema: Arc::new(restore(stored_schema, &index)?), index };
+        metadata.check(footer)?;
+        Ok(metadata)
+    }
+
+    /// The schema the file was written from.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The GSST columns, by field.
+    pub fn columns(&self) -> &[GsstColumn] {
+        &self.index.columns
+    }
+
+    /// Which of [`GsstMetadata::columns`] the field is, if it is one.
+    pub fn column_of_field(&self, field_idx: usize) -> Option<usize> {
+        self.index.columns.iter().position(|column| column.field_idx == field_idx)
+    }
+
+    /// Row groups, as far as GSST columns go; none where there are no such columns.
+    pub fn row_groups(&self) -> &[GsstRowGroup] {
+        &self.index.row_groups
+    }
+
+    /// What is known of a GSST column in a row group; `None` where there is no such one.
+    pub fn statistics(&self, row_group_idx: usize, column_idx: usize) -> Option<TextStatistics> {
+        let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
+        let of_blocks = run.blocks.iter().map(|block| block.statistics.clone());
+        Some(of_blocks.reduce(|one, two| one.merge(&two)).unwrap_or_default())
+    }
+
+    /// Where the run of a GSST column lies in the file; `None` where there is no such one.
+    pub fn run_range(&self, row_group_idx: usize, column_idx: usize) -> Option<Range<u64>> {
+        let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
+        Some(run.start..run.start + run.len_bytes())
+    }
+
+    /// Where the block of a stretch lies in the file; `None` where there is none, as all its rows
+    /// are null.
+    pub fn block_range(
+        &self,
+        row_group_idx: usize,
+        column_idx: usize,
+        stretch_idx: usize,
+    ) -> Option<Range<u64>> {
+        let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
+        let len_bytes = run.blocks.get(stretch_idx)?.len_bytes as u64;
+        let before = &run.blocks[..stretch_idx];
+        let start = run.start + before.iter().map(|block| block.len_bytes as u64).sum::<u64>();
+        (len_bytes > 0).then_some(start..start + len_bytes)
+    }
+
+    fn check(&self, footer: &ParquetMetaData) -> Result<()> {
+        let Index { columns, row_groups } = &self.index;
+        if columns.is_empty() && row_groups.is_empty() {
+            return Ok(());
+        }
+        if row_groups.len() != footer.num_row_groups() {
+            let reason = format!("{} row groups of {}", row_groups.len(), footer.num_row_groups());
+            return Err(does_not_fit(reason));
+        }
+        let leaves =
+            first_leaves(footer.file_metadata().schema_descr(), self.schema.fields().len());
+        for (row_group, in_footer) in row_groups.iter().zip(footer.row_groups()) {
+            let num_rows: u64 = row_group.stretch_rows.iter().map(|rows| *rows as u64).sum();
+            let is_stretch = |rows: &usize| (1..=MAX_BLOCK_ROWS).contains(rows);
+            if Ok(num_rows) != u64::try_from(in_footer.num_rows())
+                || !row_group.stretch_rows.iter().all(is_stretch)
+            {
+                return Err(does_not_fit("other numbers of rows"));
+            }
+            for (run, column) in row_group.runs.iter().zip(columns) {
+                let chunk =
+                    leaves.get(column.field_idx).and_then(|leaf| in_footer.columns().get(*leaf));
+                let chunk = chunk.ok_or_else(|| does_not_fit("no such column"))?;
+                let range = chunk_range(chunk)?;
+                let end = run.start.checked_add(run.len_bytes());
+                let is_inside = run.start >= range.start && end.is_some_and(|end| end <= range.end);
+                if !(is_inside || run.len_bytes() == 0) || !run.blocks.iter().all(is_possible) {
+                    return Err(does_not_fit("a run that is not in its column"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_possible(block: &StoredBlock) -> bool {
+    let StoredBlock { len_bytes, statistics } = block;
+    let is_all_null = statistics.num_nulls == statistics.num_rows;
+    let is_block = *len_bytes >= HEADER_BYTES && len_bytes.is_multiple_of(ALIGNMENT_BYTES);
+    statistics.num_nulls <= statistics.num_rows
+        && (if is_all_null { *len_bytes == 0 } else { is_block })
+}
+
+/// For each top-level field its first leaf.
+pub(super) fn first_leaves(schema: &SchemaDescriptor, num_fields: usize) -> Vec<usize> {
+    let mut leaves = vec![usize::MAX; num_fields];
+    for leaf in (0..schema.num_columns()).rev() {
+        if let Some(first) = leaves.get_mut(schema.get_column_root_idx(leaf)) {
+            *first = leaf;
+        }
+    }
+    leaves
+}
+
+/// Where a column's chunk lies in the file.
+fn chunk_range(chunk: &ColumnChunkMetaData) -> Result<Range<u64>> {
+    let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+    let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
+    range.and_then(|(start, len_bytes)| Some(start..start.checked_add(len_bytes)?)).ok_or_else(
+        || Error::Format {
+            file: SOURCE.to_owned(),
+            section: "footer",
+            offset: 0,
+            reason: "a column that lies outside of the file".to_owned(),
+        },
+    )
+}
+
+fn does_not_fit(reason: impl std::fmt::Display) -> Error {
+    fault(0, format!("it does not fit the file ({reason}); did another program rewrite the file?"))
+}
+
+/// The field as Parquet gets it, from the one it was.
+pub(super) fn stored_field(field: &Field) -> Field {
+    let mut metadata = field.metadata().clone();
+    metadata.insert(EXTENSION_NAME_KEY.to_owned(), EXTENSION_NAME.to_owned());
+    metadata.insert(EXTENSION_METADATA_KEY.to_owned(), field.data_type().to_string());
+    field.clone().with_data_type(DataType::Binary).with_metadata(metadata)
+}
+
+/// Whether the field has an extension type already, whose mark ours would overwrite.
+pub(super) fn has_extension(field: &Field) -> bool {
+    field.metadata().contains_key(EXTENSION_NAME_KEY)
+}
+
+/// The schema as it was, from the one that Parquet has.
+fn restore(stored: &Schema, index: &Index) -> Result<Schema> {
+    let mut fields: Vec<Arc<Field>> = stored.fields().to_vec();
+    if !index.columns.is_sorted_by(|one, two| one.field_idx < two.field_idx) {
+        return Err(fault(0, "columns out of order"));
+    }
+    for column in &index.columns {
+        let field = fields.get_mut(column.field_idx);
+        let field = field.filter(|field| *field.data_type() == DataType::Binary);
+        let field = field.ok_or_else(|| does_not_fit("a column that is not binary"))?;
+        let mut metadata = field.metadata().clone();
+        metadata.remove(EXTENSION_NAME_KEY);
+        metadata.remove(EXTENSION_METADATA_KEY);
+        let restored = field.as_ref().clone().with_data_type(column.text_type.data_type());
+        *field = Arc::new(restored.with_metadata(metadata));
+    }
+    let is_marked = |field: &&Arc<Field>| {
+        field.metadata().get(EXTENSION_NAME_KEY).is_some_and(|name| name == EXTENSION_NAME)
+    };
+    if let Some(field) = fields.iter().find(is_marked) {
+        let reason = format!("none for {}; did another program rewrite the file?", field.name());
+        return Err(fault(0, reason));
+    }
+    let mut metadata = stored.metadata().clone();
+    metadata.remove(INDEX_KEY);
+    Ok(Schema::new_with_metadata(fields, metadata))
+}

@@ -1,0 +1,289 @@
+//! Reading the batches of one row group, stretch by stretch.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array,
+};
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelector,
+};
+use parquet::file::reader::{ChunkReader, Length};
+
+use crate::error::{Error, Result};
+
+use super::super::arrow::{decode_rows, decode_selected};
+use super::super::block::Block;
+use super::guarded;
+use super::index::SOURCE;
+use super::metadata::GsstMetadata;
+use super::predicate::CodePredicate;
+use super::read::ReadOptions;
+
+const READING: &str = "reading Parquet columns";
+
+/// Batches of a row group; after an error there are no more.
+pub struct RowGroupReader<R> {
+    pub(super) input: Arc<R>,
+    pub(super) footer: ArrowReaderMetadata,
+    pub(super) metadata: Arc<GsstMetadata>,
+    pub(super) row_group_idx: usize,
+    pub(super) schema: SchemaRef,
+    pub(super) options: ReadOptions,
+    pub(super) projection: Vec<usize>,
+    /// For each predicate its GSST column.
+    pub(super) predicate_columns: Vec<usize>,
+    pub(super) num_stretches: usize,
+    /// The stretch that is read next, and its first row in the row group.
+    pub(super) stretch_idx: usize,
+    pub(super) stretch_start: usize,
+    pub(super) stretch: Option<Stretch>,
+}
+
+/// What is left of a stretch.
+pub(super) struct Stretch {
+    num_rows: usize,
+    num_rows_given: usize,
+    /// For each projected field the text of all its selected rows, where it is a GSST column.
+    texts: Vec<Option<ArrayRef>>,
+    ordinary: Option<ParquetRecordBatchReader>,
+}
+
+impl<R: ChunkReader + 'static> RowGroupReader<R> {
+    /// The schema of its batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(stretch) = &mut self.stretch
+                && let Some(batch) =
+                    stretch.next_batch(&self.schema, &self.projection, self.options.batch_rows)?
+            {
+                return Ok(Some(batch));
+            }
+            if self.stretch_idx == self.num_stretches {
+                return Ok(None);
+            }
+            self.stretch = self.open_stretch()?;
+        }
+    }
+
+    /// Reads the next stretch; `None` where no row of it is selected.
+    fn open_stretch(&mut self) -> Result<Option<Stretch>> {
+        let (stretch_idx, start) = (self.stretch_idx, self.stretch_start);
+        let num_rows = match self.metadata.row_groups().get(self.row_group_idx) {
+            Some(row_group) => row_group.stretch_rows[stretch_idx],
+            None => {
+                let row_group = self.footer.metadata().row_group(self.row_group_idx);
+                usize::try_from(row_group.num_rows()).unwrap_or(0)
+            }
+        };
+        self.stretch_idx += 1;
+        self.stretch_start += num_rows;
+        let selected = self.selected_rows(stretch_idx, num_rows)?;
+        let num_selected = selected.as_ref().map_or(num_rows, Vec::len);
+        if num_selected == 0 {
+            return Ok(None);
+        }
+        let text = |field_idx: &usize| match self.metadata.column_of_field(*field_idx) {
+            Some(column_idx) => self.text(column_idx, stretch_idx, num_rows, &selected).map(Some),
+            None => Ok(None),
+        };
+        let texts: Vec<_> = self.projection.iter().map(text).collect::<Result<_>>()?;
+        let ordinary = match texts.iter().all(Option::is_some) {
+            true => None,
+            false => Some(self.ordinary(start, num_rows, &selected)?),
+        };
+        Ok(Some(Stretch { num_rows: num_selected, num_rows_given: 0, texts, ordinary }))
+    }
+
+    /// The rows of a stretch that meet all predicates; `None` where there are no predicates.
+    fn selected_rows(&self, stretch_idx: usize, num_rows: usize) -> Result<Option<Vec<u32>>> {
+        if self.options.predicates.is_empty() {
+            return Ok(None);
+        }
+        let runs = &self.metadata.row_groups()[self.row_group_idx].runs;
+        let predicates = || self.options.predicates.iter().zip(&self.predicate_columns);
+        let may_match = |(predicate, column_idx): (&CodePredicate, &usize)| {
+            predicate.may_match(&runs[*column_idx].blocks[stretch_idx].statistics)
+        };
+        if !predicates().all(may_match) {
+            return Ok(Some(Vec::new()));
+        }
+        let mut selected: Vec<u32> = (0..num_rows as u32).collect();
+        for (predicate, &column_idx) in predicates() {
+            match self.block(column_idx, stretch_idx)? {
+                Some(block) if !selected.is_empty() => predicate.retain(&block, &mut selected),
+                _ => selected.clear(),
+            }
+        }
+        Ok(Some(selected))
+    }
+
+    /// The text of the selected rows of a GSST column.
+    fn text(
+        &self,
+        column_idx: usize,
+        stretch_idx: usize,
+        num_rows: usize,
+        selected: &Option<Vec<u32>>,
+    ) -> Result<ArrayRef> {
+        let text_type = self.metadata.columns()[column_idx].text_type;
+        let text_type = if self.options.text_as_views { text_type.as_view() } else { text_type };
+        match (self.block(column_idx, stretch_idx)?, selected) {
+            (Some(block), Some(rows)) if rows.len() < num_rows => {
+                decode_selected(&block, rows, text_type)
+            }
+            (Some(block), _) => decode_rows(&block, 0..num_rows, text_type),
+            (None, rows) => {
+                let num_rows = rows.as_ref().map_or(num_rows, Vec::len);
+                Ok(new_null_array(&text_type.data_type(), num_rows))
+            }
+        }
+    }
+
+    /// The block of a stretch, checked; `None` where all its rows are null.
+    fn block(&self, column_idx: usize, stretch_idx: usize) -> Result<Option<Block<Bytes>>> {
+        let range = self.metadata.block_range(self.row_group_idx, column_idx, stretch_idx);
+        let Some(range) = range else {
+            return Ok(None);
+        };
+        let damaged = |reason: &str| Error::Format {
+            file: SOURCE.to_owned(),
+            section: "GSST block",
+            offset: range.start,
+            reason: reason.to_owned(),
+        };
+        if range.end > self.input.len() {
+            return Err(damaged("it ends behind the file"));
+        }
+        let len_bytes = (range.end - range.start) as usize;
+        let bytes =
+            guarded("reading a GSST block", || self.input.get_bytes(range.start, len_bytes))?;
+        let block = Block::open(bytes)?;
+        let run = &self.metadata.row_groups()[self.row_group_idx].runs[column_idx];
+        let statistics = &run.blocks[stretch_idx].statistics;
+        if (block.num_rows(), block.num_nulls()) != (statistics.num_rows, statistics.num_nulls) {
+            return Err(damaged("the index has other numbers of rows and nulls"));
+        }
+        Ok(Some(block))
+    }
+
+    /// A reader of the selected rows of the ordinary columns.
+    fn ordinary(
+        &self,
+        start: usize,
+        num_rows: usize,
+        selected: &Option<Vec<u32>>,
+    ) -> Result<ParquetRecordBatchReader> {
+        let is_ordinary = |field_idx: &usize| self.metadata.column_of_field(*field_idx).is_none();
+        let roots = self.projection.iter().copied().filter(is_ordinary);
+        let mask = ProjectionMask::roots(self.footer.parquet_schema(), roots);
+        let mut selectors = vec![RowSelector::skip(start)];
+        match selected {
+            Some(rows) => {
+                let mut is_selected = vec![false; num_rows];
+                rows.iter().for_each(|row| is_selected[*row as usize] = true);
+                let filter = BooleanArray::from(is_selected);
+                selectors.extend(RowSelection::from_filters(&[filter]).iter());
+            }
+            None => selectors.push(RowSelector::select(num_rows)),
+        }
+        let input = Shared(self.input.clone());
+        let builder =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.footer.clone())
+                .with_projection(mask)
+                .with_row_groups(vec![self.row_group_idx])
+                .with_row_selection(RowSelection::from(selectors))
+                .with_batch_size(self.options.batch_rows);
+        guarded(READING, || builder.build())
+    }
+}
+
+impl<R: ChunkReader + 'static> Iterator for RowGroupReader<R> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.next_batch().transpose();
+        if let Some(Err(_)) = batch {
+            self.stretch = None;
+            self.stretch_idx = self.num_stretches;
+        }
+        batch
+    }
+}
+
+impl Stretch {
+    fn next_batch(
+        &mut self,
+        schema: &SchemaRef,
+        projection: &[usize],
+        batch_rows: usize,
+    ) -> Result<Option<RecordBatch>> {
+        let left = self.num_rows - self.num_rows_given;
+        if left == 0 {
+            return Ok(None);
+        }
+        let ordinary = match &mut self.ordinary {
+            Some(reader) => guarded(READING, || reader.next().transpose())?,
+            None => None,
+        };
+        let num_rows = match (&self.ordinary, &ordinary) {
+            (None, _) => left.min(batch_rows),
+            (Some(_), Some(batch)) if (1..=left).contains(&batch.num_rows()) => batch.num_rows(),
+            _ => {
+                return Err(Error::Format {
+                    file: SOURCE.to_owned(),
+                    section: "ordinary columns",
+                    offset: 0,
+                    reason: format!("{left} rows should follow"),
+                });
+            }
+        };
+        let ordinary_fields = projection.iter().zip(&self.texts).filter(|(_, text)| text.is_none());
+        let mut ordinary_fields: Vec<usize> = ordinary_fields.map(|(field, _)| *field).collect();
+        ordinary_fields.sort_unstable();
+        ordinary_fields.dedup();
+        let column = |(field_idx, text): (&usize, &Option<ArrayRef>)| match (text, &ordinary) {
+            (Some(text), _) => Ok(text.slice(self.num_rows_given, num_rows)),
+            (None, Some(batch)) => {
+                let place = ordinary_fields.binary_search(field_idx).unwrap_or_default();
+                Ok(batch.column(place).clone())
+            }
+            (None, None) => Err(Error::external(READING, "no batch")),
+        };
+        let columns = projection.iter().zip(&self.texts).map(column).collect::<Result<_>>()?;
+        self.num_rows_given += num_rows;
+        let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
+        RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+            .map(Some)
+            .map_err(|error| Error::external(READING, error))
+    }
+}
+
+/// An input that several readers use.
+struct Shared<R>(Arc<R>);
+
+impl<R: Length> Length for Shared<R> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<R: ChunkReader> ChunkReader for Shared<R> {
+    type T = R::T;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}

@@ -1,0 +1,353 @@
+//! Writing Parquet files with GSST columns.
+//!
+//! ```text
+//! batches ─┬─ ordinary columns ──────────────────────────▶ Parquet's writers of this row group
+//!          └─ GSST columns: slices of up to a stretch ──▶ blocks ──▶ run ──▶ one Binary array
+//! ```
+//!
+//! A stretch ends where a block of one of the columns is full, a row group after as many rows as
+//! the properties say, or where a run is long enough. Memory: the text of a stretch, then the
+//! encoded row group.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
+use parquet::arrow::{ArrowSchemaConverter, add_encoded_arrow_schema_to_metadata};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+
+use crate::error::{Error, Result};
+
+use super::super::arrow::TextType;
+use super::super::layout::MAX_BLOCK_ROWS;
+use super::super::write::BlockOptions;
+use super::column_writer::ColumnWriter;
+use super::external;
+use super::index::{GsstColumn, GsstRowGroup, INDEX_KEY, Index};
+use super::metadata::{first_leaves, has_extension, stored_field};
+
+/// A row group ends when a run is longer: a page has to stay below 2^31 bytes, and other readers hold
+/// a run in memory.
+const MAX_RUN_BYTES: usize = 64 << 20;
+/// Rows that are taken from a batch at once.
+const PIECE_ROWS: usize = 8192;
+
+/// Which columns become GSST columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GsstColumns {
+    /// All top-level fields of a [`TextType`] without an extension type.
+    AllText,
+    /// Those of these names.
+    Named(Vec<String>),
+}
+
+/// How a file is written.
+#[derive(Debug, Clone)]
+pub struct GsstParquetOptions {
+    /// Which columns become GSST columns.
+    pub columns: GsstColumns,
+    /// How their blocks are written.
+    pub block: BlockOptions,
+    /// How everything else is written, and how many rows a row group has.
+    pub properties: WriterProperties,
+}
+
+impl Default for GsstParquetOptions {
+    /// All text, the defaults of blocks and of Parquet.
+    fn default() -> Self {
+        Self {
+            columns: GsstColumns::AllText,
+            block: BlockOptions::default(),
+            properties: WriterProperties::default(),
+        }
+    }
+}
+
+/// Writes record batches as a Parquet file with GSST columns.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use arrow::array::{Int64Array, RecordBatch, StringArray};
+/// use bytes::Bytes;
+/// use datafusion_tadoc::gsst::parquet::{
+///     GsstParquetOptions, GsstParquetReader, GsstParquetWriter, ReadOptions,
+/// };
+///
+/// let ids = Arc::new(Int64Array::from(vec![1, 2, 3]));
+/// let urls = StringArray::from(vec![Some("http://a.example"), None, Some("http://b.example")]);
+/// let batch = RecordBatch::try_from_iter([("id", ids as _), ("url", Arc::new(urls) as _)])?;
+/// let options = GsstParquetOptions::default();
+/// let mut writer = GsstParquetWriter::new(Vec::new(), batch.schema(), options)?;
+/// writer.write(&batch)?;
+/// let file = Bytes::from(writer.finish()?);
+///
+/// let reader = GsstParquetReader::open(file)?;
+/// let read = reader.read_row_group(0, &ReadOptions::default())?.next().ok_or("no rows")??;
+/// assert_eq!(read, batch);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct GsstParquetWriter<W: Write + Send> {
+    file: SerializedFileWriter<W>,
+    row_group_writers: ArrowRowGroupWriterFactory,
+    schema: SchemaRef,
+    stored_schema: SchemaRef,
+    /// For each field its first leaf.
+    leaves: Vec<usize>,
+    columns: Vec<ColumnWriter>,
+    row_groups: Vec<GsstRowGroup>,
+    max_row_group_rows: usize,
+    /// Of the row group that is being written: its writers, by leaf, and its rows.
+    writers: Vec<ArrowColumnWriter>,
+    stretch_rows: Vec<usize>,
+    num_row_group_rows: usize,
+    /// Rows of the stretch that is being filled.
+    num_pending_rows: usize,
+}
+
+impl<W: Write + Send> GsstParquetWriter<W> {
+    /// Starts a file of batches with this schema.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] where a named column does not exist or cannot be a GSST column,
+    /// [`Error::External`] where Parquet has no such schema or `output` fails.
+    pub fn new(output: W, schema: SchemaRef, options: GsstParquetOptions) -> Result<Self> {
+        let columns = chosen_columns(&schema, &options.columns)?;
+        let mut stored_fields: Vec<Arc<Field>> = schema.fields().to_vec();
+        let mut properties = options.properties.into_builder().set_offset_index_disabled(false);
+        for column in &columns {
+            let field = &mut stored_fields[column.field_idx];
+            *field = Arc::new(stored_field(field));
+            let path = ColumnPath::new(vec![field.name().clone()]);
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path.clone(), Encoding::DELTA_LENGTH_BYTE_ARRAY)
+                .set_column_compression(path.clone(), Compression::UNCOMPRESSED)
+                .set_column_bloom_filter_enabled(path.clone(), false)
+                .set_column_statistics_enabled(path, EnabledStatistics::None);
+        }
+        let mut properties = properties.build();
+        let max_row_group_rows = properties.max_row_group_row_count().unwrap_or(usize::MAX).max(1);
+        let metadata = schema.metadata().clone();
+        let stored_schema = Arc::new(Schema::new_with_metadata(stored_fields, metadata));
+        add_encoded_arrow_schema_to_metadata(&stored_schema, &mut properties);
+        let failed = external("starting a Parquet file");
+        let parquet_schema = ArrowSchemaConverter::new().convert(&stored_schema).map_err(failed)?;
+        let leaves = first_leaves(&parquet_schema, stored_schema.fields().len());
+        let root = parquet_schema.root_schema_ptr();
+        let file = SerializedFileWriter::new(output, root, Arc::new(properties)).map_err(failed)?;
+        let row_group_writers = ArrowRowGroupWriterFactory::new(&file, stored_schema.clone());
+        Ok(Self {
+            file,
+            row_group_writers,
+            schema,
+            stored_schema,
+            leaves,
+            columns: columns
+                .into_iter()
+                .map(|column| ColumnWriter::new(column, options.block))
+                .collect(),
+            row_groups: Vec::new(),
+            max_row_group_rows,
+            writers: Vec::new(),
+            stretch_rows: Vec::new(),
+            num_row_group_rows: 0,
+            num_pending_rows: 0,
+        })
+    }
+
+    /// The GSST columns of the file, by field.
+    pub fn columns(&self) -> impl ExactSizeIterator<Item = GsstColumn> {
+        self.columns.iter().map(|column| column.column)
+    }
+
+    /// Adds the rows of `batch`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] where its columns have other types than the schema,
+    /// [`Error::Capacity`] where a value has more than 2^23 bytes, [`Error::External`] where the
+    /// output fails. The file cannot be finished then.
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let types = |schema: &Schema| -> Vec<_> {
+            schema.fields().iter().map(|field| field.data_type().clone()).collect()
+        };
+        if types(&batch.schema()) != types(&self.schema) {
+            return Err(Error::InvalidArgument {
+                name: "batch",
+                got: batch.schema().to_string(),
+                allowed: self.schema.to_string(),
+            });
+        }
+        let mut start = 0;
+        while start < batch.num_rows() {
+            let left = (batch.num_rows() - start)
+                .min(PIECE_ROWS)
+                .min(MAX_BLOCK_ROWS - self.num_pending_rows)
+                .min(self.max_row_group_rows - self.num_row_group_rows);
+            let mut num_rows = left;
+            for column in &self.columns {
+                let array = batch.column(column.column.field_idx).slice(start, left);
+                num_rows = num_rows.min(column.num_rows_that_fit(&array)?);
+            }
+            if num_rows > 0 {
+                self.push(&batch.slice(start, num_rows))?;
+                start += num_rows;
+            }
+            if self.num_row_group_rows == self.max_row_group_rows {
+                self.finish_row_group()?;
+            } else if num_rows < left || self.num_pending_rows == MAX_BLOCK_ROWS {
+                self.finish_stretch()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and the footer; returns the output.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::External`] where the output fails.
+    pub fn finish(mut self) -> Result<W> {
+        self.finish_row_group()?;
+        if !self.columns.is_empty() {
+            let columns = self.columns.iter().map(|column| column.column).collect();
+            let index = Index { columns, row_groups: self.row_groups };
+            let pair = KeyValue::new(INDEX_KEY.to_owned(), index.to_text());
+            self.file.append_key_value_metadata(pair);
+        }
+        self.file.into_inner().map_err(external("finishing a Parquet file"))
+    }
+
+    /// Takes rows that fit into the stretch and the row group.
+    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let failed = external("writing a Parquet column");
+        if self.writers.is_empty() {
+            let row_group_idx = self.file.flushed_row_groups().len();
+            self.writers =
+                self.row_group_writers.create_column_writers(row_group_idx).map_err(failed)?;
+        }
+        for (field_idx, field) in self.stored_schema.fields().iter().enumerate() {
+            let array = batch.column(field_idx);
+            if let Some(column) =
+                self.columns.iter_mut().find(|column| column.column.field_idx == field_idx)
+            {
+                column.push(array)?;
+                continue;
+            }
+            let writers = &mut self.writers[self.leaves[field_idx]..];
+            let leaves = compute_leaves(field, array).map_err(failed)?;
+            for (writer, leaf) in writers.iter_mut().zip(&leaves) {
+                writer.write(leaf).map_err(failed)?;
+            }
+        }
+        self.num_pending_rows += batch.num_rows();
+        self.num_row_group_rows += batch.num_rows();
+        Ok(())
+    }
+
+    /// Turns the rows of the stretch into a block for each column.
+    fn finish_stretch(&mut self) -> Result<()> {
+        if self.num_pending_rows == 0 {
+            return Ok(());
+        }
+        for column in &mut self.columns {
+            column.finish_stretch()?;
+        }
+        self.stretch_rows.push(self.num_pending_rows);
+        self.num_pending_rows = 0;
+        if self.columns.iter().any(|column| column.run.len() >= MAX_RUN_BYTES) {
+            self.finish_row_group()?;
+        }
+        Ok(())
+    }
+
+    fn finish_row_group(&mut self) -> Result<()> {
+        self.finish_stretch()?;
+        if self.num_row_group_rows == 0 {
+            return Ok(());
+        }
+        let failed = external("writing a Parquet row group");
+        let mut carriers = Vec::new();
+        let mut runs = Vec::new();
+        for column in &mut self.columns {
+            let field_idx = column.column.field_idx;
+            let (run, carrier_row, array) = column.finish_row_group()?;
+            let field = &self.stored_schema.fields()[field_idx];
+            let writers = &mut self.writers[self.leaves[field_idx]..];
+            for (writer, leaf) in
+                writers.iter_mut().zip(&compute_leaves(field, &array).map_err(failed)?)
+            {
+                writer.write(leaf).map_err(failed)?;
+            }
+            carriers.push((self.leaves[field_idx], carrier_row));
+            runs.push(run);
+        }
+        let chunks: Vec<ArrowColumnChunk> = std::mem::take(&mut self.writers)
+            .into_iter()
+            .map(|writer| writer.close().map_err(failed))
+            .collect::<Result<_>>()?;
+        let page_ends: Vec<Option<u64>> =
+            carriers.iter().map(|(leaf, row)| page_end(&chunks[*leaf], *row)).collect();
+        let mut row_group = self.file.next_row_group().map_err(failed)?;
+        for chunk in chunks {
+            chunk.append_to_row_group(&mut row_group).map_err(failed)?;
+        }
+        let written = row_group.close().map_err(failed)?;
+        for ((run, (leaf, _)), page_end) in runs.iter_mut().zip(&carriers).zip(page_ends) {
+            let chunk_start = written.column(*leaf).byte_range().0;
+            if let Some(page_end) = page_end {
+                run.start = chunk_start + page_end - run.len_bytes();
+            }
+        }
+        let stretch_rows = std::mem::take(&mut self.stretch_rows);
+        self.row_groups.push(GsstRowGroup { stretch_rows, runs });
+        self.num_row_group_rows = 0;
+        Ok(())
+    }
+}
+
+/// Where the page with this row ends, from the start of the chunk: as its bytes come last and all
+/// values but one are empty, there ends the run.
+fn page_end(chunk: &ArrowColumnChunk, row: usize) -> Option<u64> {
+    let pages = &chunk.close().offset_index.as_ref()?.page_locations;
+    let chunk_start = pages.first()?.offset;
+    let page = pages.iter().rev().find(|page| page.first_row_index <= row as i64)?;
+    u64::try_from(page.offset - chunk_start + i64::from(page.compressed_page_size)).ok()
+}
+
+fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColumn>> {
+    if let GsstColumns::Named(names) = choice {
+        for name in names {
+            let field = schema.field_with_name(name).ok();
+            let field = field.filter(|field| TextType::of(field.data_type()).is_some());
+            if field.is_none_or(has_extension) {
+                return Err(Error::InvalidArgument {
+                    name: "GSST columns",
+                    got: name.clone(),
+                    allowed: format!(
+                        "top-level strings and binary without extension types of {schema}"
+                    ),
+                });
+            }
+        }
+    }
+    let column = |(field_idx, field): (usize, &Arc<Field>)| {
+        let is_chosen = match choice {
+            GsstColumns::AllText => !has_extension(field),
+            GsstColumns::Named(names) => names.contains(field.name()),
+        };
+        let text_type = TextType::of(field.data_type()).filter(|_| is_chosen);
+        text_type.map(|text_type| GsstColumn { field_idx, text_type })
+    };
+    Ok(schema.fields().iter().enumerate().filter_map(column).collect())
+}

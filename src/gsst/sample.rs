@@ -1,0 +1,92 @@
+//! The part of a column that a symbol table is trained on: short pieces, spread evenly.
+//!
+//! ```text
+//! text     ──────▣▣──────────▣▣─────────────▣▣──────      the text is cut into equal parts; each
+//! sample   ▣▣▣▣▣▣ 00000000                                gives one piece, at a scrambled place so
+//!                                                         that periods in the data do no harm
+//! ```
+//!
+//! A piece ends at the end of its row, so no symbol is learnt that no row has. The same rows give
+//! the same sample.
+
+/// Bytes of text per piece: from the start of a row where the row is not longer than that.
+const PIECE_BYTES: usize = 192;
+
+/// Text of some rows, with 8 bytes behind it, and where each row lies in it.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub(super) text: Vec<u8>,
+    pub(super) rows: Vec<(usize, usize)>,
+}
+
+impl Sample {
+    /// About `len_bytes` of the rows.
+    pub(super) fn new(rows: &[Option<&[u8]>], len_bytes: usize) -> Self {
+        let text_len_bytes: usize = rows.iter().flatten().map(|row| row.len()).sum();
+        let mut sample = Self { text: Vec::with_capacity(len_bytes + 4096), rows: Vec::new() };
+        if text_len_bytes <= len_bytes {
+            rows.iter().flatten().for_each(|row| sample.add(row));
+        } else {
+            sample.add_pieces(rows, text_len_bytes, (len_bytes / PIECE_BYTES).max(1));
+        }
+        sample.text.extend_from_slice(&[0; 8]);
+        sample
+    }
+
+    fn add_pieces(&mut self, rows: &[Option<&[u8]>], text_len_bytes: usize, num_pieces: usize) {
+        let part_bytes = text_len_bytes / num_pieces;
+        let place_of = |piece: usize| piece * part_bytes + scramble(piece) % part_bytes.max(1);
+        let (mut piece, mut left_bytes, mut row_start) = (0, 0, 0);
+        for row in rows.iter().flatten() {
+            let row_end = row_start + row.len();
+            if left_bytes > 0 && row.len() <= PIECE_BYTES {
+                self.add(row);
+                left_bytes = usize::saturating_sub(left_bytes, row.len());
+            }
+            while piece < num_pieces && place_of(piece) < row_end {
+                let place = place_of(piece) - row_start;
+                piece += 1;
+                if row.len() > PIECE_BYTES {
+                    let start = place.min(row.len() - PIECE_BYTES);
+                    self.add(&row[start..start + PIECE_BYTES]);
+                    left_bytes = 0;
+                } else if left_bytes == 0 {
+                    // The row itself may have been taken: the piece starts with the next one.
+                    left_bytes = PIECE_BYTES;
+                }
+            }
+            row_start = row_end;
+        }
+    }
+
+    fn add(&mut self, row: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(row);
+        self.rows.push((start, self.text.len()));
+    }
+}
+
+/// Some number that looks unlike its neighbours' (Fibonacci hashing).
+fn scramble(number: usize) -> usize {
+    ((number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_have_about_the_length_asked_for() {
+        let long: Vec<u8> = (0..1 << 20).map(|i: u32| (i % 251) as u8).collect();
+        for row_len in [1, 31, 200, 5000, 1 << 20] {
+            let rows: Vec<_> = long.chunks(row_len).map(Some).collect();
+            for len_bytes in [256, 4096, 65536] {
+                let sample = Sample::new(&rows, len_bytes);
+                let got = sample.text.len() - 8;
+                assert!((len_bytes / 2..2 * len_bytes + 1024).contains(&got), "{row_len}: {got}");
+                assert!(sample.rows.iter().all(|(start, end)| start <= end && *end <= got));
+            }
+        }
+        assert_eq!(Sample::new(&[None, Some(b"ab"), Some(b"")], 100).rows, [(0, 2), (2, 2)]);
+    }
+}

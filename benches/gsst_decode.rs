@@ -1,0 +1,160 @@
+//! Decoding GSST blocks on the device: 2.2 TB/s of `l_comment` and more, byte for byte what the CPU
+//! gives, blocks of 1 MiB at 80 % of the best rate and more.
+//!
+//! `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_decode`, a row in each line; without it the rows
+//! are generated, and the rates mean little. The column is repeated until it has 1 GiB, and lies in
+//! device memory; every output is compared twice, over two different fillings, before it is timed.
+//! Without a device this says so and does nothing, unless `REQUIRE_GPU=1`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::ops::Range;
+
+use datafusion_tadoc::gpu::{Device, GpuError, GsstDecoder};
+use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, write_block};
+use rayon::prelude::*;
+
+const TEXT_BYTES: usize = 1 << 30;
+const POISONS: [u8; 2] = [0xA5, 0x5A];
+const NUM_WARM_UPS: usize = 5;
+const NUM_RUNS: usize = 31;
+
+/// One row of the table: how blocks are written, and how much text each has.
+struct Case {
+    name: &'static str,
+    options: BlockOptions,
+    block_bytes: usize,
+}
+
+fn cases() -> Vec<Case> {
+    let eight = BlockOptions::new(CodeWidth::Eight);
+    let twelve = BlockOptions::new(CodeWidth::Twelve);
+    let optimal = |options| BlockOptions { parse: Parse::Optimal, ..options };
+    let case = |name, options, mib: usize| Case { name, options, block_bytes: mib << 20 };
+    vec![
+        case("8 bits, 4 MiB", eight, 4),
+        case("8 bits, optimal parse, 8 MiB", optimal(eight), 8),
+        case("8 bits, 1 MiB", eight, 1),
+        case(
+            "8 bits, splits of 2,048 codes, 4 MiB",
+            BlockOptions { split_codes: 2048, ..eight },
+            4,
+        ),
+        case("12 bits, 4 MiB", twelve, 4),
+        case("12 bits, optimal parse, 8 MiB", optimal(twelve), 8),
+    ]
+}
+
+fn main() -> Result<(), GpuError> {
+    let device = match Device::open(0) {
+        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
+            println!("skipped: {error}");
+            return Ok(());
+        }
+        device => device?,
+    };
+    let decoder = GsstDecoder::new(&device);
+    let text = column();
+    let rows: Vec<Option<&[u8]>> = text.split(|&byte| byte == b'\n').map(Some).collect();
+    let clean = cases().into_iter().map(|case| (case, &rows));
+    let dirty = with_random_bytes(&text);
+    let dirty_rows: Vec<Option<&[u8]>> = dirty.split(|&byte| byte == b'\n').map(Some).collect();
+    let options = BlockOptions::new(CodeWidth::Eight);
+    let escapes = Case { name: "8 bits, 1 % random bytes, 4 MiB", options, block_bytes: 4 << 20 };
+    println!("| blocks | GB/s, median of {NUM_RUNS} | lowest | highest | ratio | bytes per code |");
+    for (case, rows) in clean.chain([(escapes, &dirty_rows)]) {
+        measure(&device, &decoder, &case, rows)?;
+    }
+    Ok(())
+}
+
+fn measure(
+    device: &Device,
+    decoder: &GsstDecoder,
+    case: &Case,
+    rows: &[Option<&[u8]>],
+) -> Result<(), GpuError> {
+    let one = blocks(rows, case);
+    let mut expected = Vec::new();
+    one.iter().for_each(|block| block.decode_text(&mut expected));
+    let copies = TEXT_BYTES.div_ceil(expected.len());
+    let all: Vec<_> = (0..copies).flat_map(|_| one.iter().cloned()).collect();
+    let uploaded = decoder.upload(&all)?;
+    let mut out = decoder.text_for(&uploaded)?;
+    for poison in POISONS {
+        out.fill(poison)?;
+        decoder.decode_into(&uploaded, &mut out)?;
+        assert!(
+            out.to_host()?.chunks(expected.len()).all(|copy| copy == expected),
+            "{}",
+            case.name
+        );
+    }
+    for _ in 0..NUM_WARM_UPS {
+        decoder.decode_into(&uploaded, &mut out)?;
+    }
+    device.synchronize()?;
+    let time = |_| device.time(|| decoder.decode_into(&uploaded, &mut out));
+    let mut times = (0..NUM_RUNS).map(time).collect::<Result<Vec<_>, _>>()?;
+    times.sort_unstable();
+    let len_bytes = uploaded.text_len_bytes() as f64;
+    let rate_gb_per_s = |run: usize| len_bytes / times[run].as_secs_f64() / 1e9;
+    let num_codes: usize = one.iter().map(|block| block.num_codes()).sum();
+    println!(
+        "| {} | {:.0} | {:.0} | {:.0} | {:.3} | {:.2} |",
+        case.name,
+        rate_gb_per_s(NUM_RUNS / 2),
+        rate_gb_per_s(NUM_RUNS - 1),
+        rate_gb_per_s(0),
+        len_bytes / uploaded.stored_len_bytes() as f64,
+        expected.len() as f64 / num_codes as f64,
+    );
+    Ok(())
+}
+
+/// The column's text, its rows ended by line feeds, without the last one.
+fn column() -> Vec<u8> {
+    let mut text = match std::env::var_os("TADOC_COLUMN") {
+        Some(path) => std::fs::read(path).unwrap(),
+        None => generated(),
+    };
+    text.pop_if(|&mut byte| byte == b'\n');
+    text
+}
+
+fn generated() -> Vec<u8> {
+    const WORDS: [&str; 8] =
+        ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
+    let word = |i: u64| WORDS[(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as usize];
+    (0..4_000_000).flat_map(|i| word(i).bytes()).collect()
+}
+
+/// The same text with one byte in a hundred replaced: what no table has a symbol for is escaped.
+fn with_random_bytes(text: &[u8]) -> Vec<u8> {
+    let mut dirty = text.to_vec();
+    for (i, byte) in dirty.iter_mut().step_by(97).enumerate().filter(|(_, byte)| **byte != b'\n') {
+        let random = ((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8;
+        *byte = if random == b'\n' { 255 } else { random };
+    }
+    dirty
+}
+
+/// Blocks of all rows, each of `block_bytes` at most.
+fn blocks(rows: &[Option<&[u8]>], case: &Case) -> Vec<Block<Vec<u8>>> {
+    let write = |part: Range<usize>| Block::open(write_block(&rows[part], &case.options).unwrap());
+    parts(rows, case.block_bytes).into_par_iter().map(|part| write(part).unwrap()).collect()
+}
+
+fn parts(rows: &[Option<&[u8]>], block_bytes: usize) -> Vec<Range<usize>> {
+    let (mut parts, mut start, mut len_bytes) = (Vec::new(), 0, 0);
+    for (i, row) in rows.iter().enumerate() {
+        let row_bytes = row.map_or(0, <[u8]>::len);
+        if len_bytes + row_bytes > block_bytes {
+            parts.push(std::mem::replace(&mut start, i)..i);
+            len_bytes = 0;
+        }
+        len_bytes += row_bytes;
+    }
+    parts.push(start..rows.len());
+    parts
+}

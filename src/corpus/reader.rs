@@ -85,7 +85,7 @@ pub fn read_segment(
     for section in &meta.sections {
         section_bytes(file, section, bytes, range.start)?;
     }
-    let part = |kind| {
+    let part = |kind| -> Result<_> {
         let section = section_of(file, meta, kind)?;
         Ok((section, section_bytes(file, section, bytes, range.start)?))
     };

@@ -338,10 +338,10 @@ impl Kernel {
         let mut arguments = device.stream().launch_builder(&self.function);
         arguments.arg(bytes).arg(&launch.tables).arg(&launch.blocks);
         arguments.arg(&launch.num_blocks).arg(&launch.num_splits).arg(text);
-        // SAFETY: the arguments are those of the kernel in number, order and type. `bytes` holds
-        // validated blocks and the slack it may read; `launch` was made from them; `text` has the
-        // sum of their text lengths (checked by the caller), starts at a multiple of 256 as all
-        // allocations do, and is borrowed mutably. The grid is not empty: `num_splits` is not 0.
+        // `bytes` holds validated blocks and the slack the kernel may read, and `launch` was made from
+        // them; `text` has the sum of their text lengths (checked by the caller), starts at a multiple
+        // of 256 as all allocations do, and is borrowed mutably; `num_splits`, the grid, is not 0.
+        // SAFETY: the arguments are those of the kernel in number, order and type, and hold the above.
         let launched = unsafe { arguments.launch(config) };
         launched.map(drop).map_err(GpuError::driver("launching gsst_decode"))
     }

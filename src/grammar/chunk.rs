@@ -133,19 +133,9 @@ impl Chunk {
         (positions, priorities)
     }
 
-    /// Replaces the chosen pairs by their rules (`rules` by pair id; 0: left alone).
-    pub(super) fn replace(&mut self, chosen: &[Chosen], rules: &[u32]) -> Replaced {
-        let replaced: Vec<(usize, u32)> = chosen
-            .iter()
-            .map(|c| (c.position as usize, rules[c.pair_id as usize]))
-            .filter(|&(_, rule)| rule != 0)
-            .collect();
-        let ended = self.ended_pairs(&replaced);
-        Replaced { ended, new_positions: self.rewrite(&replaced), num_replaced: replaced.len() }
-    }
-
-    /// Ids of the pairs that lose an element to a replacement.
-    fn ended_pairs(&self, replaced: &[(usize, u32)]) -> Vec<PairId> {
+    /// Ids of the pairs beside `replaced` that end when it is rewritten, once for each time. The
+    /// replaced pairs themselves are not among them.
+    pub(super) fn ended_pairs(&self, replaced: &[(usize, u32)]) -> Vec<PairId> {
         let mut ended = Vec::with_capacity(2 * replaced.len());
         let mut last_end = usize::MAX;
         for &(position, _) in replaced {
@@ -160,7 +150,7 @@ impl Chunk {
     }
 
     /// Writes the rules over their pairs, compacts, and lists the positions of new pairs.
-    fn rewrite(&mut self, replaced: &[(usize, u32)]) -> Vec<u32> {
+    pub(super) fn rewrite(&mut self, replaced: &[(usize, u32)]) -> Vec<u32> {
         let mut touched = Vec::with_capacity(2 * replaced.len());
         let mut write = replaced.first().map_or(self.len(), |r| r.0);
         for (i, &(position, rule)) in replaced.iter().enumerate() {
@@ -202,14 +192,10 @@ impl Chunk {
     }
 }
 
-/// What a replacement changed.
-pub(super) struct Replaced {
-    /// Ids of the pairs that ended beside a rule, once for each time. The replaced pairs are not
-    /// among them.
-    pub(super) ended: Vec<PairId>,
-    /// Positions of pairs that came into being.
-    pub(super) new_positions: Vec<u32>,
-    pub(super) num_replaced: usize,
+/// Positions and rules of the chosen pairs that have one (`rules` by pair id; 0: none).
+pub(super) fn with_rules(chosen: &[Chosen], rules: &[u32]) -> Vec<(usize, u32)> {
+    let placed = chosen.iter().map(|c| (c.position as usize, rules[c.pair_id as usize]));
+    placed.filter(|&(_, rule)| rule != 0).collect()
 }
 
 /// Positions whose level is `lowest` or more, ascending. Without a branch a position: which ones

@@ -14,8 +14,10 @@
 //! Properties: the same grammar for any number of threads; depth at most [`MAX_ROUNDS`] a
 //! repetition plus the segment level (9 to 39 seen). Each position knows the id of its pair, so
 //! counts are plain array look-ups, and pairs are hashed only when they come into being: N + 2 per
-//! replacement instead of rounds x N. That works because a new pair always holds a new rule, so it
-//! never equals an old one; a pair seen once stays so and is forgotten.
+//! replacement instead of rounds x N. That works because a new pair holds a new rule, so it equals no
+//! old one; a pair seen once stays so and is forgotten. Where a rule made earlier, or learned by
+//! [`warm_start`](super::warm_start), is used again, a pair may get a second id: some elements
+//! more, never a wrong one.
 //! Memory: 9 bytes a token, 12 for each distinct pair seen twice, plus at most
 //! [`JOIN_BUFFER_BYTES`] while pairs are numbered.
 //! Tried and dropped (anchors/tadoc.md 2.3): stopping after 4-6 rounds (G +4 % on prose, +115 %
@@ -25,7 +27,7 @@
 use rayon::prelude::*;
 
 use super::Grammar;
-use super::chunk::{CHUNK_LEN, Chosen, Chunk, Replaced};
+use super::chunk::{CHUNK_LEN, Chosen, Chunk, with_rules};
 use super::cleanup::{Draft, clean_up};
 use super::dedup::{Dedup, Shared, share_segments};
 use super::pair_join::{Pair, PairId, SEEN_ONCE, number_pairs, unpair};
@@ -114,7 +116,7 @@ struct Sequence {
     rule_of_pair: Vec<u32>,
     first_rule: u32,
     rules: Vec<Pair>,
-    /// How often the body of each rule stood in the sequence when the rule was made.
+    /// How often the body of each rule made here stood in the sequence when it was made.
     rule_counts: Vec<u32>,
     /// The rules that were there before the rounds.
     known_rules: PairTable,
@@ -146,7 +148,6 @@ impl Sequence {
         apply(&learned, self.first_rule, &mut self.chunks);
         self.known_rules = PairTable::new(&learned.pairs);
         self.rules = learned.pairs;
-        self.rule_counts = learned.counts;
         self.merge_chunks();
     }
 
@@ -229,18 +230,16 @@ impl Sequence {
         for_each_count(&mut self.uses, &chosen, |chosen| chosen.pair_id, |uses| *uses += 1);
         self.make_rules(&chosen);
         let rules = &self.rule_of_pair;
-        let replaced: Vec<Replaced> = self
+        let replaced: Vec<_> = chosen.par_iter().map(|chosen| with_rules(chosen, rules)).collect();
+        let (ended, places): (Vec<_>, Vec<_>) = self
             .chunks
             .par_iter_mut()
-            .zip(&chosen)
-            .map(|(chunk, chosen)| chunk.replace(chosen, rules))
-            .collect();
-        let num_replaced = replaced.iter().map(|replaced| replaced.num_replaced).sum();
-        let (ended, places): (Vec<_>, Vec<_>) =
-            replaced.into_iter().map(|replaced| (replaced.ended, replaced.new_positions)).unzip();
+            .zip(&replaced)
+            .map(|(chunk, replaced)| (chunk.ended_pairs(replaced), chunk.rewrite(replaced)))
+            .unzip();
         for_each_count(&mut self.counts, &ended, |&id| id, |count| *count -= 1);
         self.number(places);
-        num_replaced
+        replaced.iter().map(Vec::len).sum()
     }
 
     /// Makes a rule of every pair that was chosen twice or more, in the order of their ids. A pair

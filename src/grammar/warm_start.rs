@@ -13,7 +13,7 @@
 
 use rayon::prelude::*;
 
-use super::chunk::{BARRIER, Chunk};
+use super::chunk::{BARRIER, Chunk, with_rules};
 use super::pair_join::{Answer, Pair, PairId, SEEN_ONCE, hash, level};
 
 /// Shorter sequences are not worth a sample.
@@ -64,8 +64,8 @@ pub(super) fn apply(learned: &Learned, first_rule: u32, chunks: &mut [Chunk]) {
         learned.look_up(&table, chunk, &places);
         for &threshold in &learned.thresholds {
             let chosen = chunk.choose(threshold, &learned.counts);
-            let replaced = chunk.replace(&chosen, &rules);
-            learned.look_up(&table, chunk, &replaced.new_positions);
+            let places = chunk.rewrite(&with_rules(&chosen, &rules));
+            learned.look_up(&table, chunk, &places);
         }
         chunk.forget_pair_ids();
     });

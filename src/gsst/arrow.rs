@@ -21,11 +21,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, GenericBinaryArray,
-    GenericStringArray, OffsetSizeTrait, StringViewArray,
+    Array, ArrayRef, AsArray, BinaryViewArray, BooleanArray, GenericByteArray, OffsetSizeTrait,
+    StringViewArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{
+    BinaryType, ByteArrayType, DataType, LargeBinaryType, LargeUtf8Type, Utf8Type,
+};
 use arrow::error::ArrowError;
 
 use crate::error::{Error, Result};
@@ -280,33 +282,25 @@ fn to_array(
 ) -> Result<ArrayRef> {
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
     Ok(match text_type {
-        TextType::Utf8 => Arc::new(string_array::<i32>(decoded, nulls)?),
-        TextType::LargeUtf8 => Arc::new(string_array::<i64>(decoded, nulls)?),
+        TextType::Utf8 => Arc::new(byte_array::<Utf8Type>(decoded, nulls)?),
+        TextType::LargeUtf8 => Arc::new(byte_array::<LargeUtf8Type>(decoded, nulls)?),
         TextType::Utf8View => {
-            Arc::new(StringViewArray::from(&string_array::<i32>(decoded, nulls)?))
+            Arc::new(StringViewArray::from(&byte_array::<Utf8Type>(decoded, nulls)?))
         }
-        TextType::Binary => Arc::new(binary_array::<i32>(decoded, nulls)?),
-        TextType::LargeBinary => Arc::new(binary_array::<i64>(decoded, nulls)?),
+        TextType::Binary => Arc::new(byte_array::<BinaryType>(decoded, nulls)?),
+        TextType::LargeBinary => Arc::new(byte_array::<LargeBinaryType>(decoded, nulls)?),
         TextType::BinaryView => {
-            Arc::new(BinaryViewArray::from(&binary_array::<i32>(decoded, nulls)?))
+            Arc::new(BinaryViewArray::from(&byte_array::<BinaryType>(decoded, nulls)?))
         }
     })
 }
 
-fn string_array<O: OffsetSizeTrait>(
+fn byte_array<T: ByteArrayType>(
     decoded: DecodedRows,
     nulls: Option<NullBuffer>,
-) -> Result<GenericStringArray<O>> {
+) -> Result<GenericByteArray<T>> {
     let offsets = offsets(&decoded)?;
-    GenericStringArray::try_new(offsets, Buffer::from_vec(decoded.text), nulls).map_err(not_valid)
-}
-
-fn binary_array<O: OffsetSizeTrait>(
-    decoded: DecodedRows,
-    nulls: Option<NullBuffer>,
-) -> Result<GenericBinaryArray<O>> {
-    let offsets = offsets(&decoded)?;
-    GenericBinaryArray::try_new(offsets, Buffer::from_vec(decoded.text), nulls).map_err(not_valid)
+    GenericByteArray::try_new(offsets, Buffer::from_vec(decoded.text), nulls).map_err(not_valid)
 }
 
 fn offsets<O: OffsetSizeTrait>(decoded: &DecodedRows) -> Result<OffsetBuffer<O>> {

@@ -41,6 +41,7 @@ mod failure;
 mod file_format;
 mod filter;
 mod functions;
+mod gsst;
 mod location;
 mod options;
 mod output;
@@ -49,10 +50,12 @@ mod scan;
 mod signature;
 mod sink;
 mod table;
+mod upload;
 
 pub use exec::TadocExec;
 pub use factory::TadocTableFactory;
 pub use file_format::TadocFormatFactory;
+pub use gsst::{GsstFormatFactory, GsstSource};
 pub use options::{Device, TadocOptions};
 pub use planner::TadocRelationPlanner;
 pub use signature::{
@@ -63,6 +66,7 @@ pub use table::TadocTable;
 use std::sync::Arc;
 
 use datafusion::common::config::TableOptions;
+use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -70,8 +74,10 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use corpora::CorpusCache;
 use functions::TadocFunction;
 
-/// Name of the file type in `STORED AS`.
+/// Name of corpora in `STORED AS`.
 pub const FILE_TYPE: &str = "TADOC";
+/// Name of Parquet files with GSST columns in `STORED AS`.
+pub const GSST_FILE_TYPE: &str = "GSST";
 
 /// Registers the table functions, the file type `TADOC`, named arguments and the `tadoc.` options
 /// with `ctx`. Corpora that queries open are kept by this registration.
@@ -92,7 +98,10 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
         extensions.insert(TadocOptions::default());
     }
     let factory = Arc::new(TadocTableFactory::new(cache));
-    state.table_factories_mut().insert(FILE_TYPE.to_string(), factory);
+    let factories = state.table_factories_mut();
+    factories.insert(FILE_TYPE.to_string(), factory);
+    factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
+    state.register_file_format(Arc::new(GsstFormatFactory), true)?;
     state.register_file_format(Arc::new(TadocFormatFactory), true)
 }
 
@@ -129,8 +138,12 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let table_options = self.table_options().get_or_insert(defaults);
         table_options.extensions.insert(TadocOptions::default());
         let factory = Arc::new(TadocTableFactory::new(cache));
-        self.table_factories().get_or_insert_default().insert(FILE_TYPE.to_string(), factory);
-        self.file_formats().get_or_insert_default().push(Arc::new(TadocFormatFactory));
+        let factories = self.table_factories().get_or_insert_default();
+        factories.insert(FILE_TYPE.to_string(), factory);
+        factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
+        let formats = self.file_formats().get_or_insert_default();
+        formats.push(Arc::new(GsstFormatFactory));
+        formats.push(Arc::new(TadocFormatFactory));
         self.relation_planners().get_or_insert_default().push(Arc::new(TadocRelationPlanner));
         self
     }

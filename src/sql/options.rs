@@ -19,19 +19,25 @@ use std::str::FromStr;
 
 use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::parquet::basic::{Compression, ZstdLevel};
+use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::analytics::Traversal;
 use crate::corpus::{BuilderKind, IngestOptions, OpenLimits};
+use crate::gsst::parquet::{GsstColumns, GsstParquetOptions};
+use crate::gsst::{BlockOptions, CodeWidth, Parse};
 use crate::text::TokenizerProfile;
 
-/// Where corpus functions run.
+/// Where queries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Device {
-    /// Chosen for each query; the CPU while there is no GPU engine.
+    /// Chosen for each query from the throughput model; corpora are read on the CPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
+    /// The GPU where the query has work for it; without a device such a query fails.
+    Gpu,
 }
 
 impl fmt::Display for Device {
@@ -39,6 +45,7 @@ impl fmt::Display for Device {
         f.write_str(match self {
             Self::Auto => "auto",
             Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
         })
     }
 }
@@ -50,8 +57,8 @@ impl FromStr for Device {
         match text {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
-            "gpu" => Err("auto or cpu: this build has no GPU engine".into()),
-            _ => Err("auto or cpu".into()),
+            "gpu" => Ok(Self::Gpu),
+            _ => Err("auto, cpu or gpu".into()),
         }
     }
 }
@@ -71,7 +78,7 @@ impl FromStr for Device {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TadocOptions {
-    /// Where corpus functions run.
+    /// Where queries run.
     pub device: Device,
     /// How corpus functions walk the grammar.
     pub traversal: Traversal,
@@ -88,6 +95,17 @@ pub struct TadocOptions {
     pub builder: BuilderKind,
     /// Text, in bytes, of one segment written by `COPY`; sets its peak memory.
     pub block_bytes: u64,
+    /// Columns that become GSST columns in files written `STORED AS GSST`, with commas between
+    /// them; empty is all text.
+    pub gsst_columns: String,
+    /// Width of GSST codes, 8 or 12.
+    pub gsst_code_bits: CodeWidth,
+    /// How rows are cut into symbols.
+    pub gsst_parse: Parse,
+    /// Rows of a row group of files written `STORED AS GSST`.
+    pub gsst_row_group_rows: u64,
+    /// Compression of ordinary columns of such files, in Parquet's names.
+    pub gsst_compression: Compression,
 }
 
 impl Default for TadocOptions {
@@ -102,6 +120,11 @@ impl Default for TadocOptions {
             tokenizer: ingest.profile,
             builder: ingest.builder,
             block_bytes: ingest.block_bytes as u64,
+            gsst_columns: String::new(),
+            gsst_code_bits: CodeWidth::Eight,
+            gsst_parse: Parse::Greedy,
+            gsst_row_group_rows: 1 << 20,
+            gsst_compression: Compression::ZSTD(ZstdLevel::default()),
         }
     }
 }
@@ -141,6 +164,27 @@ impl TadocOptions {
             ..IngestOptions::default()
         }
     }
+
+    /// How files are written `STORED AS GSST`.
+    pub fn gsst_parquet_options(&self) -> GsstParquetOptions {
+        let names = self.gsst_columns.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        GsstParquetOptions {
+            columns: if names.is_empty() {
+                GsstColumns::AllText
+            } else {
+                GsstColumns::Named(names)
+            },
+            block: BlockOptions {
+                parse: self.gsst_parse,
+                ..BlockOptions::new(self.gsst_code_bits)
+            },
+            properties: WriterProperties::builder()
+                .set_max_row_group_row_count(usize::try_from(self.gsst_row_group_rows).ok())
+                .set_compression(self.gsst_compression)
+                .build(),
+        }
+    }
 }
 
 impl ConfigExtension for TadocOptions {
@@ -171,6 +215,31 @@ impl ExtensionOptions for TadocOptions {
             "tokenizer" => self.tokenizer = parse(name, value)?,
             "builder" => self.builder = parse(name, value)?,
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
+            "gsst_columns" => self.gsst_columns = value.to_owned(),
+            "gsst_code_bits" => {
+                self.gsst_code_bits = match value {
+                    "8" => CodeWidth::Eight,
+                    "12" => CodeWidth::Twelve,
+                    _ => return Err(refused(name, value, "8 or 12")),
+                }
+            }
+            "gsst_parse" => {
+                self.gsst_parse = match value {
+                    "greedy" => Parse::Greedy,
+                    "optimal" => Parse::Optimal,
+                    _ => return Err(refused(name, value, "greedy or optimal")),
+                }
+            }
+            "gsst_row_group_rows" => self.gsst_row_group_rows = parse_len(name, value, 1)?,
+            "gsst_compression" => {
+                self.gsst_compression = value.to_ascii_uppercase().parse().map_err(|_| {
+                    refused(
+                        name,
+                        value,
+                        "uncompressed, snappy, lz4_raw, gzip(LEVEL) or zstd(LEVEL)",
+                    )
+                })?;
+            }
             _ => return Err(unknown_key(name)),
         }
         Ok(())
@@ -186,6 +255,11 @@ impl ExtensionOptions for TadocOptions {
             self.tokenizer.to_string(),
             self.builder.to_string(),
             self.block_bytes.to_string(),
+            self.gsst_columns.clone(),
+            self.gsst_code_bits.bits().to_string(),
+            shown_parse(self.gsst_parse).to_owned(),
+            self.gsst_row_group_rows.to_string(),
+            shown_compression(self.gsst_compression),
         ];
         let entry = |(&(name, description), value): (&(&str, &'static str), String)| ConfigEntry {
             key: format!("tadoc.{name}"),
@@ -197,8 +271,8 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 8] = [
-    ("device", "Where corpus functions run: auto or cpu."),
+pub(crate) const OPTIONS: [(&str, &str); 13] = [
+    ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
     ("max_hits", "Largest number of rows one search may find."),
@@ -206,7 +280,30 @@ pub(crate) const OPTIONS: [(&str, &str); 8] = [
     ("tokenizer", "What a word is in corpora written by COPY: word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
+    ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is all text."),
+    ("gsst_code_bits", "Width of GSST codes: 8 or 12."),
+    ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),
+    ("gsst_row_group_rows", "Rows of a row group STORED AS GSST."),
+    ("gsst_compression", "Compression of the ordinary columns STORED AS GSST: zstd(1), snappy, …"),
 ];
+
+/// The value of `tadoc.gsst_parse`.
+pub(crate) fn shown_parse(parse: Parse) -> &'static str {
+    match parse {
+        Parse::Greedy => "greedy",
+        Parse::Optimal => "optimal",
+    }
+}
+
+/// The value of `tadoc.gsst_compression`, with its level where it has one.
+fn shown_compression(compression: Compression) -> String {
+    match compression {
+        Compression::GZIP(level) => format!("gzip({})", level.compression_level()),
+        Compression::BROTLI(level) => format!("brotli({})", level.compression_level()),
+        Compression::ZSTD(level) => format!("zstd({})", level.compression_level()),
+        other => other.to_string().to_ascii_lowercase(),
+    }
+}
 
 fn parse<T: FromStr>(name: &str, value: &str) -> Result<T>
 where
@@ -285,7 +382,9 @@ mod tests {
         let mut options = TadocOptions::default();
         let text = |e: Result<()>| e.unwrap_err().to_string();
         assert!(text(options.set("max_hit", "1")).contains("did you mean tadoc.max_hits?"));
-        assert!(text(options.set("device", "gpu")).contains("no GPU engine"));
+        assert!(text(options.set("device", "tpu")).contains("auto, cpu or gpu"));
+        assert!(text(options.set("gsst_code_bits", "9")).contains("8 or 12"));
+        assert!(text(options.set("gsst_compression", "rar")).contains("zstd(LEVEL)"));
         assert!(text(options.set("traversal", "up")).contains("bottom_up"));
         assert!(text(options.set("block_bytes", "-1")).contains("a whole number from 1024 on"));
     }

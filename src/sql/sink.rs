@@ -1,25 +1,21 @@
 //! The sink of `COPY`: rows in, one corpus file out, all of it or nothing.
 //!
 //! ```text
-//! rows ─▶ channel ─▶ blocking thread: CorpusBuilder ─▶ channel ─▶ upload ─▶ complete
+//! rows ─▶ channel ─▶ blocking thread: CorpusBuilder ─▶ upload ─▶ complete
 //! ```
 //!
 //! The upload is completed only after the builder has finished; a failing query, a refused value
-//! or a cancelled statement aborts it. Stores show an object when its upload completes (the local
-//! one renames a staged file), so no reader ever sees half a corpus and an existing file is
-//! replaced in one step. The builder's memory, set by `tadoc.block_bytes`, is reserved.
+//! or a cancelled statement aborts it. The builder's memory, set by `tadoc.block_bytes`, is reserved.
 //!
 //! Columns: `content` or `text` is the document (`content` wins, it has the exact bytes; NULL is
 //! an empty document), `path` its path (NULL or missing is the empty path); `doc_id`, `bytes` and
 //! `words` are derived and not stored; all others become user columns.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -34,18 +30,13 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder,
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use futures::StreamExt;
 use object_store::path::Path;
-use object_store::{ObjectStoreExt, WriteMultipart};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, channel};
 
 use super::columns::{ColumnsWriter, RESERVED};
-use super::failure::{datafusion_error, task_error};
+use super::failure::datafusion_error;
 use super::options::TadocOptions;
+use super::upload::{ChunkWriter, stage};
 use crate::corpus::CorpusBuilder;
-
-/// Bytes handed to the upload at once.
-const CHUNK_BYTES: usize = 1 << 20;
-/// Parts of an upload under way at the same time.
-const MAX_PARTS: usize = 4;
 
 /// Writes a corpus; see the module's description.
 pub(crate) struct TadocSink {
@@ -114,15 +105,7 @@ impl DataSink for TadocSink {
         let store = context.runtime_env().object_store(&self.config.object_store_url)?;
         let reservation =
             MemoryConsumer::new("TadocSink").register(&context.runtime_env().memory_pool);
-        let mut upload =
-            WriteMultipart::new_with_chunk_size(store.put_multipart(&target).await?, 8 << 20);
         let (row_sender, rows) = channel::<Message>(2);
-        let (chunk_sender, mut chunks) = channel::<Bytes>(4);
-        let (roles, options) = (self.roles.clone(), self.options.clone());
-        let schema = Arc::clone(self.config.output_schema());
-        let building = tokio::task::spawn_blocking(move || {
-            build(&schema, &roles, &options, rows, chunk_sender, &reservation)
-        });
         let feeding = async move {
             while let Some(batch) = data.next().await {
                 // A closed channel means that the builder failed; its error is the one to report.
@@ -134,34 +117,14 @@ impl DataSink for TadocSink {
             let _closed = row_sender.send(Message::End).await;
             Ok::<(), DataFusionError>(())
         };
+        let (roles, options) = (self.roles.clone(), self.options.clone());
+        let schema = Arc::clone(self.config.output_schema());
+        let build = move |out| build(&schema, &roles, &options, rows, out, &reservation);
         let bytes_written = MetricBuilder::new(&self.metrics).global_counter("bytes_written");
-        let parts = &mut upload;
-        // Owns the chunks, so that a builder whose upload failed does not wait for room in vain.
-        let uploading = async move {
-            while let Some(chunk) = chunks.recv().await {
-                parts.wait_for_capacity(MAX_PARTS).await?;
-                bytes_written.add(chunk.len());
-                parts.put(chunk);
-            }
-            Ok::<(), DataFusionError>(())
-        };
-        let (fed, built, uploaded) = tokio::join!(feeding, building, uploading);
-        // In order of cause: a builder without input or without upload fails too.
-        let outcome = fed.and(uploaded).and_then(|()| built.map_err(task_error)?);
-        match outcome {
-            Ok(num_docs) => {
-                upload.finish().await?;
-                MetricBuilder::new(&self.metrics)
-                    .global_counter("documents")
-                    .add(num_docs as usize);
-                Ok(num_docs)
-            }
-            Err(error) => {
-                // A store that cannot abort shows nothing either way.
-                let _aborted = upload.abort().await;
-                Err(error)
-            }
-        }
+        let (staged, num_docs) = stage(&store, &target, bytes_written, feeding, build).await?;
+        staged.complete().await?;
+        MetricBuilder::new(&self.metrics).global_counter("documents").add(num_docs as usize);
+        Ok(num_docs)
     }
 }
 
@@ -234,13 +197,12 @@ fn build(
     roles: &Roles,
     options: &TadocOptions,
     mut rows: Receiver<Message>,
-    chunks: Sender<Bytes>,
+    out: ChunkWriter,
     reservation: &MemoryReservation,
 ) -> Result<u64> {
     // One block of text and its tokens: measured peak is 1.4 blocks, and 2 are asked for.
     let for_blocks = 2 * options.block_bytes as usize;
     let mut columns = ColumnsWriter::try_new(schema, roles.user.clone())?;
-    let out = ChunkWriter { chunks, buffer: Vec::with_capacity(CHUNK_BYTES) };
     let mut builder =
         CorpusBuilder::new(out, options.ingest_options()).map_err(datafusion_error)?;
     let (mut num_docs, mut text_bytes) = (0u64, 0usize);
@@ -284,39 +246,4 @@ fn push_rows(
         builder.push_document(path, text).map_err(datafusion_error)?;
     }
     Ok(())
-}
-
-/// Hands what is written to the upload, a chunk at a time.
-struct ChunkWriter {
-    chunks: Sender<Bytes>,
-    buffer: Vec<u8>,
-}
-
-impl ChunkWriter {
-    fn send(&mut self) -> io::Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        let chunk = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK_BYTES));
-        let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the upload ended early");
-        self.chunks.blocking_send(chunk.into()).map_err(gone)
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        self.send()
-    }
-}
-
-impl Write for ChunkWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= CHUNK_BYTES {
-            self.send()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.send()
-    }
 }

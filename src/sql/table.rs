@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{TableReference, plan_datafusion_err};
+use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
@@ -21,7 +21,7 @@ use super::exec::TadocExec;
 use super::filter::{Stage, demands, is_claimable, mentions};
 use super::functions::{Reads, TableFunction};
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
-use super::options::TadocOptions;
+use super::options::{Device, TadocOptions};
 use super::scan::{Scan, Source};
 
 /// A bound function over a location; see the module's description.
@@ -131,6 +131,11 @@ impl TableProvider for TadocTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (location, options) = self.target(session).await?;
+        if options.device == Device::Gpu {
+            return plan_err!(
+                "tadoc.device = gpu: corpora are read on the CPU; SET tadoc.device = 'auto'"
+            );
+        }
         let source = self.source(session, &location, &options).await?;
         let schema = self.function.schema();
         let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) = filters

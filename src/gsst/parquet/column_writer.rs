@@ -37,6 +37,11 @@ impl ColumnWriter {
         }
     }
 
+    /// Memory that pending text and finished blocks take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pending_text_bytes + self.run.capacity()
+    }
+
     /// How many of the first rows still fit into the block; at least one where nothing is pending.
     pub(super) fn num_rows_that_fit(&self, array: &dyn Array) -> Result<usize> {
         let mut text_bytes = self.pending_text_bytes;

@@ -155,7 +155,7 @@ pub(super) fn first_leaves(schema: &SchemaDescriptor, num_fields: usize) -> Vec<
 }
 
 /// Where a column's chunk lies in the file.
-fn chunk_range(chunk: &ColumnChunkMetaData) -> Result<Range<u64>> {
+pub(super) fn chunk_range(chunk: &ColumnChunkMetaData) -> Result<Range<u64>> {
     let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
     let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
     range.and_then(|(start, len_bytes)| Some(start..start.checked_add(len_bytes)?)).ok_or_else(

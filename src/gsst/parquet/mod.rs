@@ -41,7 +41,7 @@
 //! Limits: a row group ends when a run passes 64 MiB (pages have 32-bit lengths, and other readers
 //! hold a value whole). Only top-level fields become GSST columns; files must not be encrypted.
 //! Files without such a column read as plain Parquet. Reading is by ranges of anything that is a
-//! `ChunkReader`; asynchronous readers take the ranges from [`GsstMetadata`].
+//! `ChunkReader`; asynchronous readers take the ranges from [`GsstFooter`].
 //!
 //! Parquet has no checksum over footers, and pages of ordinary columns have none by default: damage
 //! there can change names, types and ordinary values without a trace, or make the Parquet crate
@@ -56,6 +56,7 @@ use parquet::errors::ParquetError;
 use crate::Result;
 
 mod column_writer;
+mod footer;
 mod index;
 mod metadata;
 mod predicate;
@@ -64,9 +65,10 @@ mod row_group;
 mod statistics;
 mod write;
 
+pub use footer::GsstFooter;
 pub use index::{GsstColumn, GsstRowGroup, INDEX_KEY, Run, StoredBlock};
 pub use metadata::{EXTENSION_NAME, GsstMetadata};
-pub use predicate::{CodePredicate, CodeTest};
+pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest};
 pub use read::{GsstParquetReader, ReadOptions};
 pub use row_group::RowGroupReader;
 pub use statistics::{Bound, TextStatistics};

@@ -1,4 +1,12 @@
-//! Conditions on GSST columns that are tested on codes.
+//! Conditions on rows: on GSST columns, tested on codes, and on ordinary ones, tested before any text
+//! is decoded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch};
+
+use crate::Result;
 
 use super::super::block::Block;
 use super::super::pattern::Pattern;
@@ -49,5 +57,23 @@ impl CodePredicate {
             let row = *row as usize;
             !block.is_null(row) && mask.is_set(row) != self.is_negated
         });
+    }
+}
+
+/// A condition on ordinary columns.
+#[derive(Clone)]
+pub struct RowFilter {
+    /// The fields it reads, by their place in the schema, ascending.
+    pub fields: Vec<usize>,
+    /// Which rows of a batch of those fields are kept; null is no.
+    pub test: RowTest,
+}
+
+/// The test of a [`RowFilter`].
+pub type RowTest = Arc<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
+
+impl fmt::Debug for RowFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowFilter").field("fields", &self.fields).finish_non_exhaustive()
     }
 }

@@ -9,8 +9,7 @@ use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
-    RowSelector,
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
 use parquet::file::reader::{ChunkReader, Length};
 
@@ -18,9 +17,9 @@ use crate::error::{Error, Result};
 
 use super::super::arrow::{decode_rows, decode_selected};
 use super::super::block::Block;
+use super::footer::GsstFooter;
 use super::guarded;
 use super::index::SOURCE;
-use super::metadata::GsstMetadata;
 use super::predicate::CodePredicate;
 use super::read::ReadOptions;
 
@@ -29,8 +28,7 @@ const READING: &str = "reading Parquet columns";
 /// Batches of a row group; after an error there are no more.
 pub struct RowGroupReader<R> {
     pub(super) input: Arc<R>,
-    pub(super) footer: ArrowReaderMetadata,
-    pub(super) metadata: Arc<GsstMetadata>,
+    pub(super) footer: GsstFooter,
     pub(super) row_group_idx: usize,
     pub(super) schema: SchemaRef,
     pub(super) options: ReadOptions,
@@ -77,53 +75,83 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
     /// Reads the next stretch; `None` where no row of it is selected.
     fn open_stretch(&mut self) -> Result<Option<Stretch>> {
         let (stretch_idx, start) = (self.stretch_idx, self.stretch_start);
-        let num_rows = match self.metadata.row_groups().get(self.row_group_idx) {
+        let num_rows = match self.footer.gsst().row_groups().get(self.row_group_idx) {
             Some(row_group) => row_group.stretch_rows[stretch_idx],
             None => {
-                let row_group = self.footer.metadata().row_group(self.row_group_idx);
+                let row_group = self.footer.parquet().row_group(self.row_group_idx);
                 usize::try_from(row_group.num_rows()).unwrap_or(0)
             }
         };
         self.stretch_idx += 1;
         self.stretch_start += num_rows;
-        let selected = self.selected_rows(stretch_idx, num_rows)?;
+        let selected = self.selected_rows(stretch_idx, start, num_rows)?;
         let num_selected = selected.as_ref().map_or(num_rows, Vec::len);
         if num_selected == 0 {
             return Ok(None);
         }
-        let text = |field_idx: &usize| match self.metadata.column_of_field(*field_idx) {
+        let text = |field_idx: &usize| match self.footer.gsst().column_of_field(*field_idx) {
             Some(column_idx) => self.text(column_idx, stretch_idx, num_rows, &selected).map(Some),
             None => Ok(None),
         };
         let texts: Vec<_> = self.projection.iter().map(text).collect::<Result<_>>()?;
         let ordinary = match texts.iter().all(Option::is_some) {
             true => None,
-            false => Some(self.ordinary(start, num_rows, &selected)?),
+            false => Some(self.ordinary(&self.projection, start, num_rows, &selected)?),
         };
         Ok(Some(Stretch { num_rows: num_selected, num_rows_given: 0, texts, ordinary }))
     }
 
-    /// The rows of a stretch that meet all predicates; `None` where there are no predicates.
-    fn selected_rows(&self, stretch_idx: usize, num_rows: usize) -> Result<Option<Vec<u32>>> {
-        if self.options.predicates.is_empty() {
+    /// The rows of a stretch that the filter keeps and that meet all predicates; `None` where all
+    /// do.
+    fn selected_rows(
+        &self,
+        stretch_idx: usize,
+        start: usize,
+        num_rows: usize,
+    ) -> Result<Option<Vec<u32>>> {
+        if self.options.predicates.is_empty() && self.options.row_filter.is_none() {
             return Ok(None);
         }
-        let runs = &self.metadata.row_groups()[self.row_group_idx].runs;
-        let predicates = || self.options.predicates.iter().zip(&self.predicate_columns);
         let may_match = |(predicate, column_idx): (&CodePredicate, &usize)| {
+            let runs = &self.footer.gsst().row_groups()[self.row_group_idx].runs;
             predicate.may_match(&runs[*column_idx].blocks[stretch_idx].statistics)
         };
+        let predicates = || self.options.predicates.iter().zip(&self.predicate_columns);
         if !predicates().all(may_match) {
             return Ok(Some(Vec::new()));
         }
-        let mut selected: Vec<u32> = (0..num_rows as u32).collect();
+        let mut selected = self.kept_rows(start, num_rows)?;
         for (predicate, &column_idx) in predicates() {
+            if selected.is_empty() {
+                break;
+            }
             match self.block(column_idx, stretch_idx)? {
-                Some(block) if !selected.is_empty() => predicate.retain(&block, &mut selected),
-                _ => selected.clear(),
+                Some(block) => predicate.retain(&block, &mut selected),
+                None => selected.clear(),
             }
         }
         Ok(Some(selected))
+    }
+
+    /// The rows of a stretch that the row filter keeps.
+    fn kept_rows(&self, start: usize, num_rows: usize) -> Result<Vec<u32>> {
+        let Some(filter) = &self.options.row_filter else {
+            return Ok((0..num_rows as u32).collect());
+        };
+        let mut kept = Vec::new();
+        let mut at = 0;
+        let mut batches = self.ordinary(&filter.fields, start, num_rows, &None)?;
+        while let Some(batch) = guarded(READING, || batches.next().transpose())? {
+            let mask = (filter.test)(&batch)?;
+            let is_kept = |row: &usize| mask.is_valid(*row) && mask.value(*row);
+            let rows = (0..batch.num_rows().min(mask.len())).filter(is_kept);
+            kept.extend(rows.map(|row| (at + row) as u32));
+            at += batch.num_rows();
+        }
+        match at == num_rows {
+            true => Ok(kept),
+            false => Err(rows_missing(num_rows - at.min(num_rows))),
+        }
     }
 
     /// The text of the selected rows of a GSST column.
@@ -134,7 +162,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         num_rows: usize,
         selected: &Option<Vec<u32>>,
     ) -> Result<ArrayRef> {
-        let text_type = self.metadata.columns()[column_idx].text_type;
+        let text_type = self.footer.gsst().columns()[column_idx].text_type;
         let text_type = if self.options.text_as_views { text_type.as_view() } else { text_type };
         match (self.block(column_idx, stretch_idx)?, selected) {
             (Some(block), Some(rows)) if rows.len() < num_rows => {
@@ -150,7 +178,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
 
     /// The block of a stretch, checked; `None` where all its rows are null.
     fn block(&self, column_idx: usize, stretch_idx: usize) -> Result<Option<Block<Bytes>>> {
-        let range = self.metadata.block_range(self.row_group_idx, column_idx, stretch_idx);
+        let range = self.footer.gsst().block_range(self.row_group_idx, column_idx, stretch_idx);
         let Some(range) = range else {
             return Ok(None);
         };
@@ -167,7 +195,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         let bytes =
             guarded("reading a GSST block", || self.input.get_bytes(range.start, len_bytes))?;
         let block = Block::open(bytes)?;
-        let run = &self.metadata.row_groups()[self.row_group_idx].runs[column_idx];
+        let run = &self.footer.gsst().row_groups()[self.row_group_idx].runs[column_idx];
         let statistics = &run.blocks[stretch_idx].statistics;
         if (block.num_rows(), block.num_nulls()) != (statistics.num_rows, statistics.num_nulls) {
             return Err(damaged("the index has other numbers of rows and nulls"));
@@ -175,16 +203,18 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Ok(Some(block))
     }
 
-    /// A reader of the selected rows of the ordinary columns.
+    /// A reader of the selected rows of those of `fields` that are ordinary columns.
     fn ordinary(
         &self,
+        fields: &[usize],
         start: usize,
         num_rows: usize,
         selected: &Option<Vec<u32>>,
     ) -> Result<ParquetRecordBatchReader> {
-        let is_ordinary = |field_idx: &usize| self.metadata.column_of_field(*field_idx).is_none();
-        let roots = self.projection.iter().copied().filter(is_ordinary);
-        let mask = ProjectionMask::roots(self.footer.parquet_schema(), roots);
+        let is_ordinary =
+            |field_idx: &usize| self.footer.gsst().column_of_field(*field_idx).is_none();
+        let roots = fields.iter().copied().filter(is_ordinary);
+        let mask = ProjectionMask::roots(self.footer.arrow.parquet_schema(), roots);
         let mut selectors = vec![RowSelector::skip(start)];
         match selected {
             Some(rows) => {
@@ -197,7 +227,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         }
         let input = Shared(self.input.clone());
         let builder =
-            ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.footer.clone())
+            ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.footer.arrow.clone())
                 .with_projection(mask)
                 .with_row_groups(vec![self.row_group_idx])
                 .with_row_selection(RowSelection::from(selectors))
@@ -237,14 +267,7 @@ impl Stretch {
         let num_rows = match (&self.ordinary, &ordinary) {
             (None, _) => left.min(batch_rows),
             (Some(_), Some(batch)) if (1..=left).contains(&batch.num_rows()) => batch.num_rows(),
-            _ => {
-                return Err(Error::Format {
-                    file: SOURCE.to_owned(),
-                    section: "ordinary columns",
-                    offset: 0,
-                    reason: format!("{left} rows should follow"),
-                });
-            }
+            _ => return Err(rows_missing(left)),
         };
         let ordinary_fields = projection.iter().zip(&self.texts).filter(|(_, text)| text.is_none());
         let mut ordinary_fields: Vec<usize> = ordinary_fields.map(|(field, _)| *field).collect();
@@ -264,6 +287,15 @@ impl Stretch {
         RecordBatch::try_new_with_options(schema.clone(), columns, &options)
             .map(Some)
             .map_err(|error| Error::external(READING, error))
+    }
+}
+
+fn rows_missing(num_rows: usize) -> Error {
+    Error::Format {
+        file: SOURCE.to_owned(),
+        section: "ordinary columns",
+        offset: 0,
+        reason: format!("{num_rows} rows should follow"),
     }
 }
 

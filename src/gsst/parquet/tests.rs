@@ -82,6 +82,36 @@ fn read(file: &Bytes, options: &ReadOptions) -> crate::Result<RecordBatch> {
     Ok(concat_batches(&schema, &batches).unwrap())
 }
 
+/// Reads a file of which there are only the ranges that `fields` take.
+fn read_ranges(file: &Bytes, fields: &[usize], options: &ReadOptions) -> RecordBatch {
+    let footer = GsstFooter::read(file).unwrap();
+    let mut batches = Vec::new();
+    let mut schema = None;
+    for row_group_idx in 0..footer.num_row_groups() {
+        let mut bytes = vec![0xa5; file.len()];
+        let mut starts = Vec::new();
+        for range in footer.ranges(row_group_idx, fields) {
+            starts.push(range.start);
+            let range = range.start as usize..range.end as usize;
+            bytes[range.clone()].copy_from_slice(&file[range]);
+        }
+        assert!(starts.iter().all(|start| *start >= footer.row_group_start(row_group_idx)));
+        let reader = GsstParquetReader::with_footer(Bytes::from(bytes), footer.clone());
+        let row_group = reader.read_row_group(row_group_idx, options).unwrap();
+        schema = Some(row_group.schema().clone());
+        batches.extend(row_group.map(|batch| batch.unwrap()));
+    }
+    concat_batches(&schema.unwrap(), &batches).unwrap()
+}
+
+fn even_numbers() -> RowFilter {
+    let test = |batch: &RecordBatch| {
+        let numbers = batch.column(0).as_primitive::<Int32Type>();
+        Ok(BooleanArray::from_unary(numbers, |number| number % 2 == 0))
+    };
+    RowFilter { fields: vec![1], test: Arc::new(test) }
+}
+
 fn rows_strategy() -> impl Strategy<Value = Vec<Row>> {
     let text = || {
         prop_oneof![
@@ -140,6 +170,20 @@ proptest! {
             expected = expected.project(projection).unwrap();
         }
         prop_assert_eq!(read(&file, &how).unwrap(), expected);
+
+        how.row_filter = Some(even_numbers());
+        let is_kept = |row: &Row| is_kept(row) && row.0 % 2 == 0;
+        let kept = BooleanArray::from_iter(rows.iter().map(|row| Some(is_kept(row))));
+        let mut expected = filter_record_batch(&batch, &kept).unwrap();
+        if let Some(projection) = &how.projection {
+            expected = expected.project(projection).unwrap();
+        }
+        prop_assert_eq!(read(&file, &how).unwrap(), expected.clone());
+        let fields: Vec<usize> = match &how.projection {
+            Some(projection) => projection.iter().copied().chain([0, 1, 3]).collect(),
+            None => (0..4).collect(),
+        };
+        prop_assert_eq!(read_ranges(&file, &fields, &how), expected);
     }
 
     #[test]
@@ -164,7 +208,7 @@ fn check_damaged(bytes: Vec<u8>, batch: &RecordBatch) {
     let how = ReadOptions { projection: Some(vec![0, 3]), ..Default::default() };
     let bytes = Bytes::from(bytes);
     if let Ok(text) = read(&bytes, &how)
-        && GsstParquetReader::open(bytes.clone()).unwrap().metadata().columns().len() == 2
+        && GsstParquetReader::open(bytes.clone()).unwrap().footer().gsst().columns().len() == 2
     {
         assert_eq!(text.columns(), batch.project(&[0, 3]).unwrap().columns());
     }
@@ -272,12 +316,12 @@ fn long_text_is_cut_into_stretches() {
     let batch = batch_of(&rows, (TextType::Utf8View, TextType::Utf8));
     let file = write(std::slice::from_ref(&batch), GsstParquetOptions::default());
     let reader = GsstParquetReader::open(file.clone()).unwrap();
-    let [row_group] = reader.metadata().row_groups() else { unreachable!() };
+    let [row_group] = reader.footer().gsst().row_groups() else { unreachable!() };
     assert!(row_group.stretch_rows.len() > 1);
-    let first = reader.metadata().block_range(0, 1, 0).unwrap();
-    let second = reader.metadata().block_range(0, 1, 1).unwrap();
+    let first = reader.footer().gsst().block_range(0, 1, 0).unwrap();
+    let second = reader.footer().gsst().block_range(0, 1, 1).unwrap();
     assert_eq!(first.end, second.start);
-    assert!(reader.metadata().block_range(0, 0, 0).is_none(), "only nulls");
+    assert!(reader.footer().gsst().block_range(0, 0, 0).is_none(), "only nulls");
     let bytes = file.slice(second.start as usize..second.end as usize);
     assert_eq!(Block::open(bytes).unwrap().num_rows(), row_group.stretch_rows[1]);
     assert_eq!(read(&file, &ReadOptions::default()).unwrap(), batch);
@@ -309,7 +353,7 @@ fn files_without_gsst_columns_are_plain_parquet() {
     for file in [plain, ours] {
         assert_eq!(read(&file, &ReadOptions::default()).unwrap(), batch);
         let reader = GsstParquetReader::open(file).unwrap();
-        assert!(reader.metadata().columns().is_empty());
+        assert!(reader.footer().gsst().columns().is_empty());
         let predicate = CodePredicate {
             field_idx: 0,
             test: CodeTest::Like(Pattern::contains(b"a")),
@@ -334,7 +378,7 @@ fn only_named_columns_are_gsst_and_wrong_names_are_refused() {
     let file = write(std::slice::from_ref(&batch), named("two"));
     let reader = GsstParquetReader::open(file.clone()).unwrap();
     assert_eq!(
-        reader.metadata().columns(),
+        reader.footer().gsst().columns(),
         [GsstColumn { field_idx: 3, text_type: TextType::Utf8 }]
     );
     assert_eq!(read(&file, &ReadOptions::default()).unwrap(), batch);

@@ -170,6 +170,12 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         self.columns.iter().map(|column| column.column)
     }
 
+    /// Memory that the row group being written takes, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let ordinary = self.writers.iter().map(ArrowColumnWriter::memory_size).sum::<usize>();
+        ordinary + self.columns.iter().map(ColumnWriter::memory_bytes).sum::<usize>()
+    }
+
     /// Adds the rows of `batch`.
     ///
     /// # Errors
@@ -334,9 +340,7 @@ fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColum
                 return Err(Error::InvalidArgument {
                     name: "GSST columns",
                     got: name.clone(),
-                    allowed: format!(
-                        "top-level strings and binary without extension types of {schema}"
-                    ),
+                    allowed: format!("strings or binary: {}", possible_columns(schema)),
                 });
             }
         }
@@ -350,4 +354,13 @@ fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColum
         text_type.map(|text_type| GsstColumn { field_idx, text_type })
     };
     Ok(schema.fields().iter().enumerate().filter_map(column).collect())
+}
+
+/// Names of the fields that can become GSST columns.
+fn possible_columns(schema: &Schema) -> String {
+    let is_possible =
+        |field: &&Arc<Field>| TextType::of(field.data_type()).is_some() && !has_extension(field);
+    let names = schema.fields().iter().filter(is_possible).map(|field| field.name().as_str());
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { "none of these".to_owned() } else { names.join(", ") }
 }

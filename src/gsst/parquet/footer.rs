@@ -1,0 +1,105 @@
+//! A footer: what Parquet says of the file, and what the index says of its GSST columns.
+//!
+//! It is all that is needed to plan: which row groups can be skipped, which byte ranges the fields
+//! of one take. Asynchronous readers fetch those ranges first and then read from memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+use parquet::file::reader::ChunkReader;
+
+use crate::error::Result;
+
+use super::guarded;
+use super::metadata::{GsstMetadata, chunk_range};
+
+/// The footer of a Parquet file, with or without GSST columns.
+#[derive(Debug, Clone)]
+pub struct GsstFooter {
+    pub(super) arrow: ArrowReaderMetadata,
+    metadata: Arc<GsstMetadata>,
+}
+
+impl GsstFooter {
+    /// Reads it from a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::External`](crate::Error::External) where it is not a Parquet file, or as
+    /// [`GsstMetadata::new`].
+    pub fn read<R: ChunkReader>(input: &R) -> Result<Self> {
+        let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
+        Self::from_arrow(guarded("opening a Parquet file", || {
+            ArrowReaderMetadata::load(input, options)
+        })?)
+    }
+
+    /// Makes it of a footer that was read already.
+    ///
+    /// # Errors
+    ///
+    /// As [`GsstFooter::read`].
+    pub fn new(parquet: Arc<ParquetMetaData>) -> Result<Self> {
+        Self::from_arrow(guarded("opening a Parquet file", || {
+            ArrowReaderMetadata::try_new(parquet, ArrowReaderOptions::new())
+        })?)
+    }
+
+    fn from_arrow(arrow: ArrowReaderMetadata) -> Result<Self> {
+        let metadata = Arc::new(GsstMetadata::new(arrow.metadata(), arrow.schema())?);
+        Ok(Self { arrow, metadata })
+    }
+
+    /// What Parquet says.
+    pub fn parquet(&self) -> &Arc<ParquetMetaData> {
+        self.arrow.metadata()
+    }
+
+    /// What the index says of GSST columns.
+    pub fn gsst(&self) -> &GsstMetadata {
+        &self.metadata
+    }
+
+    /// The schema the file was written from.
+    pub fn schema(&self) -> &SchemaRef {
+        self.metadata.schema()
+    }
+
+    /// Number of row groups.
+    pub fn num_row_groups(&self) -> usize {
+        self.parquet().num_row_groups()
+    }
+
+    /// Where a row group starts in the file; row groups start at different places.
+    pub fn row_group_start(&self, row_group_idx: usize) -> u64 {
+        let columns = self.parquet().row_group(row_group_idx).columns();
+        let starts = columns.iter().filter_map(|chunk| Some(chunk_range(chunk).ok()?.start));
+        starts.min().unwrap_or(0)
+    }
+
+    /// The byte ranges that reading `fields` of a row group takes, ascending, none twice.
+    pub fn ranges(&self, row_group_idx: usize, fields: &[usize]) -> Vec<Range<u64>> {
+        let schema = self.parquet().file_metadata().schema_descr();
+        let chunks = self.parquet().row_group(row_group_idx).columns();
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for &field_idx in fields {
+            match self.metadata.column_of_field(field_idx) {
+                Some(column_idx) => {
+                    ranges.extend(self.metadata.run_range(row_group_idx, column_idx))
+                }
+                None => {
+                    let leaves = (0..schema.num_columns())
+                        .filter(|leaf| schema.get_column_root_idx(*leaf) == field_idx);
+                    ranges.extend(leaves.filter_map(|leaf| chunk_range(chunks.get(leaf)?).ok()));
+                }
+            }
+        }
+        ranges.retain(|range| !range.is_empty());
+        ranges.sort_unstable_by_key(|range| range.start);
+        ranges.dedup();
+        ranges
+    }
+}

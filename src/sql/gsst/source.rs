@@ -1,0 +1,159 @@
+//! What a scan of GSST files is: its files' schema, projection, filter and settings.
+//!
+//! Every filter without volatile parts is taken over whole, so that no filter stands above the
+//! scan; the opener decides per file where each part is evaluated.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_expr::conjunction;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr_adapter::DefaultPhysicalExprAdapterFactory;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expression_roots};
+use object_store::ObjectStore;
+
+use super::opener::GsstOpener;
+
+/// Reads Parquet files with GSST columns; see the module's description.
+#[derive(Clone)]
+pub struct GsstSource {
+    table_schema: TableSchema,
+    projection: ProjectionExprs,
+    filter: Option<Arc<dyn PhysicalExpr>>,
+    batch_size: usize,
+    metrics: ExecutionPlanMetricsSet,
+    settings: Settings,
+}
+
+/// What a scan takes from its session.
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) runtime: Arc<RuntimeEnv>,
+}
+
+impl GsstSource {
+    /// All columns of a table, with the defaults of a session.
+    pub fn new(table_schema: TableSchema) -> Self {
+        let all: Vec<usize> = (0..table_schema.table_schema().fields().len()).collect();
+        Self {
+            projection: ProjectionExprs::from_indices(&all, table_schema.table_schema()),
+            table_schema,
+            filter: None,
+            batch_size: 8192,
+            metrics: ExecutionPlanMetricsSet::new(),
+            settings: Settings { runtime: Arc::new(RuntimeEnv::default()) },
+        }
+    }
+
+    /// The same scan in a session.
+    pub(super) fn with_settings(&self, settings: Settings) -> Self {
+        Self { settings, ..self.clone() }
+    }
+}
+
+impl FileSource for GsstSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        let adapters = config.expr_adapter_factory.clone();
+        Ok(Arc::new(GsstOpener {
+            store,
+            table_schema: self.table_schema.clone(),
+            projection: self.projection.clone(),
+            filter: self.filter.clone(),
+            batch_size: self.batch_size,
+            adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
+            settings: self.settings.clone(),
+            metrics: self.metrics.clone(),
+            partition,
+        }))
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        &self.table_schema
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_size, ..self.clone() })
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.filter.clone()
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection)
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
+    }
+
+    fn file_type(&self) -> &str {
+        "gsst"
+    }
+
+    fn fmt_extra(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = match format {
+            DisplayFormatType::TreeRender => "\n",
+            _ => ", ",
+        };
+        if let Some(filter) = &self.filter {
+            write!(f, "{separator}filter={filter}")?;
+        }
+        Ok(())
+    }
+
+    fn try_pushdown_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn FileSource>>> {
+        let projection = self.projection.try_merge(projection)?;
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let num_columns = self.table_schema.table_schema().fields().len();
+        let is_ours = |filter: &Arc<dyn PhysicalExpr>| {
+            !is_volatile(filter)
+                && collect_columns(filter).iter().all(|column| column.index() < num_columns)
+        };
+        let taken: Vec<bool> = filters.iter().map(is_ours).collect();
+        let answers =
+            taken.iter().map(|taken| if *taken { PushedDown::Yes } else { PushedDown::No });
+        let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        let taken = filters.iter().zip(&taken).filter(|(_, taken)| **taken);
+        let mut parts: Vec<_> = taken.map(|(filter, _)| Arc::clone(filter)).collect();
+        if parts.is_empty() {
+            return Ok(answer);
+        }
+        parts.splice(0..0, self.filter.clone());
+        let filter = Some(conjunction(parts));
+        Ok(answer.with_updated_node(Arc::new(Self { filter, ..self.clone() })))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let filter = self.filter.iter();
+        apply_expression_roots(filter.chain(self.projection.iter().map(|one| &one.expr)), f)
+    }
+}

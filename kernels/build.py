@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Compiles kernels/*.cu to the PTX that the library embeds; needs no CUDA toolkit.
+"""Compiles kernels/*.cu to the machine code and PTX that the library embeds; needs no CUDA toolkit.
 
     pip install --target .venv nvidia-cuda-nvrtc-cu12==12.2.140
-    PYTHONPATH=.venv kernels/build.py            writes kernels/<stem>.compute_{80,90}.ptx
-    PYTHONPATH=.venv kernels/build.py --check    compiles for sm_80 and sm_90, too; fails where a
-                                                 committed PTX is not what its source compiles to
+    PYTHONPATH=.venv kernels/build.py            writes kernels/<stem>.sm_{80,90}.cubin and
+                                                 kernels/<stem>.compute_90.ptx
+    PYTHONPATH=.venv kernels/build.py --check    compiles for sm_86 and sm_89, too; fails where a
+                                                 committed file is not what its source compiles to
 
-NVRTC 12.2 on purpose: its PTX (8.2) loads with drivers from 535 on. Labels in the PTX depend on
-what a process compiled before, so each compilation has a process of its own.
+Machine code of sm_80 runs on all devices of compute capability 8.x, that of sm_90 on those of 9.x;
+newer ones compile the PTX. NVRTC 12.2 on purpose: what it makes loads with drivers from 535 on.
+Labels in the PTX depend on what a process compiled before, so each compilation has a process of its
+own.
 """
 
 import ctypes
@@ -16,8 +19,10 @@ import pathlib
 import sys
 
 VERSION = (12, 2)
-PTX_TARGETS = ("compute_80", "compute_90")
-MACHINE_TARGETS = ("sm_80", "sm_90")
+# Committed, with the ending of their files.
+TARGETS = {"sm_80": "cubin", "sm_90": "cubin", "compute_90": "ptx"}
+# Only compiled by --check.
+OTHER_TARGETS = ("sm_86", "sm_89")
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -75,7 +80,7 @@ def compile_kernel(job):
     if nvrtc.nvrtcCompileProgram(program, len(options), array):
         log = get(nvrtc, program, "ProgramLog").rstrip(b"\0").decode()
         raise Failure(f"{source.name} for {target}:\n{log}")
-    is_ptx = target in PTX_TARGETS
+    is_ptx = target.startswith("compute")
     compiled = get(nvrtc, program, "PTX" if is_ptx else "CUBIN")
     return compiled.rstrip(b"\0") if is_ptx else compiled
 
@@ -84,21 +89,22 @@ def main():
     is_check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not is_check:
         sys.exit(__doc__)
-    targets = PTX_TARGETS + MACHINE_TARGETS if is_check else PTX_TARGETS
+    targets = list(TARGETS) + list(OTHER_TARGETS if is_check else ())
     jobs = [(source, target) for source in sorted(HERE.glob("*.cu")) for target in targets]
     expected = set()
     stale = []
     with multiprocessing.Pool(maxtasksperchild=1) as pool:
         for (source, target), compiled in zip(jobs, pool.imap(compile_kernel, jobs, chunksize=1)):
-            if target in MACHINE_TARGETS:
+            if target not in TARGETS:
                 continue
-            at = source.with_name(f"{source.stem}.{target}.ptx")
+            at = source.with_name(f"{source.stem}.{target}.{TARGETS[target]}")
             expected.add(at)
             if not is_check:
                 at.write_bytes(compiled)
             elif not at.exists() or at.read_bytes() != compiled:
                 stale.append(at.name)
-    stale += [at.name for at in sorted(HERE.glob("*.ptx")) if at not in expected]
+    made = sorted(HERE.glob("*.ptx")) + sorted(HERE.glob("*.cubin"))
+    stale += [at.name for at in made if at not in expected]
     if stale:
         sys.exit(f"stale, run kernels/build.py (and delete what has no source): {', '.join(stale)}")
 

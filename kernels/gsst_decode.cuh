@@ -38,30 +38,13 @@
 //
 // Limits. On an H200 (8 bits, l_comment) L1/shared memory is at 87 %, L2 at 78 %, DRAM at 64 % and
 // issue at 61 %: wavefronts of shared memory lead. kernels/README.md has the measured rates and the
-// variants that lost. Inputs are validated blocks (gsst::Block); for other bytes the kernel may
-// read and write anywhere.
+// variants that lost. Inputs are validated blocks (gsst::Block, or those that gsst_check found no
+// fault with); for other bytes the kernel may read and write anywhere.
 
 #pragma once
 
-typedef unsigned long long u64;
-typedef unsigned int u32;
-typedef unsigned char u8;
+#include "gsst_codes.cuh"
 
-// One block of a launch; the same struct is in src/gpu/gsst_decode.rs.
-struct GsstBlock {
-    u64 codes_at;      // of its codes in `bytes`, a multiple of 16
-    u64 text_at;       // of its text in `out`
-    u32 splits_at;     // of its words of splits behind its codes, a multiple of 4
-    u32 num_codes;     // at least 1
-    u32 first_split;   // number of its first split in the launch
-    u32 split_log2;    // 9 to 12
-};
-
-constexpr u32 TILE_CODES = 512;
-constexpr u32 LANE_CODES = 16;
-constexpr u32 SPLIT_TEXT_AT = 0x007fffffu;
-constexpr u32 SPLIT_LITERAL_BIT = 23;
-constexpr u32 SPLIT_TILES_BIT = 24;
 // Shared address of the table: a constant, because it is an immediate of the loads. The host asks
 // gsst_decode_base where dynamic shared memory starts and takes the difference on top.
 constexpr u32 TABLE_AT = 1024;
@@ -70,7 +53,6 @@ constexpr u32 SHARED_WORDS_BYTES = 16;
 // Per warp: 16 bytes of slack in front, up to 15 bytes of the tile before, 512 symbols of 8 bytes.
 constexpr u32 STAGE_BYTES = 16 + 16 + 8 * TILE_CODES;
 constexpr u32 MAX_WARPS = 10;
-constexpr u32 ALL_LANES = 0xffffffffu;
 
 // Bytes c & 3 to (c & 3) + 3 of b:a.
 __device__ __forceinline__ u32 forward4(u32 a, u32 b, u32 c) {
@@ -96,19 +78,6 @@ __device__ __forceinline__ void store_shared_byte(u32 at, u32 v) {
 }
 __device__ __forceinline__ void store_global_byte(u64 at, u32 v) {
     asm volatile("st.global.u8 [%0], %1;" ::"l"(at), "r"(v) : "memory");
-}
-
-// Sum of x over this lane and those before it.
-__device__ __forceinline__ u32 inclusive_scan(u32 x) {
-#pragma unroll
-    for (int d = 1; d < 32; d <<= 1) {
-        asm volatile(
-            "{ .reg .pred p; .reg .u32 t; "
-            "shfl.sync.up.b32 t|p, %0, %1, 0, -1; @p add.u32 %0, %0, t; }"
-            : "+r"(x)
-            : "r"(d));
-    }
-    return x;
 }
 
 // Flushing, in two forms: the copy engine reads shared memory (16-byte multiples, one lane asks),
@@ -345,7 +314,8 @@ __device__ __forceinline__ void decode_splits(const u8* __restrict__ bytes, cons
                 u32 literals = 0;
                 if constexpr (Width::HAS_ESCAPES) {
                     const int num_valid = left - (int)(lane * LANE_CODES);
-                    literals = Width::find_literals(c, num_valid, lane, starts_with_literal);
+                    literals = find_literals(find_255(c, num_valid), num_valid, lane,
+                                             starts_with_literal);
                 }
                 if (left < TILE_CODES) {
                     wait_for_flush(lane);
@@ -371,7 +341,9 @@ __device__ __forceinline__ void decode_splits(const u8* __restrict__ bytes, cons
 template <class Width>
 __device__ __forceinline__ void decode(const u8* __restrict__ bytes, const u64* __restrict__ tables,
                                        const GsstBlock* __restrict__ blocks, u32 num_blocks,
-                                       u32 num_splits, u8* __restrict__ out) {
+                                       u32 num_splits, u8* __restrict__ out,
+                                       const u64* __restrict__ error) {
+    if (*error != NO_ERROR) return;
     extern __shared__ __align__(16) u8 dynamic[];
     if ((u32)__cvta_generic_to_shared(dynamic) > TABLE_AT) __trap();
     const u32 warp = threadIdx.x >> 5, num_warps = blockDim.x >> 5;
@@ -409,13 +381,14 @@ __device__ __forceinline__ void decode(const u8* __restrict__ bytes, const u64* 
 
 // Entry point `name` of a width.
 // Shared memory: TABLE_AT minus gsst_decode_base, table, SHARED_WORDS_BYTES, STAGE_BYTES per warp.
-// bytes: 1 KiB behind the last block can be read. out: a multiple of 16.
+// bytes: 1 KiB behind the last block can be read. out: a multiple of 16. error: nothing is done
+// where it is not NO_ERROR, since gsst_check found bytes that may not be decoded.
 #define GSST_DECODE(name, Width)                                                                   \
     extern "C" __global__ void __launch_bounds__(MAX_WARPS * 32, 2)                                \
     name(const u8* __restrict__ bytes, const u64* __restrict__ tables,                             \
          const GsstBlock* __restrict__ blocks, u32 num_blocks, u32 num_splits,                     \
-         u8* __restrict__ out) {                                                                   \
-        decode<Width>(bytes, tables, blocks, num_blocks, num_splits, out);                         \
+         u8* __restrict__ out, const u64* __restrict__ error) {                                    \
+        decode<Width>(bytes, tables, blocks, num_blocks, num_splits, out, error);                  \
     }
 
 // Where dynamic shared memory starts.

@@ -9,7 +9,7 @@
 //! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`dag`] (rules as flat
 //! arrays), [`corpus`] (values and files), [`analytics`] and [`access`] (answers without
 //! decompressing), [`sql`] (the same answers from DataFusion). [`gsst`] stands alone: string columns
-//! as FSST codes, which [`gpu`] decodes on a device.
+//! as FSST codes, which [`gpu`] decodes on a device where [`ingestion`] says that it pays.
 
 pub mod access;
 pub mod analytics;
@@ -20,6 +20,7 @@ pub mod error;
 pub mod gpu;
 pub mod grammar;
 pub mod gsst;
+pub mod ingestion;
 pub mod sql;
 pub mod text;
 

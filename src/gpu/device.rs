@@ -9,9 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits, sys};
+use cudarc::driver::{
+    CudaContext, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys,
+};
 
 use super::error::GpuError;
+use super::lost;
+use super::memory::MemoryBudget;
 
 /// Oldest driver, as it numbers itself: CUDA 12.2, that is 535. The embedded PTX needs it.
 const MIN_DRIVER_VERSION: i32 = 12020;
@@ -50,7 +54,7 @@ pub struct Device {
     stream: Arc<CudaStream>,
     name: String,
     capability: (i32, i32),
-    max_bytes: u64,
+    budget: Arc<MemoryBudget>,
 }
 
 impl Device {
@@ -58,9 +62,10 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Those of [`num_devices`], [`GpuError::NoSuchDevice`], or [`GpuError::Driver`] where the
-    /// device refuses a context or a stream.
+    /// Those of [`num_devices`], [`GpuError::NoSuchDevice`], [`GpuError::Lost`] where it failed
+    /// before in this process, or [`GpuError::Driver`] where it refuses a context or a stream.
     pub fn open(ordinal: usize) -> Result<Self, GpuError> {
+        lost::check(ordinal)?;
         let num_devices = num_devices()?;
         if ordinal >= num_devices {
             return Err(GpuError::NoSuchDevice { got: ordinal, num_devices });
@@ -70,13 +75,29 @@ impl Device {
         let stream = context.new_stream().map_err(&opening)?;
         let name = context.name().map_err(&opening)?;
         let capability = context.compute_capability().map_err(&opening)?;
-        Ok(Self { context, stream, name, capability, max_bytes: u64::MAX })
+        let budget = Arc::new(MemoryBudget::new(u64::MAX));
+        Ok(Self { context, stream, name, capability, budget })
     }
 
-    /// The same device, whose single allocations take at most `max_bytes`.
+    /// The same device, whose allocations from now on take at most `max_bytes` together.
     #[must_use]
     pub fn with_max_bytes(self, max_bytes: u64) -> Self {
-        Self { max_bytes, ..self }
+        Self { budget: Arc::new(MemoryBudget::new(max_bytes)), ..self }
+    }
+
+    /// Its number.
+    pub fn ordinal(&self) -> usize {
+        self.context.ordinal()
+    }
+
+    /// Device memory that this device and its clones hold, in bytes.
+    pub fn used_bytes(&self) -> u64 {
+        self.budget.used_bytes()
+    }
+
+    /// The most device memory they held at any time, in bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        self.budget.peak_bytes()
     }
 
     /// Its name, such as `NVIDIA H200`.
@@ -105,7 +126,7 @@ impl Device {
     ///
     /// [`GpuError::Driver`], also for faults of that work.
     pub fn synchronize(&self) -> Result<(), GpuError> {
-        self.stream.synchronize().map_err(GpuError::driver("waiting for the device"))
+        self.stream.synchronize().map_err(self.fault("waiting for the device"))
     }
 
     /// How long the device takes for what `work` gives it, by its own clock.
@@ -131,6 +152,21 @@ impl Device {
         &self.stream
     }
 
+    pub(super) fn budget(&self) -> &Arc<MemoryBudget> {
+        &self.budget
+    }
+
+    /// Names what was being done when the driver refused; for `map_err`. After a fault that no later
+    /// call survives, the device is not used again in this process.
+    pub(super) fn fault(&self, what: &'static str) -> impl Fn(DriverError) -> GpuError + use<> {
+        let ordinal = self.ordinal();
+        move |error| {
+            let error = GpuError::driver(what)(error);
+            lost::note(ordinal, &error);
+            error
+        }
+    }
+
     /// One of its attributes, never negative.
     pub(super) fn attribute(&self, attribute: Attribute) -> Result<u32, GpuError> {
         let asking = GpuError::driver("asking for an attribute of the device");
@@ -146,7 +182,8 @@ impl Device {
     ) -> Result<CudaSlice<T>, GpuError> {
         let len = len.max(1);
         let requested_bytes = len as u64 * size_of::<T>() as u64;
-        let available_bytes = self.free_bytes()?.min(self.max_bytes);
+        self.budget.take(what, requested_bytes)?;
+        let available_bytes = self.free_bytes()?;
         let refused = GpuError::OutOfMemory { what, requested_bytes, available_bytes };
         if requested_bytes > available_bytes {
             return Err(refused);

@@ -5,6 +5,8 @@ use cudarc::driver::sys::CUresult;
 
 use crate::error::Error;
 
+use super::block_check::BlockCheck;
+
 /// Anything that can go wrong on the way to the device and back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -63,6 +65,32 @@ pub enum GpuError {
         /// What the call needs.
         expected: u64,
     },
+    /// A block is not what its header says; the CPU finds the same.
+    #[error("GSST block {block_idx} of the run: {check} (at {place})")]
+    Malformed {
+        /// Number of the block in the run.
+        block_idx: usize,
+        /// What is wrong with it.
+        check: BlockCheck,
+        /// Where: a split, or a row of the block.
+        place: u32,
+    },
+    /// The text of a run is not what a column of strings may hold.
+    #[error("text of the run: {check} (at {place})")]
+    NotText {
+        /// What is wrong with it.
+        check: BlockCheck,
+        /// Where: a row, or a multiple of 64 bytes.
+        place: u32,
+    },
+    /// The device failed in a way that no later call survives; it is not used again in this process.
+    #[error("device {ordinal} is lost since an earlier fault: {reason}")]
+    Lost {
+        /// Its number.
+        ordinal: usize,
+        /// The fault.
+        reason: String,
+    },
     /// The driver refused.
     #[error("{what}: {reason} (CUDA error {code})")]
     Driver {
@@ -90,6 +118,27 @@ impl GpuError {
             }
         }
     }
+}
+
+/// Whether the driver answers every later call of the process with the same error.
+pub(super) fn is_sticky(code: u32) -> bool {
+    [
+        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
+        CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUresult::CUDA_ERROR_LAUNCH_TIMEOUT,
+        CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+        CUresult::CUDA_ERROR_ASSERT,
+        CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR,
+        CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION,
+        CUresult::CUDA_ERROR_MISALIGNED_ADDRESS,
+        CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE,
+        CUresult::CUDA_ERROR_INVALID_PC,
+        CUresult::CUDA_ERROR_LAUNCH_FAILED,
+        CUresult::CUDA_ERROR_SYSTEM_NOT_READY,
+    ]
+    .iter()
+    .any(|sticky| *sticky as u32 == code)
 }
 
 impl From<GpuError> for Error {

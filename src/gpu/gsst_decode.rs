@@ -22,7 +22,8 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{
-    CudaFunction, CudaSlice, DeviceRepr, LaunchConfig, PushKernelArg, ValidAsZeroBits,
+    CudaFunction, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig,
+    PushKernelArg, ValidAsZeroBits,
 };
 
 use crate::gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
@@ -39,18 +40,20 @@ const SHARED_WORDS_BYTES: u32 = 16;
 const STAGE_BYTES: u32 = 4128;
 const MAX_WARPS: u32 = 10;
 /// Bytes behind the last block that the kernel may read: more than a tile of 12-bit codes.
-const SLACK_BYTES: usize = 1024;
+pub(super) const SLACK_BYTES: usize = 1024;
+/// What a run's error word holds as long as nothing is wrong with it.
+pub(super) const NO_ERROR: u64 = u64::MAX;
 
 /// What a launch knows of a block; the same struct is in the kernel.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct GsstBlock {
-    codes_at: u64,
-    text_at: u64,
-    splits_at: u32,
-    num_codes: u32,
-    first_split: u32,
-    split_log2: u32,
+pub(super) struct GsstBlock {
+    pub(super) codes_at: u64,
+    pub(super) text_at: u64,
+    pub(super) splits_at: u32,
+    pub(super) num_codes: u32,
+    pub(super) first_split: u32,
+    pub(super) split_log2: u32,
 }
 
 const _: () = assert!(size_of::<GsstBlock>() == 32);
@@ -81,7 +84,7 @@ pub struct GsstDecoder {
 
 /// A kernel and how it is launched on its device.
 #[derive(Debug, Clone)]
-struct Kernel {
+pub(super) struct Kernel {
     function: CudaFunction,
     threads: u32,
     shared_bytes: u32,
@@ -89,10 +92,24 @@ struct Kernel {
     max_grid: u32,
 }
 
+/// Addresses on the device of what a launch reads and writes, and how much there is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DecodeArguments {
+    pub(super) bytes: u64,
+    pub(super) tables: u64,
+    pub(super) blocks: u64,
+    pub(super) num_blocks: u32,
+    pub(super) num_splits: u32,
+    pub(super) text: u64,
+    pub(super) error: u64,
+}
+
 /// Blocks on a device.
 #[derive(Debug)]
 pub struct DeviceBlocks {
     bytes: CudaSlice<u8>,
+    /// [`NO_ERROR`]: the blocks were validated on the host.
+    error: CudaSlice<u64>,
     eight: Option<Launch>,
     twelve: Option<Launch>,
     stored_len_bytes: u64,
@@ -125,7 +142,7 @@ impl GsstDecoder {
         self.kernel(width).map(|_| ())
     }
 
-    fn kernel(&self, width: CodeWidth) -> Result<&Kernel, GpuError> {
+    pub(super) fn kernel(&self, width: CodeWidth) -> Result<&Kernel, GpuError> {
         let [eight, twelve] = &*self.kernels;
         let slot = if width == CodeWidth::Eight { eight } else { twelve };
         if let Some(kernel) = slot.get() {
@@ -163,6 +180,7 @@ impl GsstDecoder {
         }
         Ok(DeviceBlocks {
             bytes,
+            error: self.device.copy_of("error word", &[NO_ERROR])?,
             eight: eight.upload(&self.device)?,
             twelve: twelve.upload(&self.device)?,
             stored_len_bytes: stored_len as u64,
@@ -205,12 +223,26 @@ impl GsstDecoder {
         let launches = [(CodeWidth::Eight, &blocks.eight), (CodeWidth::Twelve, &blocks.twelve)];
         for (width, launch) in launches {
             if let Some(launch) = launch {
-                self.kernel(width)?.launch(
-                    &self.device,
-                    &blocks.bytes,
-                    launch,
-                    text.bytes_mut(),
-                )?;
+                let stream = self.device.stream();
+                let (bytes, _bytes_used) = blocks.bytes.device_ptr(stream);
+                let (error, _error_used) = blocks.error.device_ptr(stream);
+                let (tables, _tables_used) = launch.tables.device_ptr(stream);
+                let (places, _places_used) = launch.blocks.device_ptr(stream);
+                let (text, _text_used) = text.bytes_mut().device_ptr_mut(stream);
+                let arguments = DecodeArguments {
+                    bytes,
+                    tables,
+                    blocks: places,
+                    num_blocks: launch.num_blocks,
+                    num_splits: launch.num_splits,
+                    text,
+                    error,
+                };
+                let kernel = self.kernel(width)?;
+                // SAFETY: `blocks` holds validated blocks and the slack the kernel may read, and
+                // `launch` was made from them; `text` has the sum of their text lengths (checked
+                // above), and is borrowed mutably until the launch is given to the stream.
+                unsafe { kernel.launch(&self.device, stream, arguments) }?;
             }
         }
         Ok(())
@@ -323,27 +355,35 @@ impl Kernel {
         Ok(Self { function, threads, shared_bytes, max_grid: processors * blocks_per_processor })
     }
 
-    fn launch(
+    /// Gives the decoding of `arguments` to `stream`.
+    ///
+    /// # Safety
+    ///
+    /// All addresses lie on `device` and live until the work is done: the blocks with
+    /// [`SLACK_BYTES`] behind them, as many tables and places as `num_blocks` says, the text with as
+    /// many bytes as the blocks have, from a multiple of 16 on, which nobody else writes, and the
+    /// error word. The blocks were validated, or the error word is not [`NO_ERROR`] by the time the
+    /// kernel runs. `num_splits` is their number of splits, and not 0.
+    pub(super) unsafe fn launch(
         &self,
         device: &Device,
-        bytes: &CudaSlice<u8>,
-        launch: &Launch,
-        text: &mut CudaSlice<u8>,
+        stream: &Arc<CudaStream>,
+        arguments: DecodeArguments,
     ) -> Result<(), GpuError> {
         let config = LaunchConfig {
-            grid_dim: (self.max_grid.min(launch.num_splits), 1, 1),
+            grid_dim: (self.max_grid.min(arguments.num_splits), 1, 1),
             block_dim: (self.threads, 1, 1),
             shared_mem_bytes: self.shared_bytes,
         };
-        let mut arguments = device.stream().launch_builder(&self.function);
-        arguments.arg(bytes).arg(&launch.tables).arg(&launch.blocks);
-        arguments.arg(&launch.num_blocks).arg(&launch.num_splits).arg(text);
-        // `bytes` holds validated blocks and the slack the kernel may read, and `launch` was made from
-        // them; `text` has the sum of their text lengths (checked by the caller), starts at a multiple
-        // of 256 as all allocations do, and is borrowed mutably; `num_splits`, the grid, is not 0.
-        // SAFETY: the arguments are those of the kernel in number, order and type, and hold the above.
-        let launched = unsafe { arguments.launch(config) };
-        launched.map(drop).map_err(GpuError::driver("launching gsst_decode"))
+        let DecodeArguments { bytes, tables, blocks, num_blocks, num_splits, text, error } =
+            arguments;
+        let mut launch = stream.launch_builder(&self.function);
+        launch.arg(&bytes).arg(&tables).arg(&blocks);
+        launch.arg(&num_blocks).arg(&num_splits).arg(&text).arg(&error);
+        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
+        // promises the rest.
+        let launched = unsafe { launch.launch(config) };
+        launched.map(drop).map_err(device.fault("launching gsst_decode"))
     }
 }
 

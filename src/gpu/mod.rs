@@ -11,13 +11,33 @@
 //! Users need the NVIDIA driver (535 or newer) and nothing else. Whoever calls this module decides
 //! what to do with an error; it never falls back by itself.
 
+mod arrow_device;
+mod block_check;
 mod device;
+mod device_column;
 mod device_text;
+mod devices;
 mod error;
 mod gsst_decode;
+mod gsst_run;
+mod gsst_scan;
+mod lost;
+mod memory;
 mod module;
+mod pinned;
+mod run_kernels;
+mod scan_slot;
+mod scanned_rows;
 
+pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
+pub use block_check::BlockCheck;
 pub use device::{Device, num_devices};
+pub use device_column::{DeviceColumn, DeviceRun};
 pub use device_text::DeviceText;
+pub use devices::Devices;
 pub use error::GpuError;
 pub use gsst_decode::{DeviceBlocks, GsstDecoder};
+pub use gsst_run::RowForm;
+pub use gsst_scan::{GsstScanner, ScanOptions};
+pub use pinned::HostBuffer;
+pub use scanned_rows::{PendingRows, ScannedRows};

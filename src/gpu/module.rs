@@ -1,8 +1,13 @@
-//! The kernels as PTX, embedded, and their way onto a device.
+//! The kernels as machine code and PTX, embedded, and their way onto a device.
 //!
-//! The driver compiles PTX for its device when a module is loaded, and keeps the result on disk.
-//! There are two forms of each: one for compute capability 8.0 and newer, and one for 9.0 and newer
-//! that uses the copy engine between shared and device memory. `kernels/build.py` makes both.
+//! ```text
+//! compute capability 8.x    <stem>.sm_80.cubin       loads in a millisecond
+//! compute capability 9.x    <stem>.sm_90.cubin       the same; copies of a warp go by the copy engine
+//! newer                     <stem>.compute_90.ptx    the driver compiles it once, and keeps it on disk
+//! ```
+//!
+//! Where a driver does not take the machine code of 9.x, it gets the PTX. `kernels/build.py` makes
+//! all three.
 
 use std::sync::Arc;
 
@@ -16,23 +21,27 @@ use super::error::GpuError;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     name: &'static str,
-    compute_80: &'static str,
+    sm_80: &'static [u8],
+    sm_90: &'static [u8],
     compute_90: &'static str,
 }
 
-/// `kernels/gsst_decode_8bit.cu`.
-pub(super) const GSST_DECODE_8BIT: Source = Source {
-    name: "gsst_decode_8bit",
-    compute_80: include_str!("../../kernels/gsst_decode_8bit.compute_80.ptx"),
-    compute_90: include_str!("../../kernels/gsst_decode_8bit.compute_90.ptx"),
-};
+/// What `kernels/build.py` made of `kernels/<stem>.cu`.
+macro_rules! source {
+    ($stem:literal) => {
+        Source {
+            name: $stem,
+            sm_80: include_bytes!(concat!("../../kernels/", $stem, ".sm_80.cubin")),
+            sm_90: include_bytes!(concat!("../../kernels/", $stem, ".sm_90.cubin")),
+            compute_90: include_str!(concat!("../../kernels/", $stem, ".compute_90.ptx")),
+        }
+    };
+}
 
-/// `kernels/gsst_decode_12bit.cu`.
-pub(super) const GSST_DECODE_12BIT: Source = Source {
-    name: "gsst_decode_12bit",
-    compute_80: include_str!("../../kernels/gsst_decode_12bit.compute_80.ptx"),
-    compute_90: include_str!("../../kernels/gsst_decode_12bit.compute_90.ptx"),
-};
+pub(super) const GSST_CHECK: Source = source!("gsst_check");
+pub(super) const GSST_DECODE_8BIT: Source = source!("gsst_decode_8bit");
+pub(super) const GSST_DECODE_12BIT: Source = source!("gsst_decode_12bit");
+pub(super) const GSST_ROWS: Source = source!("gsst_rows");
 
 /// The kernels of a file on a device.
 #[derive(Debug, Clone)]
@@ -48,7 +57,10 @@ impl Module {
     /// [`GpuError::Unsupported`] below compute capability 8.0, [`GpuError::Driver`].
     pub(super) fn load(device: &Device, source: Source) -> Result<Self, GpuError> {
         let (major, minor) = device.compute_capability();
-        let ptx = match major {
+        let load = |code| device.context().load_module(code);
+        let machine_code = |code: &[u8]| load(Ptx::from_binary(code.to_vec()));
+        let ptx = || load(Ptx::from_src(source.compute_90));
+        let module = match major {
             ..8 => {
                 return Err(GpuError::Unsupported {
                     device: device.name().to_owned(),
@@ -56,11 +68,11 @@ impl Module {
                     reason: format!("compute capability {major}.{minor}, it needs 8.0"),
                 });
             }
-            8 => source.compute_80,
-            _ => source.compute_90,
+            8 => machine_code(source.sm_80),
+            9 => machine_code(source.sm_90).or_else(|_| ptx()),
+            _ => ptx(),
         };
-        let module = device.context().load_module(Ptx::from_src(ptx));
-        Ok(Self { module: module.map_err(GpuError::driver("loading a kernel's PTX"))? })
+        Ok(Self { module: module.map_err(device.fault("loading a kernel"))? })
     }
 
     /// The kernel of this name.

@@ -36,6 +36,7 @@ use super::block::{Block, DecodedRows};
 use super::layout::{Header, fault};
 use super::matching::RowMask;
 use super::symbol_table::SymbolTable;
+use super::training::TrainingOptions;
 use super::write::{BlockOptions, num_rows_that_fit, write_block_with};
 
 /// A table trained on other rows stays as long as its codes are at most this many times as long,
@@ -204,7 +205,8 @@ impl BlockEncoder {
         if let Some(block) = self.encode_with_trained(rows)? {
             return Ok(block);
         }
-        let table = SymbolTable::train(self.options.width, rows, &self.options.training);
+        let BlockOptions { width, parse, training, .. } = self.options;
+        let table = SymbolTable::train(width, rows, &TrainingOptions { parse, ..training });
         let block = write_block_with(&table, rows, &self.options)?;
         if rows.iter().flatten().any(|row| !row.is_empty()) {
             self.trained = Some(Trained { table, codes: CodesFigures::of(&block)? });

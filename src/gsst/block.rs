@@ -82,7 +82,8 @@ impl<B: AsRef<[u8]>> Block<B> {
         }
         let mut block =
             Self { bytes, header, sections, table, decoder, code_ends, text_ends: None };
-        block.check_validity()?;
+        check_validity(&block.header, &block.sections, block.as_bytes())?;
+        block.check_nulls()?;
         block.text_ends = block.checked_text_ends()?;
         Ok(block)
     }
@@ -111,25 +112,24 @@ impl<B: AsRef<[u8]>> Block<B> {
         self.decoder.text_ends(self.codes(), &self.code_ends[rows.start..=rows.end])
     }
 
-    fn check_validity(&self) -> Result<()> {
-        if !self.header.has_validity {
-            return Ok(());
-        }
-        let bits = &self.bytes.as_ref()[self.sections.validity.clone()];
-        let num_rows = self.header.num_rows;
-        let num_valid: usize = bits.iter().map(|byte| byte.count_ones() as usize).sum();
-        let has_tail = !num_rows.is_multiple_of(8)
-            && bits.last().is_some_and(|last| last >> (num_rows % 8) != 0);
-        if has_tail || num_valid + self.header.num_nulls != num_rows {
-            return Err(fault("validity", self.sections.validity.start, "it has other nulls"));
-        }
+    /// Whether no null row has codes.
+    fn check_nulls(&self) -> Result<()> {
         let has_codes = |row: &usize| self.is_null(*row) && !self.code_range(*row).is_empty();
-        match (0..num_rows).find(has_codes) {
+        let found = match self.header.has_validity {
+            true => (0..self.num_rows()).find(has_codes),
+            false => None,
+        };
+        match found {
             Some(row) => {
                 Err(fault("validity", row / 8, format!("row {row} is null and has codes")))
             }
             None => Ok(()),
         }
+    }
+
+    /// What it is made of.
+    pub(super) fn parts(&self) -> (&Header, &Sections, &SymbolTable) {
+        (&self.header, &self.sections, &self.table)
     }
 
     /// Its bytes.
@@ -309,4 +309,20 @@ impl<B: AsRef<[u8]>> Block<B> {
         let got = rows.start.max(rows.end.saturating_sub(1)) as u64;
         Err(Error::OutOfRange { what: "row", got, len: self.num_rows() as u64 })
     }
+}
+
+/// Whether there are as many nulls as the header says, and no bit behind the last row.
+pub(super) fn check_validity(header: &Header, sections: &Sections, block: &[u8]) -> Result<()> {
+    if !header.has_validity {
+        return Ok(());
+    }
+    let bits = &block[sections.validity.clone()];
+    let num_rows = header.num_rows;
+    let num_valid: usize = bits.iter().map(|byte| byte.count_ones() as usize).sum();
+    let has_tail =
+        !num_rows.is_multiple_of(8) && bits.last().is_some_and(|last| last >> (num_rows % 8) != 0);
+    if has_tail || num_valid + header.num_nulls != num_rows {
+        return Err(fault("validity", sections.validity.start, "it has other nulls"));
+    }
+    Ok(())
 }

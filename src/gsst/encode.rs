@@ -1,9 +1,10 @@
 //! Rows to codes.
 //!
 //! ```text
-//! rows      ▶ four staging buffers   row ⊥ row ⊥ …      ⊥: a byte that occurs nowhere
-//! staging   ▶ four cursors, each     find longest symbol, write code, advance
-//!             step taken in turn     (a step waits for its lookups; four waits overlap)
+//! rows      ▶ staging    row ⊥ row ⊥ …     ⊥: a byte that occurs nowhere; segments of some 2 KiB
+//! segments  ▶ four cursors, each     find longest symbol, write code, advance
+//!             step taken in turn     (a step waits for its lookups; four waits overlap); a cursor
+//!                                    at the end of its segment takes the next one
 //! codes     ▶ one buffer, and for each row where its codes end
 //! ```
 //!
@@ -11,15 +12,18 @@
 //! and row, whatever path computes them. Rows longer than the staging, and batches in which the
 //! closing byte occurs, go row by row through the exact index.
 //!
-//! One core of a Xeon, 8 MB, greedy, whole block with lengths and checksum, beside the codes alone of
-//! fsst-rs 0.7 (`compress_bulk_into::<4>`), MB/s: `l_comment` 250 and 370, `ps_comment` 350 and 790,
-//! `wiki` 240 and 260. With 2 or 3 cursors: `l_comment` 208 and 215 (on a busier machine).
+//! One core of a Xeon, greedy, whole block with lengths and checksum, beside the codes alone of
+//! fsst-rs 0.7 (`compress_bulk_into::<4>`), MB/s: `l_comment` 402 and 347, `ps_comment` 694 and 673,
+//! `wiki` 285 and 274, `urls2` 376 and 503. Failed: one long segment for each cursor (the slowest
+//! ends alone), 3 and 5 to 8 cursors, and the number of codes at every place of the text instead of
+//! every row (its stores alone fill the cache).
 
 use crate::error::{Error, Result};
 
-use super::matcher::{Cursor, MAX_STAGED_BYTES, Matcher, MatcherView, row_end_byte};
+use super::matcher::{Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, row_end_byte};
 use super::optimal::{OptimalParse, word_at};
 use super::prefix_index::{NO_SYMBOL, PrefixIndex};
+use super::symbol::Symbol;
 use super::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
 use super::training::bytes_of;
 use super::twelve;
@@ -67,17 +71,17 @@ pub(super) fn encode_rows(
     }
     Ok(match table.width() {
         CodeWidth::Eight => {
-            let (codes, row_ends) = encode::<u8, 1024>(table, rows, parse);
+            let (codes, row_ends) = encode::<u8, 1024, 1024>(table, rows, parse);
             EncodedRows { num_codes: codes.len(), codes, row_ends }
         }
         CodeWidth::Twelve => {
-            let (codes, row_ends) = encode::<u16, 8192>(table, rows, parse);
+            let (codes, row_ends) = encode::<u16, 8192, 16384>(table, rows, parse);
             EncodedRows { num_codes: codes.len(), codes: twelve::pack(&codes), row_ends }
         }
     })
 }
 
-fn encode<C: CodeUnit, const NUM_BUCKETS: usize>(
+fn encode<C: CodeUnit, const NUM_BUCKETS: usize, const NUM_IDS: usize>(
     table: &SymbolTable,
     rows: &[Option<&[u8]>],
     parse: Parse,
@@ -85,15 +89,57 @@ fn encode<C: CodeUnit, const NUM_BUCKETS: usize>(
     let mut by_row = RowEncoder::new(table, parse);
     let row_end = if parse == Parse::Greedy { row_end_byte(table) } else { None };
     if let Some(row_end) = row_end {
-        let matcher = Matcher::<NUM_BUCKETS>::new(table, row_end);
-        if let Some(view) = matcher.view() {
-            return encode_greedy(view, rows, row_end, &mut by_row);
-        }
+        let matcher = Matcher::<NUM_BUCKETS, NUM_IDS>::new(table.symbols(), row_end);
+        return encode_greedy(&matcher, rows, row_end, &mut by_row);
     }
     let mut encoded = (Vec::new(), Vec::with_capacity(rows.len()));
     by_row.append(rows, &mut encoded);
     encoded
 }
+
+/// The greedy parse of texts that are parsed again and again, with other symbols each time.
+pub(super) struct GreedyParser<'a> {
+    rows: Vec<Option<&'a [u8]>>,
+    /// Occurs in none of them.
+    row_end: u8,
+    staging: Staging<u16>,
+    matcher: Box<Matcher<PARSER_BUCKETS, PARSER_IDS>>,
+}
+
+impl<'a> GreedyParser<'a> {
+    /// Symbols that [`GreedyParser::parse`] can tell apart.
+    pub(super) const MAX_SYMBOLS: usize = PARSER_IDS / 2 - 2;
+
+    /// A parser of `rows`, in which the byte `row_end` does not occur.
+    pub(super) fn new(rows: Vec<Option<&'a [u8]>>, row_end: u8) -> Self {
+        Self { rows, row_end, staging: Staging::new(), matcher: Matcher::new(&[], row_end) }
+    }
+
+    /// The symbols of all rows as their places in `symbols`, of which each byte is one, and for
+    /// each row how many there are up to its end. `None` where a row is too long, or there are too
+    /// many symbols.
+    pub(super) fn parse(&mut self, symbols: &[Symbol]) -> Option<(Vec<u16>, Vec<u32>)> {
+        if symbols.len() > Self::MAX_SYMBOLS {
+            return None;
+        }
+        self.matcher.rebuild(symbols, self.row_end, 1);
+        let mut encoded = (Vec::new(), Vec::with_capacity(self.rows.len()));
+        let mut rows = &self.rows[..];
+        while !rows.is_empty() {
+            let rest = self.staging.fill(rows, self.row_end);
+            if rest.len() == rows.len() {
+                return None;
+            }
+            self.staging.encode(&self.matcher);
+            self.staging.append(&mut encoded);
+            rows = rest;
+        }
+        Some(encoded)
+    }
+}
+
+const PARSER_BUCKETS: usize = 1024;
+const PARSER_IDS: usize = 2048;
 
 /// A code as the encoder writes it.
 trait CodeUnit: Copy + Default {
@@ -117,29 +163,39 @@ impl CodeUnit for u16 {
 
 /// Cursors that take turns.
 const NUM_LANES: usize = 4;
-/// Text that a lane stages at a time, in bytes: staging and codes of all lanes stay in the L2 cache.
-const LANE_BYTES: usize = 16 << 10;
+/// Text of a segment, in bytes, its last row excepted.
+const SEGMENT_BYTES: usize = 2 << 10;
+/// With less text left a cursor takes its last steps alone.
+const LAST_BYTES: usize = 16;
 
 /// Bytes behind the text, so that 8 can be read at each place.
 const SLACK_BYTES: usize = 8;
 
-/// Staged text of all lanes, one behind the other, and what becomes of it.
+/// Staged text, and what becomes of it.
 struct Staging<C> {
     /// [`MAX_STAGED_BYTES`] and the slack; only the first `len_bytes` count.
     text: Vec<u8>,
     len_bytes: usize,
-    /// For each row where it ends in the text.
-    text_ends: Vec<u32>,
-    /// For each lane where its text starts and how many rows precede it.
-    lanes: [(usize, usize); NUM_LANES],
-    /// Those of a lane start at twice the place of its text.
+    num_rows: usize,
+    segments: Vec<Segment>,
+    /// Those of a segment start at twice the place of its text.
     codes: Vec<C>,
-    /// For each place where a step began the number of codes before it.
-    codes_before: Vec<u32>,
+    /// For each row the number of codes up to its end, from twice the place of its segment.
+    row_ends: Vec<u32>,
 }
 
-fn encode_greedy<C: CodeUnit, const NUM_BUCKETS: usize>(
-    matcher: MatcherView<'_, NUM_BUCKETS>,
+/// Some rows of the staged text: what one cursor encodes.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    start: usize,
+    end: usize,
+    first_row: usize,
+    /// Where its codes end.
+    code_end: usize,
+}
+
+fn encode_greedy<C: CodeUnit, const NUM_BUCKETS: usize, const NUM_IDS: usize>(
+    matcher: &Matcher<NUM_BUCKETS, NUM_IDS>,
     mut rows: &[Option<&[u8]>],
     row_end: u8,
     by_row: &mut RowEncoder,
@@ -153,9 +209,9 @@ fn encode_greedy<C: CodeUnit, const NUM_BUCKETS: usize>(
         rows = &rows[batch.len()..];
         // Besides the ends of rows there must be no such byte.
         let num_ends = memchr::memchr_iter(row_end, &staging.text[..staging.len_bytes]).count();
-        if num_ends == staging.text_ends.len() && num_ends > 0 {
-            let cursors = staging.encode(matcher);
-            staging.append(cursors, &mut encoded);
+        if num_ends == staging.num_rows && num_ends > 0 {
+            staging.encode(matcher);
+            staging.append(&mut encoded);
         } else {
             by_row.append(batch, &mut encoded);
         }
@@ -168,10 +224,10 @@ impl<C: CodeUnit> Staging<C> {
         Self {
             text: vec![0; MAX_STAGED_BYTES + SLACK_BYTES],
             len_bytes: 0,
-            text_ends: Vec::new(),
-            lanes: [(0, 0); NUM_LANES],
+            num_rows: 0,
+            segments: Vec::new(),
             codes: vec![C::default(); 2 * MAX_STAGED_BYTES + 2],
-            codes_before: vec![0; MAX_STAGED_BYTES],
+            row_ends: vec![0; MAX_STAGED_ROWS],
         }
     }
 
@@ -181,91 +237,115 @@ impl<C: CodeUnit> Staging<C> {
         mut rows: &'r [Option<&'t [u8]>],
         row_end: u8,
     ) -> &'r [Option<&'t [u8]>] {
-        self.text_ends.clear();
-        let mut end = 0;
-        for lane in &mut self.lanes {
-            *lane = (end, self.text_ends.len());
-            let lane_end = end + LANE_BYTES;
-            while end < lane_end
-                && let Some((row, behind)) = rows.split_first()
-            {
-                let row = row.unwrap_or_default();
-                // One byte stays free, so that a cursor at the end is below the maximum.
-                if end + row.len() + 1 >= MAX_STAGED_BYTES {
-                    break;
-                }
-                self.text[end..end + row.len()].copy_from_slice(row);
-                end += row.len();
-                self.text_ends.push(end as u32);
-                self.text[end] = row_end;
-                end += 1;
-                rows = behind;
+        self.segments.clear();
+        let (mut end, mut num_rows) = (0, 0);
+        let mut segment = Segment { start: 0, end: 0, first_row: 0, code_end: 0 };
+        while let Some((row, behind)) = rows.split_first() {
+            let row = row.unwrap_or_default();
+            // One byte stays free, so that a cursor at the end is below the maximum; rows are fewer
+            // than bytes.
+            if end + row.len() + 1 >= MAX_STAGED_BYTES {
+                break;
             }
+            self.text[end..end + row.len()].copy_from_slice(row);
+            end += row.len();
+            self.text[end] = row_end;
+            end += 1;
+            num_rows += 1;
+            if end - segment.start >= SEGMENT_BYTES {
+                self.segments.push(Segment { end, ..segment });
+                (segment.start, segment.first_row) = (end, num_rows);
+            }
+            rows = behind;
+        }
+        if end > segment.start {
+            self.segments.push(Segment { end, ..segment });
         }
         self.text[end..end + SLACK_BYTES].fill(row_end);
-        self.len_bytes = end;
+        (self.len_bytes, self.num_rows) = (end, num_rows);
         rows
     }
 
     /// Appends what the cursors wrote.
-    fn append(&self, cursors: [Cursor; NUM_LANES], (codes, row_ends): &mut (Vec<C>, Vec<u32>)) {
-        for (lane, cursor) in cursors.into_iter().enumerate() {
-            let (start, first_row) = self.lanes[lane];
-            let end_row = self.lanes.get(lane + 1).map_or(self.text_ends.len(), |next| next.1);
-            let shift = (codes.len() as u32).wrapping_sub(2 * start as u32);
-            codes.extend_from_slice(&self.codes[2 * start..cursor.num_codes()]);
-            let text_ends = &self.text_ends[first_row..end_row];
-            let codes_before = |end: &u32| self.codes_before[*end as usize].wrapping_add(shift);
-            row_ends.extend(text_ends.iter().map(codes_before));
+    fn append(&self, (codes, row_ends): &mut (Vec<C>, Vec<u32>)) {
+        for (segment_idx, segment) in self.segments.iter().enumerate() {
+            let next = self.segments.get(segment_idx + 1);
+            let rows = segment.first_row..next.map_or(self.num_rows, |next| next.first_row);
+            let start = 2 * segment.start;
+            let shift = (codes.len() as u32).wrapping_sub(start as u32);
+            codes.extend_from_slice(&self.codes[start..segment.code_end]);
+            row_ends.extend(self.row_ends[rows].iter().map(|end| end.wrapping_add(shift)));
         }
     }
 
-    /// Encodes the staged text; where the cursors end.
-    fn encode<const NUM_BUCKETS: usize>(
+    /// Encodes the staged text.
+    fn encode<const NUM_BUCKETS: usize, const NUM_IDS: usize>(
         &mut self,
-        matcher: MatcherView<'_, NUM_BUCKETS>,
-    ) -> [Cursor; NUM_LANES] {
-        let mut cursors = self.lanes.map(|(start, _)| Cursor::new(start, 2 * start));
-        let lane_end = |lane: usize| self.lanes.get(lane + 1).map_or(self.len_bytes, |next| next.0);
-        let ends: [usize; NUM_LANES] = std::array::from_fn(lane_end);
+        matcher: &Matcher<NUM_BUCKETS, NUM_IDS>,
+    ) {
         let (text, _) = self.text.as_chunks::<{ MAX_STAGED_BYTES + SLACK_BYTES }>();
         let (codes, _) = self.codes.as_chunks_mut::<{ 2 * MAX_STAGED_BYTES + 2 }>();
-        let (codes_before, _) = self.codes_before.as_chunks_mut::<MAX_STAGED_BYTES>();
-        let (text, codes, codes_before) = (&text[0], &mut codes[0], &mut codes_before[0]);
+        let (row_ends, _) = self.row_ends.as_chunks_mut::<MAX_STAGED_ROWS>();
+        let (text, codes, row_ends) = (&text[0], &mut codes[0], &mut row_ends[0]);
+        let mut cursors = [Cursor::default(); NUM_LANES];
+        let mut segments = self.segments.iter_mut();
+        let mut lanes: Vec<&mut Segment> = Vec::with_capacity(NUM_LANES);
         loop {
-            // A step advances by at most 8 bytes.
-            let left = (0..NUM_LANES).map(|lane| ends[lane].saturating_sub(cursors[lane].at()));
-            let num_steps = left.min().unwrap_or(0) / 8;
-            if num_steps == 0 {
-                break;
+            while lanes.len() < NUM_LANES
+                && let Some(segment) = segments.next()
+            {
+                let Segment { start, first_row, .. } = *segment;
+                cursors[lanes.len()] = Cursor::new(start, 2 * start, first_row);
+                lanes.push(segment);
             }
-            for _ in 0..num_steps {
-                for cursor in &mut cursors {
-                    step(matcher, text, cursor, codes, codes_before);
+            // A step advances by at most 8 bytes.
+            let left_bytes =
+                lanes.iter().zip(&cursors).map(|(lane, cursor)| lane.end - cursor.at());
+            let Some(least_bytes) = left_bytes.min() else {
+                return;
+            };
+            if lanes.len() == NUM_LANES {
+                for _ in 0..least_bytes / 8 {
+                    for cursor in &mut cursors {
+                        step(matcher, text, cursor, codes, row_ends);
+                    }
+                }
+            } else {
+                for _ in 0..least_bytes / 8 {
+                    for cursor in &mut cursors[..lanes.len()] {
+                        step(matcher, text, cursor, codes, row_ends);
+                    }
                 }
             }
-        }
-        for (cursor, end) in cursors.iter_mut().zip(ends) {
-            while cursor.at() < end {
-                step(matcher, text, cursor, codes, codes_before);
+            for lane in (0..lanes.len()).rev() {
+                if lanes[lane].end - cursors[lane].at() > LAST_BYTES {
+                    continue;
+                }
+                let mut cursor = cursors[lane];
+                while cursor.at() < lanes[lane].end {
+                    step(matcher, text, &mut cursor, codes, row_ends);
+                }
+                lanes[lane].code_end = cursor.num_codes();
+                lanes.swap_remove(lane);
+                cursors[lane] = cursors[lanes.len()];
             }
         }
-        cursors
     }
 }
 
 #[inline(always)]
-fn step<C: CodeUnit, const NUM_BUCKETS: usize>(
-    matcher: MatcherView<'_, NUM_BUCKETS>,
+fn step<C: CodeUnit, const NUM_BUCKETS: usize, const NUM_IDS: usize>(
+    matcher: &Matcher<NUM_BUCKETS, NUM_IDS>,
     text: &[u8; MAX_STAGED_BYTES + SLACK_BYTES],
     cursor: &mut Cursor,
     codes: &mut [C; 2 * MAX_STAGED_BYTES + 2],
-    codes_before: &mut [u32; MAX_STAGED_BYTES],
+    row_ends: &mut [u32; MAX_STAGED_ROWS],
 ) {
     let (at, num_codes) = (cursor.at(), cursor.num_codes());
     let word = word_at(text, at);
     let found = matcher.find(word);
-    codes_before[at] = num_codes as u32;
+    // Of all steps in a row the last one counts: the one at its end.
+    row_ends[cursor.row()] = num_codes as u32;
     C::write(codes, num_codes, found.code(), word as u8);
     cursor.advance(found);
 }
@@ -327,12 +407,7 @@ impl RowEncoder {
 fn longest_symbols(index: &PrefixIndex, text: &[u8], len: usize, mut emit: impl FnMut(u16, usize)) {
     let mut at = 0;
     while at < len {
-        let word = word_at(text, at);
-        let mut longest = None;
-        index.for_each_longer(word, len - at, |id, len_bytes| {
-            longest = longest.or(Some((id, len_bytes)));
-        });
-        let (id, len_bytes) = longest.unwrap_or((index.one(word), 1));
+        let (id, len_bytes) = index.longest(word_at(text, at), len - at);
         emit(id, at);
         at += len_bytes;
     }

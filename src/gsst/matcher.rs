@@ -4,49 +4,55 @@
 //! first two bytes ▶ short: the symbol of 2 bytes, else of 1, else an escape
 //! hash of three   ▶ the symbol of 3 bytes
 //! hash of four    ▶ bucket: the two longest symbols of 4 bytes and more
-//!                   whether any of these has more candidates (then, rarely, the exact index is asked)
+//!                   whether any of these has more candidates (then, rarely, all lengths are asked)
 //! ```
 //!
-//! All are looked up at once and the winner is selected, so the only branch is the rare one. With one
-//! bucket for all symbols of 3 bytes and more, 7 % of the steps on `ps_comment` were rare ones, now 1 %.
-//! Unlike FSST's table, which keeps one symbol per bucket, nothing is lost: the match is always the
-//! longest one, so a greedy parse is a function of the table's symbols alone.
+//! All are looked up at once and the winner is selected by its address, so the only branch is the
+//! rare one. Selecting values instead, the compiler branched on the comparisons: `ps_comment` took
+//! 10.5 ns a step, now 4.8. With one bucket for all symbols of 3 bytes and more, 7 % of the steps on
+//! `ps_comment` were rare ones, now 5 %. Unlike FSST's table, which keeps one symbol per bucket,
+//! nothing is lost: the match is always the longest one, so a greedy parse is a function of the
+//! table's symbols alone.
 //!
 //! Rows lie behind one another, each closed by a byte that occurs in no row and no symbol. No match
 //! crosses it, so rows need no test for their end; its own entry says "a row ends here".
 
 use std::hint::select_unpredictable;
 
-use super::prefix_index::PrefixIndex;
-use super::symbol::PREFIX_MASKS;
+use super::symbol::{MAX_SYMBOL_BYTES, PREFIX_MASKS, Symbol};
 use super::symbol_table::{ESCAPE_CODE, SymbolTable};
 
 /// Text that is encoded at a time, at most: places and numbers of codes that are taken modulo
 /// constants need no test when they index arrays of that length.
-pub(super) const MAX_STAGED_BYTES: usize = 1 << 17;
+pub(super) const MAX_STAGED_BYTES: usize = 1 << 16;
+/// Rows that are encoded at a time, at most.
+pub(super) const MAX_STAGED_ROWS: usize = 1 << 16;
 
 /// What was found at a place, as a cursor adds it up.
 ///
 /// ```text
-/// bits 0..24    bytes of text it stands for
-/// bits 24..50   code units it takes: 1, with a literal 2, at the end of a row 0
-/// bits 50..62   the code; 255 before a literal (in a sum: anything)
+/// bits 0..16    bytes of text it stands for
+/// bits 16..32   rows that end: 1 or 0
+/// bits 32..49   code units it takes: 1, with a literal 2, at the end of a row 0
+/// bits 49..61   the code; 255 before a literal (in a sum: anything)
+/// bit  63       it is of four bytes or more
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Match(u64);
 
 impl Match {
     const NONE: Self = Self(0);
-    const ROW_END: Self = Self(1);
-    const ESCAPE: Self = Self(1 | 2 << 24 | (ESCAPE_CODE as u64) << 50);
+    const ROW_END: Self = Self(1 | 1 << 16);
+    const ESCAPE: Self = Self(1 | 2 << 32 | (ESCAPE_CODE as u64) << 49);
 
     fn of_symbol(code: u16, len_bytes: usize) -> Self {
-        Self(len_bytes as u64 | 1 << 24 | u64::from(code) << 50)
+        let is_long = if len_bytes > 3 { IS_LONG } else { 0 };
+        Self(len_bytes as u64 | 1 << 32 | u64::from(code) << 49 | is_long)
     }
 
     #[inline(always)]
     pub(super) fn code(self) -> u16 {
-        (self.0 >> 50) as u16
+        (self.0 >> 49) as u16 & 0xfff
     }
 }
 
@@ -55,9 +61,10 @@ impl Match {
 pub(super) struct Cursor(u64);
 
 impl Cursor {
-    /// A cursor at place `at` of the text, below 2^17, and `num_codes` of the codes, below 2^18.
-    pub(super) fn new(at: usize, num_codes: usize) -> Self {
-        Self(at as u64 | (num_codes as u64) << 24)
+    /// A cursor at place `at` of the text, below 2^17, `num_codes` of the codes, below 2^18, and
+    /// `row` of the rows, below 2^16.
+    pub(super) fn new(at: usize, num_codes: usize, row: usize) -> Self {
+        Self(at as u64 | (row as u64) << 16 | (num_codes as u64) << 32)
     }
 
     #[inline(always)]
@@ -67,7 +74,12 @@ impl Cursor {
 
     #[inline(always)]
     pub(super) fn num_codes(self) -> usize {
-        (self.0 >> 24) as usize % (2 * MAX_STAGED_BYTES)
+        (self.0 >> 32) as usize % (2 * MAX_STAGED_BYTES)
+    }
+
+    #[inline(always)]
+    pub(super) fn row(self) -> usize {
+        (self.0 as u32 >> 16) as usize
     }
 
     #[inline(always)]
@@ -76,8 +88,8 @@ impl Cursor {
     }
 }
 
-/// Where none of the candidates matches, others may: a bit no match has.
-const HAS_MORE: u64 = 1 << 63;
+/// Bit of matches of four bytes or more.
+const IS_LONG: u64 = 1 << 63;
 
 /// The two longest symbols of four bytes or more with the same hash.
 #[derive(Debug, Clone, Copy)]
@@ -85,12 +97,13 @@ struct Bucket {
     words: [u64; 2],
     masks: [u64; 2],
     matches: [Match; 2],
-    /// [`HAS_MORE`] or 0.
-    if_neither: u64,
+    /// A match below this may not be the longest one: [`IS_LONG`] where other symbols have the same
+    /// hash, otherwise 1, so that it is [`Match::NONE`] alone.
+    least: u64,
     _padding: u64,
 }
 
-/// A symbol of three bytes; `word` has [`HAS_MORE`] where another has the same hash.
+/// A symbol of three bytes.
 #[derive(Debug, Clone, Copy)]
 struct Three {
     word: u64,
@@ -99,126 +112,239 @@ struct Three {
 
 /// A word that no masked text equals.
 const EMPTY: Bucket =
-    Bucket { words: [1; 2], masks: [0; 2], matches: [Match::NONE; 2], if_neither: 0, _padding: 0 };
+    Bucket { words: [1; 2], masks: [0; 2], matches: [Match::NONE; 2], least: 1, _padding: 0 };
+const NO_THREE: Three = Three { word: 1 << 24, found: Match::NONE };
 
-/// Finds longest symbols; `NUM_BUCKETS` is a power of two.
-#[derive(Debug)]
-pub(super) struct Matcher<const NUM_BUCKETS: usize> {
-    shorts: Vec<Match>,
-    threes: Vec<Three>,
-    buckets: Vec<Bucket>,
-    index: PrefixIndex,
+/// A symbol that found no place in its bucket.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    word: u64,
+    mask: u64,
+    found: Match,
 }
 
-impl<const NUM_BUCKETS: usize> Matcher<NUM_BUCKETS> {
-    /// The matcher of a table, for rows closed by `row_end`, which is in no symbol.
-    pub(super) fn new(table: &SymbolTable, row_end: u8) -> Self {
-        let mut matcher = Self {
-            shorts: vec![Match::ESCAPE; 1 << 16],
-            threes: vec![Three { word: 1 << 24, found: Match::NONE }; NUM_BUCKETS],
-            buckets: vec![EMPTY; NUM_BUCKETS],
-            index: PrefixIndex::new(table.symbols()),
-        };
-        let mut longs = Vec::new();
-        let mut twos = Vec::new();
-        for (code, symbol) in table.symbols().iter().enumerate() {
-            let (code, word) = (code as u16, symbol.word());
-            match symbol.len_bytes() {
-                1 => (0..=255).for_each(|second: usize| {
-                    matcher.shorts[second << 8 | word as usize] = Match::of_symbol(code, 1);
-                }),
-                2 => twos.push((word, code)),
-                3 => {
-                    let three = &mut matcher.threes[Self::bucket(word as u32)];
-                    if three.found == Match::NONE {
-                        *three = Three { word, found: Match::of_symbol(code, 3) };
-                    } else {
-                        three.word |= HAS_MORE;
-                    }
-                }
-                len_bytes => longs.push((u8::MAX - len_bytes as u8, word, code)),
-            }
-        }
-        for (word, code) in twos {
-            matcher.shorts[word as usize] = Match::of_symbol(code, 2);
-        }
-        for second in 0..=255 {
-            matcher.shorts[second << 8 | usize::from(row_end)] = Match::ROW_END;
-        }
-        longs.sort_unstable();
-        for (rank, word, code) in longs {
-            let bucket = &mut matcher.buckets[Self::bucket(word as u32)];
-            let len_bytes = u8::MAX - rank;
-            match bucket.matches.iter().position(|found| *found == Match::NONE) {
-                Some(slot) => {
-                    bucket.words[slot] = word;
-                    bucket.masks[slot] = PREFIX_MASKS[usize::from(len_bytes)];
-                    bucket.matches[slot] = Match::of_symbol(code, usize::from(len_bytes));
-                }
-                None => bucket.if_neither = HAS_MORE,
-            }
-        }
+/// Multipliers of which the one is taken that leaves fewest symbols without a place.
+const NUM_TRIES: u32 = 8;
+/// More symbols than this are not looked through one by one.
+const MAX_RESTS: usize = 16;
+
+/// Finds longest symbols; both numbers are powers of two, and there are half as many ids as codes,
+/// an escape and the end of a row.
+#[derive(Debug)]
+pub(super) struct Matcher<const NUM_BUCKETS: usize, const NUM_IDS: usize> {
+    multiplier: u32,
+    buckets: [Bucket; NUM_BUCKETS],
+    threes: [Three; NUM_BUCKETS],
+    /// By id; from the middle on none, for ids that are there and may not be the longest.
+    matches: [Match; NUM_IDS],
+    /// By two bytes the id of a symbol of two bytes or of one.
+    shorts: [u16; 1 << 16],
+    /// Symbols of four bytes and more that are in no bucket, longest first, and where those of each
+    /// bucket start among them.
+    rests: Vec<Rest>,
+    rest_ranges: [(u16, u16); NUM_BUCKETS],
+    has_all_threes: bool,
+    by_length: ByLength,
+}
+
+impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_IDS> {
+    /// The matcher of a table, for rows closed by `row_end`, which is in no symbol but itself.
+    pub(super) fn new(symbols: &[Symbol], row_end: u8) -> Box<Self> {
+        let mut matcher = Box::new(Self {
+            multiplier: 1,
+            buckets: [EMPTY; NUM_BUCKETS],
+            threes: [NO_THREE; NUM_BUCKETS],
+            matches: [Match::ESCAPE; NUM_IDS],
+            shorts: [0; 1 << 16],
+            rests: Vec::new(),
+            rest_ranges: [(0, 0); NUM_BUCKETS],
+            has_all_threes: true,
+            by_length: ByLength::default(),
+        });
+        matcher.rebuild(symbols, row_end, NUM_TRIES);
         matcher
     }
 
-    /// The bucket of up to four bytes.
-    #[inline(always)]
-    fn bucket(bytes: u32) -> usize {
-        let hash = bytes.wrapping_mul(0x9e37_79b1);
-        (hash >> (32 - NUM_BUCKETS.trailing_zeros())) as usize % NUM_BUCKETS
+    /// Becomes the matcher of other symbols; more tries leave fewer of them without a place.
+    pub(super) fn rebuild(&mut self, symbols: &[Symbol], row_end: u8, num_tries: u32) {
+        let matcher = self;
+        matcher.multiplier = Self::best_multiplier(symbols, num_tries);
+        matcher.buckets.fill(EMPTY);
+        matcher.threes.fill(NO_THREE);
+        matcher.matches[..NUM_IDS / 2].fill(Match::ESCAPE);
+        matcher.rest_ranges.fill((0, 0));
+        matcher.rests.clear();
+        matcher.has_all_threes = true;
+        matcher.by_length = ByLength::new(symbols);
+        matcher.add_shorts(symbols, row_end);
+        let mut longs = Vec::with_capacity(symbols.len());
+        for (code, symbol) in symbols.iter().enumerate() {
+            let (word, len_bytes) = (symbol.word(), symbol.len_bytes());
+            let found = Match::of_symbol(code as u16, len_bytes);
+            match len_bytes {
+                1 | 2 => {}
+                3 => matcher.add_three(word, found),
+                _ => {
+                    let bucket = bucket::<NUM_BUCKETS>(word as u32, matcher.multiplier);
+                    let mask = PREFIX_MASKS[len_bytes];
+                    longs.push((bucket, MAX_SYMBOL_BYTES - len_bytes, Rest { word, mask, found }));
+                }
+            }
+        }
+        longs.sort_unstable_by_key(|(bucket, rank, rest)| (*bucket, *rank, rest.word));
+        for same in longs.chunk_by(|a, b| a.0 == b.0) {
+            let bucket = &mut matcher.buckets[same[0].0];
+            for (slot, (_, _, symbol)) in same.iter().take(2).enumerate() {
+                bucket.words[slot] = symbol.word;
+                bucket.masks[slot] = symbol.mask;
+                bucket.matches[slot] = symbol.found;
+            }
+            if same.len() > 2 {
+                bucket.least = IS_LONG;
+                let start = matcher.rests.len();
+                matcher.rests.extend(same[2..].iter().map(|(_, _, symbol)| *symbol));
+                matcher.rest_ranges[same[0].0] = (start as u16, matcher.rests.len() as u16);
+            }
+        }
     }
 
-    /// Its tables as arrays: indexing them needs no test.
-    #[inline(always)]
-    pub(super) fn view(&self) -> Option<MatcherView<'_, NUM_BUCKETS>> {
-        let shorts = self.shorts.as_slice().try_into().ok()?;
-        let threes = self.threes.as_slice().try_into().ok()?;
-        let buckets = self.buckets.as_slice().try_into().ok()?;
-        Some(MatcherView { shorts, threes, buckets, index: &self.index })
+    fn best_multiplier(symbols: &[Symbol], num_tries: u32) -> u32 {
+        let tries = (0..num_tries).map(|i| 0x9e37_79b1_u32.wrapping_mul(2 * i + 1));
+        let num_left = |multiplier: &u32| {
+            let mut num_symbols = [(0_u8, 0_u8); NUM_BUCKETS];
+            let mut num_left = 0;
+            for symbol in symbols.iter().filter(|symbol| symbol.len_bytes() > 2) {
+                let same =
+                    &mut num_symbols[bucket::<NUM_BUCKETS>(symbol.word() as u32, *multiplier)];
+                let (count, max) =
+                    if symbol.len_bytes() == 3 { (&mut same.0, 1) } else { (&mut same.1, 2) };
+                num_left += usize::from(*count == max);
+                *count = max.min(*count + 1);
+            }
+            num_left
+        };
+        tries.min_by_key(num_left).unwrap_or(1)
     }
-}
 
-/// A matcher with the sizes of its tables known to the compiler.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MatcherView<'a, const NUM_BUCKETS: usize> {
-    shorts: &'a [Match; 1 << 16],
-    threes: &'a [Three; NUM_BUCKETS],
-    buckets: &'a [Bucket; NUM_BUCKETS],
-    index: &'a PrefixIndex,
-}
+    fn add_shorts(&mut self, symbols: &[Symbol], row_end: u8) {
+        let (escape, end) = (NUM_IDS / 2 - 2, NUM_IDS / 2 - 1);
+        let mut ones = [escape as u16; 256];
+        self.matches[end] = Match::ROW_END;
+        for (code, symbol) in symbols.iter().enumerate() {
+            self.matches[code] = Match::of_symbol(code as u16, symbol.len_bytes());
+            if symbol.len_bytes() == 1 {
+                ones[symbol.word() as usize] = code as u16;
+            }
+        }
+        ones[usize::from(row_end)] = end as u16;
+        self.shorts.as_chunks_mut().0.fill(ones);
+        for (code, symbol) in symbols.iter().enumerate() {
+            if symbol.len_bytes() == 2 {
+                self.shorts[symbol.word() as usize] = code as u16;
+            }
+        }
+        self.matches[NUM_IDS / 2..].fill(Match::NONE);
+    }
 
-impl<const NUM_BUCKETS: usize> MatcherView<'_, NUM_BUCKETS> {
+    fn add_three(&mut self, word: u64, found: Match) {
+        let three = &mut self.threes[bucket::<NUM_BUCKETS>(word as u32, self.multiplier)];
+        if three.found == Match::NONE {
+            *three = Three { word, found };
+        } else {
+            self.shorts[usize::from(word as u16)] |= (NUM_IDS / 2) as u16;
+            self.has_all_threes = false;
+        }
+    }
+
     /// What begins with `word`.
     #[inline(always)]
     pub(super) fn find(&self, word: u64) -> Match {
-        let bucket = &self.buckets[Matcher::<NUM_BUCKETS>::bucket(word as u32)];
-        let three = &self.threes[Matcher::<NUM_BUCKETS>::bucket(word as u32 & 0xff_ffff)];
+        let bucket = &self.buckets[bucket::<NUM_BUCKETS>(word as u32, self.multiplier)];
+        let three_bytes = word & 0xff_ffff;
+        let three = &self.threes[self::bucket::<NUM_BUCKETS>(three_bytes as u32, self.multiplier)];
         let is_first = word & bucket.masks[0] == bucket.words[0];
         let is_second = word & bucket.masks[1] == bucket.words[1];
-        let is_three = word & 0xff_ffff == three.word & !HAS_MORE;
-        let short = select_unpredictable(is_three, three.found, self.short(word));
-        // Whether there are others is asked of the selected value: as a condition of its own it made
-        // the compiler branch on all comparisons, at half the speed.
-        let short = Match(short.0 | bucket.if_neither | (three.word & HAS_MORE));
-        let long = select_unpredictable(is_first, bucket.matches[0], bucket.matches[1]);
-        let found = select_unpredictable(is_first | is_second, long, short);
-        if found.0 & HAS_MORE != 0 { self.find_any(word) } else { found }
+        let short = &self.matches[usize::from(self.shorts[usize::from(word as u16)]) % NUM_IDS];
+        let found = select_unpredictable(three_bytes == three.word, &three.found, short);
+        let found = select_unpredictable(is_second, &bucket.matches[1], found);
+        let found = *select_unpredictable(is_first, &bucket.matches[0], found);
+        if found.0 < bucket.least { self.find_rest(word, found) } else { found }
     }
 
-    #[inline(always)]
-    fn short(&self, word: u64) -> Match {
-        self.shorts[usize::from(word as u16)]
-    }
-
+    /// What begins with `word`: `shorter`, or one of the symbols that found no place.
     #[cold]
     #[inline(never)]
-    fn find_any(&self, word: u64) -> Match {
-        let mut longest = None;
-        self.index.for_each_longer(word, 8, |id, len_bytes| {
-            longest = longest.or(Some(Match::of_symbol(id, len_bytes)));
-        });
-        longest.unwrap_or_else(|| self.short(word))
+    fn find_rest(&self, word: u64, shorter: Match) -> Match {
+        let bucket = bucket::<NUM_BUCKETS>(word as u32, self.multiplier);
+        let (start, end) = self.rest_ranges[bucket];
+        let rests = &self.rests[usize::from(start)..usize::from(end)];
+        if rests.len() > MAX_RESTS || !self.has_all_threes {
+            let short = usize::from(self.shorts[usize::from(word as u16)]) % (NUM_IDS / 2);
+            return self.by_length.longest(word, self.matches[short]);
+        }
+        let is_it = |rest: &&Rest| word & rest.mask == rest.word;
+        rests.iter().find(is_it).map_or(shorter, |rest| rest.found)
     }
+}
+
+/// The bucket of up to four bytes.
+#[inline(always)]
+fn bucket<const NUM_BUCKETS: usize>(bytes: u32, multiplier: u32) -> usize {
+    let hash = bytes.wrapping_mul(multiplier);
+    (hash >> (32 - NUM_BUCKETS.trailing_zeros())) as usize % NUM_BUCKETS
+}
+
+/// Symbols of three bytes and more by all of their bytes: a probe for each length.
+#[derive(Debug, Default)]
+struct ByLength {
+    /// By hash where the symbols with that hash begin in `symbols`; one more than hashes.
+    starts: Vec<u16>,
+    symbols: Vec<(u64, Match)>,
+    /// Lengths that symbols have, longest first.
+    lens_bytes: Vec<usize>,
+    shift: u32,
+}
+
+impl ByLength {
+    fn new(all: &[Symbol]) -> Self {
+        let num_hashes = (2 * all.len()).next_power_of_two().max(2);
+        let shift = u64::BITS - num_hashes.trailing_zeros();
+        let longer = || all.iter().zip(0..).filter(|(symbol, _)| symbol.len_bytes() > 2);
+        let mut starts = vec![0_u16; num_hashes + 1];
+        longer().for_each(|(symbol, _)| starts[hash(symbol.word(), shift) + 1] += 1);
+        for hash in 0..num_hashes {
+            starts[hash + 1] += starts[hash];
+        }
+        let mut symbols = vec![(0, Match::NONE); usize::from(starts[num_hashes])];
+        let mut ends = starts.clone();
+        let mut has_length = [false; MAX_SYMBOL_BYTES + 1];
+        for (symbol, code) in longer() {
+            let at = &mut ends[hash(symbol.word(), shift)];
+            symbols[usize::from(*at)] = (symbol.word(), Match::of_symbol(code, symbol.len_bytes()));
+            *at += 1;
+            has_length[symbol.len_bytes()] = true;
+        }
+        let lens_bytes = (3..=MAX_SYMBOL_BYTES).rev().filter(|len| has_length[*len]).collect();
+        Self { starts, symbols, lens_bytes, shift }
+    }
+
+    fn longest(&self, word: u64, shorter: Match) -> Match {
+        for len_bytes in &self.lens_bytes {
+            let word = word & PREFIX_MASKS[*len_bytes];
+            let hash = hash(word, self.shift);
+            let same = usize::from(self.starts[hash])..usize::from(self.starts[hash + 1]);
+            for (symbol, found) in &self.symbols[same] {
+                if *symbol == word && (found.0 % 16) as usize == *len_bytes {
+                    return *found;
+                }
+            }
+        }
+        shorter
+    }
+}
+
+fn hash(word: u64, shift: u32) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
 }
 
 /// A byte that is in no symbol, and so rarely in a row.
@@ -228,4 +354,48 @@ pub(super) fn row_end_byte(table: &SymbolTable) -> Option<u8> {
         is_taken[usize::from(*byte)] = true;
     }
     is_taken.iter().position(|is_taken| !is_taken).map(|free| free as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Random;
+    use super::*;
+
+    fn check<const NUM_BUCKETS: usize, const NUM_IDS: usize>(letters: &[u8], random: &mut Random) {
+        let mut symbols: Vec<Symbol> = Vec::new();
+        for _ in 0..random.below(NUM_IDS / 2 - 2).min(400) {
+            let word: Vec<u8> =
+                (0..1 + random.below(8)).map(|_| letters[random.below(letters.len())]).collect();
+            let symbol = Symbol::new(&word).unwrap();
+            if !symbols.contains(&symbol) {
+                symbols.push(symbol);
+            }
+        }
+        let matcher = Matcher::<NUM_BUCKETS, NUM_IDS>::new(&symbols, b'.');
+        for _ in 0..500 {
+            let word: [u8; 8] = std::array::from_fn(|_| match random.below(20) {
+                0 => b'.',
+                _ => letters[random.below(letters.len())],
+            });
+            let starts = |symbol: &(usize, &Symbol)| word.starts_with(symbol.1.as_bytes());
+            let longest = symbols.iter().enumerate().filter(starts);
+            let expected = match longest.max_by_key(|(_, symbol)| symbol.len_bytes()) {
+                Some((code, symbol)) => Match::of_symbol(code as u16, symbol.len_bytes()),
+                None if word[0] == b'.' => Match::ROW_END,
+                None => Match::ESCAPE,
+            };
+            assert_eq!(matcher.find(u64::from_le_bytes(word)), expected, "{word:?} {symbols:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_symbol_is_found_however_many_share_a_hash() {
+        let mut random = Random(9);
+        for letters in [&b"a"[..], b"ab", b"abcd", b"abcdefghijklmnopqrstuvwxyz "] {
+            for _ in 0..20 {
+                check::<1024, 1024>(letters, &mut random);
+                check::<8, 1024>(letters, &mut random);
+            }
+        }
+    }
 }

@@ -95,6 +95,52 @@ pub(super) fn unpack_ends(
     Ok(ends)
 }
 
+/// Where the bits of a frame lie, and what they are: enough to unpack it alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowFrame {
+    /// Where its bits start: an offset in the block.
+    pub bits_offset: u32,
+    /// Its smallest number, at most 2^24.
+    pub smallest: u32,
+    /// Bits of a difference, at most 24.
+    pub width_bits: u32,
+}
+
+/// The frames of `num_lengths` lengths in `packed`, which they take up as a whole, and which starts
+/// at `offset` in the block. The sum of lengths is not looked at.
+///
+/// # Errors
+///
+/// [`Error::Format`](crate::error::Error::Format) where a frame cannot be read.
+pub(super) fn frames(
+    packed: &[u8],
+    offset: usize,
+    num_lengths: usize,
+    section: &'static str,
+) -> Result<Vec<RowFrame>> {
+    let num_frames = num_lengths.div_ceil(FRAME_LEN);
+    if packed.len() < 2 * num_frames {
+        return Err(fault(section, 0, format!("too short for {num_lengths} lengths")));
+    }
+    let mut frames = Vec::with_capacity(num_frames);
+    let mut at = 0;
+    for frame_idx in 0..num_frames {
+        let frame_len = FRAME_LEN.min(num_lengths - frame_idx * FRAME_LEN);
+        let frame = Frame::read(packed, &mut at, frame_len)
+            .filter(|frame| frame.smallest <= 1 << MAX_WIDTH)
+            .ok_or_else(|| fault(section, at, "a frame that cannot be read"))?;
+        frames.push(RowFrame {
+            bits_offset: (offset + at - frame.bits.len()) as u32,
+            smallest: frame.smallest as u32,
+            width_bits: frame.width,
+        });
+    }
+    if at != packed.len() {
+        return Err(fault(section, at, "bytes behind the last length"));
+    }
+    Ok(frames)
+}
+
 /// A frame whose bytes are there.
 struct Frame<'a> {
     smallest: u64,
@@ -162,6 +208,14 @@ mod tests {
                 let ends = unpack(&packed, total).unwrap();
                 let read: Vec<u32> = ends.windows(2).map(|pair| pair[1] - pair[0]).collect();
                 assert_eq!(read, lengths);
+                let frames = frames(&packed, 1000, lengths.len(), "lengths").unwrap();
+                assert_eq!(frames.len(), lengths.len().div_ceil(FRAME_LEN));
+                for (expected, frame) in lengths.chunks(FRAME_LEN).zip(frames) {
+                    let bits = &packed[frame.bits_offset as usize - 1000..];
+                    let (smallest, width) = (u64::from(frame.smallest), frame.width_bits);
+                    let read = Frame { smallest, width, bits };
+                    assert!((0..expected.len()).all(|i| read.get(i) == u64::from(expected[i])));
+                }
                 assert!(unpack(&packed, total + 1).is_err());
                 assert!(unpack(&[&packed[..], &[0]].concat(), total).is_err());
                 if !packed.is_empty() {

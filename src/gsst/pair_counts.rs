@@ -1,38 +1,74 @@
 //! How often each pair of ids follows one another: an open-addressing table that never iterates
 //! in an order of its own.
 
+/// Slots of an empty table.
+const NUM_SLOTS: usize = 1 << 12;
+
 /// Counts by pair.
 #[derive(Debug)]
 pub(super) struct PairCounts {
     /// `pair << 32 | count`; 0 where free.
     slots: Vec<u64>,
+    num_pairs: usize,
     shift: u32,
 }
 
 impl PairCounts {
-    /// Room for up to `max_pairs` additions.
-    pub(super) fn new(max_pairs: usize) -> Self {
-        let num_slots = (2 * max_pairs).next_power_of_two().max(2);
-        Self { slots: vec![0; num_slots], shift: 64 - num_slots.trailing_zeros() }
+    pub(super) fn new() -> Self {
+        Self::with_slots(NUM_SLOTS)
+    }
+
+    /// `num_slots` is a power of two.
+    fn with_slots(num_slots: usize) -> Self {
+        Self { slots: vec![0; num_slots], num_pairs: 0, shift: 64 - num_slots.trailing_zeros() }
     }
 
     /// Counts one more `second` behind `first`.
     #[inline]
     pub(super) fn add(&mut self, first: u16, second: u16) {
         let pair = u64::from(first) << 16 | u64::from(second);
+        let at = self.slot(pair);
+        if self.slots[at] != 0 {
+            self.slots[at] += 1;
+            return;
+        }
+        self.slots[at] = pair << 32 | 1;
+        self.num_pairs += 1;
+        if 2 * self.num_pairs > self.slots.len() {
+            self.grow();
+        }
+    }
+
+    /// Where `pair` is, or has room.
+    #[inline]
+    fn slot(&self, pair: u64) -> usize {
         let mut at = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
         while self.slots[at] != 0 && self.slots[at] >> 32 != pair {
             at = (at + 1) & (self.slots.len() - 1);
         }
-        self.slots[at] = (pair << 32 | (self.slots[at] & u64::from(u32::MAX))) + 1;
+        at
     }
 
-    /// Pairs that came at least twice, with their counts, by pair.
-    pub(super) fn repeated(mut self) -> Vec<(u16, u16, u32)> {
-        self.slots.retain(|slot| *slot as u32 > 1);
-        self.slots.sort_unstable();
-        let pair = |slot: &u64| ((slot >> 48) as u16, (slot >> 32) as u16, *slot as u32);
-        self.slots.iter().map(pair).collect()
+    #[cold]
+    fn grow(&mut self) {
+        let mut grown = Self::with_slots(4 * self.slots.len());
+        grown.num_pairs = self.num_pairs;
+        for slot in self.slots.iter().filter(|slot| **slot != 0) {
+            let at = grown.slot(slot >> 32);
+            grown.slots[at] = *slot;
+        }
+        *self = grown;
+    }
+
+    /// Pairs that came at least twice, with their counts, by pair; forgets all of them.
+    pub(super) fn take_repeated(&mut self) -> Vec<(u16, u16, u32)> {
+        let mut repeated: Vec<u64> =
+            self.slots.iter().copied().filter(|slot| *slot as u32 > 1).collect();
+        self.slots.fill(0);
+        self.num_pairs = 0;
+        repeated.sort_unstable();
+        let pair = |slot: u64| ((slot >> 48) as u16, (slot >> 32) as u16, slot as u32);
+        repeated.into_iter().map(pair).collect()
     }
 }
 
@@ -42,10 +78,11 @@ mod tests {
 
     #[test]
     fn pairs_are_counted_apart() {
-        let mut counts = PairCounts::new(7);
+        let mut counts = PairCounts::with_slots(2);
         for (first, second) in [(0, 0), (9, 1), (1, 9), (0, 0), (9, 1), (9, 1), (5, 5)] {
             counts.add(first, second);
         }
-        assert_eq!(counts.repeated(), [(0, 0, 2), (9, 1, 3)]);
+        assert_eq!(counts.take_repeated(), [(0, 0, 2), (9, 1, 3)]);
+        assert_eq!(counts.take_repeated(), []);
     }
 }

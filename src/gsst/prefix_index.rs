@@ -11,13 +11,13 @@
 //! looks at several times the symbols it keeps). A search costs one probe of each of the three and
 //! one comparison for each symbol in the bucket.
 
-use super::symbol::{PREFIX_MASKS, Symbol};
+use super::symbol::{MAX_SYMBOL_BYTES, PREFIX_MASKS, Symbol};
 
 /// Stands for "no such symbol".
 pub(super) const NO_SYMBOL: u16 = u16::MAX;
 
 /// A symbol of three bytes or more.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct LongSymbol {
     word: u64,
     mask: u64,
@@ -30,6 +30,8 @@ struct LongSymbol {
 pub(super) struct PrefixIndex {
     ones: [u16; 256],
     twos: Vec<u16>,
+    /// The places in `twos` that hold a symbol.
+    set_twos: Vec<u16>,
     bucket_ends: Vec<u16>,
     longs: Vec<LongSymbol>,
     shift: u32,
@@ -38,43 +40,81 @@ pub(super) struct PrefixIndex {
 impl PrefixIndex {
     /// Indexes `symbols`, fewer than 65,535.
     pub(super) fn new(symbols: &[Symbol]) -> Self {
-        let num_buckets = (4 * symbols.len()).next_power_of_two().max(256);
-        let shift = 64 - num_buckets.trailing_zeros();
         let mut index = Self {
             ones: [NO_SYMBOL; 256],
             twos: vec![NO_SYMBOL; 1 << 16],
-            bucket_ends: vec![0; num_buckets + 1],
-            longs: Vec::with_capacity(symbols.len()),
-            shift,
+            set_twos: Vec::new(),
+            bucket_ends: Vec::new(),
+            longs: Vec::new(),
+            shift: 0,
         };
+        index.rebuild(symbols);
+        index
+    }
+
+    /// Indexes `symbols` instead of those before.
+    pub(super) fn rebuild(&mut self, symbols: &[Symbol]) {
+        let num_buckets = (2 * symbols.len()).next_power_of_two().max(256);
+        self.shift = 64 - num_buckets.trailing_zeros();
+        self.ones.fill(NO_SYMBOL);
+        for two in self.set_twos.drain(..) {
+            self.twos[usize::from(two)] = NO_SYMBOL;
+        }
+        // Counts, then where each bucket starts; placing a symbol moves that on to where it ends.
+        self.bucket_ends.clear();
+        self.bucket_ends.resize(num_buckets + 2, 0);
+        let mut num_by_length = [0; MAX_SYMBOL_BYTES + 1];
         for (id, symbol) in symbols.iter().enumerate() {
-            let (id, word, len_bytes) = (id as u16, symbol.word(), symbol.len_bytes);
-            match len_bytes {
-                1 => index.ones[word as usize] = id,
-                2 => index.twos[word as usize] = id,
-                _ => {
-                    let mask = PREFIX_MASKS[usize::from(len_bytes)];
-                    index.longs.push(LongSymbol { word, mask, id, len_bytes });
+            num_by_length[symbol.len_bytes()] += 1;
+            match symbol.len_bytes() {
+                1 => self.ones[symbol.word() as usize] = id as u16,
+                2 => {
+                    self.twos[symbol.word() as usize] = id as u16;
+                    self.set_twos.push(symbol.word() as u16);
+                }
+                _ => self.bucket_ends[bucket(symbol.word(), self.shift) + 2] += 1,
+            }
+        }
+        for bucket in 2..num_buckets + 2 {
+            self.bucket_ends[bucket] += self.bucket_ends[bucket - 1];
+        }
+        let num_longs = num_by_length[3..].iter().sum();
+        self.longs.clear();
+        self.longs.resize(num_longs, LongSymbol::default());
+        for len_bytes in (3..=MAX_SYMBOL_BYTES).rev().filter(|len| num_by_length[*len] > 0) {
+            for (id, symbol) in symbols.iter().enumerate() {
+                if symbol.len_bytes() == len_bytes {
+                    let word = symbol.word();
+                    let place = &mut self.bucket_ends[bucket(word, self.shift) + 1];
+                    let (mask, id) = (PREFIX_MASKS[len_bytes], id as u16);
+                    self.longs[usize::from(*place)] =
+                        LongSymbol { word, mask, id, len_bytes: len_bytes as u8 };
+                    *place += 1;
                 }
             }
         }
-        let bucket_of = |symbol: &LongSymbol| bucket(symbol.word, shift);
-        index.longs.sort_by_key(|symbol| {
-            (bucket_of(symbol), u8::MAX - symbol.len_bytes, symbol.word.swap_bytes())
-        });
-        for symbol in &index.longs {
-            index.bucket_ends[bucket_of(symbol) + 1] += 1;
-        }
-        for bucket in 0..num_buckets {
-            index.bucket_ends[bucket + 1] += index.bucket_ends[bucket];
-        }
-        index
     }
 
     /// The symbol that is this byte.
     #[inline]
     pub(super) fn one(&self, word: u64) -> u16 {
         self.ones[usize::from(word as u8)]
+    }
+
+    /// The longest symbol of at most `max_len` bytes, at least 1, that `word` begins with, and its
+    /// length.
+    #[inline]
+    pub(super) fn longest(&self, word: u64, max_len: usize) -> (u16, usize) {
+        let bucket = bucket(word, self.shift);
+        let (start, end) = (self.bucket_ends[bucket], self.bucket_ends[bucket + 1]);
+        for symbol in &self.longs[usize::from(start)..usize::from(end)] {
+            let len_bytes = usize::from(symbol.len_bytes);
+            if word & symbol.mask == symbol.word && len_bytes <= max_len {
+                return (symbol.id, len_bytes);
+            }
+        }
+        let two = self.twos[usize::from(word as u16)];
+        if two != NO_SYMBOL && max_len >= 2 { (two, 2) } else { (self.one(word), 1) }
     }
 
     /// Calls `found(id, length)` for each symbol of two bytes or more that `word` begins with,

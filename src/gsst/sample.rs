@@ -9,21 +9,31 @@
 //! A piece ends at the end of its row, so no symbol is learnt that no row has. The same rows give
 //! the same sample.
 
+use super::training::bytes_of;
+
 /// Bytes of text per piece: from the start of a row where the row is not longer than that.
 const PIECE_BYTES: usize = 192;
+
+/// Text that is searched for bytes, about.
+const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
 /// Text of some rows, with 8 bytes behind it, and where each row lies in it.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) text: Vec<u8>,
     pub(super) rows: Vec<(usize, usize)>,
+    /// Length of the text it was taken from.
+    pub(super) text_len_bytes: usize,
 }
 
 impl Sample {
-    /// About `len_bytes` of the rows.
-    pub(super) fn new(rows: &[Option<&[u8]>], len_bytes: usize) -> Self {
-        let text_len_bytes: usize = rows.iter().flatten().map(|row| row.len()).sum();
-        let mut sample = Self { text: Vec::with_capacity(len_bytes + 4096), rows: Vec::new() };
+    /// About `len_bytes` of the rows, whose text has `text_len_bytes`.
+    pub(super) fn new(rows: &[Option<&[u8]>], text_len_bytes: usize, len_bytes: usize) -> Self {
+        let mut sample = Self {
+            text: Vec::with_capacity(len_bytes.min(text_len_bytes) + 4096),
+            rows: Vec::new(),
+            text_len_bytes,
+        };
         if text_len_bytes <= len_bytes {
             rows.iter().flatten().for_each(|row| sample.add(row));
         } else {
@@ -31,6 +41,25 @@ impl Sample {
         }
         sample.text.extend_from_slice(&[0; 8]);
         sample
+    }
+
+    /// Which bytes occur in it.
+    pub(super) fn occurs(&self) -> [bool; 256] {
+        bytes_of(self.rows.iter().map(|&(start, end)| &self.text[start..end]))
+    }
+
+    /// Which bytes occur in some more of the rows it was taken from: all of them where they are
+    /// short, otherwise every n-th.
+    pub(super) fn occurs_around(&self, rows: &[Option<&[u8]>]) -> [bool; 256] {
+        let step = (self.text_len_bytes / MAX_SEARCHED_BYTES).max(1);
+        let mut occurs = bytes_of(rows.iter().step_by(step).flatten().copied());
+        occurs.iter_mut().zip(self.occurs()).for_each(|(all, here)| *all |= here);
+        occurs
+    }
+
+    /// Whether a quarter of it and more are bytes above those of ASCII.
+    pub(super) fn is_mostly_multibyte(&self) -> bool {
+        4 * self.text.iter().filter(|byte| !byte.is_ascii()).count() > self.text.len()
     }
 
     fn add_pieces(&mut self, rows: &[Option<&[u8]>], text_len_bytes: usize, num_pieces: usize) {
@@ -81,12 +110,12 @@ mod tests {
         for row_len in [1, 31, 200, 5000, 1 << 20] {
             let rows: Vec<_> = long.chunks(row_len).map(Some).collect();
             for len_bytes in [256, 4096, 65536] {
-                let sample = Sample::new(&rows, len_bytes);
+                let sample = Sample::new(&rows, 1 << 20, len_bytes);
                 let got = sample.text.len() - 8;
                 assert!((len_bytes / 2..2 * len_bytes + 1024).contains(&got), "{row_len}: {got}");
                 assert!(sample.rows.iter().all(|(start, end)| start <= end && *end <= got));
             }
         }
-        assert_eq!(Sample::new(&[None, Some(b"ab"), Some(b"")], 100).rows, [(0, 2), (2, 2)]);
+        assert_eq!(Sample::new(&[None, Some(b"ab"), Some(b"")], 2, 100).rows, [(0, 2), (2, 2)]);
     }
 }

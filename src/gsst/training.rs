@@ -9,18 +9,25 @@
 //!                       loss(s) = count(s) x (units of s written with the others - 1)
 //! ```
 //!
-//! The parse is the optimal one ([`optimal`](super::optimal)), so a count says what the encoder will
-//! use. Losses are measured in what the file pays for: an escaped byte takes two units, and a byte
-//! without a code of its own loses its place in the table like any other symbol. FSST's own
-//! training (Boncz, Neumann, Leis, VLDB 2020, algorithm 3) grows a set of fixed size by gain =
-//! count x length, which credits a symbol with bytes that others would cover as well. On 8 MB of
-//! TPC-H `l_comment` the codes are 2.79 (fsst-rs 0.7) and 3.59 times smaller than the text.
+//! The parse is the one that will encode, so a count says what the encoder will use. Losses are
+//! measured in what the file pays for: an escaped byte takes two units, and a byte without a code
+//! of its own loses its place in the table like any other symbol. FSST's own training (Boncz,
+//! Neumann, Leis, VLDB 2020, algorithm 3) grows a set of fixed size by gain = count x length, which
+//! credits a symbol with bytes that others would cover as well. Rounds do not always gain, so the
+//! best symbols of all rounds are taken.
 //!
-//! Everything is a function of rows and options. Time: about 2 x rounds parses of the sample.
+//! Everything is a function of rows and options. Time: some 3 parses of the sample per round, at
+//! the encoder's speed. Sizes of blocks of 23 columns (f-dbtext, TPC-H) relative to those with the
+//! tables of fsst-rs 0.7, geometric mean: samples of 16 KiB and 5 rounds 1.085 times smaller, 64 KiB
+//! and 6 rounds 1.12 times. Failed: samples of 128 and 256 KiB (no gain); symbols longer by the
+//! first byte of their neighbour as candidates, as FSST has them (1.063); one parse per round for
+//! pruning and growing (single columns 15 % larger); requiring all bytes only after the rounds (one
+//! more round for the same result).
 
-use super::optimal::OptimalParse;
+use super::encode::{GreedyParser, Parse};
+use super::optimal::{OptimalParse, word_at};
 use super::pair_counts::PairCounts;
-use super::prefix_index::PrefixIndex;
+use super::prefix_index::{NO_SYMBOL, PrefixIndex};
 use super::sample::Sample;
 use super::symbol::{MAX_SYMBOL_BYTES, Symbol};
 use super::symbol_table::{CodeWidth, SymbolTable};
@@ -29,41 +36,59 @@ use super::symbol_table::{CodeWidth, SymbolTable};
 const NUM_BYTES: usize = 256;
 /// Candidates per symbol that stays. With 3, codes of `wiki` and `l_comment` got 0.5 % larger.
 const GROWTH: usize = 2;
-/// A table that spares escapes altogether may cost this part of all units: devices decode blocks
-/// without escapes without looking for them, and this loses less than 2 % on text of up to 100
-/// different bytes (on `l_comment` it gains 1 %), 12 % and more on `wiki` and `yago`.
-const MAX_NO_ESCAPE_LOSS: f64 = 0.02;
-/// Tables may shrink as long as they lose no more than this part of all units.
-const MAX_SHRINK_LOSS: f64 = 0.0005;
-/// Most different bytes for which such a table is tried.
-const MAX_NO_ESCAPE_BYTES: usize = 128;
+/// Every byte of texts of up to so many different ones has a code: devices decode blocks without
+/// escapes without looking for them, and this loses less than 2 % (on `l_comment` it gains 1 %), 12 %
+/// and more on `wiki` and `yago`.
+const MAX_NO_ESCAPE_BYTES: usize = 100;
+/// Short texts have short samples, or training took several times as long as encoding: bytes of
+/// text per byte of sample, the least, and the rounds then.
+const TEXT_PER_SAMPLE: usize = 64;
+const MIN_SAMPLE_BYTES: usize = 16 << 10;
+const SHORT_ROUNDS: usize = 5;
 
-/// How much work goes into a table.
+/// How much work goes into a table, at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrainingOptions {
-    /// Text that is looked at, in bytes.
+    /// Text that is looked at, in bytes; less of short texts.
     pub sample_bytes: usize,
     /// Rounds of growing and pruning.
     pub num_rounds: usize,
     /// Parses between which a round prunes.
     pub num_stages: usize,
+    /// The parse that counts what symbols are worth: the one that will encode.
+    pub parse: Parse,
 }
 
 impl TrainingOptions {
     /// A good table for codes of this width.
     pub fn new(width: CodeWidth) -> Self {
         match width {
-            CodeWidth::Eight => Self { sample_bytes: 64 << 10, num_rounds: 6, num_stages: 2 },
-            CodeWidth::Twelve => Self { sample_bytes: 512 << 10, num_rounds: 6, num_stages: 2 },
+            CodeWidth::Eight => {
+                Self { sample_bytes: 64 << 10, num_rounds: 6, num_stages: 2, parse: Parse::Greedy }
+            }
+            CodeWidth::Twelve => Self { sample_bytes: 512 << 10, ..Self::new(CodeWidth::Eight) },
         }
+    }
+
+    /// Those that fit a text of this length.
+    fn for_text(mut self, width: CodeWidth, text_len_bytes: usize) -> Self {
+        let sample_bytes = (text_len_bytes / TEXT_PER_SAMPLE).max(MIN_SAMPLE_BYTES);
+        let is_fast = width == CodeWidth::Eight && self.parse == Parse::Greedy;
+        if is_fast && sample_bytes < self.sample_bytes {
+            self.sample_bytes = sample_bytes;
+            self.num_rounds = self.num_rounds.min(SHORT_ROUNDS);
+            self.num_stages = 1;
+        }
+        self
     }
 }
 
 impl SymbolTable {
     /// A table for `rows`: good for them, and for others like them.
     ///
-    /// Every byte that occurs has a code where the table is of 12 bits, and where that costs little
-    /// with 8 bits. The same rows and options give the same table.
+    /// Every byte that occurs has a code where the table is of 12 bits; with 8 bits every byte that
+    /// occurs in a megabyte of the rows, where they are at most 100 different ones. The same rows
+    /// and options give the same table.
     ///
     /// ```
     /// use datafusion_tadoc::gsst::{CodeWidth, SymbolTable, TrainingOptions};
@@ -74,32 +99,52 @@ impl SymbolTable {
     /// assert!(table.symbols().iter().any(|symbol| symbol.as_bytes() == b"http://"));
     /// ```
     pub fn train(width: CodeWidth, rows: &[Option<&[u8]>], options: &TrainingOptions) -> Self {
-        let occurs = bytes_of(rows.iter().flatten().copied());
-        let sample = Sample::new(rows, options.sample_bytes);
-        let mut trainer = Trainer::new(&sample, width);
-        if width == CodeWidth::Twelve {
+        let text_len_bytes = rows.iter().flatten().map(|row| row.len()).sum();
+        let mut options = options.for_text(width, text_len_bytes);
+        let sample = Sample::new(rows, text_len_bytes, options.sample_bytes);
+        if width == CodeWidth::Eight && sample.is_mostly_multibyte() {
+            // The greedy parse crosses characters: `chinese` got 5 % larger.
+            options.parse = Parse::Optimal;
+        }
+        let mut trainer = Trainer::new(&sample, width, options.parse);
+        let occurs = match width {
+            CodeWidth::Twelve => bytes_of(rows.iter().flatten().copied()),
+            CodeWidth::Eight => sample.occurs_around(rows),
+        };
+        let num_bytes = occurs.iter().filter(|occurs| **occurs).count();
+        if width == CodeWidth::Twelve || num_bytes <= MAX_NO_ESCAPE_BYTES {
             trainer.require(&occurs);
         }
-        for round in 1..=options.num_rounds {
+        for _ in 0..options.num_rounds {
             trainer.grow();
-            let is_last = round == options.num_rounds;
-            trainer.prune(if is_last { 2 * options.num_stages } else { options.num_stages });
+            trainer.prune(options.num_stages);
         }
-        if width == CodeWidth::Eight {
-            trainer.spare_escapes(&occurs, options);
-        }
-        trainer.shrink();
+        trainer.take_best();
         trainer.into_table(width)
     }
 }
 
 /// Which bytes occur.
 pub(super) fn bytes_of<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; NUM_BYTES] {
+    // Two bytes at a time are half as many stores.
+    let mut pairs = vec![false; 1 << 16];
     let mut occurs = [false; NUM_BYTES];
-    for row in rows {
-        for byte in row {
-            occurs[usize::from(*byte)] = true;
+    if let Ok(pairs) = <&mut [bool; 1 << 16]>::try_from(&mut pairs[..]) {
+        for row in rows {
+            let (chunks, rest) = row.as_chunks::<2>();
+            for chunk in chunks {
+                pairs[usize::from(u16::from_le_bytes(*chunk))] = true;
+            }
+            if let [last] = rest {
+                occurs[usize::from(*last)] = true;
+            }
         }
+    }
+    for (second, firsts) in pairs.as_chunks::<NUM_BYTES>().0.iter().enumerate() {
+        for (first, pair) in firsts.iter().enumerate() {
+            occurs[first] |= pair;
+        }
+        occurs[second] |= firsts.contains(&true);
     }
     occurs
 }
@@ -113,19 +158,38 @@ struct Trainer<'a> {
     /// Bytes whose code stays.
     is_required: [bool; NUM_BYTES],
     max_symbols: usize,
-    parse: OptimalParse,
+    parse: Parse,
+    optimal: OptimalParse,
+    /// Of the symbols as they were when they were counted last.
+    index: PrefixIndex,
+    pairs: PairCounts,
+    best: Best,
+    /// For the greedy parse, where a byte is free to end rows with.
+    greedy: Option<GreedyParser<'a>>,
+}
+
+/// Symbols that fit into the table, and the units of the sample with them.
+struct Best {
+    num_units: u64,
+    symbols: Vec<Symbol>,
+    byte_units: [u8; NUM_BYTES],
 }
 
 impl<'a> Trainer<'a> {
-    fn new(sample: &'a Sample, width: CodeWidth) -> Self {
-        let rows = sample.rows.iter().map(|&(start, end)| &sample.text[start..end]);
+    fn new(sample: &'a Sample, width: CodeWidth, parse: Parse) -> Self {
+        let symbols: Vec<Symbol> = (0..=u8::MAX).map(Symbol::of_byte).collect();
         Self {
             sample,
-            symbols: (0..=u8::MAX).map(Symbol::of_byte).collect(),
-            byte_units: bytes_of(rows).map(|occurs| if occurs { 1 } else { 2 }),
+            byte_units: sample.occurs().map(|occurs| if occurs { 1 } else { 2 }),
             is_required: [false; NUM_BYTES],
             max_symbols: width.max_symbols(),
-            parse: OptimalParse::default(),
+            parse,
+            optimal: OptimalParse::default(),
+            index: PrefixIndex::new(&symbols),
+            pairs: PairCounts::new(),
+            best: Best { num_units: u64::MAX, symbols: Vec::new(), byte_units: [2; NUM_BYTES] },
+            greedy: greedy_parser(sample).filter(|_| parse == Parse::Greedy),
+            symbols,
         }
     }
 
@@ -140,34 +204,56 @@ impl<'a> Trainer<'a> {
         self.symbols.len() - NUM_BYTES + self.byte_units.iter().filter(|units| **units == 1).count()
     }
 
-    /// How often the best parse of the sample uses each symbol, and each two after one another.
-    fn count(&mut self, mut pairs: Option<&mut PairCounts>) -> Vec<u32> {
-        let index = PrefixIndex::new(&self.symbols);
-        let mut counts = vec![0; self.symbols.len()];
-        for &row in &self.sample.rows {
-            let mut before = None;
-            self.parse.run(&index, &self.byte_units, &self.sample.text, row, |id, _| {
+    /// How often the parse of the sample uses each symbol, and each two after one another.
+    fn count(&mut self, has_pairs: bool) -> Vec<u32> {
+        let Self { sample, symbols, byte_units, index, pairs, optimal, .. } = self;
+        let mut counts = vec![0; symbols.len()];
+        if let Some((ids, row_ends)) = self.greedy.as_mut().and_then(|parser| parser.parse(symbols))
+        {
+            ids.iter().for_each(|id| counts[usize::from(*id)] += 1);
+            let mut start = 0;
+            for end in row_ends.into_iter().map(|end| end as usize).filter(|_| has_pairs) {
+                ids[start..end].windows(2).for_each(|two| pairs.add(two[0], two[1]));
+                start = end;
+            }
+            return counts;
+        }
+        index.rebuild(symbols);
+        for &(start, end) in &sample.rows {
+            let mut before = NO_SYMBOL;
+            let mut add = |id: u16| {
                 counts[usize::from(id)] += 1;
-                if let (Some(pairs), Some(before)) = (pairs.as_deref_mut(), before) {
+                if has_pairs && before != NO_SYMBOL {
                     pairs.add(before, id);
                 }
-                before = Some(id);
-            });
+                before = id;
+            };
+            if self.parse == Parse::Optimal {
+                optimal.run(index, byte_units, &sample.text, (start, end), |id, _| add(id));
+                continue;
+            }
+            let mut at = start;
+            while at < end {
+                let (id, len_bytes) = index.longest(word_at(&sample.text, at), end - at);
+                add(id);
+                at += len_bytes;
+            }
         }
         counts
     }
 
     /// Makes symbols of pairs that come often, and gives escaped bytes that do a code.
     fn grow(&mut self) {
-        let mut pairs = PairCounts::new(self.sample.text.len());
-        let counts = self.count(Some(&mut pairs));
-        for (units, count) in self.byte_units.iter_mut().zip(counts) {
-            if count > 1 {
+        let counts = self.count(true);
+        self.keep_if_best(&counts);
+        for (units, count) in self.byte_units.iter_mut().zip(&counts) {
+            if *count > 1 {
                 *units = 1;
             }
         }
-        let mut candidates: Vec<(Symbol, u32)> = pairs
-            .repeated()
+        let mut candidates: Vec<(Symbol, u32)> = self
+            .pairs
+            .take_repeated()
             .into_iter()
             .filter_map(|(first, second, count)| {
                 let first = self.symbols[usize::from(first)];
@@ -195,26 +281,38 @@ impl<'a> Trainer<'a> {
             let excess = num_symbols as f64 / self.max_symbols as f64;
             let share = excess.powf(stage as f64 / (stage + 1) as f64);
             let num_kept = (self.max_symbols as f64 * share) as usize;
-            let counts = self.count(None);
+            let counts = self.count(false);
             self.drop_cheapest(num_symbols - num_kept, &counts);
         }
     }
 
     /// Drops the `num_dropped` symbols that lose least.
     fn drop_cheapest(&mut self, num_dropped: usize, counts: &[u32]) {
-        let index = PrefixIndex::new(&self.symbols);
+        let mut losses = self.losses(counts);
+        if num_dropped < losses.len() {
+            losses.select_nth_unstable(num_dropped);
+            losses.truncate(num_dropped);
+        }
+        self.drop_all(&losses);
+    }
+
+    /// What dropping each symbol would lose, in units of the sample.
+    fn losses(&mut self, counts: &[u32]) -> Vec<(u64, usize)> {
+        self.index.rebuild(&self.symbols);
         let may_go = |id: &usize| match *id {
             id if id < NUM_BYTES => self.byte_units[id] == 1 && !self.is_required[id],
             _ => true,
         };
-        let mut losses: Vec<(u64, usize)> = (0..self.symbols.len())
-            .filter(may_go)
-            .map(|id| (u64::from(counts[id]) * (self.units_without(id, &index) - 1), id))
-            .collect();
-        losses.sort_unstable();
-        losses.truncate(num_dropped);
+        let loss = |id: usize| match u64::from(counts[id]) {
+            0 => 0,
+            count => count * (self.units_without(id) - 1),
+        };
+        (0..self.symbols.len()).filter(may_go).map(|id| (loss(id), id)).collect()
+    }
+
+    fn drop_all(&mut self, dropped: &[(u64, usize)]) {
         let mut is_dropped = vec![false; self.symbols.len()];
-        for &(_, id) in &losses {
+        for &(_, id) in dropped {
             is_dropped[id] = true;
             if id < NUM_BYTES {
                 self.byte_units[id] = 2;
@@ -228,7 +326,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Units of a symbol's bytes in the best parse by the other symbols.
-    fn units_without(&self, id: usize, index: &PrefixIndex) -> u64 {
+    fn units_without(&self, id: usize) -> u64 {
         if id < NUM_BYTES {
             return 2;
         }
@@ -238,7 +336,7 @@ impl<'a> Trainer<'a> {
         for start in (0..len).rev() {
             let word = symbol.word() >> (8 * start);
             let mut best = units[start + 1] + u64::from(self.byte_units[usize::from(word as u8)]);
-            index.for_each_longer(word, len - start, |other, len_bytes| {
+            self.index.for_each_longer(word, len - start, |other, len_bytes| {
                 if usize::from(other) != id {
                     best = best.min(units[start + len_bytes] + 1);
                 }
@@ -248,47 +346,37 @@ impl<'a> Trainer<'a> {
         units[0]
     }
 
-    /// Gives every byte that occurs a code, and trains on, where that costs little.
-    fn spare_escapes(&mut self, occurs: &[bool; NUM_BYTES], options: &TrainingOptions) {
-        let has_all = |units: &[u8; NUM_BYTES]| (0..NUM_BYTES).all(|b| !occurs[b] || units[b] == 1);
-        let num_bytes = occurs.iter().filter(|occurs| **occurs).count();
-        if has_all(&self.byte_units) || num_bytes > MAX_NO_ESCAPE_BYTES {
+    /// Remembers the symbols, counted like this, where no others took fewer units.
+    fn keep_if_best(&mut self, counts: &[u32]) {
+        if self.num_symbols() > self.max_symbols {
             return;
         }
-        let num_units = self.num_units();
-        let before = (self.symbols.clone(), self.byte_units);
-        self.require(occurs);
-        self.prune(options.num_stages);
-        self.grow();
-        self.prune(2 * options.num_stages);
-        if self.num_units() > num_units * (1.0 + MAX_NO_ESCAPE_LOSS) {
-            (self.symbols, self.byte_units) = before;
-        }
-    }
-
-    /// Drops symbols as long as they are worth nothing, a quarter of them at a time: where many
-    /// parses are as short (`genome`), losses count what another parse has for free.
-    fn shrink(&mut self) {
-        let max_units = self.num_units() * (1.0 + MAX_SHRINK_LOSS);
-        loop {
-            let before = (self.symbols.clone(), self.byte_units);
-            self.max_symbols = self.num_symbols() - self.num_symbols() / 4;
-            self.prune(1);
-            let is_stuck = self.num_symbols() > self.max_symbols || self.max_symbols < 4;
-            if is_stuck || self.num_units() > max_units {
-                (self.symbols, self.byte_units) = before;
-                return;
-            }
-        }
-    }
-
-    /// Code units of the sample.
-    fn num_units(&mut self) -> f64 {
-        let counts = self.count(None);
         let units = |(id, count): (usize, &u32)| {
-            f64::from(*count) * f64::from(self.byte_units.get(id).copied().unwrap_or(1))
+            u64::from(*count) * u64::from(self.byte_units.get(id).copied().unwrap_or(1))
         };
-        counts.iter().enumerate().map(units).sum()
+        let num_units = counts.iter().enumerate().map(units).sum();
+        if num_units < self.best.num_units {
+            let symbols = self.symbols.clone();
+            self.best = Best { num_units, symbols, byte_units: self.byte_units };
+        }
+    }
+
+    /// Goes back to the best symbols there were, without those that save less in all of the text
+    /// than they take in the table.
+    fn take_best(&mut self) {
+        let counts = self.count(false);
+        self.keep_if_best(&counts);
+        self.symbols = std::mem::take(&mut self.best.symbols);
+        self.byte_units = self.best.byte_units;
+        let counts = self.count(false);
+        let scale = self.sample.text_len_bytes as f64 / (self.sample.text.len() as f64).max(1.0);
+        let mut losses = self.losses(&counts);
+        let is_worthless = |(loss, id): &(u64, usize)| {
+            let len_bytes = self.symbols[*id].len_bytes() as f64;
+            (*loss as f64) * scale < 1.0 + 0.6 * len_bytes
+        };
+        losses.retain(is_worthless);
+        self.drop_all(&losses);
     }
 
     fn into_table(mut self, width: CodeWidth) -> SymbolTable {
@@ -298,6 +386,12 @@ impl<'a> Trainer<'a> {
         symbols.sort_unstable_by_key(order);
         SymbolTable::of_trained(width, symbols)
     }
+}
+
+fn greedy_parser(sample: &Sample) -> Option<GreedyParser<'_>> {
+    let free = sample.occurs().iter().position(|occurs| !occurs)?;
+    let rows = sample.rows.iter().map(|&(start, end)| Some(&sample.text[start..end])).collect();
+    Some(GreedyParser::new(rows, free as u8))
 }
 
 /// Sorts symbols by their bytes.

@@ -5,6 +5,7 @@
 //! plan error that names the argument, what came and the function's signature. NULL means "the
 //! default" for an optional argument and is refused for a required one.
 
+use datafusion::arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::scalar::ScalarValue;
@@ -22,6 +23,7 @@ enum Value {
     Default,
     Text(String),
     Integer(u64),
+    Number(f64),
     Boolean(bool),
 }
 
@@ -53,6 +55,25 @@ impl Arguments {
         match self.values[position] {
             Value::Integer(number) => Some(number),
             _ => None,
+        }
+    }
+
+    /// Number with a fraction of argument `position`; 0 where it was left out.
+    pub(crate) fn number(&self, position: usize) -> f64 {
+        match self.values[position] {
+            Value::Number(number) => number,
+            _ => 0.0,
+        }
+    }
+
+    /// Argument `position` as a plan shows it; empty where it was left out.
+    pub(crate) fn shown(&self, position: usize) -> String {
+        match &self.values[position] {
+            Value::Default => String::new(),
+            Value::Text(text) => text.clone(),
+            Value::Integer(number) => number.to_string(),
+            Value::Number(number) => number.to_string(),
+            Value::Boolean(flag) => flag.to_string(),
         }
     }
 
@@ -103,6 +124,7 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             _ => None,
         },
         ArgumentKind::Integer => integer(literal).map(Value::Integer),
+        ArgumentKind::Number => number(literal).map(Value::Number),
         ArgumentKind::Boolean => match literal {
             ScalarValue::Boolean(Some(flag)) => Some(Value::Boolean(*flag)),
             _ => None,
@@ -127,6 +149,14 @@ fn integer(literal: &ScalarValue) -> Option<u64> {
     u64::try_from(signed).ok()
 }
 
+/// The value of a number literal, where it is above 0.
+fn number(literal: &ScalarValue) -> Option<f64> {
+    let ScalarValue::Float64(number) = literal.cast_to(&DataType::Float64).ok()? else {
+        return None;
+    };
+    number.filter(|number| literal.data_type().is_numeric() && *number > 0.0 && number.is_finite())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +176,10 @@ mod tests {
         let null = lit(ScalarValue::Null);
         let arguments = Arguments::parse(signature, &[lit("c"), lit("w"), null]).unwrap();
         assert_eq!(arguments.integer(2), None);
+        let signature = find_signature("ingestion_model").unwrap();
+        let arguments = Arguments::parse(signature, &[lit(2.5)]).unwrap();
+        assert_eq!((arguments.number(0), arguments.shown(0)), (2.5, "2.5".to_owned()));
+        assert_eq!(Arguments::parse(signature, &[lit(7i32)]).unwrap().number(0), 7.0);
     }
 
     #[test]
@@ -160,5 +194,9 @@ mod tests {
         assert!(error("documents", &[lit(ScalarValue::Null)]).contains("got NULL"));
         assert!(error("documents", &[lit("a"), lit("b")]).contains("got 2 arguments"));
         assert!(error("word_count", &[lit("a"), lit("yes")]).contains("got 'yes', expected true"));
+        let above_zero = "expected a number above 0";
+        assert!(error("ingestion_model", &[lit("fast")]).contains(above_zero));
+        assert!(error("ingestion_model", &[lit(0i64)]).contains(above_zero));
+        assert!(error("ingestion_model", &[lit(f64::NAN)]).contains(above_zero));
     }
 }

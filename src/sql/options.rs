@@ -106,6 +106,8 @@ pub struct TadocOptions {
     pub gsst_row_group_rows: u64,
     /// Compression of ordinary columns of such files, in Parquet's names.
     pub gsst_compression: Compression,
+    /// Most device memory, in bytes, on each device; what the first query that opens them says.
+    pub gpu_memory_bytes: u64,
 }
 
 impl Default for TadocOptions {
@@ -125,6 +127,7 @@ impl Default for TadocOptions {
             gsst_parse: Parse::Greedy,
             gsst_row_group_rows: 1 << 20,
             gsst_compression: Compression::ZSTD(ZstdLevel::default()),
+            gpu_memory_bytes: 4 << 30,
         }
     }
 }
@@ -240,6 +243,7 @@ impl ExtensionOptions for TadocOptions {
                     )
                 })?;
             }
+            "gpu_memory_bytes" => self.gpu_memory_bytes = parse_len(name, value, 1)?,
             _ => return Err(unknown_key(name)),
         }
         Ok(())
@@ -260,6 +264,7 @@ impl ExtensionOptions for TadocOptions {
             shown_parse(self.gsst_parse).to_owned(),
             self.gsst_row_group_rows.to_string(),
             shown_compression(self.gsst_compression),
+            self.gpu_memory_bytes.to_string(),
         ];
         let entry = |(&(name, description), value): (&(&str, &'static str), String)| ConfigEntry {
             key: format!("tadoc.{name}"),
@@ -271,7 +276,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 13] = [
+pub(crate) const OPTIONS: [(&str, &str); 14] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -285,6 +290,7 @@ pub(crate) const OPTIONS: [(&str, &str); 13] = [
     ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),
     ("gsst_row_group_rows", "Rows of a row group STORED AS GSST."),
     ("gsst_compression", "Compression of the ordinary columns STORED AS GSST: zstd(1), snappy, …"),
+    ("gpu_memory_bytes", "Most device memory; what the first query that opens a device says."),
 ];
 
 /// The value of `tadoc.gsst_parse`.

@@ -1,8 +1,8 @@
 //! The table of signatures: arguments and columns of every table function.
 //!
 //! One constant drives argument parsing, schemas, error texts and the generated reference, so
-//! they cannot differ. Types are few on purpose: numbers are `Int64`, strings `Utf8View`, exact
-//! bytes `BinaryView`.
+//! they cannot differ. Types are few on purpose: counts and places are `Int64`, rates `Float64`,
+//! strings `Utf8View`, exact bytes `BinaryView`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub enum ArgumentKind {
     Text,
     /// A whole number, 0 or more.
     Integer,
+    /// A number above 0.
+    Number,
     /// `true` or `false`.
     Boolean,
 }
@@ -27,6 +29,7 @@ impl fmt::Display for ArgumentKind {
         f.write_str(match self {
             Self::Text => "text in single quotes",
             Self::Integer => "a whole number, 0 or more",
+            Self::Number => "a number above 0",
             Self::Boolean => "true or false",
         })
     }
@@ -50,6 +53,8 @@ pub struct Argument {
 pub enum ColumnKind {
     /// `Int64`.
     Integer,
+    /// `Float64`.
+    Number,
     /// `Utf8View`.
     Text,
     /// `BinaryView`.
@@ -63,6 +68,7 @@ impl ColumnKind {
     pub fn data_type(self) -> DataType {
         match self {
             Self::Integer => DataType::Int64,
+            Self::Number => DataType::Float64,
             Self::Text => DataType::Utf8View,
             Self::Bytes => DataType::BinaryView,
             Self::IntegerList => {
@@ -90,7 +96,7 @@ pub struct Column {
 pub struct Signature {
     /// SQL name.
     pub name: &'static str,
-    /// Arguments in positional order; the first is always the location.
+    /// Arguments in positional order; the first is the location, where files are read.
     pub arguments: &'static [Argument],
     /// Columns in order.
     pub columns: &'static [Column],
@@ -320,6 +326,28 @@ pub const SIGNATURES: &[Signature] = &[
             column("text", ColumnKind::Text, "the line without its end, U+FFFD for invalid bytes"),
         ],
         summary: "one row per line",
+    },
+    Signature {
+        name: "ingestion_model",
+        arguments: &[required(
+            "link_gb_per_s",
+            ArgumentKind::Number,
+            "speed of the link that stored bytes come over, in GB/s",
+        )],
+        columns: &[
+            column("codec", ColumnKind::Text, "codec, with device and text of its measurement"),
+            column("regime", ColumnKind::Text, "serial, overlapped, to_host, resident or cpu"),
+            column("ratio", ColumnKind::Number, "text : stored bytes"),
+            Column {
+                name: "decode_gb_per_s",
+                kind: ColumnKind::Number,
+                nullable: true,
+                summary: "text decoded per second; NULL where nothing is decoded",
+            },
+            column("predicted_gb_per_s", ColumnKind::Number, "text that arrives per second"),
+            column("binding_stage", ColumnKind::Text, "the stage that works longest"),
+        ],
+        summary: "how fast text arrives with each codec, fastest first in each regime",
     },
 ];
 

@@ -65,7 +65,7 @@ impl TadocTable {
     async fn target(&self, session: &dyn Session) -> Result<(String, TadocOptions)> {
         let options = TadocOptions::from_config(session.config_options());
         let options = options.with_overrides(&self.options)?;
-        if self.function.reads() == Reads::Files {
+        if matches!(self.function.reads(), Reads::Files | Reads::Nothing) {
             return Ok((self.location.clone(), options));
         }
         match registered(session, &self.location).await? {
@@ -84,6 +84,9 @@ impl TadocTable {
         options: &TadocOptions,
     ) -> Result<Source> {
         let reads = self.function.reads();
+        if reads == Reads::Nothing {
+            return Ok(Source::Files(Vec::new()));
+        }
         let wanted = if reads == Reads::Files { Wanted::Files } else { Wanted::Corpora };
         let files = resolve_files(session, location, wanted).await?;
         if reads != Reads::Corpora {
@@ -131,7 +134,7 @@ impl TableProvider for TadocTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (location, options) = self.target(session).await?;
-        if options.device == Device::Gpu {
+        if options.device == Device::Gpu && self.function.reads() == Reads::Corpora {
             return plan_err!(
                 "tadoc.device = gpu: corpora are read on the CPU; SET tadoc.device = 'auto'"
             );

@@ -5,12 +5,14 @@
 //! sql      statements, scripts or a prompt; every tadoc table function is registered
 //! info     what is in a corpus (reads the footer only)     verify   checks every stored byte
 //! cat      exact bytes of documents                        demo     a tour on text already here
+//! calibrate   rates of this machine for the throughput model
 //! ```
 //!
 //! One file per subcommand; beside them [`inputs`] (which files), [`documents`] (files to
 //! documents), [`columns`] (the other columns of rows) and [`failure`] (exit codes). The binary uses
 //! the public API of the library only.
 
+mod calibrate;
 mod cat;
 mod columns;
 mod corpus_file;
@@ -54,6 +56,7 @@ enum Command {
     Verify(verify::Arguments),
     Cat(cat::Arguments),
     Demo(demo::Arguments),
+    Calibrate(calibrate::Arguments),
 }
 
 const EXAMPLES: &str = "\
@@ -86,5 +89,6 @@ fn run(command: Command) -> Outcome {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Calibrate(arguments) => calibrate::run(&arguments),
     }
 }

@@ -5,6 +5,7 @@ use super::*;
 #[test]
 fn constants_are_those_of_the_kernel() {
     let kernel = concat!(
+        include_str!("../../../kernels/gsst_codes.cuh"),
         include_str!("../../../kernels/gsst_decode.cuh"),
         include_str!("../../../kernels/gsst_decode_8bit.cu"),
         include_str!("../../../kernels/gsst_decode_12bit.cu"),

@@ -10,12 +10,13 @@
 //!     20          columns: place among the fields of the schema (4), type of text (4)
 //!                 row groups: number of stretches (4), rows of each of them (4 each), then
 //!                   columns: where the run starts in the file (8), then
-//!                     stretches: length of the block (4), nulls (4), smallest, largest value
+//!                     stretches: length of the block (4), nulls (4), length of the text (4),
+//!                       smallest, largest value
 //!                       value: 0 none, 1 exact, 2 bound (1); length (1); bytes
 //! ```
 //!
 //! All numbers are little-endian. The index of a file is read whole when the file is opened: at
-//! most 150 bytes, 300 digits, for up to 8 MiB of text.
+//! most 154 bytes, 308 digits, for up to 8 MiB of text.
 
 use crate::error::{Error, Result};
 
@@ -153,6 +154,8 @@ fn push_row_group(row_group: &GsstRowGroup, bytes: &mut Vec<u8>) {
         for StoredBlock { len_bytes, statistics } in &run.blocks {
             push(bytes, *len_bytes);
             push(bytes, statistics.num_nulls);
+            // A block has at most 2^23 bytes of text.
+            push(bytes, statistics.text_len_bytes as usize);
             for bound in [&statistics.min, &statistics.max] {
                 match bound {
                     Some(Bound { bytes: bound, is_exact }) => {
@@ -198,9 +201,10 @@ impl<'a> Input<'a> {
             let mut run = Run { start, blocks: Vec::new() };
             for &num_rows in &row_group.stretch_rows {
                 let (len_bytes, num_nulls) = (self.number()?, self.number()?);
+                let text_len_bytes = self.number()? as u64;
                 let is_utf8 = column.text_type.is_utf8();
                 let (min, max) = (self.bound(is_utf8)?, self.bound(is_utf8)?);
-                let statistics = TextStatistics { num_rows, num_nulls, min, max };
+                let statistics = TextStatistics { num_rows, num_nulls, text_len_bytes, min, max };
                 run.blocks.push(StoredBlock { len_bytes, statistics });
             }
             row_group.runs.push(run);

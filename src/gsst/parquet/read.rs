@@ -148,6 +148,7 @@ impl<R: ChunkReader + 'static> GsstParquetReader<R> {
             stretch_idx: 0,
             stretch_start: 0,
             stretch: None,
+            texts: vec![None; gsst.columns().len()],
         })
     }
 

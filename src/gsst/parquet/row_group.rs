@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array,
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array,
 };
+use arrow::compute::take;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -40,6 +41,8 @@ pub struct RowGroupReader<R> {
     pub(super) stretch_idx: usize,
     pub(super) stretch_start: usize,
     pub(super) stretch: Option<Stretch>,
+    /// For each GSST column its text, where others have decoded it.
+    pub(super) texts: Vec<Option<Vec<ArrayRef>>>,
 }
 
 /// What is left of a stretch.
@@ -55,6 +58,32 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
     /// The schema of its batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// Takes the text of a GSST column from `stretches`, an array of all rows for each stretch,
+    /// which a device has decoded, say, and does not read its blocks for the batches.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] where there is no such column, or the arrays have other rows or
+    /// another type than batches have.
+    pub fn set_text(&mut self, column_idx: usize, stretches: Vec<ArrayRef>) -> Result<()> {
+        let gsst = self.footer.gsst();
+        let row_group = gsst.row_groups().get(self.row_group_idx);
+        let (Some(column), Some(row_group)) = (gsst.columns().get(column_idx), row_group) else {
+            return Err(not_the_text(format!("column {column_idx}"), "a GSST column"));
+        };
+        let is_view = self.options.text_as_views;
+        let text_type = if is_view { column.text_type.as_view() } else { column.text_type };
+        let expected = text_type.data_type();
+        let num_rows: Vec<usize> = stretches.iter().map(|array| array.len()).collect();
+        let is_typed = stretches.iter().all(|array| *array.data_type() == expected);
+        if num_rows != row_group.stretch_rows || !is_typed {
+            let got = format!("arrays of {num_rows:?} rows");
+            return Err(not_the_text(got, &format!("{:?} of {expected}", row_group.stretch_rows)));
+        }
+        self.texts[column_idx] = Some(stretches);
+        Ok(())
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -164,6 +193,9 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
     ) -> Result<ArrayRef> {
         let text_type = self.footer.gsst().columns()[column_idx].text_type;
         let text_type = if self.options.text_as_views { text_type.as_view() } else { text_type };
+        if let Some(stretches) = &self.texts[column_idx] {
+            return rows_of(&stretches[stretch_idx], selected);
+        }
         match (self.block(column_idx, stretch_idx)?, selected) {
             (Some(block), Some(rows)) if rows.len() < num_rows => {
                 decode_selected(&block, rows, text_type)
@@ -197,8 +229,9 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         let block = Block::open(bytes)?;
         let run = &self.footer.gsst().row_groups()[self.row_group_idx].runs[column_idx];
         let statistics = &run.blocks[stretch_idx].statistics;
-        if (block.num_rows(), block.num_nulls()) != (statistics.num_rows, statistics.num_nulls) {
-            return Err(damaged("the index has other numbers of rows and nulls"));
+        let of_block = (block.num_rows(), block.num_nulls(), block.text_len_bytes() as u64);
+        if of_block != (statistics.num_rows, statistics.num_nulls, statistics.text_len_bytes) {
+            return Err(damaged("the index has other numbers of rows, nulls and bytes"));
         }
         Ok(Some(block))
     }
@@ -288,6 +321,21 @@ impl Stretch {
             .map(Some)
             .map_err(|error| Error::external(READING, error))
     }
+}
+
+/// Some rows of an array.
+fn rows_of(array: &ArrayRef, rows: &Option<Vec<u32>>) -> Result<ArrayRef> {
+    match rows {
+        Some(rows) if rows.len() < array.len() => {
+            let rows = UInt32Array::from(rows.clone());
+            take(array, &rows, None).map_err(|error| Error::external(READING, error))
+        }
+        _ => Ok(array.clone()),
+    }
+}
+
+fn not_the_text(got: String, allowed: &str) -> Error {
+    Error::InvalidArgument { name: "text of a GSST column", got, allowed: allowed.to_owned() }
 }
 
 fn rows_missing(num_rows: usize) -> Error {

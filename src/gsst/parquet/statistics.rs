@@ -1,4 +1,5 @@
-//! What is known of the text of a block without reading it: nulls, smallest and largest value.
+//! What is known of the text of a block without reading it: nulls, length, smallest and largest
+//! value.
 //!
 //! Bounds are of decoded values, in the order of bytes (for UTF-8 that of code points). Long ones
 //! are cut to 64 bytes: a prefix is a lower bound as it is, an upper one once its last character,
@@ -23,6 +24,8 @@ pub struct TextStatistics {
     pub num_rows: usize,
     /// Number of rows that are null.
     pub num_nulls: usize,
+    /// Length of the text of all rows.
+    pub text_len_bytes: u64,
     /// At or below the smallest value; `None` where all rows are null.
     pub min: Option<Bound>,
     /// At or above the largest value; `None` where all rows are null or no short value is above.
@@ -36,6 +39,7 @@ impl TextStatistics {
         Self {
             num_rows: rows.len(),
             num_nulls: rows.len() - values().count(),
+            text_len_bytes: values().map(|value| value.len() as u64).sum(),
             min: values().min().map(|min| lower_bound(min, is_utf8)),
             max: values().max().and_then(|max| upper_bound(max, is_utf8)),
         }
@@ -56,8 +60,13 @@ impl TextStatistics {
             (false, true) => (other.min.clone(), other.max.clone()),
             _ => (self.min.clone(), self.max.clone()),
         };
-        let num_rows = self.num_rows + other.num_rows;
-        Self { num_rows, num_nulls: self.num_nulls + other.num_nulls, min, max }
+        Self {
+            num_rows: self.num_rows + other.num_rows,
+            num_nulls: self.num_nulls + other.num_nulls,
+            text_len_bytes: self.text_len_bytes.saturating_add(other.text_len_bytes),
+            min,
+            max,
+        }
     }
 
     /// Whether a row may have this text; where it says no, none has.

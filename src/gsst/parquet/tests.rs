@@ -104,6 +104,35 @@ fn read_ranges(file: &Bytes, fields: &[usize], options: &ReadOptions) -> RecordB
     concat_batches(&schema.unwrap(), &batches).unwrap()
 }
 
+/// Reads a file whose text was decoded before.
+fn read_with_texts(file: &Bytes, options: &ReadOptions) -> RecordBatch {
+    let reader = GsstParquetReader::open(file.clone()).unwrap();
+    let gsst = reader.footer().gsst();
+    let mut batches = Vec::new();
+    let mut schema = None;
+    for row_group_idx in 0..reader.num_row_groups() {
+        let mut rows = reader.read_row_group(row_group_idx, options).unwrap();
+        let of_file = gsst.row_groups()[row_group_idx].stretch_rows.clone();
+        for (column_idx, column) in gsst.columns().iter().enumerate() {
+            let all = ReadOptions {
+                projection: Some(vec![column.field_idx]),
+                batch_rows: usize::MAX,
+                ..ReadOptions::default()
+            };
+            let whole = reader.read_row_group(row_group_idx, &all).unwrap();
+            let stretches: Vec<ArrayRef> =
+                whole.map(|batch| batch.unwrap().column(0).clone()).collect();
+            assert_eq!(stretches.iter().map(|array| array.len()).collect::<Vec<_>>(), of_file);
+            assert!(rows.set_text(column_idx, stretches[1..].to_vec()).is_err());
+            rows.set_text(column_idx, stretches).unwrap();
+        }
+        assert!(rows.set_text(9, Vec::new()).is_err());
+        schema = Some(rows.schema().clone());
+        batches.extend(rows.map(|batch| batch.unwrap()));
+    }
+    concat_batches(&schema.unwrap(), &batches).unwrap()
+}
+
 fn even_numbers() -> RowFilter {
     let test = |batch: &RecordBatch| {
         let numbers = batch.column(0).as_primitive::<Int32Type>();
@@ -183,7 +212,8 @@ proptest! {
             Some(projection) => projection.iter().copied().chain([0, 1, 3]).collect(),
             None => (0..4).collect(),
         };
-        prop_assert_eq!(read_ranges(&file, &fields, &how), expected);
+        prop_assert_eq!(read_ranges(&file, &fields, &how), expected.clone());
+        prop_assert_eq!(read_with_texts(&file, &how), expected);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod corpus_info;
 mod corpus_verify;
 mod documents;
 mod extract;
+mod ingestion_model;
 mod inverted_index;
 mod read_lines;
 mod read_text;
@@ -41,6 +42,8 @@ pub(crate) enum Reads {
     UncheckedCorpora,
     /// Any files.
     Files,
+    /// None.
+    Nothing,
 }
 
 /// A table function bound to its arguments.
@@ -127,6 +130,7 @@ fn bind(
         "corpus_info" => Arc::new(corpus_info::CorpusInfo),
         "corpus_verify" => Arc::new(corpus_verify::CorpusVerify),
         "read_text" => Arc::new(read_text::ReadText),
+        "ingestion_model" => Arc::new(ingestion_model::IngestionModel::new(arguments.number(0))),
         _ => Arc::new(read_lines::ReadLines),
     }
 }
@@ -150,7 +154,7 @@ impl TableFunctionImpl for TadocFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
         let arguments = Arguments::parse(self.signature, args.exprs())?;
         let function = bind(self.signature, &arguments, args.session());
-        let location = arguments.text(0).to_string();
+        let location = arguments.shown(0);
         Ok(Arc::new(TadocTable::new(function, location, Arc::clone(&self.cache))))
     }
 }

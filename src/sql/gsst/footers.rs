@@ -83,6 +83,7 @@ fn text_statistics(text: &TextStatistics, data_type: &DataType) -> ColumnStatist
         null_count: Precision::Exact(text.num_nulls),
         min_value: bound(&text.min),
         max_value: bound(&text.max),
+        byte_size: Precision::Exact(usize::try_from(text.text_len_bytes).unwrap_or(usize::MAX)),
         ..ColumnStatistics::new_unknown()
     }
 }

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
-use datafusion::common::{GetExt, Statistics, internal_datafusion_err, not_impl_err};
+use datafusion::common::stats::Precision;
+use datafusion::common::{
+    ColumnStatistics, GetExt, Statistics, internal_datafusion_err, not_impl_err,
+};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::physical_plan::{
@@ -30,6 +33,7 @@ use super::super::options::TadocOptions;
 use super::footers::{read_footer, statistics, table_schema};
 use super::sink::GsstSink;
 use super::source::{GsstSource, Settings};
+use crate::gsst::arrow::TextType;
 
 /// Makes the format of a statement from its options.
 #[derive(Debug, Default)]
@@ -139,7 +143,26 @@ impl FileFormat for GsstFormat {
             .file_source()
             .downcast_ref::<GsstSource>()
             .ok_or_else(|| internal_datafusion_err!("a GSST table without a GSST source"))?;
-        let settings = Settings { runtime: Arc::clone(session.runtime_env()) };
+        let statistics = config.statistics();
+        let text_len_bytes = |column: &ColumnStatistics| match column.byte_size {
+            // Only those of GSST columns are exact.
+            Precision::Exact(len_bytes) => Some(len_bytes),
+            _ => None,
+        };
+        let fields = source.table_schema().file_schema().fields().iter();
+        let is_known = statistics.num_rows.get_value().is_some();
+        let files = config.file_groups.iter().flat_map(|group| group.iter());
+        let settings = Settings {
+            options: self.options(session)?,
+            runtime: Arc::clone(session.runtime_env()),
+            text_len_bytes: fields
+                .zip(&statistics.column_statistics)
+                .map(|(field, column)| text_len_bytes(column).filter(|_| is_text(field)))
+                .collect(),
+            num_rows: statistics.num_rows.get_value().copied().unwrap_or(0),
+            stored_len_bytes: (!is_known).then(|| files.map(|file| file.object_meta.size).sum()),
+            num_cores: session.config_options().execution.target_partitions,
+        };
         let source = Arc::new(source.with_settings(settings));
         let config = FileScanConfigBuilder::from(config).with_source(source).build();
         Ok(DataSourceExec::from_data_source(config))
@@ -181,4 +204,8 @@ fn merged(schemas: &[Schema]) -> Result<Schema> {
         false => Arc::new(field.as_ref().clone().with_nullable(true)),
     };
     Ok(Schema::new(all.fields().iter().map(field).collect::<Vec<_>>()))
+}
+
+fn is_text(field: &Field) -> bool {
+    TextType::of(field.data_type()).is_some()
 }

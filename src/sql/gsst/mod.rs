@@ -3,8 +3,9 @@
 //! ```text
 //! COPY, INSERT ─▶ format ─▶ sink ─▶ gsst::parquet ─▶ upload          ordinary Parquet files
 //! SELECT ─▶ listing table ─▶ format ─▶ source ─▶ opener ─▶ rows      listing, partitions, statistics
-//!                                        │          └ pruning, conditions, fetch
+//!                                        │          └ pruning, conditions, fetch, device
 //!                                        └ filters and projection are taken over whole
+//!                                          CPU or GPU: placement
 //! ```
 //!
 //! A GSST table is one of DataFusion's listing tables whose files are read by this module: several
@@ -12,13 +13,21 @@
 //! Files without GSST columns, and columns that are none, are plain Parquet.
 //!
 //! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `pruning`,
-//! `conditions`, `fetch`.
+//! `conditions`, `fetch`; `placement`, `device`, `device_rows`.
 
 mod conditions;
+#[cfg(feature = "cuda")]
+mod device;
+#[cfg(not(feature = "cuda"))]
+#[path = "no_device.rs"]
+mod device;
+#[cfg(feature = "cuda")]
+mod device_rows;
 mod fetch;
 mod footers;
 mod format;
 mod opener;
+mod placement;
 mod pruning;
 mod sink;
 mod source;

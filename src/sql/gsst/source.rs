@@ -3,6 +3,7 @@
 //! Every filter without volatile parts is taken over whole, so that no filter stands above the
 //! scan; the opener decides per file where each part is evaluated.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_expr::conjunction;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr_adapter::DefaultPhysicalExprAdapterFactory;
@@ -22,7 +24,9 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expression_roots};
 use object_store::ObjectStore;
 
+use super::super::options::TadocOptions;
 use super::opener::GsstOpener;
+use super::placement::{Placement, Work, place};
 
 /// Reads Parquet files with GSST columns; see the module's description.
 #[derive(Clone)]
@@ -35,10 +39,17 @@ pub struct GsstSource {
     settings: Settings,
 }
 
-/// What a scan takes from its session.
-#[derive(Clone)]
+/// What a scan takes from its session and from the statistics of its table.
+#[derive(Clone, Default)]
 pub(super) struct Settings {
+    pub(super) options: TadocOptions,
     pub(super) runtime: Arc<RuntimeEnv>,
+    /// Length of the text of each column of the files that is a GSST column in all of them.
+    pub(super) text_len_bytes: Vec<Option<usize>>,
+    pub(super) num_rows: usize,
+    /// Length of all files, where there are no statistics of them.
+    pub(super) stored_len_bytes: Option<u64>,
+    pub(super) num_cores: usize,
 }
 
 impl GsstSource {
@@ -51,13 +62,31 @@ impl GsstSource {
             filter: None,
             batch_size: 8192,
             metrics: ExecutionPlanMetricsSet::new(),
-            settings: Settings { runtime: Arc::new(RuntimeEnv::default()) },
+            settings: Settings::default(),
         }
     }
 
     /// The same scan in a session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
+    }
+
+    /// Where it decodes, by what is known when it is asked.
+    fn placement(&self) -> Result<Placement> {
+        let of_column =
+            |column: &Column| self.settings.text_len_bytes.get(column.index()).copied().flatten();
+        let filtered: HashSet<Column> = self.filter.iter().flat_map(collect_columns).collect();
+        let projected = self.projection.iter().flat_map(|one| collect_columns(&one.expr));
+        let columns: HashSet<Column> = projected.chain(filtered.iter().cloned()).collect();
+        let text_len_bytes: usize = columns.iter().filter_map(of_column).sum();
+        let work = Work {
+            text_len_bytes: text_len_bytes as u64,
+            num_rows: self.settings.num_rows as u64,
+            is_text_filtered: filtered.iter().any(|column| of_column(column).is_some()),
+            stored_len_bytes: self.settings.stored_len_bytes,
+            num_cores: self.settings.num_cores,
+        };
+        place(&self.settings.options, &work)
     }
 }
 
@@ -69,7 +98,9 @@ impl FileSource for GsstSource {
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let adapters = config.expr_adapter_factory.clone();
+        let placement = self.placement()?;
         Ok(Arc::new(GsstOpener {
+            placement,
             store,
             table_schema: self.table_schema.clone(),
             projection: self.projection.clone(),
@@ -114,7 +145,10 @@ impl FileSource for GsstSource {
         if let Some(filter) = &self.filter {
             write!(f, "{separator}filter={filter}")?;
         }
-        Ok(())
+        match self.placement() {
+            Ok(placement) => write!(f, "{separator}{placement}"),
+            Err(error) => write!(f, "{separator}device=none ({})", error.strip_backtrace()),
+        }
     }
 
     fn try_pushdown_projection(

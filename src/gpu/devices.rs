@@ -1,0 +1,91 @@
+//! All devices of the host, handed out in turn.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::device::{Device, num_devices};
+use super::error::GpuError;
+use super::lost;
+
+/// The devices that could be opened. One partition of a scan after the other takes the next of them.
+#[derive(Debug)]
+pub struct Devices {
+    devices: Vec<Device>,
+    next: AtomicUsize,
+}
+
+impl Devices {
+    /// Opens every device, each to hold at most `max_bytes` of device memory. Devices that cannot be
+    /// opened are left out, as long as one can.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`num_devices`]; where no device can be opened, why the first cannot.
+    pub fn open(max_bytes: u64) -> Result<Self, GpuError> {
+        let opened = (0..num_devices()?).map(Device::open).collect::<Vec<_>>();
+        let first_error = opened.iter().find_map(|device| device.as_ref().err().cloned());
+        let devices: Vec<_> =
+            opened.into_iter().flatten().map(|device| device.with_max_bytes(max_bytes)).collect();
+        match first_error {
+            Some(error) if devices.is_empty() => Err(error),
+            _ => Ok(Self { devices, next: AtomicUsize::new(0) }),
+        }
+    }
+
+    /// How many there are; at least one.
+    pub fn len(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Never: opening none is an error.
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty()
+    }
+
+    /// All of them, by ordinal.
+    pub fn all(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// The next one in turn that did not fail.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Lost`] where all of them failed.
+    pub fn next(&self) -> Result<&Device, GpuError> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let ordinals: Vec<_> = self.devices.iter().map(Device::ordinal).collect();
+        in_turn(&ordinals, first).map(|at| &self.devices[at])
+    }
+}
+
+/// The place of the first ordinal from `first` on, around, whose device is not lost.
+fn in_turn(ordinals: &[usize], first: usize) -> Result<usize, GpuError> {
+    let places = (0..ordinals.len()).map(|i| first.wrapping_add(i) % ordinals.len());
+    let mut error = GpuError::NoDevice;
+    for at in places {
+        match lost::check(ordinals[at]) {
+            Ok(()) => return Ok(at),
+            Err(lost) => error = lost,
+        }
+    }
+    Err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_take_turns_and_lost_ones_are_left_out() {
+        let ordinals = [5_000, 5_001, 5_002];
+        let turns = |num| (0..num).map(|first| in_turn(&ordinals, first)).collect::<Vec<_>>();
+        assert_eq!(turns(4), [Ok(0), Ok(1), Ok(2), Ok(0)]);
+        let fault = GpuError::Driver { what: "a test", code: 719, reason: "none".to_owned() };
+        lost::note(5_001, &fault);
+        assert_eq!(turns(4), [Ok(0), Ok(2), Ok(2), Ok(0)]);
+        lost::note(5_000, &fault);
+        lost::note(5_002, &fault);
+        assert!(matches!(in_turn(&ordinals, 0), Err(GpuError::Lost { ordinal: 5_002, .. })));
+        assert_eq!(in_turn(&[], 3), Err(GpuError::NoDevice));
+    }
+}

@@ -1,0 +1,182 @@
+//! A slot of a scanner: a stream with the staging buffer and the device memory that are kept for it.
+//!
+//! Work of a slot is given to its stream by whoever holds its lock; the stream keeps it in order. So
+//! device memory may be used again at once, and only the staging buffer, which the host writes, has to
+//! wait until it was copied.
+
+#![allow(unsafe_code, reason = "copies by address, in the order of a stream")]
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaStream, result, sys};
+
+use crate::gsst::SealedBlock;
+
+use super::device::Device;
+use super::error::GpuError;
+use super::gsst_run::RunLayout;
+use super::memory::DeviceMemory;
+use super::pinned::{HostBuffer, PinnedPool};
+use super::run_kernels::{RunKernels, RunPlace};
+
+/// Waiting for an event does not keep a core busy.
+const DONE_FLAGS: sys::CUevent_flags = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
+
+/// A stream, and what is kept for it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    device: Device,
+    pub(super) stream: Arc<CudaStream>,
+    staging: Option<HostBuffer>,
+    /// The staging buffer is read until then.
+    uploaded: Option<CudaEvent>,
+    pub(super) input: Option<DeviceMemory>,
+    pub(super) scratch: Option<DeviceMemory>,
+    pub(super) output: Option<DeviceMemory>,
+}
+
+/// What a slot keeps on the device.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part {
+    Input,
+    Scratch,
+    Output,
+}
+
+impl Slot {
+    /// A slot without memory yet.
+    pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
+        let stream = device.context().new_stream().map_err(device.fault("opening a stream"))?;
+        Ok(Self {
+            device: device.clone(),
+            stream,
+            staging: None,
+            uploaded: None,
+            input: None,
+            scratch: None,
+            output: None,
+        })
+    }
+
+    /// Writes a run to the staging buffer and gives its copy to the stream.
+    pub(super) fn upload<B: AsRef<[u8]>>(
+        &mut self,
+        pool: &Arc<PinnedPool>,
+        layout: &mut RunLayout,
+        blocks: &[SealedBlock<B>],
+    ) -> Result<(), GpuError> {
+        let copying = self.device.fault("copying GSST blocks");
+        self.device.context().bind_to_thread().map_err(&copying)?;
+        if let Some(uploaded) = self.uploaded.take() {
+            uploaded.synchronize().map_err(&copying)?;
+        }
+        let is_large_enough =
+            |buffer: &HostBuffer| buffer.capacity_bytes() >= layout.input_len_bytes;
+        let mut staging = match self.staging.take().filter(is_large_enough) {
+            Some(staging) => staging,
+            None => pool.take(layout.input_len_bytes),
+        };
+        staging.set_len(layout.input_len_bytes);
+        layout.write(blocks, &mut staging);
+        self.reserve(Part::Input, layout.input_len_bytes)?;
+        self.reserve(Part::Scratch, layout.scratch_len_bytes)?;
+        let input = self.address(Part::Input);
+        // SAFETY: the device memory has the length of `staging`, which lives in this slot, and is
+        // neither written nor dropped before the event below, or the stream, was waited for.
+        let copied = unsafe { result::memcpy_htod_async(input, &staging, self.stream.cu_stream()) };
+        self.staging = Some(staging);
+        copied.map_err(&copying)?;
+        self.uploaded = Some(self.stream.record_event(None).map_err(&copying)?);
+        Ok(())
+    }
+
+    /// Gives all work on the run that was uploaded last to the stream.
+    pub(super) fn run(
+        &self,
+        kernels: &RunKernels,
+        layout: &RunLayout,
+        must_be_utf8: bool,
+    ) -> Result<(), GpuError> {
+        let at = RunPlace {
+            stream: &self.stream,
+            input: self.address(Part::Input),
+            scratch: self.address(Part::Scratch),
+            output: self.address(Part::Output),
+        };
+        set_error_word(&self.device, &self.stream, at.output)?;
+        // SAFETY: `upload` and `reserve` took memory of the lengths of `layout`, and copied the
+        // input that `layout` wrote; only this slot, which is locked, and its stream use them.
+        unsafe { kernels.run(layout, at, must_be_utf8) }
+    }
+
+    /// Gives the copy of the output to the stream; the event behind it.
+    pub(super) fn copy_back(&self, buffer: &mut HostBuffer) -> Result<CudaEvent, GpuError> {
+        let copying = self.device.fault("copying rows from the device");
+        let (output, stream) = (self.address(Part::Output), self.stream.cu_stream());
+        // SAFETY: the output has the length of `buffer`, which whoever called keeps until the event
+        // below, or the stream, was waited for.
+        unsafe { result::memcpy_dtoh_async(buffer, output, stream) }.map_err(&copying)?;
+        self.stream.record_event(Some(DONE_FLAGS)).map_err(&copying)
+    }
+
+    pub(super) fn read_error(
+        &self,
+        output: &DeviceMemory,
+        word: &mut [u64; 1],
+    ) -> Result<(), GpuError> {
+        let reading = self.device.fault("decoding GSST blocks");
+        let stream = self.stream.cu_stream();
+        // SAFETY: the output starts with its error word, and `word` outlives the wait below.
+        let copied = unsafe { result::memcpy_dtoh_async(word, output.address(), stream) };
+        let waited = self.stream.synchronize();
+        copied.and(waited).map_err(reading)
+    }
+
+    /// Makes sure that a part has `len_bytes`.
+    pub(super) fn reserve(&mut self, part: Part, len_bytes: usize) -> Result<(), GpuError> {
+        let (what, memory) = match part {
+            Part::Input => ("GSST blocks", &mut self.input),
+            Part::Scratch => ("lengths of rows", &mut self.scratch),
+            Part::Output => ("rows", &mut self.output),
+        };
+        if memory.as_ref().is_none_or(|memory| memory.len_bytes() < len_bytes) {
+            // First given back, in the order of the stream, then taken: both never exist together.
+            *memory = None;
+            *memory = Some(DeviceMemory::new(&self.device, &self.stream, what, len_bytes)?);
+        }
+        Ok(())
+    }
+
+    fn address(&self, part: Part) -> u64 {
+        let memory = match part {
+            Part::Input => &self.input,
+            Part::Scratch => &self.scratch,
+            Part::Output => &self.output,
+        };
+        memory.as_ref().map_or(0, DeviceMemory::address)
+    }
+
+    /// A part that was just reserved is not there: cannot be, and is no reason to end the process.
+    pub(super) fn gone(&self) -> GpuError {
+        GpuError::Mismatch { what: "device memory of a slot", got: 0, expected: 1 }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // The staging buffer goes back to its pool: nothing may read it any more.
+        let _ = self.stream.synchronize();
+    }
+}
+
+/// Sets the error word that starts an output to [`NO_ERROR`].
+pub(super) fn set_error_word(
+    device: &Device,
+    stream: &Arc<CudaStream>,
+    output: u64,
+) -> Result<(), GpuError> {
+    let setting = device.fault("setting the error word");
+    device.context().bind_to_thread().map_err(&setting)?;
+    // SAFETY: every output starts with 8 bytes of error word.
+    unsafe { result::memset_d8_async(output, 0xff, 8, stream.cu_stream()) }.map_err(setting)
+}

@@ -1,0 +1,188 @@
+//! What this machine can do: measured once, kept in a file, used by every prediction.
+//!
+//! ```text
+//! measure    storage, cores, device ──▶ Calibration        4 to 5 s
+//! file       Calibration ◀──▶ key = value unit, one line each
+//!            $TADOC_CALIBRATION, or $XDG_CONFIG_HOME/tadoc/calibration,
+//!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
+//! device     what a device has to answer; gpu_probe has the answers of `gpu`
+//! ```
+//!
+//! Without a file the built-in values of [`Calibration::default`] are used. They are on the low
+//! side for machines of 2026, so that nothing is moved to a device on hope alone.
+
+mod device;
+mod file;
+#[cfg(feature = "cuda")]
+mod gpu_probe;
+mod measure;
+mod storage;
+mod text;
+
+use crate::gsst::CodeWidth;
+
+use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
+
+pub use device::{DeviceProbe, HostMemory};
+pub use file::path;
+#[cfg(feature = "cuda")]
+pub use gpu_probe::GpuProbe;
+pub use measure::{Step, measure};
+pub use storage::{StorageRate, StorageSource, measure_storage};
+
+/// Rates of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration {
+    /// The machine's name and processor.
+    pub machine: String,
+    /// The day it was measured (UTC), such as `2026-11-20`; `built in` where it was not.
+    pub date: String,
+    /// Cores it has.
+    pub num_cores: usize,
+    /// Sequential reads.
+    pub storage: StorageRate,
+    /// Codes of 8 bits on the cores.
+    pub eight: WidthRates,
+    /// Codes of 12 bits on the cores.
+    pub twelve: WidthRates,
+    /// The device; `None` where none was measured.
+    pub device: Option<DeviceCalibration>,
+}
+
+/// Rates of one width on the cores, in GB of text per second, and the ratio of the text that was
+/// used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WidthRates {
+    /// Text : stored bytes of the generated text.
+    pub ratio: f64,
+    /// What the cores do.
+    pub cpu: CpuRates,
+}
+
+/// Rates of a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceCalibration {
+    /// Its name.
+    pub name: String,
+    /// Host to device from memory the driver has pinned; `None`: not measured.
+    pub h2d_pinned_gb_per_s: Option<f64>,
+    /// Host to device from ordinary memory.
+    pub h2d_pageable_gb_per_s: f64,
+    /// Device to host into pinned memory; `None`: not measured.
+    pub d2h_pinned_gb_per_s: Option<f64>,
+    /// Device to host into ordinary memory.
+    pub d2h_pageable_gb_per_s: f64,
+    /// Text decoded from codes of 8 bits.
+    pub decode_8bit_gb_per_s: f64,
+    /// Text decoded from codes of 12 bits.
+    pub decode_12bit_gb_per_s: f64,
+    /// Text matched; `None`: not measured, taken to be as fast as decoding.
+    pub matching_gb_per_s: Option<f64>,
+    /// Its memory, bytes read and written.
+    pub memory_gb_per_s: f64,
+    /// A part with next to nothing in it, in seconds.
+    pub launch_s: f64,
+    /// Opening it and loading a kernel, in seconds.
+    pub startup_s: f64,
+}
+
+impl Calibration {
+    /// What predictions for codes of this width need. With `has_device` and no device measured, the
+    /// built-in values of [`DeviceCalibration::default`] stand in.
+    pub fn rates(&self, width: CodeWidth, has_device: bool) -> Rates {
+        let built_in = DeviceCalibration::default();
+        let device = self.device.as_ref().unwrap_or(&built_in);
+        Rates {
+            storage_gb_per_s: self.storage.gb_per_s,
+            cpu: self.width(width).cpu,
+            device: has_device.then(|| device.rates(width)),
+        }
+    }
+
+    /// The cores' rates for one width.
+    pub fn width(&self, width: CodeWidth) -> &WidthRates {
+        match width {
+            CodeWidth::Eight => &self.eight,
+            CodeWidth::Twelve => &self.twelve,
+        }
+    }
+
+    /// Whether this machine is the one that was measured: home folders are shared, rates are not.
+    /// Built-in values fit every machine.
+    pub fn is_of_this_machine(&self) -> bool {
+        self.date == BUILT_IN || self.machine == measure::machine()
+    }
+}
+
+const BUILT_IN: &str = "built in";
+
+impl Default for Calibration {
+    /// Built-in values: storage as a slow SSD, cores at about half of what a virtual Xeon did in
+    /// November 2026 (see `measure.rs`), all cores of this machine together at their sum, no
+    /// device.
+    fn default() -> Self {
+        let num_cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let rate = |per_core_gb_per_s: f64| CoreRate {
+            per_core_gb_per_s,
+            all_cores_gb_per_s: per_core_gb_per_s * num_cores as f64,
+        };
+        let width = |ratio, [check, staging, decode, matching, encode]: [f64; 5]| WidthRates {
+            ratio,
+            cpu: CpuRates {
+                check: rate(check),
+                staging: rate(staging),
+                decode: rate(decode),
+                matching: rate(matching),
+                encode: rate(encode),
+            },
+        };
+        Self {
+            machine: "any".to_owned(),
+            date: BUILT_IN.to_owned(),
+            num_cores,
+            storage: StorageRate { gb_per_s: 0.5, source: StorageSource::BuiltIn },
+            eight: width(2.25, [0.9, 8.0, 1.5, 1.2, 0.1]),
+            twelve: width(2.88, [0.6, 8.0, 2.5, 1.8, 0.06]),
+            device: None,
+        }
+    }
+}
+
+impl DeviceCalibration {
+    fn rates(&self, width: CodeWidth) -> DeviceRates {
+        let decode_gb_per_s = match width {
+            CodeWidth::Eight => self.decode_8bit_gb_per_s,
+            CodeWidth::Twelve => self.decode_12bit_gb_per_s,
+        };
+        DeviceRates {
+            h2d_gb_per_s: self.h2d_pinned_gb_per_s.unwrap_or(self.h2d_pageable_gb_per_s),
+            d2h_gb_per_s: self.d2h_pinned_gb_per_s.unwrap_or(self.d2h_pageable_gb_per_s),
+            decode_gb_per_s,
+            matching_gb_per_s: self.matching_gb_per_s.unwrap_or(decode_gb_per_s),
+            memory_gb_per_s: self.memory_gb_per_s,
+            launch_s: self.launch_s,
+            startup_s: self.startup_s,
+        }
+    }
+}
+
+impl Default for DeviceCalibration {
+    /// Built-in values: PCIe 3 with 16 lanes, pageable copies as slow as they were on an H200 (see
+    /// `gpu_probe.rs`), memory of a small device of 2020, decoding at half of what GSST had on an
+    /// A100, parts and startup at the slow end.
+    fn default() -> Self {
+        Self {
+            name: "any".to_owned(),
+            h2d_pinned_gb_per_s: Some(10.0),
+            h2d_pageable_gb_per_s: 5.0,
+            d2h_pinned_gb_per_s: Some(10.0),
+            d2h_pageable_gb_per_s: 1.2,
+            decode_8bit_gb_per_s: 100.0,
+            decode_12bit_gb_per_s: 100.0,
+            matching_gb_per_s: None,
+            memory_gb_per_s: 400.0,
+            launch_s: 1e-4,
+            startup_s: 0.5,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The text that is measured with: rows of made-up words, the same on every machine.
+//!
+//! 1,500 words of one to four syllables, early ones more often, a few words and a number to a row:
+//! ratios lie near those of comment columns. No claim is made for other text; rates depend on the
+//! ratio, which is therefore kept with them.
+
+/// A word in two rows of a hundred; what predicates look for. No made-up word contains it.
+pub(super) const NEEDLE: &str = "zygote";
+const NEEDLE_PERCENT: usize = 2;
+const NUM_WORDS: usize = 1500;
+const SYLLABLES: [&str; 40] = [
+    "a", "al", "an", "ba", "be", "con", "da", "de", "di", "en", "er", "es", "fi", "ga", "ing",
+    "in", "ki", "la", "le", "li", "ly", "ma", "men", "mo", "na", "ne", "on", "or", "pa", "per",
+    "po", "ra", "re", "ro", "sa", "si", "sto", "ta", "ti", "un",
+];
+
+/// Rows with `len_bytes` of text or a little more.
+pub(super) fn rows(len_bytes: usize) -> Vec<Vec<u8>> {
+    let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
+    let words: Vec<String> = (0..NUM_WORDS).map(|_| word(&mut numbers)).collect();
+    let (mut rows, mut total_bytes) = (Vec::new(), 0);
+    while total_bytes < len_bytes {
+        let mut row = Vec::new();
+        for _ in 0..3 + numbers.below(7) {
+            // The smallest of three numbers: early words come more often.
+            let rank = (0..3).map(|_| numbers.below(NUM_WORDS)).min().unwrap_or(0);
+            row.extend_from_slice(words[rank].as_bytes());
+            row.push(b' ');
+        }
+        match numbers.below(100) {
+            percent if percent < NEEDLE_PERCENT => row.extend_from_slice(NEEDLE.as_bytes()),
+            _ => row.extend_from_slice(numbers.below(1000).to_string().as_bytes()),
+        }
+        total_bytes += row.len();
+        rows.push(row);
+    }
+    rows
+}
+
+fn word(numbers: &mut Numbers) -> String {
+    (0..1 + numbers.below(4)).map(|_| SYLLABLES[numbers.below(SYLLABLES.len())]).collect()
+}
+
+/// Marsaglia's xorshift with a multiplication: random enough for text, and the same everywhere.
+struct Numbers(u64);
+
+impl Numbers {
+    /// A number below `limit`, which is not 0.
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33;
+        (high % limit as u64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_long_enough_the_same_each_time_and_holds_the_needle() {
+        let text = rows(100_000);
+        let num_bytes: usize = text.iter().map(Vec::len).sum();
+        assert!((100_000..100_200).contains(&num_bytes));
+        assert_eq!(text, rows(100_000));
+        let has_needle = |row: &&Vec<u8>| row.ends_with(NEEDLE.as_bytes());
+        let part = text.iter().filter(has_needle).count() as f64 / text.len() as f64;
+        assert!((0.01..0.03).contains(&part), "{part}");
+        assert_eq!(rows(0), Vec::<Vec<u8>>::new());
+    }
+}

@@ -1,0 +1,35 @@
+//! How fast text arrives where it is needed, and who should decode it: a model, the rates it needs,
+//! and pictures of it.
+//!
+//! ```text
+//! calibration  measure ──▶ Calibration ──save──▶ ~/.config/tadoc/calibration
+//!                               │ rates                      │ load
+//!                               ▼                            ▼
+//! model        predict(rates, column, query, place, plan) ─▶ GB/s, and the stage that binds
+//!                ▲                    ▲
+//! choice       CPU or GPU, and why   rows      every codec in every regime, for one link speed
+//! codecs       published and measured ratios and rates ──figures──▶ benches/figures/*.svg (plot)
+//! ```
+//!
+//! Reading order: `equations` (the thesis), `rates` and [`model`] (what a machine does, and what
+//! follows), [`choice`], [`codecs`], `rows`, [`calibration`], [`figures`], [`plot`]. Source: Vonk,
+//! "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and
+//! section 6.3. Only [`calibration`] knows blocks and devices; all else is arithmetic.
+
+pub mod calibration;
+pub mod choice;
+pub mod codecs;
+mod equations;
+pub mod figures;
+pub mod model;
+pub mod plot;
+mod rates;
+mod rows;
+
+pub use calibration::Calibration;
+pub use choice::{Choice, Situation, choose};
+pub use model::{Column, Place, Plan, Prediction, Query, Rates, Stage, predict};
+pub use rows::{Regime, Row, rows};
+
+#[cfg(test)]
+mod model_tests;

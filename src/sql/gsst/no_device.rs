@@ -1,0 +1,43 @@
+//! What stands for the devices where the feature `cuda` is off: none is there, and why.
+
+use bytes::Bytes;
+use datafusion::arrow::array::ArrayRef;
+
+use crate::error::{Error, Result};
+use crate::gsst::arrow::TextType;
+
+const PROBLEM: &str = "built without the feature cuda";
+
+/// That there is no device.
+pub(super) fn problem() -> Option<String> {
+    Some(PROBLEM.to_owned())
+}
+
+/// Never.
+pub(super) fn is_open() -> bool {
+    false
+}
+
+/// Cannot be had.
+#[derive(Debug, Clone)]
+pub(super) enum Scanner {}
+
+/// Cannot be had.
+#[derive(Debug)]
+pub(super) enum Pending {}
+
+impl Scanner {
+    pub(super) fn of_partition(_: usize, _: u64) -> Result<Self> {
+        Err(Error::external("GPU", PROBLEM))
+    }
+
+    pub(super) fn submit(&self, _: Vec<Bytes>, _: TextType) -> Result<Pending> {
+        match *self {}
+    }
+}
+
+impl Pending {
+    pub(super) fn wait(self) -> Result<Vec<ArrayRef>> {
+        match self {}
+    }
+}

@@ -1,0 +1,417 @@
+//! Rows of runs: texts, offsets, views and validity are those of the CPU, and what the CPU refuses
+//! the device refuses, too.
+
+use datafusion_tadoc::gpu::{
+    BlockCheck, Device, DeviceColumn, GpuError, GsstScanner, RowForm, ScanOptions, ScannedRows,
+};
+use datafusion_tadoc::gsst::{
+    Block, BlockOptions, CodeWidth, SealedBlock, SymbolTable, write_block, write_block_with,
+};
+
+use super::{POISONS, Random, WIDTHS, decoder, options};
+
+const FORMS: [RowForm; 2] = [RowForm::Offsets, RowForm::Views];
+
+fn scanner() -> Option<GsstScanner> {
+    decoder()?;
+    Some(GsstScanner::new(&Device::open(0).unwrap(), ScanOptions::default()).unwrap())
+}
+
+/// What a run decodes to, by the CPU.
+#[derive(Debug, Default)]
+struct Expected {
+    text: Vec<u8>,
+    offsets: Vec<u32>,
+    valid: Vec<bool>,
+}
+
+impl Expected {
+    fn of(run: &[Vec<u8>]) -> Self {
+        let mut expected = Self { offsets: vec![0], ..Self::default() };
+        for bytes in run {
+            let block = Block::open(bytes).unwrap();
+            let (rows, base) = (block.decode_all(), expected.text.len() as u32);
+            expected.text.extend_from_slice(&rows.text);
+            expected.offsets.extend(rows.offsets[1..].iter().map(|end| base + end));
+            expected.valid.extend((0..block.num_rows()).map(|row| !block.is_null(row)));
+        }
+        expected
+    }
+
+    fn view(&self, row: usize) -> u128 {
+        let (start, end) = (self.offsets[row] as usize, self.offsets[row + 1] as usize);
+        let text = &self.text[start..end];
+        let mut view = [0; 16];
+        view[..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+        if text.len() <= 12 {
+            view[4..4 + text.len()].copy_from_slice(text);
+        } else {
+            view[4..8].copy_from_slice(&text[..4]);
+            view[12..].copy_from_slice(&(start as u32).to_le_bytes());
+        }
+        u128::from_le_bytes(view)
+    }
+
+    #[track_caller]
+    fn assert_is(&self, rows: &ScannedRows, case: &str) {
+        assert_eq!(rows.num_rows(), self.valid.len(), "{case}");
+        let differs =
+            rows.text().iter().zip(&self.text).position(|(got, expected)| got != expected);
+        assert_eq!((rows.text().len(), differs), (self.text.len(), None), "{case}");
+        if let Some(offsets) = rows.offsets() {
+            let differs =
+                offsets.iter().zip(&self.offsets).position(|(got, expected)| got != expected);
+            assert_eq!((offsets.len(), differs), (self.offsets.len(), None), "{case}");
+        }
+        if let Some(views) = rows.views() {
+            assert_eq!(views.len(), self.valid.len(), "{case}");
+            for (row, view) in views.iter().enumerate() {
+                assert_eq!(*view, self.view(row), "{case}, row {row}");
+            }
+        }
+        let num_nulls = self.valid.iter().filter(|valid| !**valid).count();
+        assert_eq!(rows.num_nulls(), num_nulls, "{case}");
+        assert_eq!(rows.validity().is_some(), num_nulls > 0, "{case}");
+        for (row, valid) in self.valid.iter().enumerate() {
+            let is_valid = rows.validity().is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 == 1);
+            assert_eq!(is_valid, *valid, "{case}, row {row}");
+        }
+    }
+}
+
+fn sealed(run: &[Vec<u8>]) -> Vec<SealedBlock<&[u8]>> {
+    run.iter().map(|bytes| SealedBlock::open(&bytes[..]).unwrap()).collect()
+}
+
+/// Through the pipeline, and for validated blocks over every poison.
+#[track_caller]
+fn assert_rows(scanner: &GsstScanner, run: &[Vec<u8>], case: &str) {
+    let expected = Expected::of(run);
+    for form in FORMS {
+        let case = format!("{case}, {form:?}");
+        let pending = scanner.submit(&sealed(run), form, false).unwrap();
+        expected.assert_is(&pending.wait().unwrap(), &case);
+        let blocks: Vec<_> = run.iter().map(|bytes| Block::open(&bytes[..]).unwrap()).collect();
+        if blocks.iter().any(|block| block.text_ends().is_none()) {
+            assert!(matches!(scanner.upload(&blocks, form), Err(GpuError::Mismatch { .. })));
+            continue;
+        }
+        let uploaded = scanner.upload(&blocks, form).unwrap();
+        let mut rows: DeviceColumn = scanner.column_for(&uploaded).unwrap();
+        for poison in POISONS {
+            rows.fill(poison).unwrap();
+            scanner.decode_into(&uploaded, &mut rows).unwrap();
+            expected.assert_is(&rows.to_host().unwrap(), &format!("{case}, poison {poison:#x}"));
+        }
+    }
+}
+
+fn block(rows: &[Option<Vec<u8>>], options: &BlockOptions) -> Vec<u8> {
+    let rows: Vec<_> = rows.iter().map(Option::as_deref).collect();
+    write_block(&rows, options).unwrap()
+}
+
+fn some(rows: impl Iterator<Item = Vec<u8>>) -> Vec<Option<Vec<u8>>> {
+    rows.map(Some).collect()
+}
+
+fn without_lengths(options: BlockOptions) -> BlockOptions {
+    BlockOptions { has_text_lengths: false, ..options }
+}
+
+#[test]
+fn rows_of_few_and_many() {
+    let Some(scanner) = scanner() else { return };
+    let mut random = Random(11);
+    assert_rows(&scanner, &[], "no blocks");
+    for width in WIDTHS {
+        for num_rows in [0, 1, 31, 32, 33, 127, 128, 129, 1000, 40_000] {
+            for max_len in [0, 1, 12, 13, 40] {
+                let rows = some((0..num_rows).map(|_| {
+                    let len = random.below(max_len + 1);
+                    random.words(len)
+                }));
+                for options in [options(width, 4096), without_lengths(options(width, 512))] {
+                    let case = format!("{width:?}, {num_rows} rows of up to {max_len} bytes");
+                    assert_rows(&scanner, &[block(&rows, &options)], &case);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_with_nulls_escapes_and_extreme_lengths() {
+    let Some(scanner) = scanner() else { return };
+    let mut random = Random(12);
+    let none = SymbolTable::new(CodeWidth::Eight, Vec::new()).unwrap();
+    let mut run = Vec::new();
+    for options in [
+        options(CodeWidth::Eight, 512),
+        options(CodeWidth::Twelve, 4096),
+        without_lengths(options(CodeWidth::Eight, 4096)),
+    ] {
+        let nulls =
+            (0..700).map(|row| (row % 3 != 1).then(|| random.words(row % 50))).collect::<Vec<_>>();
+        let bytes = some((0..=255).map(|byte| vec![byte]));
+        let long =
+            some([0, 64 << 10, 3, 200_000, 0, 64 << 10].into_iter().map(|len| random.words(len)));
+        let any = some((0..3000).map(|row| random.bytes(row % 30)));
+        let mut blocks = vec![nulls, bytes, long, any, vec![None; 40], Vec::new()];
+        blocks.push(some((0..5000).map(|_| Vec::new())));
+        for rows in &blocks {
+            run.push(block(rows, &options));
+            assert_rows(&scanner, &run[run.len() - 1..], "one block");
+        }
+        if options.width == CodeWidth::Eight {
+            for rows in &blocks[2..4] {
+                let rows: Vec<_> = rows.iter().map(Option::as_deref).collect();
+                run.push(write_block_with(&none, &rows, &options).unwrap());
+                assert_rows(&scanner, &run[run.len() - 1..], "escapes only");
+            }
+        }
+    }
+    assert_rows(&scanner, &run[..16], "half of the blocks");
+    let with_lengths: Vec<_> = run
+        .into_iter()
+        .filter(|bytes| SealedBlock::open(bytes).unwrap().has_text_lengths())
+        .collect();
+    assert_rows(&scanner, &with_lengths, "all blocks with lengths of texts");
+}
+
+#[test]
+fn many_runs_from_many_threads() {
+    let Some(scanner) = scanner() else { return };
+    let one = |seed: u64| {
+        let mut random = Random(seed);
+        let num_blocks = random.below(6);
+        (0..num_blocks)
+            .map(|i| {
+                let num_rows = random.below(3000);
+                let rows = some((0..num_rows).map(|_| {
+                    let len = random.below(60);
+                    random.words(len)
+                }));
+                block(&rows, &options(WIDTHS[i % 2], 1024))
+            })
+            .collect::<Vec<_>>()
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (scanner, one) = (&scanner, &one);
+            scope.spawn(move || {
+                let runs: Vec<_> = (0..20).map(|i| one(100 + thread * 50 + i)).collect();
+                let submit = |run: &Vec<Vec<u8>>| {
+                    scanner.submit(&sealed(run), RowForm::Views, false).unwrap()
+                };
+                let pending: Vec<_> = runs.iter().map(submit).collect();
+                for (run, pending) in runs.iter().zip(pending) {
+                    Expected::of(run).assert_is(&pending.wait().unwrap(), "many runs");
+                }
+            });
+        }
+    });
+    // Dropped before they are done, and never waited for.
+    for seed in 0..10 {
+        drop(scanner.submit(&sealed(&one(seed)), RowForm::Offsets, false).unwrap());
+    }
+}
+
+#[test]
+fn without_pinned_memory_rows_come_in_pageable_memory() {
+    let Some(_) = decoder() else { return };
+    let options = ScanOptions { num_slots: 2, max_pinned_bytes: 3 << 20 };
+    let scanner = GsstScanner::new(&Device::open(0).unwrap(), options).unwrap();
+    let mut random = Random(13);
+    let run = [block(&some((0..2000).map(|_| random.words(50))), &BlockOptions::default())];
+    let rows: Vec<_> = (0..6)
+        .map(|_| scanner.submit(&sealed(&run), RowForm::Offsets, false).unwrap().wait().unwrap())
+        .collect();
+    let expected = Expected::of(&run);
+    rows.iter().for_each(|rows| expected.assert_is(rows, "held results"));
+    assert!(scanner.pinned_bytes() <= 3 << 20);
+    let num_pinned = rows.iter().filter(|rows| rows.buffer().is_pinned()).count();
+    assert!((1..6).contains(&num_pinned), "{num_pinned}");
+}
+
+#[test]
+fn device_memory_is_bounded_and_given_back() {
+    let Some(_) = decoder() else { return };
+    let mut random = Random(14);
+    let run = [block(&some((0..20_000).map(|_| random.words(50))), &BlockOptions::default())];
+    let device = Device::open(0).unwrap().with_max_bytes(1 << 30);
+    let scanner = GsstScanner::new(&device, ScanOptions::default()).unwrap();
+    for _ in 0..10 {
+        drop(scanner.submit(&sealed(&run), RowForm::Views, false).unwrap().wait().unwrap());
+    }
+    let (used, peak) = (device.used_bytes(), device.peak_bytes());
+    assert!(used > 1_000_000 && used <= peak && peak < 16 << 20, "{used} {peak}");
+    let rows = scanner.decode_to_device(&sealed(&run), RowForm::Views, false).unwrap();
+    Expected::of(&run).assert_is(&rows.to_host().unwrap(), "on the device");
+    assert!(device.used_bytes() > used);
+    drop(rows);
+    drop(scanner);
+    assert_eq!(device.used_bytes(), 0);
+    let small = device.with_max_bytes(1 << 20);
+    let scanner = GsstScanner::new(&small, ScanOptions::default()).unwrap();
+    let refused = scanner.submit(&sealed(&run), RowForm::Views, true).map(drop);
+    assert!(matches!(refused, Err(GpuError::OutOfMemory { .. })), "{refused:?}");
+}
+
+/// The same block with its checksum made right.
+fn seal(mut block: Vec<u8>) -> Vec<u8> {
+    let checksum = crc32c::crc32c(&block[8..]);
+    block[4..8].copy_from_slice(&checksum.to_le_bytes());
+    block
+}
+
+/// Both answers for a block that nobody can trust.
+#[track_caller]
+fn assert_same_answer(scanner: &GsstScanner, bytes: Vec<u8>, case: &str) -> bool {
+    let cpu = Block::open(&bytes[..]);
+    let Ok(sealed) = SealedBlock::open(&bytes[..]) else {
+        assert!(cpu.is_err(), "{case}: only the frame is refused");
+        return false;
+    };
+    let gpu = scanner.submit(&[sealed], RowForm::Offsets, false).unwrap().wait();
+    match (&cpu, &gpu) {
+        (Ok(_), Ok(rows)) => Expected::of(&[bytes]).assert_is(rows, case),
+        (Err(_), Err(GpuError::Malformed { block_idx: 0, .. })) => {}
+        _ => panic!("{case}: CPU {:?}, device {:?}", cpu.map(drop), gpu.map(drop)),
+    }
+    gpu.is_err()
+}
+
+#[test]
+fn malformed_blocks_are_refused_as_by_the_cpu() {
+    let Some(scanner) = scanner() else { return };
+    let mut random = Random(15);
+    let none = SymbolTable::new(CodeWidth::Eight, Vec::new()).unwrap();
+    let mut originals = Vec::new();
+    for options in [
+        options(CodeWidth::Eight, 512),
+        options(CodeWidth::Twelve, 512),
+        without_lengths(options(CodeWidth::Eight, 1024)),
+    ] {
+        let rows: Vec<_> =
+            (0..300).map(|row| (row % 7 != 3).then(|| random.words(row % 41))).collect();
+        originals.push(block(&rows, &options));
+        let any = some((0..100).map(|row| random.bytes(row % 60)));
+        originals.push(block(&any, &options));
+        if options.width == CodeWidth::Eight {
+            let any: Vec<_> = any.iter().map(Option::as_deref).collect();
+            originals.push(write_block_with(&none, &any, &options).unwrap());
+        }
+    }
+    let mut num_refused_by_device = 0;
+    for i in 0..1200 {
+        let mut bytes = originals[i % originals.len()].clone();
+        for _ in 0..1 + random.below(3) {
+            let at = match random.below(3) {
+                0 => 16 + random.below(bytes.len() - 16),
+                1 => bytes.len() * 3 / 5 + random.below(bytes.len() * 2 / 5),
+                _ => 64 + random.below(200),
+            };
+            bytes[at] = match random.below(4) {
+                0 => 255,
+                1 => bytes[at] ^ 1 << random.below(8),
+                2 => bytes[at].wrapping_add(1),
+                _ => random.below(256) as u8,
+            };
+        }
+        let refused = assert_same_answer(&scanner, seal(bytes), &format!("case {i}"));
+        num_refused_by_device += usize::from(refused);
+    }
+    assert!(num_refused_by_device > 100, "{num_refused_by_device}");
+}
+
+#[test]
+fn each_check_finds_its_fault() {
+    let Some(scanner) = scanner() else { return };
+    let mut random = Random(16);
+    let rows = some((0..2000).map(|_| random.words(20)));
+    let good = block(&rows, &options(CodeWidth::Eight, 512));
+    let other = block(&rows[..1900], &options(CodeWidth::Eight, 512));
+    let check = |bytes: &Vec<u8>| {
+        let run = [good.clone(), bytes.clone()];
+        let sealed: Vec<_> =
+            run.iter().map(|bytes| SealedBlock::open(&bytes[..]).unwrap()).collect();
+        match scanner.submit(&sealed, RowForm::Views, false).unwrap().wait() {
+            Err(GpuError::Malformed { block_idx: 1, check, .. }) => Some(check),
+            other => panic!("{:?}", other.map(drop)),
+        }
+    };
+    // A split's text one byte later.
+    let sections = SealedBlock::open(&other).unwrap();
+    let (splits_at, counts_at) =
+        (sections.splits_offset(), sections.frames().code_counts[3].bits_offset as usize - 1);
+    let lengths_at = sections.frames().text_lengths[3].bits_offset as usize - 1;
+    let mut bytes = other.clone();
+    bytes[splits_at + 4] += 1;
+    assert_eq!(check(&seal(bytes)), Some(BlockCheck::SplitText));
+    // A frame's smallest number of codes, and smallest length, one higher.
+    let mut bytes = other.clone();
+    bytes[counts_at] += 1;
+    assert_eq!(check(&seal(bytes)), Some(BlockCheck::CodeCounts));
+    let mut bytes = other.clone();
+    bytes[lengths_at] += 1;
+    assert_eq!(check(&seal(bytes)), Some(BlockCheck::TextLengths));
+    let mut bytes = other;
+    bytes[64 + 600] = 255;
+    assert_eq!(check(&seal(bytes)), Some(BlockCheck::SplitTiles));
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused() {
+    let Some(scanner) = scanner() else { return };
+    let mut random = Random(17);
+    let alphabet = ["a", "é", "—", "𝄞", "z", "0", "\u{7ff}", "\u{800}", "\u{ffff}", "\u{10ffff}"];
+    let wrong: [&[u8]; 12] = [
+        b"\x80",
+        b"\xc0\x80",
+        b"\xc1\xbf",
+        b"\xe0\x80\x80",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xf0\x80\x80\x80",
+        b"\xff",
+        b"\xc3",
+        b"\xe2\x82",
+        b"\xf0\x9f\x98",
+        b"\xf8\x88\x80\x80\x80",
+    ];
+    let (mut num_right, mut num_wrong) = (0, 0);
+    for case in 0..300 {
+        let rows = some((0..1 + random.below(60)).map(|_| {
+            let mut row = Vec::new();
+            for _ in 0..random.below(20) {
+                row.extend_from_slice(alphabet[random.below(alphabet.len())].as_bytes());
+            }
+            if random.below(60) == 0 {
+                row.extend_from_slice(wrong[random.below(wrong.len())]);
+                row.extend_from_slice(b"after"[..random.below(3)].as_ref());
+            }
+            row
+        }));
+        // Rows that are cut inside a character, of text that is right as a whole.
+        let rows = if case % 5 == 4 {
+            let text: Vec<u8> = rows.iter().flatten().flatten().copied().collect();
+            text.chunks(1 + random.below(9)).map(|row| Some(row.to_vec())).collect()
+        } else {
+            rows
+        };
+        let is_utf8 = rows.iter().flatten().all(|row| std::str::from_utf8(row).is_ok());
+        let run = [block(&rows, &options(WIDTHS[case % 2], 512))];
+        let got = scanner.submit(&sealed(&run), FORMS[case % 2], true).unwrap().wait();
+        match (&got, is_utf8) {
+            (Ok(rows), true) => Expected::of(&run).assert_is(rows, "UTF-8"),
+            (Err(GpuError::NotText { .. }), false) => {}
+            _ => panic!("case {case}: {is_utf8}, {:?}", got.map(drop)),
+        }
+        num_right += usize::from(is_utf8);
+        num_wrong += usize::from(!is_utf8);
+        let any = scanner.submit(&sealed(&run), RowForm::Offsets, false).unwrap().wait();
+        Expected::of(&run).assert_is(&any.unwrap(), "bytes");
+    }
+    assert!(num_right > 40 && num_wrong > 40, "{num_right} {num_wrong}");
+}

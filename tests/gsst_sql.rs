@@ -19,6 +19,7 @@ use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
 use futures::StreamExt;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use tempfile::TempDir;
 use url::Url;
 
@@ -189,6 +190,90 @@ proptest! {
             }
         });
     }
+}
+
+/// Whether there is a device; says so where there is none, or fails where one is required.
+#[cfg(feature = "cuda")]
+fn has_device() -> bool {
+    use std::io::Write;
+
+    match datafusion_tadoc::gpu::num_devices() {
+        Ok(_) => true,
+        Err(error) if std::env::var_os("REQUIRE_GPU").is_none_or(|value| value == "0") => {
+            // Past the test harness, which shows what tests print only where they fail.
+            std::io::stderr().write_all(format!("skipped: {error}\n").as_bytes()).unwrap();
+            false
+        }
+        Err(error) => panic!("REQUIRE_GPU is set: {error}"),
+    }
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn answers_of_a_device_are_the_same() {
+    if !has_device() {
+        return;
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for case in 0..12 {
+        let rows = rows().new_tree(&mut runner).unwrap().current();
+        runtime.block_on(async {
+            let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1 + case % 3));
+            register_rows(&ctx, &rows);
+            write_both(&ctx, &dir, 1 + case % 2, "").await;
+            answer(&ctx, "SET tadoc.device = 'gpu'").await;
+            for query in QUERIES {
+                let filter = filters().new_tree(&mut runner).unwrap().current();
+                check_alike(&ctx, &query.replace("FILTER", &filter)).await;
+                check_alike(&ctx, &query.replace("FILTER", "true")).await;
+            }
+        });
+    }
+}
+
+#[cfg(feature = "cuda")]
+#[tokio::test]
+async fn a_device_decodes_and_says_so() {
+    if !has_device() {
+        return;
+    }
+    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(2));
+    register_rows(&ctx, &many_rows(20_000));
+    let file = dir.path().join("x.parquet").display().to_string();
+    answer(&ctx, &format!("COPY source TO '{file}' STORED AS GSST")).await;
+    answer(&ctx, &format!("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION '{file}'")).await;
+    answer(&ctx, "SET tadoc.device = 'gpu'").await;
+    let plan = answer(&ctx, "EXPLAIN ANALYZE SELECT text, word FROM t").await;
+    for part in ["device=gpu (tadoc.device = gpu)", "device_row_groups=1", "device_fallbacks=0"] {
+        assert!(plan.contains(part), "{part}\n{plan}");
+    }
+    // Damage is found on the device, too.
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.windows(4).position(|four| four == b"GSST").unwrap() + 90;
+    bytes[middle] ^= 1;
+    let damaged = dir.path().join("damaged.parquet").display().to_string();
+    std::fs::write(&damaged, bytes).unwrap();
+    answer(&ctx, &format!("CREATE EXTERNAL TABLE d STORED AS GSST LOCATION '{damaged}'")).await;
+    let error = ctx.sql("SELECT text, word FROM d").await.unwrap().collect().await.unwrap_err();
+    assert!(error.to_string().contains("damaged.parquet"), "{error}");
+}
+
+#[tokio::test]
+async fn a_device_that_is_not_there_is_named() {
+    #[cfg(feature = "cuda")]
+    if datafusion_tadoc::gpu::num_devices().is_ok() {
+        return;
+    }
+    let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));
+    register_rows(&ctx, &many_rows(9));
+    write_both(&ctx, &dir, 1, "").await;
+    let plan = answer(&ctx, "EXPLAIN SELECT text FROM gsst").await;
+    assert!(plan.contains("device=cpu ("), "{plan}");
+    answer(&ctx, "SET tadoc.device = 'gpu'").await;
+    let error = ctx.sql("SELECT text FROM gsst").await.unwrap().collect().await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("tadoc.device = gpu: ") && text.contains("'auto'"), "{text}");
 }
 
 /// Text of several row groups with values that differ between them.

@@ -80,6 +80,13 @@ impl Pattern {
         pattern
     }
 
+    /// The longest run of bytes between wildcards of a pattern that starts with `%`: every text that
+    /// matches contains it, at no fixed place. Empty where the pattern starts with anything else, or
+    /// has no bytes.
+    pub fn floating_literal(&self) -> Vec<u8> {
+        if self.starts_with_any_bytes() { self.longest_literal() } else { Vec::new() }
+    }
+
     pub(super) fn tokens(&self) -> &[Token] {
         &self.tokens
     }

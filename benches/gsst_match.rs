@@ -1,0 +1,255 @@
+//! Predicates on GSST blocks on the device: 1.8 TB/s of `l_comment` and more for `LIKE '%…%'` that
+//! finds 1 % of the rows, from codes to numbers, offsets and text of the rows that match.
+//!
+//! `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_match`, a row in each line; without it the rows
+//! are generated, and the rates mean little. The column is repeated until it has 1 GiB, and lies in
+//! device memory. Every answer is compared with the CPU's before it is timed. A time holds all of a
+//! call: the predicate's way to the device, its tables, all kernels, and reading how much matches.
+//! Without a device this says so and does nothing, unless `REQUIRE_GPU=1`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::ops::Range;
+
+use datafusion_tadoc::gpu::{
+    Device, DeviceRows, DeviceSelection, GpuError, GsstDecoder, GsstMatcher, RowPredicate,
+};
+use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, Pattern, write_block};
+use rayon::prelude::*;
+
+const TEXT_BYTES: usize = 1 << 30;
+const POISONS: [u8; 2] = [0xA5, 0x5A];
+const NUM_WARM_UPS: usize = 5;
+const NUM_RUNS: usize = 31;
+
+/// How blocks are written, and how much text each has.
+struct Layout {
+    name: &'static str,
+    options: BlockOptions,
+    block_bytes: usize,
+}
+
+fn layouts() -> Vec<Layout> {
+    let eight = BlockOptions::new(CodeWidth::Eight);
+    let twelve = BlockOptions::new(CodeWidth::Twelve);
+    let layout = |name, options, mib: usize| Layout { name, options, block_bytes: mib << 20 };
+    let optimal = BlockOptions { parse: Parse::Optimal, ..twelve };
+    vec![
+        layout("8 bits, 4 MiB", eight, 4),
+        layout("12 bits, 4 MiB", twelve, 4),
+        layout("12 bits, optimal parse, 8 MiB", optimal, 8),
+    ]
+}
+
+/// The rows of one layout, on both sides.
+struct Column {
+    blocks: Vec<Block<Vec<u8>>>,
+    copies: usize,
+    rows: DeviceRows,
+}
+
+fn main() -> Result<(), GpuError> {
+    let device = match Device::open(0) {
+        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
+            println!("skipped: {error}");
+            return Ok(());
+        }
+        device => device?,
+    };
+    let only = std::env::var("TADOC_ONLY").unwrap_or_default();
+    let text = column();
+    let rows: Vec<Option<&[u8]>> = text.split(|&byte| byte == b'\n').map(Some).collect();
+    for layout in layouts().iter().filter(|layout| layout.name.contains(&only)) {
+        measure(&device, layout, &rows)?;
+    }
+    Ok(())
+}
+
+fn measure(device: &Device, layout: &Layout, rows: &[Option<&[u8]>]) -> Result<(), GpuError> {
+    let matcher = GsstMatcher::new(device);
+    let blocks = blocks(rows, layout);
+    let len_bytes: usize = blocks.iter().map(|block| block.text_len_bytes()).sum();
+    let copies = TEXT_BYTES.div_ceil(len_bytes);
+    let all: Vec<_> = (0..copies).flat_map(|_| blocks.iter().cloned()).collect();
+    let decode_gb_per_s = decode_rate(device, &all)?;
+    let column = Column { blocks, copies, rows: matcher.upload(&all)? };
+    drop(all);
+    println!(
+        "\n{}: {} rows, {} bytes of text, ratio {:.3}, decode of all {decode_gb_per_s:.0} GB/s",
+        layout.name,
+        column.rows.num_rows(),
+        column.rows.text_len_bytes(),
+        column.rows.text_len_bytes() as f64 / column.rows.stored_len_bytes() as f64,
+    );
+    println!(
+        "| predicate | rows that match | GB/s, median of {NUM_RUNS} | lowest | highest | extra MiB |"
+    );
+    let first = rows[rows.len() / 2].unwrap_or_default();
+    let constants = [first, rows[7].unwrap_or_default(), b"no such row"];
+    let one_of = |constants: &[&[u8]]| matcher.one_of(constants).unwrap();
+    let is_like = |pattern: &str| Pattern::like(pattern, None);
+    for pattern in [
+        "%special packages wake%",
+        "%regular deposits%",
+        "%final dep%",
+        "%express%",
+        "%special%",
+        "%the slyly%",
+        "%furiously%",
+        "%ly %",
+        "%e%",
+        "%",
+        "the%",
+        "furious%",
+        "c%y%s",
+        "%deposits",
+    ] {
+        let pattern_of = is_like(pattern);
+        let on_cpu = |block: &Block<Vec<u8>>| block.rows_like(&pattern_of).rows();
+        let predicate = matcher.like(&pattern_of)?;
+        check_and_time(device, &matcher, &column, &predicate, on_cpu, pattern)?;
+        if pattern == "%special%" || pattern == "%furiously%" {
+            let predicate = predicate.without_filter();
+            let name = format!("{pattern}, no filter");
+            check_and_time(device, &matcher, &column, &predicate, on_cpu, &name)?;
+        }
+    }
+    for (name, constants) in [("= row", &constants[..1]), ("IN (3)", &constants[..])] {
+        let on_cpu = |block: &Block<Vec<u8>>| block.rows_equal_to(constants).rows();
+        check_and_time(device, &matcher, &column, &one_of(constants), on_cpu, name)?;
+    }
+    let on_cpu = |block: &Block<Vec<u8>>| {
+        let mask = block.rows_equal_to(&constants[..1]);
+        (0..block.num_rows() as u32).filter(|row| !mask.is_set(*row as usize)).collect()
+    };
+    let negated = one_of(&constants[..1]).negated();
+    check_and_time(device, &matcher, &column, &negated, on_cpu, "<> row")
+}
+
+fn check_and_time(
+    device: &Device,
+    matcher: &GsstMatcher,
+    column: &Column,
+    predicate: &RowPredicate,
+    on_cpu: impl Fn(&Block<Vec<u8>>) -> Vec<u32> + Sync,
+    name: &str,
+) -> Result<(), GpuError> {
+    if std::env::var("TADOC_PREDICATE").is_ok_and(|only| only != name) {
+        return Ok(());
+    }
+    let mut selection = matcher.selection()?;
+    check(matcher, column, predicate, on_cpu, &mut selection)?;
+    for _ in 0..NUM_WARM_UPS {
+        matcher.select(&column.rows, predicate, &mut selection)?;
+    }
+    device.synchronize()?;
+    let time = |_| device.time(|| matcher.select(&column.rows, predicate, &mut selection));
+    let mut times = (0..NUM_RUNS).map(time).collect::<Result<Vec<_>, _>>()?;
+    times.sort_unstable();
+    let len_bytes = column.rows.text_len_bytes() as f64;
+    let rate_gb_per_s = |run: usize| len_bytes / times[run].as_secs_f64() / 1e9;
+    println!(
+        "| `{name}` | {:.3} % | {:.0} | {:.0} | {:.0} | {:.1} |",
+        100.0 * selection.num_rows() as f64 / column.rows.num_rows() as f64,
+        rate_gb_per_s(NUM_RUNS / 2),
+        rate_gb_per_s(NUM_RUNS - 1),
+        rate_gb_per_s(0),
+        (selection.scratch_len_bytes() + column.rows.places_len_bytes()) as f64
+            / f64::from(1 << 20),
+    );
+    Ok(())
+}
+
+/// Compares numbers and text of the rows with what the CPU finds, over two fillings.
+fn check(
+    matcher: &GsstMatcher,
+    column: &Column,
+    predicate: &RowPredicate,
+    on_cpu: impl Fn(&Block<Vec<u8>>) -> Vec<u32> + Sync,
+    selection: &mut DeviceSelection,
+) -> Result<(), GpuError> {
+    let expected: Vec<_> = column
+        .blocks
+        .par_iter()
+        .map(|block| {
+            let rows = on_cpu(block);
+            let decoded = block.decode_selected(&rows).unwrap();
+            (rows, decoded)
+        })
+        .collect();
+    for poison in POISONS {
+        selection.fill(poison)?;
+        matcher.select(&column.rows, predicate, selection)?;
+        let (rows, offsets) = (selection.rows_to_host()?, selection.offsets_to_host()?);
+        let text = selection.text_to_host()?;
+        let (mut row_idx, mut first_row) = (0, 0);
+        for _ in 0..column.copies {
+            for (block, (expected_rows, decoded)) in column.blocks.iter().zip(&expected) {
+                let end = row_idx + expected_rows.len();
+                let is_same = |(got, expected): (&u32, &u32)| *got == first_row + expected;
+                assert!(rows[row_idx..end].iter().zip(expected_rows).all(is_same));
+                let text_at = offsets[row_idx];
+                let is_same = |(got, expected): (&u32, &u32)| *got == text_at + expected;
+                assert!(offsets[row_idx..=end].iter().zip(&decoded.offsets).all(is_same));
+                assert!(text[text_at as usize..offsets[end] as usize] == decoded.text);
+                row_idx = end;
+                first_row += block.num_rows() as u32;
+            }
+        }
+        assert_eq!((row_idx, offsets[row_idx] as usize), (rows.len(), text.len()));
+    }
+    Ok(())
+}
+
+/// The rate of decoding everything, as `benches/gsst_decode.rs` takes it.
+fn decode_rate(device: &Device, blocks: &[Block<Vec<u8>>]) -> Result<f64, GpuError> {
+    let decoder = GsstDecoder::new(device);
+    let uploaded = decoder.upload(blocks)?;
+    let mut out = decoder.text_for(&uploaded)?;
+    for _ in 0..NUM_WARM_UPS {
+        decoder.decode_into(&uploaded, &mut out)?;
+    }
+    device.synchronize()?;
+    let time = |_| device.time(|| decoder.decode_into(&uploaded, &mut out));
+    let mut times = (0..NUM_RUNS).map(time).collect::<Result<Vec<_>, _>>()?;
+    times.sort_unstable();
+    Ok(uploaded.text_len_bytes() as f64 / times[NUM_RUNS / 2].as_secs_f64() / 1e9)
+}
+
+/// The column's text, its rows ended by line feeds, without the last one.
+fn column() -> Vec<u8> {
+    let mut text = match std::env::var_os("TADOC_COLUMN") {
+        Some(path) => std::fs::read(path).unwrap(),
+        None => generated(),
+    };
+    text.pop_if(|&mut byte| byte == b'\n');
+    text
+}
+
+fn generated() -> Vec<u8> {
+    const WORDS: [&str; 8] =
+        ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
+    let word = |i: u64| WORDS[(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as usize];
+    (0..4_000_000).flat_map(|i| word(i).bytes()).collect()
+}
+
+/// Blocks of all rows, each of `block_bytes` at most.
+fn blocks(rows: &[Option<&[u8]>], layout: &Layout) -> Vec<Block<Vec<u8>>> {
+    let write =
+        |part: Range<usize>| Block::open(write_block(&rows[part], &layout.options).unwrap());
+    parts(rows, layout.block_bytes).into_par_iter().map(|part| write(part).unwrap()).collect()
+}
+
+fn parts(rows: &[Option<&[u8]>], block_bytes: usize) -> Vec<Range<usize>> {
+    let (mut parts, mut start, mut len_bytes) = (Vec::new(), 0, 0);
+    for (i, row) in rows.iter().enumerate() {
+        let row_bytes = row.map_or(0, <[u8]>::len);
+        if len_bytes + row_bytes > block_bytes {
+            parts.push(std::mem::replace(&mut start, i)..i);
+            len_bytes = 0;
+        }
+        len_bytes += row_bytes;
+    }
+    parts.push(start..rows.len());
+    parts
+}

@@ -1,0 +1,241 @@
+//! The rows that match, in device memory, and their way back to the host.
+
+use cudarc::driver::{CudaSlice, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
+
+use super::super::device::Device;
+use super::super::error::GpuError;
+use super::kernels::UNITS_PER_TILE;
+use super::predicate::RowPredicate;
+use super::rows::{DeviceRows, blocks_per_group};
+
+/// Rows that match a predicate: their numbers, offsets and text, in device memory.
+///
+/// Memory is kept for the next call; so is what the steps of a call pass on to each other.
+#[derive(Debug)]
+pub struct DeviceSelection {
+    device: Device,
+    pub(super) rows: CudaSlice<u32>,
+    pub(super) offsets: CudaSlice<u32>,
+    pub(super) text: CudaSlice<u8>,
+    num_rows: usize,
+    text_len_bytes: usize,
+    pub(super) scratch: Scratch,
+}
+
+/// What the steps of a call pass on to each other.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    /// Automaton over bytes, flags of states and literal.
+    pub(super) predicate: CudaSlice<u8>,
+    /// By block, state and code the next state.
+    pub(super) next: CudaSlice<u8>,
+    /// By block and code the filter's entry.
+    pub(super) filters: CudaSlice<u32>,
+    /// One bit per row, 4 words per frame.
+    pub(super) mask: CudaSlice<u32>,
+    /// Rows and bytes of text of each unit, as two halves.
+    pub(super) sums: CudaSlice<u64>,
+    /// The same of every 1,024 units, as two words.
+    pub(super) tile_sums: CudaSlice<u64>,
+    pub(super) rows_before: CudaSlice<u32>,
+    pub(super) text_before: CudaSlice<u64>,
+    /// All rows, all bytes of text.
+    pub(super) totals: CudaSlice<u64>,
+}
+
+impl DeviceSelection {
+    pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
+        const WHAT: &str = "a selection";
+        Ok(Self {
+            device: device.clone(),
+            rows: device.alloc(WHAT, 0)?,
+            offsets: device.alloc(WHAT, 1)?,
+            text: device.alloc(WHAT, 0)?,
+            num_rows: 0,
+            text_len_bytes: 0,
+            scratch: Scratch {
+                predicate: device.alloc(WHAT, RowPredicate::MAX_BYTES)?,
+                next: device.alloc(WHAT, 0)?,
+                filters: device.alloc(WHAT, 0)?,
+                mask: device.alloc(WHAT, 0)?,
+                sums: device.alloc(WHAT, 0)?,
+                tile_sums: device.alloc(WHAT, 0)?,
+                rows_before: device.alloc(WHAT, 0)?,
+                text_before: device.alloc(WHAT, 0)?,
+                totals: device.alloc(WHAT, 2)?,
+            },
+        })
+    }
+
+    /// Number of rows that match.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Length of their text, in bytes.
+    pub fn text_len_bytes(&self) -> usize {
+        self.text_len_bytes
+    }
+
+    /// Device memory that calls took beyond rows, offsets and text.
+    pub fn scratch_len_bytes(&self) -> u64 {
+        let scratch = &self.scratch;
+        let small = scratch.predicate.num_bytes() + scratch.totals.num_bytes();
+        let tables = scratch.next.num_bytes() + scratch.filters.num_bytes();
+        let sums = scratch.sums.num_bytes()
+            + scratch.tile_sums.num_bytes()
+            + scratch.rows_before.num_bytes();
+        (small + tables + sums + scratch.mask.num_bytes() + scratch.text_before.num_bytes()) as u64
+    }
+
+    /// Sets all of rows, offsets and text to one byte, as tests do to see what kernels leave
+    /// unwritten.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn fill(&mut self, byte: u8) -> Result<(), GpuError> {
+        fill(&self.device, &mut self.rows, byte)?;
+        fill(&self.device, &mut self.offsets, byte)?;
+        fill(&self.device, &mut self.text, byte)
+    }
+
+    /// The numbers of the rows that match, ascending, counted over all blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the work that wrote them.
+    pub fn rows_to_host(&self) -> Result<Vec<u32>, GpuError> {
+        self.to_host(&self.rows, self.num_rows)
+    }
+
+    /// Where each row's text starts, and behind the last one where it ends.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the work that wrote them.
+    pub fn offsets_to_host(&self) -> Result<Vec<u32>, GpuError> {
+        self.to_host(&self.offsets, self.num_rows + 1)
+    }
+
+    /// The text of the rows that match, without gaps.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the work that wrote it.
+    pub fn text_to_host(&self) -> Result<Vec<u8>, GpuError> {
+        self.to_host(&self.text, self.text_len_bytes)
+    }
+
+    fn to_host<T: DeviceRepr + ValidAsZeroBits + Clone + Default>(
+        &self,
+        values: &CudaSlice<T>,
+        len: usize,
+    ) -> Result<Vec<T>, GpuError> {
+        let copying = GpuError::driver("copying a selection from the device");
+        let mut copy = vec![T::default(); len];
+        if len > 0 {
+            self.device.stream().memcpy_dtoh(&values.slice(..len), &mut copy).map_err(copying)?;
+        }
+        self.device.synchronize()?;
+        Ok(copy)
+    }
+
+    pub(super) fn ordinal(&self) -> usize {
+        self.rows.ordinal()
+    }
+
+    /// How many rows it has place for.
+    pub(super) fn max_rows(&self) -> usize {
+        self.rows.len().min(self.offsets.len() - 1)
+    }
+
+    /// Whether it has place for any row.
+    pub(super) fn has_capacity(&self) -> bool {
+        self.max_rows() > 0
+    }
+
+    /// Makes it a selection of no rows.
+    pub(super) fn clear(&mut self) -> Result<(), GpuError> {
+        (self.num_rows, self.text_len_bytes) = (0, 0);
+        let mut first = self.offsets.slice_mut(..1);
+        let copied = self.device.stream().memcpy_htod(&[0], &mut first);
+        copied.map_err(GpuError::driver("clearing a selection"))
+    }
+
+    /// Makes place for what the steps pass on, and copies the predicate to the device.
+    pub(super) fn prepare(
+        &mut self,
+        rows: &DeviceRows,
+        predicate: &RowPredicate,
+    ) -> Result<(), GpuError> {
+        const WHAT: &str = "tables and sums of a selection";
+        (self.num_rows, self.text_len_bytes) = (0, 0);
+        let (device, scratch) = (&self.device, &mut self.scratch);
+        let has_filter = !predicate.literal().is_empty();
+        for list in rows.lists() {
+            let num_blocks =
+                list.num_blocks().min(blocks_per_group(predicate.tables_len_bytes(list.width())));
+            let num_codes = num_blocks << list.width().bits();
+            at_least(device, WHAT, &mut scratch.next, num_codes * predicate.num_states())?;
+            at_least(device, WHAT, &mut scratch.filters, if has_filter { num_codes } else { 0 })?;
+        }
+        at_least(device, WHAT, &mut scratch.mask, 4 * rows.num_frames)?;
+        at_least(device, WHAT, &mut scratch.sums, rows.num_units)?;
+        let num_tiles = rows.num_units.div_ceil(UNITS_PER_TILE);
+        at_least(device, WHAT, &mut scratch.tile_sums, 2 * num_tiles)?;
+        at_least(device, WHAT, &mut scratch.rows_before, rows.num_units)?;
+        at_least(device, WHAT, &mut scratch.text_before, rows.num_units)?;
+        let bytes = predicate.to_bytes();
+        let mut target = scratch.predicate.slice_mut(..bytes.len());
+        let copied = device.stream().memcpy_htod(&bytes, &mut target);
+        copied.map_err(GpuError::driver("copying a predicate"))
+    }
+
+    /// Takes over how much matches; whether it has place for that.
+    pub(super) fn read_totals(&mut self) -> Result<bool, GpuError> {
+        let reading = GpuError::driver("reading how many rows match");
+        let mut totals = [0; 2];
+        self.device.stream().memcpy_dtoh(&self.scratch.totals, &mut totals).map_err(reading)?;
+        self.device.synchronize()?;
+        let [num_rows, text_len_bytes] = totals;
+        if text_len_bytes > u64::from(u32::MAX) {
+            let (got, expected) = (text_len_bytes, u64::from(u32::MAX));
+            return Err(GpuError::Mismatch { what: "text of a selection", got, expected });
+        }
+        (self.num_rows, self.text_len_bytes) = (num_rows as usize, text_len_bytes as usize);
+        let has_place = self.num_rows <= self.max_rows() && self.text_len_bytes <= self.text.len();
+        Ok(has_place && self.has_capacity())
+    }
+
+    /// Makes place for what matches.
+    pub(super) fn grow(&mut self) -> Result<(), GpuError> {
+        const WHAT: &str = "a selection";
+        at_least(&self.device, WHAT, &mut self.rows, self.num_rows)?;
+        at_least(&self.device, WHAT, &mut self.offsets, self.num_rows.max(1) + 1)?;
+        at_least(&self.device, WHAT, &mut self.text, self.text_len_bytes)
+    }
+}
+
+/// Replaces `memory` where it has less than `len` values. What is in it is lost.
+fn at_least<T: DeviceRepr + ValidAsZeroBits>(
+    device: &Device,
+    what: &'static str,
+    memory: &mut CudaSlice<T>,
+    len: usize,
+) -> Result<(), GpuError> {
+    if memory.len() < len {
+        *memory = device.alloc(what, len)?;
+    }
+    Ok(())
+}
+
+fn fill<T>(device: &Device, memory: &mut CudaSlice<T>, byte: u8) -> Result<(), GpuError> {
+    let filling = GpuError::driver("filling device memory");
+    let stream = device.stream();
+    device.context().bind_to_thread().map_err(&filling)?;
+    let num_bytes = memory.num_bytes();
+    let (at, _used_until_here) = memory.device_ptr_mut(stream);
+    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
+    unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
+}

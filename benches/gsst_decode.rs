@@ -1,5 +1,6 @@
 //! Decoding GSST blocks on the device: 2.2 TB/s of `l_comment` and more, byte for byte what the CPU
-//! gives, blocks of 1 MiB at 80 % of the best rate and more.
+//! gives, blocks of 1 MiB at 80 % of the best rate and more; with offsets of rows, with views; and from
+//! sealed blocks in host memory to rows in host memory.
 //!
 //! `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_decode`, a row in each line; without it the rows
 //! are generated, and the rates mean little. The column is repeated until it has 1 GiB, and lies in
@@ -8,10 +9,14 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Instant;
 
-use datafusion_tadoc::gpu::{Device, GpuError, GsstDecoder};
-use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, write_block};
+use datafusion_tadoc::gpu::{
+    Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions, ScannedRows,
+};
+use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, SealedBlock, write_block};
 use rayon::prelude::*;
 
 const TEXT_BYTES: usize = 1 << 30;
@@ -65,6 +70,18 @@ fn main() -> Result<(), GpuError> {
     for (case, rows) in clean.chain([(escapes, &dirty_rows)]) {
         measure(&device, &decoder, &case, rows)?;
     }
+    let options = ScanOptions { max_pinned_bytes: 4 << 30, ..ScanOptions::default() };
+    let scanner = GsstScanner::new(&device, options)?;
+    println!(
+        "| rows of blocks on the device | form | GB/s of text | lowest | highest | extra MiB |"
+    );
+    for case in cases() {
+        measure_rows(&scanner, &case, &rows)?;
+    }
+    println!("| host to host | form | runs, MiB | in flight | GB/s of text, best of 4 |");
+    for case in cases().iter().take(2) {
+        measure_pipeline(&scanner, case, &rows)?;
+    }
     Ok(())
 }
 
@@ -109,6 +126,107 @@ fn measure(
         len_bytes / uploaded.stored_len_bytes() as f64,
         expected.len() as f64 / num_codes as f64,
     );
+    Ok(())
+}
+
+/// Text with offsets, and with views, of validated blocks in device memory.
+fn measure_rows(
+    scanner: &GsstScanner,
+    case: &Case,
+    rows: &[Option<&[u8]>],
+) -> Result<(), GpuError> {
+    let (device, one) = (scanner.device(), blocks(rows, case));
+    let len_bytes: usize = one.iter().map(Block::text_len_bytes).sum();
+    let copies = TEXT_BYTES.div_ceil(len_bytes);
+    let all: Vec<_> = (0..copies).flat_map(|_| one.iter().cloned()).collect();
+    for form in [RowForm::Offsets, RowForm::Views] {
+        let run = scanner.upload(&all, form)?;
+        let mut column = scanner.column_for(&run)?;
+        for poison in POISONS {
+            column.fill(poison)?;
+            scanner.decode_into(&run, &mut column)?;
+            assert_rows(&column.to_host()?, rows, copies);
+        }
+        for _ in 0..NUM_WARM_UPS {
+            scanner.decode_into(&run, &mut column)?;
+        }
+        device.synchronize()?;
+        let time = |_| device.time(|| scanner.decode_into(&run, &mut column));
+        let mut times = (0..NUM_RUNS).map(time).collect::<Result<Vec<_>, _>>()?;
+        times.sort_unstable();
+        let text_bytes = run.text_len_bytes() as f64;
+        let rate_gb_per_s = |run: usize| text_bytes / times[run].as_secs_f64() / 1e9;
+        println!(
+            "| {} | {form:?} | {:.0} | {:.0} | {:.0} | {} |",
+            case.name,
+            rate_gb_per_s(NUM_RUNS / 2),
+            rate_gb_per_s(NUM_RUNS - 1),
+            rate_gb_per_s(0),
+            run.extra_bytes() >> 20,
+        );
+    }
+    Ok(())
+}
+
+/// Compares the rows of `copies` copies of a column.
+fn assert_rows(got: &ScannedRows, rows: &[Option<&[u8]>], copies: usize) {
+    let (text, mut at) = (got.text(), 0);
+    let expected = (0..copies).flat_map(|_| rows.iter().flatten());
+    for (row, expected) in expected.enumerate() {
+        let end = at + expected.len();
+        assert_eq!(&text[at..end], *expected);
+        if let Some(offsets) = got.offsets() {
+            assert_eq!(offsets[row..row + 2], [at as u32, end as u32]);
+        }
+        if let Some(views) = got.views() {
+            let mut view = [0; 16];
+            view[..4].copy_from_slice(&(expected.len() as u32).to_le_bytes());
+            if expected.len() <= 12 {
+                view[4..4 + expected.len()].copy_from_slice(expected);
+            } else {
+                view[4..8].copy_from_slice(&expected[..4]);
+                view[12..].copy_from_slice(&(at as u32).to_le_bytes());
+            }
+            assert_eq!(views[row], u128::from_le_bytes(view));
+        }
+        at = end;
+    }
+    assert_eq!(at, text.len());
+}
+
+/// Sealed blocks in, rows out, checked on the device; one thread submits and waits.
+fn measure_pipeline(
+    scanner: &GsstScanner,
+    case: &Case,
+    rows: &[Option<&[u8]>],
+) -> Result<(), GpuError> {
+    let all = blocks(rows, case);
+    let sealed: Vec<_> =
+        all.iter().map(|block| SealedBlock::open(block.as_bytes()).unwrap()).collect();
+    let expected: usize = all.iter().map(Block::text_len_bytes).sum();
+    for form in [RowForm::Offsets, RowForm::Views] {
+        for (run_mib, num_in_flight) in [(16, 1), (16, 3), (64, 1), (64, 3)] {
+            let run_blocks = ((run_mib << 20) / case.block_bytes).max(1);
+            let mut best = f64::MAX;
+            for _ in 0..4 {
+                let (start, mut len_bytes) = (Instant::now(), 0);
+                let mut pending: VecDeque<PendingRows> = VecDeque::new();
+                for run in sealed.chunks(run_blocks).cycle().take(4 * sealed.len() / run_blocks) {
+                    if pending.len() == num_in_flight {
+                        len_bytes += pending.pop_front().unwrap().wait()?.text().len();
+                    }
+                    pending.push_back(scanner.submit(run, form, true)?);
+                }
+                for rows in pending {
+                    len_bytes += rows.wait()?.text().len();
+                }
+                assert!(len_bytes > 2 * expected);
+                best = best.min(start.elapsed().as_secs_f64() / len_bytes as f64);
+            }
+            let (name, rate_gb_per_s) = (case.name, 1e-9 / best);
+            println!("| {name} | {form:?} | {run_mib} | {num_in_flight} | {rate_gb_per_s:.1} |");
+        }
+    }
     Ok(())
 }
 

@@ -40,21 +40,20 @@ __device__ __forceinline__ u32 filter_entry(const u8* symbol, u32 len, const u8*
 }
 
 // One thread per code, state (grid y) and block (grid z).
-// automaton: 256 bytes per state, then flags of states.
+// automaton: 256 bytes per state; those from first_final on are final.
 // next: num_states x NUM_CODES bytes per block; filters: NUM_CODES words per block, where num_bytes
 // is not 0.
 template <class Width>
 __device__ __forceinline__ void make_tables(const u64* tables, const u8* automaton, u32 num_states,
-                                            const u8* literal, u32 num_bytes, u32 anchor,
+                                            u32 first_final, const u8* literal, u32 num_bytes, u32 anchor,
                                             u8* next, u32* filters) {
     const u32 code = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y, b = blockIdx.z;
     const SymbolBytes symbol(tables[(u64)b * Width::NUM_CODES + code]);
     u8 bytes[8];
 #pragma unroll
     for (u32 i = 0; i < 8; i++) bytes[i] = (u8)((i < 4 ? symbol.lo : symbol.hi) >> (i & 3) * 8);
-    const u8* flags = automaton + num_states * 256;
     u32 state = first;
-    for (u32 i = 0; i < symbol.len && !(flags[state] & IS_FINAL); i++) {
+    for (u32 i = 0; i < symbol.len && state < first_final; i++) {
         state = automaton[state * 256 + bytes[i]];
     }
     next[((u64)b * num_states + first) * Width::NUM_CODES + code] = (u8)state;
@@ -68,20 +67,21 @@ __device__ __forceinline__ void make_tables(const u64* tables, const u8* automat
 #define GSST_MATCH(width, Width)                                                                   \
     extern "C" __global__ void __launch_bounds__(256)                                              \
     gsst_match_tables_##width(const u64* __restrict__ tables, const u8* __restrict__ automaton,    \
-                              u32 num_states, const u8* __restrict__ literal, u32 num_bytes,       \
-                              u32 anchor, u8* __restrict__ next, u32* __restrict__ filters) {      \
-        make_tables<Width>(tables, automaton, num_states, literal, num_bytes, anchor, next,        \
-                           filters);                                                               \
+                              u32 num_states, u32 first_final, const u8* __restrict__ literal,     \
+                              u32 num_bytes, u32 anchor, u8* __restrict__ next,                    \
+                              u32* __restrict__ filters) {                                         \
+        make_tables<Width>(tables, automaton, num_states, first_final, literal, num_bytes, anchor, \
+                           next, filters);                                                         \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(MASK_WARPS * 32, 2)                               \
     gsst_match_mask_##width(const u8* __restrict__ bytes, const MatchBlock* __restrict__ blocks,   \
                             u32 num_blocks, const MatchFrame* __restrict__ frames,                 \
                             const u32* __restrict__ filters, const u8* __restrict__ next,          \
                             const u8* __restrict__ literals, const u8* __restrict__ flags,         \
-                            u32 num_states, u32 has_filter, u32 first_unit, u32 end_unit,          \
-                            u32* __restrict__ mask, uint2* __restrict__ sums) {                    \
+                            u32 num_states, u32 first_final, u32 has_filter, u32 first_unit,       \
+                            u32 end_unit, u32* __restrict__ mask, uint2* __restrict__ sums) {      \
         mask_rows<Width>(bytes, blocks, num_blocks, frames, filters, next, literals, flags,        \
-                         num_states, has_filter, first_unit, end_unit, mask, sums);                \
+                         num_states, first_final, has_filter, first_unit, end_unit, mask, sums);   \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(WRITE_WARPS * 32, 4)                              \
     gsst_match_write_##width(const u8* __restrict__ bytes, const MatchBlock* __restrict__ blocks,  \

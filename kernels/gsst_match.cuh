@@ -143,7 +143,7 @@ struct Eight {
         return codes[code_idx];
     }
     static __device__ __forceinline__ void load(u32 (&c)[WORDS], const u8* from) {
-        asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+        asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(c[0]), "=r"(c[1]), "=r"(c[2]), "=r"(c[3]) : "l"(from));
     }
     // Where the filter's entry of code i is, behind FILTER_AT, in the copy of this lane.
@@ -174,7 +174,7 @@ struct Twelve {
     static __device__ __forceinline__ void load(u32 (&c)[WORDS], const u8* from) {
 #pragma unroll
         for (int i = 0; i < 3; i++) {
-            asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+            asm volatile("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
                          : "=r"(c[2 * i]), "=r"(c[2 * i + 1]) : "l"(from + 8 * i));
         }
     }

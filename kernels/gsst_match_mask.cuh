@@ -28,7 +28,6 @@ constexpr u32 MARK_BITS = 16384;
 constexpr u32 QUEUE_ROWS = 160;   // 31 that wait and those of a frame
 constexpr u32 MAX_FEW = 128;      // marks or rows of a unit that are taken one by one
 constexpr u32 ANY_PREFIX = 0x8000u;
-constexpr u8 ACCEPTS = 1, IS_FINAL = 2;
 
 // What a warp keeps in shared memory.
 struct __align__(16) MaskSpace {
@@ -38,12 +37,13 @@ struct __align__(16) MaskSpace {
     u16 places[MAX_FEW];      // of the first marks
 };
 
-// What all units of a launch share.
+// What all units of a launch share. States from first_final on are final: the answer is theirs
+// whatever follows. In shared memory: flags, by state, whether a text that ends in it matches.
 struct Automaton {
     const u8* next;       // of the block: by state and code the next state
     const u8* literals;   // by state and byte the next state
-    const u8* flags;      // in shared memory, by state
-    u32 num_states;
+    const u8* flags;
+    u32 num_states, first_final;
 };
 
 // The lane's entries of 16 codes.
@@ -164,7 +164,6 @@ template <class Width>
 __device__ __forceinline__ bool matches(const Automaton& automaton, const u8* codes, u32 start,
                                         u32 count) {
     u32 state = 0, code = Width::code_at(codes, start);
-    u8 flags = 0;
     for (u32 i = start; i < start + count; i++) {
         const u32 next_code = Width::code_at(codes, i + 1);   // in time; behind the end: unused
         if (Width::HAS_ESCAPES && code == 255) {
@@ -175,10 +174,9 @@ __device__ __forceinline__ bool matches(const Automaton& automaton, const u8* co
             state = automaton.next[state * Width::NUM_CODES + code];
             code = next_code;
         }
-        flags = automaton.flags[state];
-        if (flags & IS_FINAL) break;
+        if (state >= automaton.first_final) break;
     }
-    return flags & ACCEPTS;
+    return automaton.flags[state];
 }
 
 // Runs the automaton over the last 32 rows of the queue, or all if they are fewer.
@@ -210,16 +208,16 @@ __device__ __forceinline__ void add_frame(const Automaton& automaton, const u8* 
     for (u32 j = 0; j < 4; j++) {
         const u32 count = counts.value[j];
         if (count == 0) {
-            if (4 * lane + j < num_rows && automaton.flags[0] & ACCEPTS) decided |= 1u << j;
+            if (4 * lane + j < num_rows && automaton.flags[0]) decided |= 1u << j;
         } else if (has_filter) {
             const u32 bit = (at - base) >> shift, last = (at + count - 1 - base) >> shift;
             if (has_mark(space.marks, bit, last - bit + 1)) waiting |= 1u << j;
         } else {
             const u32 code = Width::code_at(codes, at);
-            u8 flags = 0;
-            if (!Width::HAS_ESCAPES || code != 255) flags = automaton.flags[automaton.next[code]];
-            if (!(flags & IS_FINAL)) waiting |= 1u << j;
-            else if (flags & ACCEPTS) decided |= 1u << j;
+            u32 state = 0;
+            if (!Width::HAS_ESCAPES || code != 255) state = automaton.next[code];
+            if (state < automaton.first_final) waiting |= 1u << j;
+            else if (automaton.flags[state]) decided |= 1u << j;
         }
         at += count;
     }
@@ -374,7 +372,7 @@ __device__ __forceinline__ uint2 mask_unit(const u8* bytes, const MatchBlock& bl
     } else if (has_filter) {
         const u32 num = mark_codes<Width, true>(at + HEADER_BYTES, range, 0, space, lane);
         // Empty rows have no marks.
-        is_few = num <= MAX_FEW && !(automaton.flags[0] & ACCEPTS);
+        is_few = num <= MAX_FEW && !automaton.flags[0];
         if (is_few && num) {
             take_marks<Width>(automaton, block, at, frames, unit, range.base, num, space, lane);
         }
@@ -408,8 +406,8 @@ template <class Width>
 __device__ __forceinline__ void mask_rows(const u8* bytes, const MatchBlock* blocks, u32 num_blocks,
                                           const MatchFrame* frames, const u32* filters,
                                           const u8* next, const u8* literals, const u8* flags,
-                                          u32 num_states, u32 has_filter, u32 first_unit,
-                                          u32 end_unit, u32* mask, uint2* sums) {
+                                          u32 num_states, u32 first_final, u32 has_filter,
+                                          u32 first_unit, u32 end_unit, u32* mask, uint2* sums) {
     extern __shared__ __align__(16) u8 dynamic[];
     const u32 dynamic_at = shared_address(dynamic);
     if (dynamic_at > FILTER_AT) __trap();
@@ -432,7 +430,7 @@ __device__ __forceinline__ void mask_rows(const u8* bytes, const MatchBlock* blo
         if (threadIdx.x == 0) shared.next_unit = unit;
         __syncthreads();
         const Automaton automaton = {next + (u64)b * num_states * Width::NUM_CODES, literals,
-                                     shared.flags, num_states};
+                                     shared.flags, num_states, first_final};
         while (true) {
             u32 mine = 0;
             if (lane == 0) mine = atomicAdd(&shared.next_unit, 1);

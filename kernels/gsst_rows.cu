@@ -3,7 +3,7 @@
 //   gsst_rows_sum        the sum of each frame                  one warp per 4 frames
 //   gsst_rows_scan       what lies before each frame            one thread block per block
 //   gsst_rows_offsets    where each row ends                    one warp per 4 frames
-//   gsst_rows_views_…    the view of each row, from lengths     one warp per frame
+//   gsst_rows_views      the view of each row, from lengths     one warp per 2 frames
 //   gsst_views           the view of each row, from offsets     one thread per row
 //   gsst_utf8            whether the text is UTF-8              one thread per 16 bytes
 //   gsst_utf8_rows       whether rows start at characters       one thread per row
@@ -25,6 +25,8 @@ constexpr u32 TOO_MUCH = (1u << 24) + 1;
 constexpr u32 WARPS = 8;
 // Frames of a warp.
 constexpr u32 WARP_FRAMES = 4;
+// The same, where views are made of them.
+constexpr u32 VIEW_FRAMES = 2;
 
 __device__ __forceinline__ u32 add(u32 a, u32 b) { return min(a + b, TOO_MUCH); }
 
@@ -82,10 +84,15 @@ struct FrameBits {
     // The lane's rows, those from num_rows on 0.
     __device__ __forceinline__ void rows(u32 num_rows, u32 lane, u32 (&row)[LANE_ROWS]) const {
         unpack(num_rows, lane, row);
+        const u32 rest = smallest();
 #pragma unroll
         for (u32 i = 0; i < LANE_ROWS; i++) {
-            row[i] = lane * LANE_ROWS + i < num_rows ? min(row[i] + smallest(), TOO_MUCH) : 0;
+            const u32 sum = row[i] + rest;
+            row[i] = lane * LANE_ROWS + i < num_rows ? sum : 0;
         }
+        if (head >> FRAME_WIDTH_BIT <= 8) return;   // 128 of them fit into 32 bits
+#pragma unroll
+        for (u32 i = 0; i < LANE_ROWS; i++) row[i] = min(row[i], TOO_MUCH);
     }
     // The sum of all rows, from the differences of all lanes: below 2^32, as smallest() is 2^24 at
     // most, and differences are below 2^24.
@@ -133,25 +140,24 @@ __device__ void check_frame(const u8* __restrict__ bytes, const RunBlock& block,
     }
 }
 
-// sums: num_frames of texts, then, if there are, as many of codes. has_counts: whether numbers of
-// codes are summed, too; is_check: whether rows are looked at. Frames of blocks without lengths of
-// texts have those of a frame of zeros.
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
-gsst_rows_sum(const u8* __restrict__ bytes, const RunBlock* __restrict__ blocks,
-              const RunFrame* __restrict__ frames, u32 num_frames, u32 has_counts, u32 is_check,
-              u32* __restrict__ sums, u64* __restrict__ error) {
+// sums: num_frames of texts, and with IS_CHECK as many of codes behind them. Frames of blocks without
+// lengths of texts have those of a frame of zeros.
+template <bool IS_CHECK>
+__device__ __forceinline__ void rows_sum(const u8* __restrict__ bytes,
+                                         const RunBlock* __restrict__ blocks,
+                                         const RunFrame* __restrict__ frames, u32 num_frames,
+                                         u32* __restrict__ sums, u64* __restrict__ error) {
     const u32 lane = threadIdx.x & 31;
     const u32 first = (blockIdx.x * WARPS + (threadIdx.x >> 5)) * WARP_FRAMES;
+    if (first >= num_frames) return;
     FrameBits texts[WARP_FRAMES], codes[WARP_FRAMES];
     RunFrame mine[WARP_FRAMES];
 #pragma unroll
-    for (u32 k = 0; k < WARP_FRAMES; k++) {
-        mine[k] = frames[min(first + k, num_frames - 1)];
-    }
+    for (u32 k = 0; k < WARP_FRAMES; k++) mine[k] = frames[min(first + k, num_frames - 1)];
 #pragma unroll
     for (u32 k = 0; k < WARP_FRAMES; k++) {
         texts[k].load(bytes + mine[k].lengths_at, mine[k].lengths_head, lane);
-        if (has_counts) codes[k].load(bytes + mine[k].counts_at, mine[k].counts_head, lane);
+        if (IS_CHECK) codes[k].load(bytes + mine[k].counts_at, mine[k].counts_head, lane);
     }
 #pragma unroll
     for (u32 k = 0; k < WARP_FRAMES; k++) {
@@ -160,17 +166,29 @@ gsst_rows_sum(const u8* __restrict__ bytes, const RunBlock* __restrict__ blocks,
         texts[k].unpack(mine[k].num_rows, lane, lengths);
         const u32 text = texts[k].sum(mine[k].num_rows, lengths);
         if (lane == 0) sums[first + k] = min(text, TOO_MUCH);
-        if (has_counts) {
+        if (IS_CHECK) {
             codes[k].unpack(mine[k].num_rows, lane, counts);
             const u32 sum = codes[k].sum(mine[k].num_rows, counts);
             if (lane == 0) sums[num_frames + first + k] = min(sum, TOO_MUCH);
-            if (is_check) {
-                texts[k].rows(mine[k].num_rows, lane, lengths);
-                codes[k].rows(mine[k].num_rows, lane, counts);
-                check_frame(bytes, blocks[mine[k].block], mine[k], lane, counts, lengths, error);
-            }
+            texts[k].rows(mine[k].num_rows, lane, lengths);
+            codes[k].rows(mine[k].num_rows, lane, counts);
+            check_frame(bytes, blocks[mine[k].block], mine[k], lane, counts, lengths, error);
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+gsst_rows_sum(const u8* __restrict__ bytes, const RunBlock* __restrict__ blocks,
+              const RunFrame* __restrict__ frames, u32 num_frames, u32* __restrict__ sums,
+              u64* __restrict__ error) {
+    rows_sum<false>(bytes, blocks, frames, num_frames, sums, error);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+gsst_rows_sum_checked(const u8* __restrict__ bytes, const RunBlock* __restrict__ blocks,
+                      const RunFrame* __restrict__ frames, u32 num_frames, u32* __restrict__ sums,
+                      u64* __restrict__ error) {
+    rows_sum<true>(bytes, blocks, frames, num_frames, sums, error);
 }
 
 // Replaces sums by what lies before each frame: bytes of the run's text (blockIdx.y = 0), codes of
@@ -208,12 +226,14 @@ gsst_rows_scan(const RunBlock* __restrict__ blocks, u32 num_frames, u32* __restr
 }
 
 // offsets: a number per row and one more, the first 0; those of blocks without lengths of texts are
-// filled by gsst_check. code_ends: one per row, counted from its block's first code; may be null.
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
-gsst_rows_offsets(const u8* __restrict__ bytes, const RunFrame* __restrict__ frames, u32 num_frames,
-                  const u32* __restrict__ sums, u32* __restrict__ offsets,
-                  u32* __restrict__ code_ends) {
-    __shared__ u32 staged[WARPS][FRAME_ROWS];
+// filled by gsst_check. code_ends: with IS_CHECK one per row, counted from its block's first code.
+template <bool IS_CHECK>
+__device__ __forceinline__ void rows_offsets(const u8* __restrict__ bytes,
+                                             const RunFrame* __restrict__ frames, u32 num_frames,
+                                             const u32* __restrict__ sums,
+                                             u32* __restrict__ offsets,
+                                             u32* __restrict__ code_ends) {
+    __shared__ uint4 staged[WARPS][FRAME_ROWS / 4];
     const u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     const u32 first = (blockIdx.x * WARPS + warp) * WARP_FRAMES;
     if (blockIdx.x == 0 && threadIdx.x == 0) offsets[0] = 0;
@@ -226,12 +246,12 @@ gsst_rows_offsets(const u8* __restrict__ bytes, const RunFrame* __restrict__ fra
         const u32 at = min(first + k, num_frames - 1);
         mine[k] = frames[at];
         text_before[k] = sums[at];
-        codes_before[k] = code_ends ? sums[num_frames + at] : 0;
+        if (IS_CHECK) codes_before[k] = sums[num_frames + at];
     }
 #pragma unroll
     for (u32 k = 0; k < WARP_FRAMES; k++) {
         texts[k].load(bytes + mine[k].lengths_at, mine[k].lengths_head, lane);
-        if (code_ends) codes[k].load(bytes + mine[k].counts_at, mine[k].counts_head, lane);
+        if (IS_CHECK) codes[k].load(bytes + mine[k].counts_at, mine[k].counts_head, lane);
     }
     // Through shared memory: lanes own 4 rows each, and store side by side.
     auto store = [&](const FrameBits& bits, u32 num_rows, u32 before, u32* to) {
@@ -239,12 +259,15 @@ gsst_rows_offsets(const u8* __restrict__ bytes, const RunFrame* __restrict__ fra
         bits.rows(num_rows, lane, row);
         ends_of(row, before, ends);
         __syncwarp();
-        ((uint4*)staged[warp])[lane] = make_uint4(ends[0], ends[1], ends[2], ends[3]);
+        staged[warp][lane] = make_uint4(ends[0], ends[1], ends[2], ends[3]);
         __syncwarp();
+        const u32* from = (const u32*)staged[warp] + lane;
+        to += lane;
+        if (num_rows == FRAME_ROWS) {
 #pragma unroll
-        for (u32 k = 0; k < LANE_ROWS; k++) {
-            const u32 i = lane + 32 * k;
-            if (i < num_rows) to[i] = staged[warp][i];
+            for (u32 k = 0; k < LANE_ROWS; k++) to[32 * k] = from[32 * k];
+        } else {
+            for (u32 i = lane; i < num_rows; i += 32, to += 32, from += 32) *to = *from;
         }
     };
 #pragma unroll
@@ -252,8 +275,22 @@ gsst_rows_offsets(const u8* __restrict__ bytes, const RunFrame* __restrict__ fra
         if (first + k >= num_frames) return;
         const u32 row = mine[k].first_row;
         store(texts[k], mine[k].num_rows, text_before[k], offsets + row + 1);
-        if (code_ends) store(codes[k], mine[k].num_rows, codes_before[k], code_ends + row);
+        if (IS_CHECK) store(codes[k], mine[k].num_rows, codes_before[k], code_ends + row);
     }
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+gsst_rows_offsets(const u8* __restrict__ bytes, const RunFrame* __restrict__ frames, u32 num_frames,
+                  const u32* __restrict__ sums, u32* __restrict__ offsets,
+                  u32* __restrict__ code_ends) {
+    rows_offsets<false>(bytes, frames, num_frames, sums, offsets, code_ends);
+}
+
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+gsst_rows_offsets_checked(const u8* __restrict__ bytes, const RunFrame* __restrict__ frames,
+                          u32 num_frames, const u32* __restrict__ sums, u32* __restrict__ offsets,
+                          u32* __restrict__ code_ends) {
+    rows_offsets<true>(bytes, frames, num_frames, sums, offsets, code_ends);
 }
 
 // The view of text[start..end].
@@ -276,125 +313,55 @@ __device__ __forceinline__ uint4 view_of(const u8* __restrict__ text, u32 start,
                       len <= 8 ? 0 : third & keep);
 }
 
-// The first 4 bytes of a row's text, from its codes on: of a row of more than 12 bytes.
-// 8 bits: codes from code `start` on; the symbols' low words and lengths are in `table`.
-__device__ __forceinline__ u32 prefix_of_8bit(const u8* __restrict__ codes, u32 start,
-                                              const u64* table) {
-    u64 window = load8(codes + start);   // 4 codes, if all of them are escapes
-    u32 prefix = 0, len = 0;
-    while (len < 32) {
-        const u32 code = (u32)window & 255u;
-        u64 symbol = table[code];
-        window >>= 8;
-        if (code == 255u) {
-            symbol = (window & 255u) | 1ull << 56;
-            window >>= 8;
-        }
-        prefix |= (u32)symbol << len;
-        len += min((u32)(symbol >> 56), 4u) * 8;
-    }
-    return prefix;
-}
-
-__device__ __forceinline__ u32 prefix_of_12bit(const u8* __restrict__ codes, u32 start,
-                                               const u64* table) {
-    const u32 bit = start * 12;   // below 2^28
-    u64 window = load8(codes + (bit >> 3)) >> (bit & 7u);
-    u32 prefix = 0, len = 0;
-    while (len < 32) {   // 4 codes at most
-        const u64 symbol = table[(u32)window & 4095u];
-        window >>= 12;
-        prefix |= (u32)symbol << len;
-        len += min((u32)(symbol >> 56), 4u) * 8;
-    }
-    return prefix;
-}
-
-// The views of validated blocks of one width that all have lengths of texts. A view of a long row is
-// made from its first codes, which are a third of its text: text is read for rows of up to 12 bytes
-// only. Thread blocks own contiguous frames, and hold the table of the block they are in.
-template <bool IS_TWELVE>
-__device__ __forceinline__ void rows_views(const u8* __restrict__ bytes,
-                                           const u64* __restrict__ tables,
-                                           const RunBlock* __restrict__ blocks,
-                                           const RunFrame* __restrict__ frames, u32 num_frames,
-                                           const u32* __restrict__ sums,
-                                           const u8* __restrict__ text, uint4* __restrict__ views) {
-    constexpr u32 NUM_SYMBOLS = IS_TWELVE ? 4096 : 256;
-    __shared__ u64 table[NUM_SYMBOLS];
-    __shared__ u32 text_ends[WARPS][FRAME_ROWS + 4], code_ends[WARPS][FRAME_ROWS + 4];
+// The views of frames whose blocks all have lengths of texts. text: a multiple of 4, decoded.
+//
+// Bound by device memory: all of the text is read again for 4 bytes of each row. What was tried
+// against that and lost, l_comment with decoding, 1,156 GB/s as it is:
+//
+//   first 4 bytes from the row's codes, table in shared memory     1,019, 12 bits 874: too much to do
+//   slices of 16 to 48 MiB, so that text is still in the L2 cache,
+//   that take turns on 1 to 4 streams                              586 to 930: launches too short
+//   slices of 150 to 620 MiB on 2 streams                          1,065 to 1,121
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+gsst_rows_views(const u8* __restrict__ bytes, const RunFrame* __restrict__ frames, u32 num_frames,
+                const u32* __restrict__ sums, const u8* __restrict__ text,
+                uint4* __restrict__ views) {
+    __shared__ uint4 staged[WARPS][FRAME_ROWS / 4 + 1];
     const u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-    u32 start = (u32)((u64)num_frames * blockIdx.x / gridDim.x);
-    const u32 last = (u32)((u64)num_frames * (blockIdx.x + 1) / gridDim.x);
-    while (start < last) {
-        const RunBlock block = blocks[frames[start].block];
-        const u32 num = (block.num_rows + FRAME_ROWS - 1) / FRAME_ROWS;
-        const u32 end = min(last, block.first_frame + num);
-        if (block.table >> 31 == IS_TWELVE) {
-            __syncthreads();
-            if (block.num_codes) {   // else there is no table
-                const u64* from = tables + (u64)(block.table & 0x7fffffffu) * NUM_SYMBOLS;
-                for (u32 i = threadIdx.x; i < NUM_SYMBOLS; i += WARPS * 32) table[i] = from[i];
-            }
-            __syncthreads();
-            const u8* codes = bytes + block.bytes_at + 64;
-            RunFrame next = frames[min(start + warp, last - 1)];
-            for (u32 f = start + warp; f < end; f += WARPS) {
-                const RunFrame frame = next;
-                const u32 text_before = sums[f], codes_before = sums[num_frames + f];
-                next = frames[min(f + WARPS, last - 1)];
-                FrameBits texts, counts;
-                texts.load(bytes + frame.lengths_at, frame.lengths_head, lane);
-                counts.load(bytes + frame.counts_at, frame.counts_head, lane);
-                u32 row[LANE_ROWS], ends[LANE_ROWS];
-                texts.rows(frame.num_rows, lane, row);
-                ends_of(row, text_before, ends);
-                ((uint4*)text_ends[warp])[lane + 1] = make_uint4(ends[0], ends[1], ends[2], ends[3]);
-                counts.rows(frame.num_rows, lane, row);
-                ends_of(row, codes_before, ends);
-                ((uint4*)code_ends[warp])[lane + 1] = make_uint4(ends[0], ends[1], ends[2], ends[3]);
-                if (lane == 0) {
-                    text_ends[warp][3] = text_before;
-                    code_ends[warp][3] = codes_before;
-                }
-                __syncwarp();
+    const u32 first = (blockIdx.x * WARPS + warp) * VIEW_FRAMES;
+    if (first >= num_frames) return;
+    FrameBits texts[VIEW_FRAMES];
+    RunFrame mine[VIEW_FRAMES];
+    u32 before[VIEW_FRAMES];
 #pragma unroll
-                for (u32 k = 0; k < LANE_ROWS; k++) {
-                    const u32 i = lane + 32 * k;
-                    if (i >= frame.num_rows) continue;
-                    const u32 from = text_ends[warp][i + 3], to = text_ends[warp][i + 4];
-                    const u32 code = code_ends[warp][i + 3];
-                    uint4 view;
-                    if (to - from > 12) {
-                        const u32 prefix = IS_TWELVE ? prefix_of_12bit(codes, code, table)
-                                                     : prefix_of_8bit(codes, code, table);
-                        view = make_uint4(to - from, prefix, 0, from);
-                    } else {
-                        view = view_of(text, from, to);
-                    }
-                    views[frame.first_row + i] = view;
-                }
-                __syncwarp();
+    for (u32 k = 0; k < VIEW_FRAMES; k++) {
+        const u32 at = min(first + k, num_frames - 1);
+        mine[k] = frames[at];
+        before[k] = sums[at];
+    }
+#pragma unroll
+    for (u32 k = 0; k < VIEW_FRAMES; k++) {
+        texts[k].load(bytes + mine[k].lengths_at, mine[k].lengths_head, lane);
+    }
+#pragma unroll
+    for (u32 k = 0; k < VIEW_FRAMES; k++) {
+        if (first + k >= num_frames) return;
+        u32 row[LANE_ROWS], ends[LANE_ROWS];
+        texts[k].rows(mine[k].num_rows, lane, row);
+        ends_of(row, before[k], ends);
+        __syncwarp();
+        u32* const own = (u32*)staged[warp];
+        if (lane == 0) own[3] = before[k];
+        staged[warp][lane + 1] = make_uint4(ends[0], ends[1], ends[2], ends[3]);
+        __syncwarp();
+#pragma unroll
+        for (u32 j = 0; j < LANE_ROWS; j++) {
+            const u32 i = lane + 32 * j;
+            if (i < mine[k].num_rows) {
+                views[mine[k].first_row + i] = view_of(text, own[i + 3], own[i + 4]);
             }
         }
-        start = end;
     }
-}
-
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
-gsst_rows_views_8bit(const u8* __restrict__ bytes, const u64* __restrict__ tables,
-                     const RunBlock* __restrict__ blocks, const RunFrame* __restrict__ frames,
-                     u32 num_frames, const u32* __restrict__ sums, const u8* __restrict__ text,
-                     uint4* __restrict__ views) {
-    rows_views<false>(bytes, tables, blocks, frames, num_frames, sums, text, views);
-}
-
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
-gsst_rows_views_12bit(const u8* __restrict__ bytes, const u64* __restrict__ tables,
-                      const RunBlock* __restrict__ blocks, const RunFrame* __restrict__ frames,
-                      u32 num_frames, const u32* __restrict__ sums, const u8* __restrict__ text,
-                      uint4* __restrict__ views) {
-    rows_views<true>(bytes, tables, blocks, frames, num_frames, sums, text, views);
 }
 
 // The views of any rows whose offsets are known.

@@ -266,8 +266,14 @@ fn wrong_buffers_and_limits_are_refused() {
     let refused = decoder.decode_into(&uploaded, &mut text);
     assert!(matches!(refused, Err(GpuError::Mismatch { got: 1000, expected: 2000, .. })));
     let small = Device::open(0).unwrap().with_max_bytes(1500);
-    let refused = GsstDecoder::new(&small).upload(&[long]);
-    assert!(matches!(refused, Err(GpuError::OutOfMemory { available_bytes: ..=1500, .. })));
+    let refused = GsstDecoder::new(&small).upload(std::slice::from_ref(&long));
+    assert!(matches!(refused, Err(GpuError::OutOfMemory { available_bytes: 1500, .. })));
+    let counted = Device::open(0).unwrap().with_max_bytes(1 << 20);
+    let uploaded = GsstDecoder::new(&counted).upload(&[long]).unwrap();
+    let used = counted.used_bytes();
+    assert!((2000..200_000).contains(&used), "{used}");
+    drop(uploaded);
+    assert_eq!(counted.used_bytes(), 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::dag::{Dag, Occurrence};
 use crate::error::Result;
 
 use super::doc_set::DocSet;
-use super::places::RuleNumbers;
+use super::rule_numbers::RuleNumbers;
 use super::search::Interrupt;
 
 /// Documents per occurrence beyond which counts are kept as a list instead of an array.

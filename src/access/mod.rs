@@ -2,9 +2,9 @@
 //!
 //! Reading order: `decode` (whole documents), `extract` (passages), `query` and `search` (words
 //! and phrases; `occurrences` answers for one segment with `phrase`, which finds matches inside
-//! rules, `places` and `doc_counts`, which lead from there to documents, and `scan` for small
-//! documents; `cut` joins documents again that were cut at a block border), `candidates` (which
-//! documents a text predicate has to look at).
+//! rules, `places` with `rule_set` and `doc_counts` with `rule_numbers`, which lead from there to
+//! documents, and `scan` for small documents; `cut` joins documents again that were cut at a block border),
+//! `candidates` (which documents a text predicate has to look at).
 //!
 //! Every answer is as if no document had been cut: offsets and word numbers count from the start
 //! of the document, and phrases match across the cut. Everything is iterative, so a hostile grammar
@@ -20,6 +20,8 @@ mod occurrences;
 mod phrase;
 mod places;
 mod query;
+mod rule_numbers;
+mod rule_set;
 mod scan;
 mod search;
 

@@ -82,12 +82,12 @@ impl<'a> Item<'a> {
         let mut builder = PlacesBuilder::new(dag);
         let (places, byte_lens) = if let [word] = self.words[..] {
             let direct = dag.inverse().of(word);
-            direct.iter().for_each(|place| builder.add_rule(place.rule_idx));
+            builder.add_rules(direct.iter().map(|place| place.rule_idx));
             builder.climb(&mut interrupt)?;
             (builder.finish_words(direct)?, vec![dag.len_bytes(word)])
         } else {
             let matches = self.placed_matches()?;
-            matches.iter().for_each(|matched| builder.add_rule(matched.rule_idx));
+            builder.add_rules(matches.iter().map(|matched| matched.rule_idx));
             builder.climb(&mut interrupt)?;
             let byte_lens = matches.iter().map(|matched| matched.byte_len).collect();
             (builder.finish_matches(&matches)?, byte_lens)

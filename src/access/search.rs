@@ -149,7 +149,7 @@ pub fn search_with(
         let mut hits = segment_hits(corpus, segment_idx, query, filter.as_ref(), options)?;
         loop {
             batch.clear();
-            batch.extend(hits.by_ref().take(BATCH_HITS));
+            hits.fill(&mut batch);
             if (options.is_cancelled)() {
                 return Err(Error::Cancelled);
             }
@@ -298,6 +298,28 @@ struct ItemHits {
     continued: PartStart,
 }
 
+impl ItemHits {
+    /// Adds hits to `batch` until it is full or none are left.
+    fn fill(&mut self, batch: &mut Vec<Hit>) {
+        if let Some(ItemStream::Walked { walk, byte_lens }) = &mut self.inside {
+            // Most hits come this way: one loop without the layers between.
+            while batch.len() < BATCH_HITS
+                && let Some(spot) = walk.next()
+            {
+                let start = if spot.doc == 0 { self.continued } else { PartStart::default() };
+                batch.push(Hit {
+                    doc_id: self.first_doc_id + u64::from(spot.doc),
+                    byte_offset: start.bytes + spot.offsets[0],
+                    byte_len: byte_lens[spot.match_idx as usize],
+                    word_index: start.words + spot.offsets[1],
+                });
+            }
+        }
+        let num_left = BATCH_HITS - batch.len();
+        batch.extend(self.take(num_left));
+    }
+}
+
 impl Iterator for ItemHits {
     type Item = Hit;
 
@@ -324,6 +346,14 @@ enum MergedHits {
 }
 
 impl MergedHits {
+    /// Fills the empty `batch`; it stays empty where no hits are left.
+    fn fill(&mut self, batch: &mut Vec<Hit>) {
+        match self {
+            Self::One(item) => item.fill(batch),
+            Self::Many(_) => batch.extend(self.take(BATCH_HITS)),
+        }
+    }
+
     fn new(items: Vec<ItemHits>) -> Self {
         match <[ItemHits; 1]>::try_from(items) {
             Ok([item]) => Self::One(Box::new(item)),

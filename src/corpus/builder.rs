@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! push_document ─▶ block of text ─▶ tokens ─▶ grammar ─▶ segment sections ─▶ out
-//!                  block_bytes      (all threads)        (one thread, while the
+//!                  block_bytes      (all threads)        (two threads, while the
 //!                                                         next block is built)
 //! ```
 //!

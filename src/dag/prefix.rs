@@ -55,6 +55,8 @@ pub struct PrefixSums {
     blanks: Vec<u64>,
     /// The document of every `HINT_LEN`-th root position.
     doc_hints: Vec<u32>,
+    /// Where each document starts.
+    doc_starts: Vec<[u64; 2]>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +89,11 @@ impl PrefixSums {
         blocks.par_chunks_mut(CHUNK_BLOCKS).zip(bases).for_each(|(blocks, base)| {
             blocks.iter_mut().for_each(|block| block.sums = added(block.sums, base));
         });
-        Self { blocks, blanks, doc_hints: doc_hints(dag) }
+        let doc_starts = Vec::new();
+        let mut sums = Self { blocks, blanks, doc_hints: doc_hints(dag), doc_starts };
+        let starts = dag.grammar.doc_offsets.iter();
+        sums.doc_starts = starts.map(|&start| sums.starts(dag, start as usize)).collect();
+        sums
     }
 
     /// Whether a blank is implied before `position` (never at the start of a rule or document).
@@ -112,6 +118,13 @@ impl PrefixSums {
             TOO_LARGE => self.starts_added_up(dag, position),
             packed => added(block.sums, unpacked(packed)),
         }
+    }
+
+    /// [`starts`](Self::starts) of the first position of document `doc` (index inside the segment);
+    /// those of one document after the other are neighbours in memory.
+    #[inline]
+    pub fn doc_starts(&self, doc: usize) -> [u64; 2] {
+        self.doc_starts[doc]
     }
 
     /// Bytes of the expansion at `position`, and whether a blank is implied before it; from the same
@@ -194,7 +207,10 @@ impl PrefixSums {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of::<Block>() * self.blocks.len() + 8 * self.blanks.len() + 4 * self.doc_hints.len()
+        size_of::<Block>() * self.blocks.len()
+            + 8 * self.blanks.len()
+            + 4 * self.doc_hints.len()
+            + 16 * self.doc_starts.len()
     }
 }
 

@@ -9,13 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{
-    CudaContext, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys,
-};
+use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys};
 
 use super::error::GpuError;
 use super::lost;
-use super::memory::MemoryBudget;
+use super::memory::{DeviceBuffer, MemoryBudget};
 
 /// Oldest driver, as it numbers itself: CUDA 12.2, that is 535. The embedded PTX needs it.
 const MIN_DRIVER_VERSION: i32 = 12020;
@@ -174,34 +172,37 @@ impl Device {
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// Device memory for `len` values, all 0; at least one, since the driver allocates no nothing.
+    /// Device memory for `len` values, all 0, counted until it is dropped; at least one, since the
+    /// driver allocates no nothing.
     pub(super) fn alloc<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,
         len: usize,
-    ) -> Result<CudaSlice<T>, GpuError> {
+    ) -> Result<DeviceBuffer<T>, GpuError> {
         let len = len.max(1);
         let requested_bytes = len as u64 * size_of::<T>() as u64;
-        self.budget.take(what, requested_bytes)?;
+        let lease = self.budget.take(what, requested_bytes)?;
         let available_bytes = self.free_bytes()?;
         let refused = GpuError::OutOfMemory { what, requested_bytes, available_bytes };
         if requested_bytes > available_bytes {
             return Err(refused);
         }
-        self.stream.alloc_zeros(len).map_err(|error| match GpuError::driver(what)(error) {
-            GpuError::OutOfMemory { .. } => refused,
-            other => other,
-        })
+        let slice =
+            self.stream.alloc_zeros(len).map_err(|error| match self.fault(what)(error) {
+                GpuError::OutOfMemory { .. } => refused,
+                other => other,
+            })?;
+        Ok(DeviceBuffer::new(slice, lease))
     }
 
-    /// Device memory with a copy of `values`.
+    /// Device memory with a copy of `values`, counted until it is dropped.
     pub(super) fn copy_of<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,
         values: &[T],
-    ) -> Result<CudaSlice<T>, GpuError> {
+    ) -> Result<DeviceBuffer<T>, GpuError> {
         let mut copy = self.alloc(what, values.len())?;
-        self.stream.memcpy_htod(values, &mut copy).map_err(GpuError::driver(what))?;
+        self.stream.memcpy_htod(values, &mut copy).map_err(self.fault(what))?;
         Ok(copy)
     }
 }

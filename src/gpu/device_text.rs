@@ -2,16 +2,17 @@
 
 #![allow(unsafe_code, reason = "the driver fills memory by a call that has no safe form")]
 
-use cudarc::driver::{CudaSlice, DevicePtrMut, result};
+use cudarc::driver::{DevicePtrMut, result};
 
 use super::device::Device;
 use super::error::GpuError;
+use super::memory::DeviceBuffer;
 
 /// Text on a device.
 #[derive(Debug)]
 pub struct DeviceText {
     device: Device,
-    bytes: CudaSlice<u8>,
+    bytes: DeviceBuffer<u8>,
     len_bytes: usize,
 }
 
@@ -23,7 +24,7 @@ impl DeviceText {
     }
 
     /// What kernels write to: at least [`DeviceText::len_bytes`], and at least one.
-    pub(super) fn bytes_mut(&mut self) -> &mut CudaSlice<u8> {
+    pub(super) fn bytes_mut(&mut self) -> &mut DeviceBuffer<u8> {
         &mut self.bytes
     }
 

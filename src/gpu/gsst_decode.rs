@@ -22,8 +22,8 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{
-    CudaFunction, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig,
-    PushKernelArg, ValidAsZeroBits,
+    CudaFunction, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
+    ValidAsZeroBits,
 };
 
 use crate::gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
@@ -32,6 +32,7 @@ use crate::gsst::{Block, CodeWidth};
 use super::device::Device;
 use super::device_text::DeviceText;
 use super::error::GpuError;
+use super::memory::DeviceBuffer;
 use super::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module};
 
 const KERNEL: &str = "gsst_decode";
@@ -107,9 +108,9 @@ pub(super) struct DecodeArguments {
 /// Blocks on a device.
 #[derive(Debug)]
 pub struct DeviceBlocks {
-    bytes: CudaSlice<u8>,
+    bytes: DeviceBuffer<u8>,
     /// [`NO_ERROR`]: the blocks were validated on the host.
-    error: CudaSlice<u64>,
+    error: DeviceBuffer<u64>,
     eight: Option<Launch>,
     twelve: Option<Launch>,
     stored_len_bytes: u64,
@@ -119,8 +120,8 @@ pub struct DeviceBlocks {
 /// The blocks of one width.
 #[derive(Debug)]
 struct Launch {
-    tables: CudaSlice<u64>,
-    blocks: CudaSlice<GsstBlock>,
+    tables: DeviceBuffer<u64>,
+    blocks: DeviceBuffer<GsstBlock>,
     num_blocks: u32,
     num_splits: u32,
 }

@@ -191,8 +191,7 @@ impl RunLayout {
         self.input_len_bytes = input.0;
         let mut scratch = Parts::default();
         let is_view = self.form == Some(RowForm::Views);
-        let has_counts = is_view || !is_checked;
-        self.sums = scratch.next(if has_counts { 8 } else { 4 } * self.num_frames);
+        self.sums = scratch.next(if is_checked { 4 } else { 8 } * self.num_frames);
         self.code_ends = scratch.next(if is_checked { 0 } else { 4 * self.num_rows });
         let needs_offsets = is_view && !(is_checked && self.has_lengths);
         self.scratch_offsets =

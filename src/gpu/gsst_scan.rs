@@ -266,12 +266,11 @@ impl GsstScanner {
             scratch: run.scratch.address(),
             output: rows.output.address(),
         };
-        set_error_word(&self.device, stream, rows.output.address())?;
-        // SAFETY: the run was laid out and copied as a whole by `upload`, from validated blocks, and
-        // `rows` has its lengths (checked above) and is borrowed mutably.
-        unsafe { self.kernels.decode(&run.layout, at) }?;
-        // SAFETY: as above; `upload` refused blocks without lengths of texts.
-        unsafe { self.kernels.rows_of_valid(&run.layout, at) }
+        set_error_word(&self.device, stream, &run.layout, rows.output.address())?;
+        // SAFETY: the run was laid out and copied as a whole by `upload`, from validated blocks that
+        // all have lengths of texts, and `rows` has its lengths (checked above) and is borrowed
+        // mutably.
+        unsafe { self.kernels.run_valid(&run.layout, at) }
     }
 
     /// A slot that nobody uses, or the next one.

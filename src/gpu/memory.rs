@@ -5,10 +5,14 @@
 
 #![allow(unsafe_code, reason = "the driver's allocations by address have no safe form")]
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cudarc::driver::{CudaStream, result, sys};
+use cudarc::driver::{
+    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, LaunchArgs, PushKernelArg,
+    SyncOnDrop, result, sys,
+};
 
 use super::device::Device;
 use super::error::GpuError;
@@ -68,6 +72,75 @@ impl MemoryBudget {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.budget.used_bytes.fetch_sub(self.num_bytes, Ordering::Relaxed);
+    }
+}
+
+/// Values in device memory that are counted: a slice of cudarc's with its lease. Whatever takes one of
+/// those takes this.
+#[derive(Debug)]
+pub(super) struct DeviceBuffer<T> {
+    slice: CudaSlice<T>,
+    _lease: Lease,
+}
+
+impl<T> DeviceBuffer<T> {
+    pub(super) fn new(slice: CudaSlice<T>, lease: Lease) -> Self {
+        Self { slice, _lease: lease }
+    }
+}
+
+impl<T> Deref for DeviceBuffer<T> {
+    type Target = CudaSlice<T>;
+
+    fn deref(&self) -> &CudaSlice<T> {
+        &self.slice
+    }
+}
+
+impl<T> DerefMut for DeviceBuffer<T> {
+    fn deref_mut(&mut self) -> &mut CudaSlice<T> {
+        &mut self.slice
+    }
+}
+
+impl<T> DeviceSlice<T> for DeviceBuffer<T> {
+    fn len(&self) -> usize {
+        self.slice.len()
+    }
+
+    fn stream(&self) -> &Arc<CudaStream> {
+        self.slice.stream()
+    }
+}
+
+impl<T> DevicePtr<T> for DeviceBuffer<T> {
+    fn device_ptr<'a>(&'a self, stream: &'a CudaStream) -> (sys::CUdeviceptr, SyncOnDrop<'a>) {
+        self.slice.device_ptr(stream)
+    }
+}
+
+impl<T> DevicePtrMut<T> for DeviceBuffer<T> {
+    fn device_ptr_mut<'a>(
+        &'a mut self,
+        stream: &'a CudaStream,
+    ) -> (sys::CUdeviceptr, SyncOnDrop<'a>) {
+        self.slice.device_ptr_mut(stream)
+    }
+}
+
+// SAFETY: what is pushed is the address of the slice, by cudarc's own means.
+unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b DeviceBuffer<T>> for LaunchArgs<'a> {
+    #[inline(always)]
+    fn arg(&mut self, arg: &'b DeviceBuffer<T>) -> &mut Self {
+        self.arg(&arg.slice)
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b mut DeviceBuffer<T>> for LaunchArgs<'a> {
+    #[inline(always)]
+    fn arg(&mut self, arg: &'b mut DeviceBuffer<T>) -> &mut Self {
+        self.arg(&mut arg.slice)
     }
 }
 

@@ -12,6 +12,7 @@
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -29,10 +30,8 @@ use super::module::{GSST_CHECK, GSST_ROWS, Module};
 const WARPS: u32 = 8;
 /// Frames of a warp that unpacks them.
 const WARP_FRAMES: u32 = 4;
-/// Frames of a thread block that makes views of codes of 8 bits.
-const VIEWS_FRAMES: u32 = 4 * WARPS;
-/// Thread blocks per multiprocessor that make views of codes of 12 bits: each loads 32 KiB of symbols.
-const VIEWS_BLOCKS_PER_PROCESSOR: u32 = 5;
+/// The same, where views are made of them.
+const VIEW_FRAMES: u32 = 2;
 /// Threads of a thread block that scans.
 const SCAN_THREADS: u32 = 1024;
 /// Threads of a thread block of the other kernels.
@@ -56,10 +55,11 @@ struct Loaded {
     check_eight: CudaFunction,
     check_twelve: CudaFunction,
     rows_sum: CudaFunction,
+    rows_sum_checked: CudaFunction,
     rows_scan: CudaFunction,
     rows_offsets: CudaFunction,
-    views_eight: CudaFunction,
-    views_twelve: CudaFunction,
+    rows_offsets_checked: CudaFunction,
+    rows_views: CudaFunction,
     views: CudaFunction,
     utf8: CudaFunction,
     utf8_rows: CudaFunction,
@@ -76,15 +76,15 @@ pub(super) struct RunPlace<'a> {
 
 impl RunPlace<'_> {
     /// Of a part of the input, or 0 where the part is empty.
-    fn input(&self, part: &std::ops::Range<usize>) -> u64 {
+    fn input(&self, part: &Range<usize>) -> u64 {
         self.input + part.start as u64
     }
 
-    fn scratch(&self, part: &std::ops::Range<usize>) -> u64 {
+    fn scratch(&self, part: &Range<usize>) -> u64 {
         if part.is_empty() { 0 } else { self.scratch + part.start as u64 }
     }
 
-    fn output(&self, part: &std::ops::Range<usize>) -> u64 {
+    fn output(&self, part: &Range<usize>) -> u64 {
         self.output + part.start as u64
     }
 }
@@ -112,10 +112,11 @@ impl RunKernels {
             check_eight: check.kernel("gsst_check_8bit")?,
             check_twelve: check.kernel("gsst_check_12bit")?,
             rows_sum: rows.kernel("gsst_rows_sum")?,
+            rows_sum_checked: rows.kernel("gsst_rows_sum_checked")?,
             rows_scan: rows.kernel("gsst_rows_scan")?,
             rows_offsets: rows.kernel("gsst_rows_offsets")?,
-            views_eight: rows.kernel("gsst_rows_views_8bit")?,
-            views_twelve: rows.kernel("gsst_rows_views_12bit")?,
+            rows_offsets_checked: rows.kernel("gsst_rows_offsets_checked")?,
+            rows_views: rows.kernel("gsst_rows_views")?,
             views: rows.kernel("gsst_views")?,
             utf8: rows.kernel("gsst_utf8")?,
             utf8_rows: rows.kernel("gsst_utf8_rows")?,
@@ -155,9 +156,9 @@ impl RunKernels {
         at: RunPlace<'_>,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
-        unsafe { self.sums(layout, at, true, true) }?;
+        unsafe { self.sums(layout, at, true) }?;
         // SAFETY: the caller's promise.
-        unsafe { self.offsets(layout, at) }?;
+        unsafe { self.offsets(layout, at, true) }?;
         let loaded = self.loaded()?;
         let widths = [(&layout.eight, &loaded.check_eight), (&layout.twelve, &loaded.check_twelve)];
         for (parts, function) in widths {
@@ -194,11 +195,7 @@ impl RunKernels {
     /// # Safety
     ///
     /// As [`RunKernels::run`]; the blocks were checked, by [`RunKernels::check`] or before.
-    pub(super) unsafe fn decode(
-        &self,
-        layout: &RunLayout,
-        at: RunPlace<'_>,
-    ) -> Result<(), GpuError> {
+    unsafe fn decode(&self, layout: &RunLayout, at: RunPlace<'_>) -> Result<(), GpuError> {
         let widths = [(CodeWidth::Eight, &layout.eight), (CodeWidth::Twelve, &layout.twelve)];
         for (width, parts) in widths {
             if parts.num_blocks == 0 {
@@ -255,91 +252,78 @@ impl RunKernels {
         Ok(())
     }
 
-    /// Offsets or views of validated blocks with lengths of texts; views need the text.
+    /// Text and rows of validated blocks with lengths of texts.
     ///
     /// # Safety
     ///
     /// As [`RunKernels::run`], for blocks that are valid and all have lengths of texts.
-    pub(super) unsafe fn rows_of_valid(
+    pub(super) unsafe fn run_valid(
         &self,
         layout: &RunLayout,
         at: RunPlace<'_>,
     ) -> Result<(), GpuError> {
-        let is_view = layout.form == Some(RowForm::Views);
         // SAFETY: the caller's promise.
-        unsafe { self.sums(layout, at, is_view, false) }?;
-        if !is_view {
+        unsafe { self.sums(layout, at, false) }?;
+        // SAFETY: the caller's promise.
+        unsafe { self.decode(layout, at) }?;
+        if layout.form != Some(RowForm::Views) {
             // SAFETY: the caller's promise.
-            return unsafe { self.offsets(layout, at) };
+            return unsafe { self.offsets(layout, at, false) };
         }
-        let loaded = self.loaded()?;
-        let (blocks, frames) = (at.input(&layout.blocks), at.input(&layout.frames));
-        let (num_frames, sums) = (layout.num_frames as u32, at.scratch(&layout.sums));
+        let (num_frames, frames) = (layout.num_frames as u32, at.input(&layout.frames));
+        let sums = at.scratch(&layout.sums);
         let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
-        let processors = self.num_processors;
-        let widths = [
-            (&loaded.views_eight, &layout.eight, num_frames.div_ceil(VIEWS_FRAMES)),
-            (&loaded.views_twelve, &layout.twelve, processors * VIEWS_BLOCKS_PER_PROCESSOR),
-        ];
-        // Blocks without codes count as such of 8 bits.
-        let num_twelve = layout.twelve.num_blocks as usize;
-        for ((function, parts, grid), is_there) in
-            widths.into_iter().zip([num_twelve < layout.num_blocks, num_twelve > 0])
-        {
-            if !is_there || num_frames == 0 {
-                continue;
-            }
-            let tables = at.input(&parts.tables);
-            let mut launch = at.stream.launch_builder(function);
-            launch.arg(&at.input).arg(&tables).arg(&blocks).arg(&frames).arg(&num_frames);
-            launch.arg(&sums).arg(&text).arg(&views);
-            // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
-            unsafe { self.launch(launch, grid, 32 * WARPS) }?;
-        }
-        Ok(())
+        let mut launch = at.stream.launch_builder(&self.loaded()?.rows_views);
+        launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums).arg(&text).arg(&views);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, num_frames.div_ceil(WARPS * VIEW_FRAMES), 32 * WARPS) }
     }
 
-    /// What lies before each frame, of texts, and of codes where asked for.
+    /// What lies before each frame: of texts, and of codes of blocks that are to be checked.
     unsafe fn sums(
         &self,
         layout: &RunLayout,
         at: RunPlace<'_>,
-        has_counts: bool,
         is_check: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
         let (blocks, frames) = (at.input(&layout.blocks), at.input(&layout.frames));
         let (num_frames, sums) = (layout.num_frames as u32, at.scratch(&layout.sums));
-        let (has_counts, is_check) = (u32::from(has_counts), u32::from(is_check));
-        if num_frames > 0 {
-            let mut launch = at.stream.launch_builder(&loaded.rows_sum);
-            launch.arg(&at.input).arg(&blocks).arg(&frames).arg(&num_frames).arg(&has_counts);
-            launch.arg(&is_check).arg(&sums).arg(&at.output);
-            let grid = num_frames.div_ceil(WARPS * WARP_FRAMES);
-            // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
-            unsafe { self.launch(launch, grid, 32 * WARPS) }?;
+        let sum = if is_check { &loaded.rows_sum_checked } else { &loaded.rows_sum };
+        let mut launch = at.stream.launch_builder(sum);
+        launch.arg(&at.input).arg(&blocks).arg(&frames).arg(&num_frames);
+        launch.arg(&sums).arg(&at.output);
+        let grid = num_frames.div_ceil(WARPS * WARP_FRAMES);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, grid, 32 * WARPS) }?;
+        if layout.num_blocks == 0 {
+            return Ok(());
         }
-        if layout.num_blocks > 0 {
-            let mut launch = at.stream.launch_builder(&loaded.rows_scan);
-            launch.arg(&blocks).arg(&num_frames).arg(&sums).arg(&at.output);
-            let config = LaunchConfig {
-                grid_dim: (layout.num_blocks as u32, 1 + has_counts, 1),
-                block_dim: (SCAN_THREADS, 1, 1),
-                shared_mem_bytes: 0,
-            };
-            // SAFETY: as above.
-            let launched = unsafe { launch.launch(config) };
-            launched.map(drop).map_err(self.device.fault("launching gsst_rows_scan"))?;
-        }
-        Ok(())
+        let mut launch = at.stream.launch_builder(&loaded.rows_scan);
+        launch.arg(&blocks).arg(&num_frames).arg(&sums).arg(&at.output);
+        let config = LaunchConfig {
+            grid_dim: (layout.num_blocks as u32, 1 + u32::from(is_check), 1),
+            block_dim: (SCAN_THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(config) };
+        launched.map(drop).map_err(self.device.fault("launching gsst_rows_scan"))
     }
 
     /// Where texts end, and codes, where there is room for those.
-    unsafe fn offsets(&self, layout: &RunLayout, at: RunPlace<'_>) -> Result<(), GpuError> {
+    unsafe fn offsets(
+        &self,
+        layout: &RunLayout,
+        at: RunPlace<'_>,
+        is_check: bool,
+    ) -> Result<(), GpuError> {
+        let loaded = self.loaded()?;
+        let offsets = if is_check { &loaded.rows_offsets_checked } else { &loaded.rows_offsets };
+        let mut launch = at.stream.launch_builder(offsets);
         let frames = at.input(&layout.frames);
         let (num_frames, sums) = (layout.num_frames as u32, at.scratch(&layout.sums));
         let (offsets, code_ends) = (offsets_of(layout, at), at.scratch(&layout.code_ends));
-        let mut launch = at.stream.launch_builder(&self.loaded()?.rows_offsets);
         launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums);
         launch.arg(&offsets).arg(&code_ends);
         // One thread block at least: it writes the first offset, also of no rows.

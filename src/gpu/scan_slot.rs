@@ -103,7 +103,7 @@ impl Slot {
             scratch: self.address(Part::Scratch),
             output: self.address(Part::Output),
         };
-        set_error_word(&self.device, &self.stream, at.output)?;
+        set_error_word(&self.device, &self.stream, layout, at.output)?;
         // SAFETY: `upload` and `reserve` took memory of the lengths of `layout`, and copied the
         // input that `layout` wrote; only this slot, which is locked, and its stream use them.
         unsafe { kernels.run(layout, at, must_be_utf8) }
@@ -169,14 +169,24 @@ impl Drop for Slot {
     }
 }
 
-/// Sets the error word that starts an output to [`NO_ERROR`].
+/// Sets the error word that starts an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and what
+/// is between the parts of the output to anything: it is copied with them.
 pub(super) fn set_error_word(
     device: &Device,
     stream: &Arc<CudaStream>,
+    layout: &RunLayout,
     output: u64,
 ) -> Result<(), GpuError> {
     let setting = device.fault("setting the error word");
     device.context().bind_to_thread().map_err(&setting)?;
-    // SAFETY: every output starts with 8 bytes of error word.
-    unsafe { result::memset_d8_async(output, 0xff, 8, stream.cu_stream()) }.map_err(setting)
+    for part in [0..layout.text.start, layout.text.end..layout.rows.start] {
+        if part.is_empty() {
+            continue;
+        }
+        let at = output + part.start as u64;
+        // SAFETY: the output has the parts of its layout, and these lie before or between them.
+        unsafe { result::memset_d8_async(at, 0xff, part.len(), stream.cu_stream()) }
+            .map_err(&setting)?;
+    }
+    Ok(())
 }

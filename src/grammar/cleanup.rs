@@ -133,21 +133,24 @@ impl Rules {
 
     /// Marks rules that cost no less than their copies, children first, so that lengths are final.
     fn choose_inlined(&self, uses: &Uses, order: &[u32]) -> Vec<bool> {
-        let mut uses: Vec<u32> =
-            uses.in_root.iter().zip(&uses.in_bodies).map(|(root, bodies)| root + bodies).collect();
+        // By element, terminals as well: what is a rule and what is not cannot be guessed.
+        let num_terminals = self.num_terminals as usize;
+        let mut num_uses = vec![0; num_terminals];
+        num_uses.extend(uses.in_root.iter().zip(&uses.in_bodies).map(|(root, body)| root + body));
+        // What a use of each element adds to the rule that uses it.
+        let mut lengths = vec![1u64; num_uses.len()];
         let mut is_inlined = vec![false; self.len()];
-        // What a use of each rule adds to the rule that uses it.
-        let mut lengths = vec![1u64; self.len()];
         for &rule in order.iter().rev() {
             let rule = rule as usize;
-            let children = || self.body(rule).iter().map(|&e| self.rule_of(e));
-            let length: u64 = children().map(|child| child.map_or(1, |child| lengths[child])).sum();
-            let num_uses = u64::from(uses[rule]);
-            if num_uses == 1 || length * num_uses <= length + num_uses {
+            let body = self.body(rule);
+            let length: u64 = body.iter().map(|&element| lengths[element as usize]).sum();
+            let uses = num_uses[num_terminals + rule];
+            if uses == 1 || length * u64::from(uses) <= length + u64::from(uses) {
                 is_inlined[rule] = true;
-                lengths[rule] = length;
-                for child in children().flatten() {
-                    uses[child] += uses[rule] - 1;
+                lengths[num_terminals + rule] = length;
+                for &element in body {
+                    let num_uses: &mut u32 = &mut num_uses[element as usize];
+                    *num_uses = num_uses.wrapping_add(uses - 1);
                 }
             }
         }

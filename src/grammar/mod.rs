@@ -84,11 +84,15 @@ impl Grammar {
             );
         }
         for rule_idx in 0..self.num_rules() {
-            // A rule may refer to terminals and to rules after itself only.
+            // A rule may refer to terminals and to rules after itself only: once what lies between is
+            // taken out, ids are below a limit, which is checked for many at a time.
             let first_allowed = self.num_terminals + rule_idx as u32 + 1;
-            let is_allowed = |&e: &u32| {
-                e < self.num_terminals || (e >= first_allowed && u64::from(e) < num_elements)
-            };
+            let num_allowed = num_elements as u32 - first_allowed;
+            let is_allowed =
+                |&e: &u32| (e < self.num_terminals) | (e.wrapping_sub(first_allowed) < num_allowed);
+            if self.rule(rule_idx).iter().fold(true, |all, e| all & is_allowed(e)) {
+                continue;
+            }
             if let Some(e) = self.rule(rule_idx).iter().find(|e| !is_allowed(e)) {
                 return broken(
                     "symbols",

@@ -163,10 +163,9 @@ impl Grouped {
                 let next = &mut next[shard as usize];
                 *next += 1;
                 let local = Answer(self.values[*next as usize - 1]);
-                match local.id() {
-                    SEEN_ONCE => local,
-                    id => Answer::new(first_ids[shard as usize] + id, local.level()),
-                }
+                // Without a branch: which pairs have ids is as good as random.
+                let has_id = u64::from(local.id() != SEEN_ONCE);
+                Answer(local.0 + has_id * u64::from(first_ids[shard as usize]))
             })
             .collect()
     }
@@ -198,15 +197,17 @@ struct Slot {
 /// Open addressing with linear probing, at most two thirds full.
 struct Table {
     slots: Vec<Slot>,
-    /// Slots of the pairs seen twice or more, by id.
+    /// Slots of the pairs seen twice or more, by id, and room for more.
     repeated: Vec<u32>,
+    num_repeated: u32,
 }
 
 impl Table {
     fn new(max_pairs: usize) -> Self {
         let num_slots = (max_pairs * 3 / 2 + 1).next_power_of_two();
         let free = Slot { pair: 0, count: 0, id: SEEN_ONCE };
-        Self { slots: vec![free; num_slots], repeated: Vec::new() }
+        let repeated = vec![0; max_pairs / 2 + 1];
+        Self { slots: vec![free; num_slots], repeated, num_repeated: 0 }
     }
 
     /// Counts one more of `pair` and returns its slot.
@@ -221,15 +222,17 @@ impl Table {
         let slot = &mut self.slots[slot_idx];
         slot.pair = pair;
         slot.count += 1;
-        if slot.count == 2 {
-            slot.id = self.repeated.len() as PairId;
-            self.repeated.push(slot_idx as u32);
-        }
+        // Without a branch, too: the next slot of the list is written whether it is one or not.
+        let is_second = slot.count == 2;
+        slot.id = if is_second { self.num_repeated } else { slot.id };
+        self.repeated[self.num_repeated as usize] = slot_idx as u32;
+        self.num_repeated += u32::from(is_second);
         slot_idx
     }
 
     fn into_repeated(self) -> Vec<(Pair, u32)> {
-        let slots = self.repeated.iter().map(|&slot_idx| self.slots[slot_idx as usize]);
+        let repeated = &self.repeated[..self.num_repeated as usize];
+        let slots = repeated.iter().map(|&slot_idx| self.slots[slot_idx as usize]);
         slots.map(|slot| (slot.pair, slot.count)).collect()
     }
 }

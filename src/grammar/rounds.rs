@@ -133,7 +133,7 @@ impl Sequence {
             first_rule,
             rules: Vec::new(),
             rule_counts: Vec::new(),
-            known_rules: PairTable::new(&[]),
+            known_rules: PairTable::new(&[], &[]),
         }
     }
 
@@ -146,7 +146,7 @@ impl Sequence {
         let Some(sample) = sample(&self.chunks) else { return };
         let learned = Self::new(sample, self.first_rule).learn();
         apply(&learned, self.first_rule, &mut self.chunks);
-        self.known_rules = PairTable::new(&learned.pairs);
+        self.known_rules = PairTable::new(&learned.pairs, &learned.counts);
         self.rules = learned.pairs;
         self.merge_chunks();
     }
@@ -213,7 +213,7 @@ impl Sequence {
     }
 
     fn add_pairs(&mut self, pairs: Vec<Pair>, counts: Vec<u32>) {
-        self.rule_of_pair.extend(pairs.iter().map(|&pair| match self.known_rules.get(pair) {
+        self.rule_of_pair.extend(pairs.iter().map(|&pair| match self.known_rules.get(pair).id() {
             SEEN_ONCE => 0,
             rule_idx => self.first_rule + rule_idx,
         }));

@@ -14,7 +14,7 @@
 use rayon::prelude::*;
 
 use super::chunk::{BARRIER, Chunk, with_rules};
-use super::pair_join::{Answer, Pair, PairId, SEEN_ONCE, hash, level};
+use super::pair_join::{Answer, Pair, SEEN_ONCE, hash, level};
 
 /// Shorter sequences are not worth a sample.
 const LEAST_LEN: usize = 1 << 18;
@@ -57,52 +57,49 @@ pub(super) struct Learned {
 
 /// Applies what was learned to all chunks; its rules have the symbols from `first_rule` up.
 pub(super) fn apply(learned: &Learned, first_rule: u32, chunks: &mut [Chunk]) {
-    let table = PairTable::new(&learned.pairs);
+    let table = PairTable::new(&learned.pairs, &learned.counts);
     let rules: Vec<u32> = (first_rule..).take(learned.pairs.len()).collect();
     chunks.par_iter_mut().for_each(|chunk| {
         let places = chunk.positions();
-        learned.look_up(&table, chunk, &places);
+        look_up(&table, chunk, &places);
         for &threshold in &learned.thresholds {
             let chosen = chunk.choose(threshold, &learned.counts);
             let places = chunk.rewrite(&with_rules(&chosen, &rules));
-            learned.look_up(&table, chunk, &places);
+            look_up(&table, chunk, &places);
         }
         chunk.forget_pair_ids();
     });
 }
 
-impl Learned {
-    /// Notes the ids of those pairs at `places` that are rules.
-    fn look_up(&self, table: &PairTable, chunk: &mut Chunk, places: &[u32]) {
-        for &position in places {
-            let id = table.get(chunk.pair_at(position));
-            if id != SEEN_ONCE {
-                chunk.set_pair_id(position, Answer::new(id, level(self.counts[id as usize])));
-            }
-        }
+/// Notes the ids of those pairs at `places` that are rules; none of them has one.
+fn look_up(table: &PairTable, chunk: &mut Chunk, places: &[u32]) {
+    // Where there is no rule, no id is noted again: which ones are rules is as good as random.
+    for &position in places {
+        chunk.set_pair_id(position, table.get(chunk.pair_at(position)));
     }
 }
 
-/// Ids of pairs: their places in the list the table was made of.
+/// Ids of pairs, which are their places in the list the table was made of, and levels.
 pub(super) struct PairTable {
-    /// Pair and id; [`SEEN_ONCE`] marks a free slot.
-    slots: Vec<(Pair, PairId)>,
+    /// Pair and answer; [`SEEN_ONCE`] marks a free slot.
+    slots: Vec<(Pair, Answer)>,
 }
 
 impl PairTable {
-    /// A table of distinct pairs, a quarter full at most.
-    pub(super) fn new(pairs: &[Pair]) -> Self {
-        let mut table = Self { slots: vec![(0, SEEN_ONCE); (4 * pairs.len()).next_power_of_two()] };
-        for (id, &pair) in pairs.iter().enumerate() {
+    /// A table of distinct pairs, a quarter full at most, with how often each was seen.
+    pub(super) fn new(pairs: &[Pair], counts: &[u32]) -> Self {
+        let num_slots = (4 * pairs.len()).next_power_of_two();
+        let mut table = Self { slots: vec![(0, Answer::new(SEEN_ONCE, 0)); num_slots] };
+        for ((id, &pair), &count) in (0..).zip(pairs).zip(counts) {
             let slot_idx = table.find(pair);
-            table.slots[slot_idx] = (pair, id as PairId);
+            table.slots[slot_idx] = (pair, Answer::new(id, level(count)));
         }
         table
     }
 
-    /// Id of `pair`, or [`SEEN_ONCE`].
+    /// Id and level of `pair`; [`SEEN_ONCE`] if it is not here.
     #[inline]
-    pub(super) fn get(&self, pair: Pair) -> PairId {
+    pub(super) fn get(&self, pair: Pair) -> Answer {
         self.slots[self.find(pair)].1
     }
 
@@ -111,7 +108,9 @@ impl PairTable {
     fn find(&self, pair: Pair) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot_idx = hash(pair) as usize & mask;
-        while self.slots[slot_idx].1 != SEEN_ONCE && self.slots[slot_idx].0 != pair {
+        // One branch for both ways to end.
+        let ends = |&(other, answer): &(Pair, Answer)| (answer.id() == SEEN_ONCE) | (other == pair);
+        while !ends(&self.slots[slot_idx]) {
             slot_idx = (slot_idx + 1) & mask;
         }
         slot_idx

@@ -36,20 +36,28 @@ impl<'a> CodeAutomaton<'a> {
 
     /// Whether the text of `codes` matches.
     pub(super) fn matches(&self, codes: CodeRange<'_>) -> bool {
-        let state = match self.width {
-            CodeWidth::Eight => self.run_eight(&codes.stored[codes.start..codes.end]),
-            CodeWidth::Twelve => self.run_twelve(codes),
-        };
-        self.bytes.accepts(state)
+        self.bytes.accepts(self.run(codes).0)
     }
 
-    fn run_eight(&self, codes: &[u8]) -> u8 {
+    /// How many of `codes` it takes to tell whether their text matches.
+    pub(super) fn num_looked_at(&self, codes: CodeRange<'_>) -> usize {
+        self.run(codes).1
+    }
+
+    fn run(&self, codes: CodeRange<'_>) -> (u8, usize) {
+        match self.width {
+            CodeWidth::Eight => self.run_eight(&codes.stored[codes.start..codes.end]),
+            CodeWidth::Twelve => self.run_twelve(codes),
+        }
+    }
+
+    fn run_eight(&self, codes: &[u8]) -> (u8, usize) {
         let mut state = 0;
-        let mut codes = codes.iter();
-        while let Some(code) = codes.next() {
+        let mut rest = codes.iter();
+        while let Some(code) = rest.next() {
             state = match *code {
                 ESCAPE_CODE => {
-                    codes.next().map_or(state, |literal| self.bytes.next(state, *literal))
+                    rest.next().map_or(state, |literal| self.bytes.next(state, *literal))
                 }
                 code => self.next[usize::from(state) << 8 | usize::from(code)],
             };
@@ -57,18 +65,18 @@ impl<'a> CodeAutomaton<'a> {
                 break;
             }
         }
-        state
+        (state, codes.len() - rest.len())
     }
 
-    fn run_twelve(&self, codes: CodeRange<'_>) -> u8 {
+    fn run_twelve(&self, codes: CodeRange<'_>) -> (u8, usize) {
         let mut state = 0;
         for code_idx in codes.start..codes.end {
             let code = usize::from(twelve::code_at(codes.stored, code_idx));
             state = self.next[usize::from(state) << 12 | code];
             if self.bytes.is_final(state) {
-                break;
+                return (state, code_idx + 1 - codes.start);
             }
         }
-        state
+        (state, codes.end - codes.start)
     }
 }

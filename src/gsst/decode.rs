@@ -65,6 +65,7 @@ impl Decoder {
         match self {
             Self::Eight(symbols) => {
                 let rest = symbols.decode_eight(&codes.stored[codes.start..codes.end], text);
+                let rest = symbols.decode_last_eight(rest, text);
                 symbols.decode_eight_checked(rest, text);
             }
             Self::Twelve(symbols) => {
@@ -201,7 +202,29 @@ impl Symbols<512> {
         &codes[codes.len() - num_left - usize::from(is_literal)..]
     }
 
-    /// The checked twin of [`Symbols::decode_eight`], for any number of codes.
+    /// Decodes what is left of a group, where there is room for one: leaving that to the checked
+    /// twin, single rows took 90 ns instead of 50 (fsst-rs: 56). A function of its own: inside the
+    /// loop's, it cost that 6 %.
+    #[inline(never)]
+    #[allow(unsafe_code, reason = "single rows decode 1.8 times as fast")]
+    fn decode_last_eight<'a>(&self, codes: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
+        if codes.len() > GROUP_CODES || spare_bytes(text) < GROUP_BYTES {
+            return codes;
+        }
+        let start = text.len();
+        let spare = text.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+        let (mut out, mut is_literal) = (spare, false);
+        for code in codes {
+            let index = Self::index(*code, &mut is_literal);
+            // SAFETY: there are at most `GROUP_CODES` codes, and the test above left 8 bytes for each.
+            out = unsafe { write_symbol(out, self.words[index], self.lens_bytes[index]) };
+        }
+        // SAFETY: all bytes from `spare` to `out` were written, and `out` is in the spare capacity.
+        unsafe { text.set_len(start + out.addr() - spare.addr()) };
+        &[]
+    }
+
+    /// The checked twin of both, for any number of codes.
     fn decode_eight_checked(&self, codes: &[u8], text: &mut Vec<u8>) {
         let mut is_literal = false;
         for code in codes {

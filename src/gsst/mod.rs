@@ -43,6 +43,7 @@ mod twelve;
 mod write;
 
 pub use block::{Block, DecodedRows};
+pub use byte_automaton::ByteAutomaton;
 pub use encode::Parse;
 pub use matching::RowMask;
 pub use packed_lengths::RowFrame;

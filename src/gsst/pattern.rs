@@ -99,6 +99,14 @@ impl Pattern {
         }
     }
 
+    /// The bytes that texts end in, where it has the form `%x`.
+    pub(super) fn suffix(&self) -> Option<Vec<u8>> {
+        match &self.tokens[..] {
+            [Token::AnyBytes, rest @ ..] => literal(rest),
+            _ => None,
+        }
+    }
+
     pub(super) fn starts_with_any_bytes(&self) -> bool {
         self.tokens.first() == Some(&Token::AnyBytes)
     }

@@ -63,7 +63,8 @@ pub fn num_rows_that_fit(rows: &[Option<&[u8]>]) -> usize {
 /// As [`write_block_with`].
 pub fn write_block(rows: &[Option<&[u8]>], options: &BlockOptions) -> Result<Vec<u8>> {
     check_size(rows)?;
-    let table = SymbolTable::train(options.width, rows, &options.training);
+    let training = TrainingOptions { parse: options.parse, ..options.training };
+    let table = SymbolTable::train(options.width, rows, &training);
     write_block_with(&table, rows, options)
 }
 

@@ -63,7 +63,8 @@ impl<const N: usize> Distribution<N> {
         let rate = u32::from(RATES[usize::from(self.num_seen)]) % 8;
         self.num_seen = self.num_seen.saturating_add(1);
         for (start, lowest) in self.starts.iter_mut().zip(Self::LOWEST) {
-            let aim = if *start > slot as i16 { lowest + Self::TO_HIGHEST } else { lowest };
+            let is_above = -i16::from(*start > slot as i16);
+            let aim = lowest + (Self::TO_HIGHEST & is_above);
             *start += (aim - *start) >> rate;
         }
     }

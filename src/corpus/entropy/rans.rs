@@ -8,6 +8,7 @@
 
 use super::super::cursor::{Cursor, Place, push_varint};
 use super::distribution::{Distribution, Interval, SCALE_BITS};
+use super::numbers::{magnitude, smallest, uniform_code};
 use crate::error::Result;
 
 /// Symbols between two fresh states: bounds the encoder's memory, and what a byte can mean.
@@ -18,19 +19,15 @@ const STATE_BYTES: usize = 8 * NUM_STATES;
 pub(in crate::corpus) const MAX_SYMBOLS_PER_BYTE: u64 = (BATCH_LEN / STATE_BYTES) as u64;
 const LOWEST_STATE: u64 = 1 << 31;
 /// State of symbols.
-const SYMBOLS: usize = 0;
+pub(in crate::corpus) const SYMBOLS: usize = 0;
 /// State of magnitudes.
-const MAGNITUDES: usize = 1;
+pub(in crate::corpus) const MAGNITUDES: usize = 1;
 
 /// Codes symbols and bits into a stream.
 #[derive(Debug, Default)]
 pub(in crate::corpus) struct Encoder {
-    /// Intervals and their states.
-    batch: Vec<(Interval, u8)>,
-    symbols: Vec<u8>,
-    bits: Vec<u8>,
-    window: u64,
-    window_len: u32,
+    symbols: SymbolEncoder,
+    bits: BitEncoder,
 }
 
 impl Encoder {
@@ -41,11 +38,47 @@ impl Encoder {
         distribution: &mut Distribution<N>,
         symbol: usize,
     ) {
-        self.symbol_with(SYMBOLS, distribution, symbol);
+        self.symbols.symbol(SYMBOLS, distribution, symbol);
     }
 
+    /// Codes any `number`, whose magnitude follows `distribution`.
     #[inline]
-    fn symbol_with<const N: usize>(
+    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution<32>, number: u32) {
+        let magnitude = self.bits.number(number);
+        self.symbols.symbol(MAGNITUDES, distribution, magnitude);
+    }
+
+    /// Appends the stream to `out`.
+    pub(in crate::corpus) fn finish(self, out: &mut Vec<u8>) {
+        finish_stream(self.symbols, self.bits, out);
+    }
+}
+
+/// Appends the stream of both encoders to `out`. Symbols and bits do not wait for one another, so
+/// each can be coded by a thread of its own.
+pub(in crate::corpus) fn finish_stream(
+    symbols: SymbolEncoder,
+    bits: BitEncoder,
+    out: &mut Vec<u8>,
+) {
+    let symbols = symbols.finish();
+    push_varint(out, symbols.len() as u64);
+    out.extend_from_slice(&symbols);
+    out.extend_from_slice(&bits.finish());
+}
+
+/// Codes symbols: the first half of a stream.
+#[derive(Debug, Default)]
+pub(in crate::corpus) struct SymbolEncoder {
+    /// Intervals and their states.
+    batch: Vec<(Interval, u8)>,
+    symbols: Vec<u8>,
+}
+
+impl SymbolEncoder {
+    /// Codes `symbol`, below `N`, in `state`, and teaches `distribution`.
+    #[inline]
+    pub(in crate::corpus) fn symbol<const N: usize>(
         &mut self,
         state: usize,
         distribution: &mut Distribution<N>,
@@ -59,24 +92,81 @@ impl Encoder {
         }
     }
 
+    fn flush_batch(&mut self) {
+        // Whether a word is due cannot be guessed, so it is always written.
+        let mut words = vec![0u32; self.batch.len() + 1];
+        let mut num_words = 0;
+        let mut states = [LOWEST_STATE; NUM_STATES];
+        for &(interval, state) in self.batch.iter().rev() {
+            let state = &mut states[usize::from(state) % NUM_STATES];
+            let len = u64::from(interval.len);
+            let is_high = *state >= len << (63 - SCALE_BITS);
+            words[num_words] = *state as u32;
+            num_words += usize::from(is_high);
+            let rest = if is_high { *state >> 32 } else { *state };
+            let (quotient, remainder) = divided(rest, len);
+            *state = (quotient << SCALE_BITS) + u64::from(interval.start) + remainder;
+        }
+        self.symbols.extend(states.iter().flat_map(|state| state.to_le_bytes()));
+        self.symbols.extend(words[..num_words].iter().rev().flat_map(|word| word.to_le_bytes()));
+        self.batch.clear();
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if !self.batch.is_empty() {
+            self.flush_batch();
+        }
+        self.symbols
+    }
+}
+
+/// `number / divisor` and the remainder, for numbers below 2^63 and divisors below 2^32. The division
+/// here does not wait for the number, which is what took most of the time.
+#[inline]
+fn divided(number: u64, divisor: u64) -> (u64, u64) {
+    let inverse = u64::MAX / divisor;
+    // Too small by one at most: the inverse by less than one, and so the product by less than 1/2.
+    let quotient = ((u128::from(number) * u128::from(inverse)) >> 64) as u64;
+    let remainder = number - quotient * divisor;
+    let is_small = u64::from(remainder >= divisor);
+    (quotient + is_small, remainder - is_small * divisor)
+}
+
+/// Codes plain bits: the second half of a stream.
+#[derive(Debug, Default)]
+pub(in crate::corpus) struct BitEncoder {
+    /// Whole bytes so far, and room for the next ones.
+    bytes: Vec<u8>,
+    num_bytes: usize,
+    /// Fewer than 8 bits.
+    window: u64,
+    window_len: u32,
+}
+
+impl BitEncoder {
     /// Codes the low `num_bits` (at most 32) of `value`, which has no others.
     #[inline]
     pub(in crate::corpus) fn bits(&mut self, value: u32, num_bits: u32) {
         self.window |= u64::from(value) << self.window_len;
         self.window_len += num_bits;
-        if self.window_len >= 32 {
-            self.bits.extend((self.window as u32).to_le_bytes());
-            self.window >>= 32;
-            self.window_len -= 32;
+        // A window is written whole, whatever it holds: how many bits come cannot be guessed.
+        let end = self.num_bytes + 8;
+        if end > self.bytes.len() {
+            self.bytes.resize(2 * end, 0);
         }
+        self.bytes[self.num_bytes..end].copy_from_slice(&self.window.to_le_bytes());
+        self.num_bytes += (self.window_len / 8) as usize;
+        self.window >>= self.window_len / 8 * 8;
+        self.window_len %= 8;
     }
 
-    /// Codes any `number`, whose magnitude follows `distribution`.
+    /// Codes any `number` but for its magnitude, which is returned: a symbol below 32.
     #[inline]
-    pub(in crate::corpus) fn number(&mut self, distribution: &mut Distribution<32>, number: u32) {
-        let (symbol, num_bits) = magnitude(number);
-        self.symbol_with(MAGNITUDES, distribution, symbol);
-        self.bits(number - smallest(symbol).0, num_bits);
+    pub(in crate::corpus) fn number(&mut self, number: u32) -> usize {
+        let symbol = magnitude(number);
+        let (smallest, num_bits) = smallest(symbol);
+        self.bits(number - smallest, num_bits);
+        symbol
     }
 
     /// Codes `number`, one of `len` equally likely ones.
@@ -92,33 +182,11 @@ impl Encoder {
         }
     }
 
-    fn flush_batch(&mut self) {
-        let mut words: Vec<u32> = Vec::new();
-        let mut states = [LOWEST_STATE; NUM_STATES];
-        for &(interval, state) in self.batch.iter().rev() {
-            let state = &mut states[usize::from(state) % NUM_STATES];
-            let len = u64::from(interval.len);
-            if *state >= len << (63 - SCALE_BITS) {
-                words.push(*state as u32);
-                *state >>= 32;
-            }
-            *state = ((*state / len) << SCALE_BITS) + u64::from(interval.start) + *state % len;
-        }
-        self.symbols.extend(states.iter().flat_map(|state| state.to_le_bytes()));
-        self.symbols.extend(words.iter().rev().flat_map(|word| word.to_le_bytes()));
-        self.batch.clear();
-    }
-
-    /// Appends the stream to `out`.
-    pub(in crate::corpus) fn finish(mut self, out: &mut Vec<u8>) {
-        if !self.batch.is_empty() {
-            self.flush_batch();
-        }
-        push_varint(out, self.symbols.len() as u64);
-        out.extend_from_slice(&self.symbols);
-        out.extend_from_slice(&self.bits);
-        let num_last = self.window_len.div_ceil(8) as usize;
-        out.extend_from_slice(&self.window.to_le_bytes()[..num_last]);
+    fn finish(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.num_bytes);
+        self.bytes
+            .extend_from_slice(&self.window.to_le_bytes()[..self.window_len.div_ceil(8) as usize]);
+        self.bytes
     }
 }
 
@@ -244,59 +312,6 @@ fn word_at(bytes: &[u8], position: usize) -> u32 {
     }
 }
 
-/// Numbers below this have one mantissa bit in their symbol.
-const HALF_OCTAVES_BELOW: u32 = 11;
-
-/// The symbol of `number`, and how many bits follow it: 0 | 1 2 | 3-4 5-6 | 7-10 … in half octaves
-/// up to 2^11, then octaves up to 2^21, then everything else in one.
-#[inline]
-fn magnitude(number: u32) -> (usize, u32) {
-    let value = u64::from(number) + 1;
-    let octave = value.ilog2();
-    let symbol = match octave {
-        0 => 0,
-        1..HALF_OCTAVES_BELOW => 2 * octave - 1 + (value >> (octave - 1) & 1) as u32,
-        HALF_OCTAVES_BELOW..=20 => octave + HALF_OCTAVES_BELOW - 1,
-        _ => 31,
-    };
-    (symbol as usize, smallest(symbol as usize).1)
-}
-
-/// The smallest number of `symbol`, and how many bits follow.
-#[inline]
-fn smallest(symbol: usize) -> (u32, u32) {
-    SMALLEST[symbol % SMALLEST.len()]
-}
-
-static SMALLEST: [(u32, u32); 32] = smallest_numbers();
-
-const fn smallest_numbers() -> [(u32, u32); 32] {
-    let mut table = [(0, 0); 32];
-    let mut symbol = 1;
-    while symbol < 32 {
-        let s = symbol as u32;
-        table[symbol] = if symbol == 31 {
-            ((1 << 21) - 1, 32)
-        } else if s < 2 * HALF_OCTAVES_BELOW - 1 {
-            let octave = s.div_ceil(2);
-            ((2 | (s + 1) & 1) * (1 << octave) / 2 - 1, octave - 1)
-        } else {
-            let octave = s + 1 - HALF_OCTAVES_BELOW;
-            ((1 << octave) - 1, octave)
-        };
-        symbol += 1;
-    }
-    table
-}
-
-/// Bits of the short codes for numbers below `len` (not 0), and how many codes are short; the
-/// others have a bit more.
-#[inline]
-fn uniform_code(len: u32) -> (u32, u32) {
-    let num_bits = len.max(1).ilog2();
-    (num_bits, ((2u64 << num_bits) - u64::from(len)) as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -305,17 +320,13 @@ mod tests {
 
     const PLACE: Place<'static> = Place { file: "f", section: "s", offset: 0 };
 
-    #[test]
-    fn magnitudes_tile_the_numbers() {
-        let mut next = 0u64;
-        for symbol in 0..32 {
-            let (first, num_bits) = smallest(symbol);
-            assert_eq!(u64::from(first), next, "symbol {symbol}");
-            assert_eq!(magnitude(first), (symbol, num_bits));
-            next += 1 << num_bits;
-            assert_eq!(magnitude((next - 1).min(u64::from(u32::MAX)) as u32).0, symbol);
+    proptest! {
+        #[test]
+        fn division_by_a_product_is_exact(number in 0u64..1 << 63, shift in 0u32..63, divisor in 1u64..1 << 15) {
+            for number in [number, number >> shift, number >> shift << shift, (1 << 63) - 1] {
+                prop_assert_eq!(divided(number, divisor), (number / divisor, number % divisor));
+            }
         }
-        assert!(next > u64::from(u32::MAX));
     }
 
     #[derive(Debug, Clone)]
@@ -349,8 +360,8 @@ mod tests {
                 match *item {
                     Item::Symbol(d, s) => encoder.symbol(&mut distributions[d], s),
                     Item::Number(n) => encoder.number(&mut distributions[3], n),
-                    Item::Uniform(n, len) => encoder.uniform(n, len),
-                    Item::Bits(n, num_bits) => encoder.bits(n, num_bits),
+                    Item::Uniform(n, len) => encoder.bits.uniform(n, len),
+                    Item::Bits(n, num_bits) => encoder.bits.bits(n, num_bits),
                 }
             }
             let mut bytes = Vec::new();

@@ -1,12 +1,12 @@
 //! From a section to its grammar.
 
 use super::super::cursor::Place;
-use super::super::entropy::{Decoder, MAX_SYMBOLS_PER_BYTE};
+use super::super::entropy::{Decoder, Distribution, MAX_SYMBOLS_PER_BYTE};
 use super::super::format::SegmentMeta;
-use super::recency::Entry;
+use super::recency::{Entry, Recency};
 use super::{
-    DOC_END, History, Models, NEW_RULE, PREDICTED, UNSEEN_SEPARATOR, UNSEEN_WORD,
-    begins_with_separator, list_of, rules,
+    DOC_END, FIRST_DISTANCES, History, NEW_RULE, NUM_SYMBOLS, PREDICTED, RULE_LEN,
+    UNSEEN_SEPARATOR, UNSEEN_WORD, begins_with_separator, list_of, new_models, rules, symbol_of,
 };
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
@@ -41,8 +41,10 @@ fn misfit(place: Place<'_>) -> Error {
 struct GrammarDecoder<'a> {
     place: Place<'a>,
     decoder: Decoder<'a>,
-    models: Models,
+    models: Vec<Distribution<NUM_SYMBOLS>>,
     history: History,
+    /// Elements by symbol.
+    recency: Vec<Recency>,
     unseen: [Vec<u32>; 2],
     rules: Rules,
 }
@@ -53,8 +55,9 @@ impl<'a> GrammarDecoder<'a> {
         Ok(Self {
             place,
             decoder: Decoder::new(place, bytes)?,
-            models: Models::new(),
+            models: new_models(),
             history: History::new(num_terminals as usize + meta.num_rules as usize),
+            recency: (0..NUM_SYMBOLS).map(|_| Recency::default()).collect(),
             unseen: [(0..meta.num_words).collect(), (meta.num_words..num_terminals).collect()],
             rules: Rules::new(num_terminals, meta.num_rules, meta.num_elements as usize),
         })
@@ -62,11 +65,11 @@ impl<'a> GrammarDecoder<'a> {
 
     #[inline]
     fn event(&mut self) -> Result<()> {
-        let symbol = self.decoder.symbol(&mut self.models.symbols[self.history.context()]);
+        let symbol = self.decoder.symbol(&mut self.models[self.history.context()]);
         let fits = match symbol {
             UNSEEN_WORD | UNSEEN_SEPARATOR => self.unseen_token(symbol - UNSEEN_WORD),
             NEW_RULE => {
-                let len = self.decoder.number(&mut self.models.rule_len);
+                let len = self.decoder.number(&mut self.models[RULE_LEN]);
                 self.history.note_new_rule();
                 self.rules.open_rule(len)
             }
@@ -88,7 +91,7 @@ impl<'a> GrammarDecoder<'a> {
         }
         let index = self.decoder.uniform(unseen.len() as u32);
         let element = unseen.swap_remove(index as usize);
-        self.history.push(list, Entry { element, num_uses: 1 });
+        self.push(list, Entry { element, num_uses: 1 });
         self.history.note_element(element, list, true);
         self.element(element, list)
     }
@@ -102,12 +105,18 @@ impl<'a> GrammarDecoder<'a> {
 
     #[inline]
     fn seen_element(&mut self, symbol: usize) -> Option<()> {
-        let distance = self.decoder.number(&mut self.models.distances[symbol]);
-        let entry = self.history.recency[symbol].take(distance as usize, |_, _| ())?;
+        let distance = self.decoder.number(&mut self.models[FIRST_DISTANCES + symbol]);
+        let entry = self.recency[symbol].take(distance as usize)?;
         let list = list_of(symbol);
-        self.history.push(list, entry.used_again());
+        self.push(list, entry.used_again());
         self.history.note_element(entry.element, list, false);
         self.element(entry.element, list)
+    }
+
+    /// Appends `entry` of `list` where elements used as often are.
+    #[inline]
+    fn push(&mut self, list: usize, entry: Entry) {
+        self.recency[symbol_of(list, entry.num_uses)].push(entry);
     }
 
     /// Appends an element of `list` and closes the rules that are complete with it.
@@ -116,7 +125,7 @@ impl<'a> GrammarDecoder<'a> {
         self.rules.push(element, begins_with_separator(list))?;
         while let Some(closed) = self.rules.close_complete()? {
             let list = rules(closed.begins_with_separator, self.history.ends_with_separator);
-            self.history.push(list, Entry { element: closed.element, num_uses: 1 });
+            self.push(list, Entry { element: closed.element, num_uses: 1 });
         }
         Some(())
     }

@@ -26,7 +26,7 @@
 //!
 //! The symbol's distribution depends on the kind of the event before (two separators never meet, so
 //! what a rule ends with half tells what comes) and on how well predictions held. That what was used a
-//! moment ago is used again pays most: see [`Recency`]. Everything takes O(events); memory while
+//! moment ago is used again pays most: see [`Recency`](recency::Recency). Everything takes O(events); memory while
 //! decoding is 8 bytes an element and about 35 an id.
 //!
 //! Measured on the seven corpora of 4 to 15 MB (sum of the sections; size of zstd -3 --long: 13.8 MB),
@@ -51,14 +51,15 @@
 
 mod decode;
 mod encode;
+mod event_order;
 mod prediction;
 mod recency;
+mod use_order;
 
 pub(super) use decode::decode;
 pub(super) use encode::encode;
 
 use self::prediction::Prediction;
-use self::recency::{Entry, Recency};
 use super::entropy::Distribution;
 use crate::grammar::Grammar;
 
@@ -119,24 +120,16 @@ fn ends_with_separator(list: usize) -> bool {
     list % 2 == SEPARATORS
 }
 
-/// Distributions of everything coded.
-struct Models {
-    /// By [`History::context`].
-    symbols: Vec<Distribution<NUM_SYMBOLS>>,
-    /// By symbol.
-    distances: Vec<Distribution<NUM_SYMBOLS>>,
-    rule_len: Distribution<NUM_SYMBOLS>,
-}
+/// Distributions of everything coded: of symbols by [`History::context`], then of distances by
+/// symbol, then of the lengths of rules.
+const NUM_CONTEXTS: usize = NUM_KINDS * prediction::NUM_LEVELS;
+const FIRST_DISTANCES: usize = NUM_CONTEXTS;
+const RULE_LEN: usize = FIRST_DISTANCES + NUM_SYMBOLS;
+const NUM_MODELS: usize = RULE_LEN + 1;
 
-impl Models {
-    fn new() -> Self {
-        let many = |num| vec![Distribution::new(); num];
-        Self {
-            symbols: many(NUM_KINDS * prediction::NUM_LEVELS),
-            distances: many(NUM_SYMBOLS),
-            rule_len: Distribution::new(),
-        }
-    }
+/// All distributions, as they are before anything is coded.
+fn new_models() -> Vec<Distribution<NUM_SYMBOLS>> {
+    vec![Distribution::new(); NUM_MODELS]
 }
 
 /// Kinds of events: an element of a list, unseen, new rule after a word or a separator, document.
@@ -147,8 +140,6 @@ const DOC_END_KIND: usize = NUM_LISTS + 4;
 
 /// What both sides know of the events so far.
 struct History {
-    /// Elements by symbol.
-    recency: Vec<Recency>,
     prediction: Prediction,
     kind: usize,
     ends_with_separator: bool,
@@ -157,7 +148,6 @@ struct History {
 impl History {
     fn new(num_elements: usize) -> Self {
         Self {
-            recency: (0..NUM_SYMBOLS).map(|_| Recency::default()).collect(),
             prediction: Prediction::new(num_elements),
             kind: DOC_END_KIND,
             ends_with_separator: true,
@@ -188,33 +178,29 @@ impl History {
         self.ends_with_separator = true;
         self.prediction.note_doc_end();
     }
-
-    /// Appends `entry` of `list` where elements used as often are.
-    #[inline]
-    fn push(&mut self, list: usize, entry: Entry) -> usize {
-        let symbol = symbol_of(list, entry.num_uses);
-        self.recency[symbol].push(entry);
-        symbol
-    }
 }
 
 /// Tokens of the text, and how many of them are words, or `None` past 2^64.
 pub(super) fn count_tokens(grammar: &Grammar, num_words: u32) -> Option<(u64, u64)> {
-    let mut counts = vec![(0u64, 0u64); grammar.num_rules()];
+    // A terminal adds what the root's counts are until the end, nothing, and itself: what is a rule
+    // and what is not cannot be guessed.
+    let mut counts = vec![[0u64; 2]; grammar.num_rules()];
     for rule_idx in (0..grammar.num_rules()).rev() {
-        let (mut tokens, mut words) = (0u64, 0u64);
+        let (mut tokens, mut words, mut is_too_large) = (0u64, 0u64, false);
         for &element in grammar.rule(rule_idx) {
-            let (t, w) = match element.checked_sub(grammar.num_terminals) {
-                Some(child) => counts[child as usize],
-                None => (1, u64::from(element < num_words)),
-            };
-            tokens = tokens.checked_add(t)?;
-            // Words are tokens: their sum cannot be larger.
-            words += w;
+            let [t, w] = counts[element.saturating_sub(grammar.num_terminals) as usize];
+            let (sum, wraps) =
+                tokens.overflowing_add(t + u64::from(element < grammar.num_terminals));
+            is_too_large |= wraps;
+            tokens = sum;
+            words = words.wrapping_add(w + u64::from(element < num_words));
         }
-        counts[rule_idx] = (tokens, words);
+        if is_too_large {
+            return None;
+        }
+        counts[rule_idx] = [tokens, words];
     }
-    counts.first().copied()
+    counts.first().map(|&[tokens, words]| (tokens, words))
 }
 
 #[cfg(test)]

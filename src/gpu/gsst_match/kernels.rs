@@ -52,6 +52,7 @@ struct GridKernel {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MaskInputs {
     num_states: u32,
+    first_final: u32,
     literal_len_bytes: u32,
     anchor: u32,
 }
@@ -60,6 +61,7 @@ impl MaskInputs {
     pub(super) fn new(predicate: &RowPredicate, rows: &DeviceRows) -> Self {
         Self {
             num_states: predicate.num_states() as u32,
+            first_final: predicate.first_final() as u32,
             literal_len_bytes: predicate.literal().len() as u32,
             anchor: rows.sample().anchor(predicate.literal()) as u32,
         }
@@ -124,13 +126,17 @@ impl Kernels {
         let literal = scratch.predicate.slice(inputs.literal_at()..);
         let mut arguments = device.stream().launch_builder(&self.of(list.width()).tables);
         arguments.arg(&tables).arg(&scratch.predicate).arg(&inputs.num_states);
-        arguments.arg(&literal).arg(&inputs.literal_len_bytes).arg(&inputs.anchor);
+        arguments
+            .arg(&inputs.first_final)
+            .arg(&literal)
+            .arg(&inputs.literal_len_bytes)
+            .arg(&inputs.anchor);
         arguments.arg(&mut scratch.next).arg(&mut scratch.filters);
         // `tables` holds the symbols of the group's blocks and more; `prepare` made `next` and
         // `filters` long enough for the largest group, and copied a predicate of these sizes.
         // SAFETY: the arguments are those of the kernel in number, order and type, and hold the above.
         let launched = unsafe { arguments.launch(config) };
-        launched.map(drop).map_err(GpuError::driver("launching gsst_match_tables"))
+        launched.map(drop).map_err(device.fault("launching gsst_match_tables"))
     }
 
     /// Writes mask and sums of a group of blocks.
@@ -151,7 +157,7 @@ impl Kernels {
         let mut arguments = device.stream().launch_builder(&kernel.function);
         arguments.arg(&rows.bytes).arg(&blocks).arg(&num_blocks).arg(&rows.frames);
         arguments.arg(&scratch.filters).arg(&scratch.next).arg(&scratch.predicate).arg(&flags);
-        arguments.arg(&inputs.num_states).arg(&has_filter);
+        arguments.arg(&inputs.num_states).arg(&inputs.first_final).arg(&has_filter);
         arguments.arg(&group.first_unit).arg(&group.end_unit);
         arguments.arg(&mut scratch.mask).arg(&mut scratch.sums);
         let config = kernel.config(group.end_unit - group.first_unit);
@@ -160,7 +166,7 @@ impl Kernels {
         // units of `rows`; there is at least one unit, since blocks without rows are not in the list.
         // SAFETY: the arguments are those of the kernel in number, order and type, and hold the above.
         let launched = unsafe { arguments.launch(config) };
-        launched.map(drop).map_err(GpuError::driver("launching gsst_match_mask"))
+        launched.map(drop).map_err(device.fault("launching gsst_match_mask"))
     }
 
     /// Sums up the units before each.
@@ -176,7 +182,7 @@ impl Kernels {
             block_dim: (SCAN_THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        let scanning = GpuError::driver("launching gsst_match_scan");
+        let scanning = device.fault("launching gsst_match_scan");
         let mut arguments = device.stream().launch_builder(&self.sum);
         arguments.arg(&scratch.sums).arg(&num_units).arg(&mut scratch.tile_sums);
         // SAFETY: the arguments are those of the kernel in number, order and type; `sums` has
@@ -216,7 +222,7 @@ impl Kernels {
             // SAFETY: the arguments are those of the kernel in number, order and type, and hold the
             // above.
             let launched = unsafe { arguments.launch(kernel.config(num_units)) };
-            launched.map_err(GpuError::driver("launching gsst_match_write"))?;
+            launched.map_err(device.fault("launching gsst_match_write"))?;
         }
         Ok(())
     }

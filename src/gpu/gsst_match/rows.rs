@@ -1,12 +1,13 @@
 //! Blocks on a device, with the places of their rows.
 
-use cudarc::driver::{CudaSlice, DeviceRepr, ValidAsZeroBits};
+use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 
 use crate::gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
 use crate::gsst::{Block, CodeWidth};
 
 use super::super::device::Device;
 use super::super::error::GpuError;
+use super::super::memory::DeviceBuffer;
 use super::anchor::FourGrams;
 
 /// Rows of a frame of packed lengths; the start of every 16th is stored.
@@ -59,8 +60,8 @@ unsafe impl ValidAsZeroBits for MatchFrame {}
 /// Blocks on a device whose rows can be looked at one by one.
 #[derive(Debug)]
 pub struct DeviceRows {
-    pub(super) bytes: CudaSlice<u8>,
-    pub(super) frames: CudaSlice<MatchFrame>,
+    pub(super) bytes: DeviceBuffer<u8>,
+    pub(super) frames: DeviceBuffer<MatchFrame>,
     lists: Vec<BlockList>,
     sample: FourGrams,
     pub(super) num_frames: usize,
@@ -74,8 +75,8 @@ pub struct DeviceRows {
 #[derive(Debug)]
 pub(super) struct BlockList {
     width: CodeWidth,
-    pub(super) tables: CudaSlice<u64>,
-    pub(super) blocks: CudaSlice<MatchBlock>,
+    pub(super) tables: DeviceBuffer<u64>,
+    pub(super) blocks: DeviceBuffer<MatchBlock>,
     /// The first unit of each block, and behind them the number of units.
     unit_starts: Vec<u32>,
 }

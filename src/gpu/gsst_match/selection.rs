@@ -1,9 +1,10 @@
 //! The rows that match, in device memory, and their way back to the host.
 
-use cudarc::driver::{CudaSlice, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
+use cudarc::driver::{DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
 
 use super::super::device::Device;
 use super::super::error::GpuError;
+use super::super::memory::DeviceBuffer;
 use super::kernels::UNITS_PER_TILE;
 use super::predicate::RowPredicate;
 use super::rows::{DeviceRows, blocks_per_group};
@@ -14,9 +15,9 @@ use super::rows::{DeviceRows, blocks_per_group};
 #[derive(Debug)]
 pub struct DeviceSelection {
     device: Device,
-    pub(super) rows: CudaSlice<u32>,
-    pub(super) offsets: CudaSlice<u32>,
-    pub(super) text: CudaSlice<u8>,
+    pub(super) rows: DeviceBuffer<u32>,
+    pub(super) offsets: DeviceBuffer<u32>,
+    pub(super) text: DeviceBuffer<u8>,
     num_rows: usize,
     text_len_bytes: usize,
     pub(super) scratch: Scratch,
@@ -26,21 +27,21 @@ pub struct DeviceSelection {
 #[derive(Debug)]
 pub(super) struct Scratch {
     /// Automaton over bytes, flags of states and literal.
-    pub(super) predicate: CudaSlice<u8>,
+    pub(super) predicate: DeviceBuffer<u8>,
     /// By block, state and code the next state.
-    pub(super) next: CudaSlice<u8>,
+    pub(super) next: DeviceBuffer<u8>,
     /// By block and code the filter's entry.
-    pub(super) filters: CudaSlice<u32>,
+    pub(super) filters: DeviceBuffer<u32>,
     /// One bit per row, 4 words per frame.
-    pub(super) mask: CudaSlice<u32>,
+    pub(super) mask: DeviceBuffer<u32>,
     /// Rows and bytes of text of each unit, as two halves.
-    pub(super) sums: CudaSlice<u64>,
+    pub(super) sums: DeviceBuffer<u64>,
     /// The same of every 1,024 units, as two words.
-    pub(super) tile_sums: CudaSlice<u64>,
-    pub(super) rows_before: CudaSlice<u32>,
-    pub(super) text_before: CudaSlice<u64>,
+    pub(super) tile_sums: DeviceBuffer<u64>,
+    pub(super) rows_before: DeviceBuffer<u32>,
+    pub(super) text_before: DeviceBuffer<u64>,
     /// All rows, all bytes of text.
-    pub(super) totals: CudaSlice<u64>,
+    pub(super) totals: DeviceBuffer<u64>,
 }
 
 impl DeviceSelection {
@@ -129,10 +130,10 @@ impl DeviceSelection {
 
     fn to_host<T: DeviceRepr + ValidAsZeroBits + Clone + Default>(
         &self,
-        values: &CudaSlice<T>,
+        values: &DeviceBuffer<T>,
         len: usize,
     ) -> Result<Vec<T>, GpuError> {
-        let copying = GpuError::driver("copying a selection from the device");
+        let copying = self.device.fault("copying a selection from the device");
         let mut copy = vec![T::default(); len];
         if len > 0 {
             self.device.stream().memcpy_dtoh(&values.slice(..len), &mut copy).map_err(copying)?;
@@ -194,7 +195,7 @@ impl DeviceSelection {
 
     /// Takes over how much matches; whether it has place for that.
     pub(super) fn read_totals(&mut self) -> Result<bool, GpuError> {
-        let reading = GpuError::driver("reading how many rows match");
+        let reading = self.device.fault("reading how many rows match");
         let mut totals = [0; 2];
         self.device.stream().memcpy_dtoh(&self.scratch.totals, &mut totals).map_err(reading)?;
         self.device.synchronize()?;
@@ -221,7 +222,7 @@ impl DeviceSelection {
 fn at_least<T: DeviceRepr + ValidAsZeroBits>(
     device: &Device,
     what: &'static str,
-    memory: &mut CudaSlice<T>,
+    memory: &mut DeviceBuffer<T>,
     len: usize,
 ) -> Result<(), GpuError> {
     if memory.len() < len {
@@ -230,7 +231,7 @@ fn at_least<T: DeviceRepr + ValidAsZeroBits>(
     Ok(())
 }
 
-fn fill<T>(device: &Device, memory: &mut CudaSlice<T>, byte: u8) -> Result<(), GpuError> {
+fn fill<T>(device: &Device, memory: &mut DeviceBuffer<T>, byte: u8) -> Result<(), GpuError> {
     let filling = GpuError::driver("filling device memory");
     let stream = device.stream();
     device.context().bind_to_thread().map_err(&filling)?;

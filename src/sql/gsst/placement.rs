@@ -59,7 +59,7 @@ impl Placement {
 ///
 /// # Errors
 ///
-/// Where a device is demanded and there is none, or the calibration cannot be read.
+/// Where a device is demanded and there is none.
 pub(super) fn place(options: &TadocOptions, work: &Work) -> Result<Placement> {
     match options.device {
         Device::Cpu => Ok(Placement::on_cpu("tadoc.device = cpu")),
@@ -115,7 +115,10 @@ fn reason_of(choice: &Choice) -> String {
 }
 
 fn ask_model(options: &TadocOptions, work: &Work) -> Result<Choice> {
-    let calibration = Calibration::load().map_err(datafusion_error)?;
+    let calibration = Calibration::load().unwrap_or_else(|error| {
+        tracing::warn!(%error, "planning with built-in rates; run tadoc calibrate");
+        Calibration::default()
+    });
     let width = calibration.width(options.gsst_code_bits);
     let rates = calibration.rates(options.gsst_code_bits, true);
     let guessed = work.stored_len_bytes.map(|stored| (stored as f64 * width.ratio) as u64);

@@ -50,8 +50,10 @@ const ENGINE_CRATES: &[&str] =
 /// The crate that only `gpu` may know.
 const DEVICE_CRATE: &str = "cudarc";
 
-/// Files of `gsst` that are about Arrow and Parquet, and may know those crates.
-const KNOW_ARROW: &[&str] = &["src/gsst/arrow", "src/gsst/parquet"];
+/// Files that are about Arrow and Parquet and may know those crates, and the calibration, which
+/// measures `gsst::arrow`.
+const KNOW_ARROW: &[&str] =
+    &["src/gsst/arrow", "src/gsst/parquet", "src/ingestion/calibration/measure"];
 
 /// Files that may contain unsafe code.
 const MAY_BE_UNSAFE: &[&str] = &[

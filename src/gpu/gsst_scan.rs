@@ -171,7 +171,6 @@ impl GsstScanner {
         let mut slot = self.slot();
         let slot = &mut *slot;
         slot.upload(&self.pool, &mut layout, blocks)?;
-        // On the device's own stream, since it outlives this slot's work.
         let stream = &slot.stream;
         let output = DeviceMemory::new(&self.device, stream, "rows", layout.output_len_bytes)?;
         let before = slot.output.replace(output);
@@ -217,6 +216,9 @@ impl GsstScanner {
         slot.stream.synchronize().map_err(self.device.fault("copying GSST blocks"))?;
         match (slot.input.take(), slot.scratch.take()) {
             (Some(input), Some(scratch)) => {
+                // `decode_into` works on the device's own stream.
+                let stream = self.device.stream();
+                let (input, scratch) = (input.moved_to(stream), scratch.moved_to(stream));
                 Ok(DeviceRun { layout, input, scratch, validity: validity_of(&sealed) })
             }
             _ => Err(slot.gone()),

@@ -185,6 +185,13 @@ impl DeviceMemory {
         Ok(Self { at, len_bytes, stream: stream.clone(), _lease: lease })
     }
 
+    /// The same memory, to be used on `stream` and given back in its order from now on; work on it was
+    /// waited for.
+    pub(super) fn moved_to(mut self, stream: &Arc<CudaStream>) -> Self {
+        self.stream = stream.clone();
+        self
+    }
+
     /// Its address on the device.
     pub(super) fn address(&self) -> u64 {
         self.at

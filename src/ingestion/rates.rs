@@ -23,7 +23,7 @@ pub struct CpuRates {
     pub check: CoreRate,
     /// Checksums of blocks, and a copy to where the device takes them from; it checks the rest.
     pub staging: CoreRate,
-    /// Decoding checked blocks.
+    /// Decoding checked blocks to arrays of views, UTF-8 checked.
     pub decode: CoreRate,
     /// Finding the rows a predicate accepts.
     pub matching: CoreRate,

@@ -2,7 +2,8 @@
 //! the device refuses, too.
 
 use datafusion_tadoc::gpu::{
-    BlockCheck, Device, DeviceColumn, GpuError, GsstScanner, RowForm, ScanOptions, ScannedRows,
+    BlockCheck, ColumnType, Device, DeviceColumn, Devices, GpuError, GsstScanner, RowForm,
+    ScanOptions, ScannedRows, num_devices,
 };
 use datafusion_tadoc::gsst::{
     Block, BlockOptions, CodeWidth, SealedBlock, SymbolTable, write_block, write_block_with,
@@ -256,6 +257,26 @@ fn device_memory_is_bounded_and_given_back() {
     let scanner = GsstScanner::new(&small, ScanOptions::default()).unwrap();
     let refused = scanner.submit(&sealed(&run), RowForm::Views, true).map(drop);
     assert!(matches!(refused, Err(GpuError::OutOfMemory { .. })), "{refused:?}");
+}
+
+#[test]
+fn every_device_gives_the_same_rows() {
+    let Some(_) = decoder() else { return };
+    let mut random = Random(18);
+    let run = [block(&some((0..20_000).map(|_| random.words(30))), &BlockOptions::default())];
+    let devices = Devices::open(1 << 30).unwrap();
+    assert_eq!(devices.len(), num_devices().unwrap());
+    let expected = Expected::of(&run);
+    for turn in 0..2 * devices.len() {
+        let device = devices.next().unwrap();
+        assert_eq!(device.ordinal(), turn % devices.len());
+        let scanner = GsstScanner::new(device, ScanOptions::default()).unwrap();
+        let rows = scanner.submit(&sealed(&run), RowForm::Views, false).unwrap().wait().unwrap();
+        expected.assert_is(&rows, &format!("device {}", device.ordinal()));
+        let rows = scanner.decode_to_device(&sealed(&run), RowForm::Offsets, false).unwrap();
+        expected.assert_is(&rows.to_host().unwrap(), "on the device");
+        assert_eq!(rows.arrow_format(ColumnType::Utf8), "u");
+    }
 }
 
 /// The same block with its checksum made right.

@@ -25,6 +25,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Result;
+use crate::gsst::arrow::{TextType, decode_rows};
 use crate::gsst::{
     Block, BlockOptions, CodeWidth, Pattern, SealedBlock, write_block, write_block_with,
 };
@@ -126,13 +127,14 @@ fn measure_width(
     let block = block(width, rows)?;
     let pattern = Pattern::contains(text::NEEDLE.as_bytes());
     let (table, text_bytes) = (block.table(), block.text_len_bytes());
+    let (all, views) = (|| 0..block.num_rows(), TextType::Utf8View);
     let rate = |work: &(dyn Fn() + Sync)| core_rate(text_bytes, num_cores, work);
     let run = vec![block.as_bytes().to_vec(); NUM_RUN_BLOCKS];
     let staging = || drop(std::hint::black_box(staged(&run)));
     let cpu = CpuRates {
         check: rate(&|| drop(std::hint::black_box(Block::open(block.as_bytes())))),
         staging: core_rate(NUM_RUN_BLOCKS * text_bytes, num_cores, &staging),
-        decode: rate(&|| drop(std::hint::black_box(block.decode_all()))),
+        decode: rate(&|| drop(std::hint::black_box(decode_rows(&block, all(), views)))),
         matching: rate(&|| drop(std::hint::black_box(block.rows_like(&pattern)))),
         encode: rate(&|| drop(std::hint::black_box(write_block_with(table, rows, &options)))),
     };

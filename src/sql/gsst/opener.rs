@@ -193,6 +193,7 @@ struct Counters {
     predicted_mb_per_s: Gauge,
     measured_mb_per_s: Gauge,
     time_fetching: Time,
+    time_on_device: Time,
     time_decoding: Time,
 }
 
@@ -213,6 +214,7 @@ impl Counters {
             measured_mb_per_s: gauge("measured_mb_per_s"),
             pruning_errors: counter("pruning_errors"),
             time_fetching: time("time_fetching"),
+            time_on_device: time("time_on_device"),
             time_decoding: time("time_decoding"),
         }
     }
@@ -336,17 +338,19 @@ impl FileScan {
     }
 
     async fn fetch(&self, row_group_idx: usize, held: MemoryReservation) -> Result<Fetched> {
-        let _timed = self.counters.time_fetching.timer();
+        let timer = self.counters.time_fetching.timer();
         let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
         let location = &self.object.location;
         let fetched =
             FetchedRanges::fetch(&self.store, location, self.object.size, &ranges).await?;
+        timer.done();
         self.counters.bytes_scanned.add(held.size());
         let mut fetched =
             Fetched { row_group_idx, ranges: fetched, texts: Vec::new(), _held: held };
         let Some(device) = self.device else { return Ok(fetched) };
         let scan = self.clone();
         let decoding = SpawnedTask::spawn_blocking(move || {
+            let _timed = scan.counters.time_on_device.timer();
             fetched.texts = scan.decode_on_device(device, &fetched)?;
             Ok(fetched)
         });

@@ -101,7 +101,7 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     let factories = state.table_factories_mut();
     factories.insert(FILE_TYPE.to_string(), factory);
     factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
-    state.register_file_format(Arc::new(GsstFormatFactory), true)?;
+    state.register_file_format(Arc::<GsstFormatFactory>::default(), true)?;
     state.register_file_format(Arc::new(TadocFormatFactory), true)
 }
 
@@ -142,7 +142,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         factories.insert(FILE_TYPE.to_string(), factory);
         factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
         let formats = self.file_formats().get_or_insert_default();
-        formats.push(Arc::new(GsstFormatFactory));
+        formats.push(Arc::<GsstFormatFactory>::default());
         formats.push(Arc::new(TadocFormatFactory));
         self.relation_planners().get_or_insert_default().push(Arc::new(TadocRelationPlanner));
         self

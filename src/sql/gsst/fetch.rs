@@ -2,18 +2,25 @@
 //!
 //! The Parquet crate and ours read from anything that gives ranges. Here that is memory: the ranges
 //! of one row group come from the store in one asynchronous call, which puts neighbours together,
-//! and blocking code decodes them without waiting for anything.
+//! and blocking code decodes them without waiting for anything. Local files are read into memory
+//! that was used before ([`ReadBuffers`]).
 
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::buf::Reader;
 use bytes::{Buf, Bytes};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 use datafusion::parquet::errors::{ParquetError, Result as ParquetResult};
 use datafusion::parquet::file::reader::{ChunkReader, Length};
-use object_store::ObjectStore;
 use object_store::path::Path;
+use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt};
+
+use super::super::failure::task_error;
+use super::read_buffers::ReadBuffers;
 
 /// Some ranges of a file.
 #[derive(Debug)]
@@ -23,17 +30,33 @@ pub(super) struct FetchedRanges {
     ranges: Vec<(u64, Bytes)>,
 }
 
+/// Where the objects of a table are.
+#[derive(Clone)]
+pub(super) struct Objects {
+    pub(super) store: Arc<dyn ObjectStore>,
+    /// Memory for what is read, where objects are local files.
+    pub(super) local: Option<Arc<ReadBuffers>>,
+}
+
 impl FetchedRanges {
     /// Fetches `ranges`, ascending, of the object at `location`.
     pub(super) async fn fetch(
-        store: &Arc<dyn ObjectStore>,
+        objects: &Objects,
         location: &Path,
         file_len_bytes: u64,
         ranges: &[Range<u64>],
     ) -> Result<Self> {
-        let bytes = match ranges {
-            [] => Vec::new(),
-            ranges => store.get_ranges(location, ranges).await?,
+        let bytes = match (ranges, &objects.local) {
+            ([], _) => Vec::new(),
+            (ranges, Some(buffers)) => match local_file(&objects.store, location).await? {
+                Some(file) => {
+                    let (buffers, ranges) = (Arc::clone(buffers), ranges.to_vec());
+                    let reading = move || read(&file, &buffers, &ranges);
+                    SpawnedTask::spawn_blocking(reading).join().await.map_err(task_error)??
+                }
+                None => objects.store.get_ranges(location, ranges).await?,
+            },
+            (ranges, None) => objects.store.get_ranges(location, ranges).await?,
         };
         let ranges = ranges.iter().map(|range| range.start).zip(bytes).collect();
         Ok(Self { file_len_bytes, ranges })
@@ -76,22 +99,44 @@ impl ChunkReader for FetchedRanges {
     }
 }
 
+/// The file that an object is, if its store says so.
+async fn local_file(store: &Arc<dyn ObjectStore>, location: &Path) -> Result<Option<File>> {
+    match store.get(location).await?.payload {
+        GetResultPayload::File(file, _) => Ok(Some(file)),
+        GetResultPayload::Stream(_) => Ok(None),
+    }
+}
+
+/// Ranges of a file, one behind the other in one buffer.
+fn read(file: &File, buffers: &Arc<ReadBuffers>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+    let len_bytes = |range: &Range<u64>| (range.end - range.start) as usize;
+    let fill = |mut rest: &mut [u8]| -> std::io::Result<()> {
+        for range in ranges {
+            let (part, behind) = rest.split_at_mut(len_bytes(range));
+            let mut file = file;
+            file.seek(SeekFrom::Start(range.start))?;
+            file.read_exact(part)?;
+            rest = behind;
+        }
+        Ok(())
+    };
+    let mut all = buffers.filled(ranges.iter().map(len_bytes).sum(), fill)?;
+    Ok(ranges.iter().map(|range| all.split_to(len_bytes(range))).collect())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
-    use object_store::ObjectStoreExt;
+    use object_store::local::LocalFileSystem;
     use object_store::memory::InMemory;
 
     use super::*;
 
-    #[tokio::test]
-    async fn only_fetched_ranges_are_there() {
-        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    async fn check(objects: &Objects) {
         let location = Path::from("x");
         let file: Vec<u8> = (0..100).collect();
-        store.put(&location, Bytes::from(file.clone()).into()).await.unwrap();
-        let ranges = FetchedRanges::fetch(&store, &location, 100, &[10..20, 50..60]).await.unwrap();
+        objects.store.put(&location, Bytes::from(file.clone()).into()).await.unwrap();
+        let ranges =
+            FetchedRanges::fetch(objects, &location, 100, &[10..20, 50..60]).await.unwrap();
         assert_eq!(ranges.len(), 100);
         assert_eq!(ranges.get_bytes(12, 8).unwrap(), file[12..20]);
         assert_eq!(ranges.get_bytes(50, 1).unwrap(), file[50..51]);
@@ -103,5 +148,20 @@ mod tests {
         ranges.get_read(55).unwrap().read_to_end(&mut rest).unwrap();
         assert_eq!(rest, file[55..60]);
         assert!(ranges.get_read(30).is_err());
+        assert!(FetchedRanges::fetch(objects, &location, 100, &[90..101]).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn only_fetched_ranges_are_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let local: Arc<dyn ObjectStore> =
+            Arc::new(LocalFileSystem::new_with_prefix(dir.path()).unwrap());
+        let memory: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        let buffers = Some(Arc::new(ReadBuffers::default()));
+        check(&Objects { store: Arc::clone(&local), local: buffers.clone() }).await;
+        check(&Objects { store: local, local: None }).await;
+        // A store that has no files, whatever its URL says.
+        check(&Objects { store: Arc::clone(&memory), local: buffers }).await;
+        check(&Objects { store: memory, local: None }).await;
     }
 }

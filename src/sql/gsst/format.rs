@@ -31,13 +31,16 @@ use object_store::{ObjectMeta, ObjectStore};
 use super::super::location::object_store;
 use super::super::options::TadocOptions;
 use super::footers::{read_footer, statistics, table_schema};
+use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
 use super::source::{GsstSource, Settings};
 use crate::gsst::arrow::TextType;
 
 /// Makes the format of a statement from its options.
 #[derive(Debug, Default)]
-pub struct GsstFormatFactory;
+pub struct GsstFormatFactory {
+    buffers: Arc<ReadBuffers>,
+}
 
 impl GetExt for GsstFormatFactory {
     fn get_ext(&self) -> String {
@@ -54,6 +57,7 @@ impl FileFormatFactory for GsstFormatFactory {
         let ours = format_options.iter().filter(|(key, _)| !key.starts_with("execution."));
         let format = GsstFormat {
             overrides: ours.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            buffers: Arc::clone(&self.buffers),
         };
         // Refuses keys and values now, not with the first query.
         format.options(session)?;
@@ -61,7 +65,7 @@ impl FileFormatFactory for GsstFormatFactory {
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(GsstFormat::default())
+        Arc::new(GsstFormat { buffers: Arc::clone(&self.buffers), ..GsstFormat::default() })
     }
 }
 
@@ -69,6 +73,7 @@ impl FileFormatFactory for GsstFormatFactory {
 #[derive(Debug, Default)]
 struct GsstFormat {
     overrides: HashMap<String, String>,
+    buffers: Arc<ReadBuffers>,
 }
 
 impl GsstFormat {
@@ -162,6 +167,7 @@ impl FileFormat for GsstFormat {
             num_rows: statistics.num_rows.get_value().copied().unwrap_or(0),
             stored_len_bytes: (!is_known).then(|| files.map(|file| file.object_meta.size).sum()),
             num_cores: session.config_options().execution.target_partitions,
+            buffers: Arc::clone(&self.buffers),
         };
         let source = Arc::new(source.with_settings(settings));
         let config = FileScanConfigBuilder::from(config).with_source(source).build();

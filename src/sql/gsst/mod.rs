@@ -13,7 +13,7 @@
 //! Files without GSST columns, and columns that are none, are plain Parquet.
 //!
 //! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `pruning`,
-//! `conditions`, `fetch`; `placement`, `device`, `device_rows`.
+//! `conditions`, `fetch`, `read_buffers`; `placement`, `device`, `device_rows`.
 
 mod conditions;
 #[cfg(feature = "cuda")]
@@ -29,6 +29,7 @@ mod format;
 mod opener;
 mod placement;
 mod pruning;
+mod read_buffers;
 mod sink;
 mod source;
 

@@ -43,14 +43,14 @@ use datafusion::physical_plan::metrics::{
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
-use object_store::{ObjectMeta, ObjectStore};
+use object_store::ObjectMeta;
 use tokio::sync::mpsc::Sender;
 
 use super::super::failure::{datafusion_error, task_error};
 use super::super::options::Device;
 use super::conditions::{Conditions, evaluate};
 use super::device::{Pending, Scanner};
-use super::fetch::FetchedRanges;
+use super::fetch::{FetchedRanges, Objects};
 use super::footers::{read_footer, read_schema};
 use super::placement::Placement;
 use super::pruning::possible_row_groups;
@@ -61,7 +61,7 @@ use crate::gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
 /// Opens the files of one partition.
 #[derive(Clone)]
 pub(super) struct GsstOpener {
-    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) objects: Objects,
     pub(super) table_schema: TableSchema,
     pub(super) projection: ProjectionExprs,
     pub(super) filter: Option<Arc<dyn PhysicalExpr>>,
@@ -90,7 +90,7 @@ impl GsstOpener {
     /// Reads the footer and decides what is read of the file and how.
     async fn plan(self, file: PartitionedFile) -> Result<FileScan> {
         let cache = self.settings.runtime.cache_manager.get_file_metadata_cache();
-        let footer = read_footer(&self.store, &file.object_meta, Some(&cache)).await?;
+        let footer = read_footer(&self.objects.store, &file.object_meta, Some(&cache)).await?;
         let schema = read_schema(&footer);
         let (filter, projection) = self.adapted(&file, &schema)?;
         let counters = Counters::new(&self.metrics, self.partition);
@@ -147,7 +147,7 @@ impl GsstOpener {
             rest: rest.map(at_place).transpose()?,
             projector: Arc::new(projector),
             reservation: Arc::new(consumer.register(&self.settings.runtime.memory_pool)),
-            store: self.store,
+            objects: self.objects,
             footer,
             device,
             started: Instant::now(),
@@ -223,7 +223,7 @@ impl Counters {
 /// One file, or a part of it, as it is read.
 #[derive(Clone)]
 struct FileScan {
-    store: Arc<dyn ObjectStore>,
+    objects: Objects,
     object: ObjectMeta,
     footer: GsstFooter,
     row_groups: Vec<usize>,
@@ -342,7 +342,7 @@ impl FileScan {
         let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
         let location = &self.object.location;
         let fetched =
-            FetchedRanges::fetch(&self.store, location, self.object.size, &ranges).await?;
+            FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;
         timer.done();
         self.counters.bytes_scanned.add(held.size());
         let mut fetched =

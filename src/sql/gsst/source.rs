@@ -25,8 +25,10 @@ use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expressio
 use object_store::ObjectStore;
 
 use super::super::options::TadocOptions;
+use super::fetch::Objects;
 use super::opener::GsstOpener;
 use super::placement::{Placement, Work, place};
+use super::read_buffers::ReadBuffers;
 
 /// Reads Parquet files with GSST columns; see the module's description.
 #[derive(Clone)]
@@ -50,6 +52,7 @@ pub(super) struct Settings {
     /// Length of all files, where there are no statistics of them.
     pub(super) stored_len_bytes: Option<u64>,
     pub(super) num_cores: usize,
+    pub(super) buffers: Arc<ReadBuffers>,
 }
 
 impl GsstSource {
@@ -99,9 +102,11 @@ impl FileSource for GsstSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let adapters = config.expr_adapter_factory.clone();
         let placement = self.placement()?;
+        let is_local = config.object_store_url.as_str().starts_with("file:");
+        let local = is_local.then(|| Arc::clone(&self.settings.buffers));
         Ok(Arc::new(GsstOpener {
             placement,
-            store,
+            objects: Objects { store, local },
             table_schema: self.table_schema.clone(),
             projection: self.projection.clone(),
             filter: self.filter.clone(),

@@ -148,7 +148,7 @@ mod tests {
         ranges.get_read(55).unwrap().read_to_end(&mut rest).unwrap();
         assert_eq!(rest, file[55..60]);
         assert!(ranges.get_read(30).is_err());
-        assert!(FetchedRanges::fetch(objects, &location, 100, &[90..101]).await.is_err());
+        assert!(FetchedRanges::fetch(objects, &location, 100, &[0..1, 90..101]).await.is_err());
     }
 
     #[tokio::test]

@@ -13,9 +13,10 @@
 //! Files without GSST columns, and columns that are none, are plain Parquet.
 //!
 //! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `pruning`,
-//! `conditions`, `fetch`, `read_buffers`; `placement`, `device`, `device_rows`.
+//! `conditions`; `file_scan`, `fetch`, `read_buffers`; `placement`, `device`, `device_rows`.
 
 mod conditions;
+mod counters;
 #[cfg(feature = "cuda")]
 mod device;
 #[cfg(not(feature = "cuda"))]
@@ -24,6 +25,7 @@ mod device;
 #[cfg(feature = "cuda")]
 mod device_rows;
 mod fetch;
+mod file_scan;
 mod footers;
 mod format;
 mod opener;

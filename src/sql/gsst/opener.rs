@@ -1,62 +1,44 @@
-//! Opening one file of a scan and reading its part of it.
+//! Opening one file of a scan: what is read of it, and how.
 //!
 //! ```text
-//! footer ─▶ this file's filter and projection ─▶ row groups that are left
-//!
-//! row group    fetch ─▶ decode (blocking) ─▶ rest of the filter ─▶ projection ─▶ batches
-//! the next              └ fetched meanwhile
+//! footer ─▶ this file's filter and projection ─▶ row groups that are left ─▶ file_scan
 //! ```
 //!
 //! A row group belongs to the partition whose byte range has its first byte, so that a file may be
-//! cut anywhere. Bytes of at most two row groups are held, inside the session's memory pool; where
-//! the pool has no room for the second, it is fetched later.
-//!
-//! On a device the text of the next row group is decoded while the rows of one go out. What the
-//! device fails at, the CPU does: the log says why, `device_fallbacks` counts it, and where a
-//! device was demanded it is an error.
+//! cut anywhere.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, new_null_array};
-use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
 use datafusion::datasource::table_schema::TableSchema;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::parquet::file::reader::ChunkReader;
-use datafusion::physical_expr::projection::{ProjectionExprs, Projector};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr_adapter::{
     PhysicalExprAdapterFactory, replace_columns_with_literals,
 };
 use datafusion::physical_plan::PhysicalExpr;
-use datafusion::physical_plan::metrics::{
-    Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time,
-};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
-use object_store::ObjectMeta;
-use tokio::sync::mpsc::Sender;
 
-use super::super::failure::{datafusion_error, task_error};
 use super::super::options::Device;
-use super::conditions::{Conditions, evaluate};
-use super::device::{Pending, Scanner};
-use super::fetch::{FetchedRanges, Objects};
+use super::conditions::Conditions;
+use super::counters::Counters;
+use super::fetch::Objects;
+use super::file_scan::{DeviceUse, FileScan};
 use super::footers::{read_footer, read_schema};
 use super::placement::Placement;
 use super::pruning::possible_row_groups;
 use super::source::Settings;
-use crate::gsst::arrow::TextType;
-use crate::gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
+use crate::gsst::parquet::ReadOptions;
 
 /// Opens the files of one partition.
 #[derive(Clone)]
@@ -176,272 +158,5 @@ impl GsstOpener {
         };
         let filter = self.filter.clone().map(adapt).transpose()?;
         Ok((filter, self.projection.clone().try_map_exprs(adapt)?))
-    }
-}
-
-/// What is counted of a partition.
-#[derive(Clone)]
-struct Counters {
-    bytes_scanned: Count,
-    row_groups_pruned: Count,
-    row_groups_read: Count,
-    rows_decoded: Count,
-    text_bytes_decoded: Count,
-    device_row_groups: Count,
-    device_fallbacks: Count,
-    pruning_errors: Count,
-    predicted_mb_per_s: Gauge,
-    measured_mb_per_s: Gauge,
-    time_fetching: Time,
-    time_on_device: Time,
-    time_decoding: Time,
-}
-
-impl Counters {
-    fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
-        let counter = |name| MetricBuilder::new(metrics).counter(name, partition);
-        let gauge = |name| MetricBuilder::new(metrics).gauge(name, partition);
-        let time = |name| MetricBuilder::new(metrics).subset_time(name, partition);
-        Self {
-            bytes_scanned: counter("bytes_scanned"),
-            row_groups_pruned: counter("row_groups_pruned"),
-            row_groups_read: counter("row_groups_read"),
-            rows_decoded: counter("rows_decoded"),
-            text_bytes_decoded: counter("text_bytes_decoded"),
-            device_row_groups: counter("device_row_groups"),
-            device_fallbacks: counter("device_fallbacks"),
-            predicted_mb_per_s: gauge("predicted_mb_per_s"),
-            measured_mb_per_s: gauge("measured_mb_per_s"),
-            pruning_errors: counter("pruning_errors"),
-            time_fetching: time("time_fetching"),
-            time_on_device: time("time_on_device"),
-            time_decoding: time("time_decoding"),
-        }
-    }
-}
-
-/// One file, or a part of it, as it is read.
-#[derive(Clone)]
-struct FileScan {
-    objects: Objects,
-    object: ObjectMeta,
-    footer: GsstFooter,
-    row_groups: Vec<usize>,
-    /// Fields whose bytes are fetched.
-    ranges_of: Vec<usize>,
-    options: ReadOptions,
-    /// The part of the filter that needs decoded rows.
-    rest: Option<Arc<dyn PhysicalExpr>>,
-    projector: Arc<Projector>,
-    reservation: Arc<MemoryReservation>,
-    device: Option<DeviceUse>,
-    started: Instant,
-    counters: Counters,
-}
-
-/// Which device decodes.
-#[derive(Debug, Clone, Copy)]
-struct DeviceUse {
-    partition: usize,
-    max_bytes: u64,
-    is_demanded: bool,
-}
-
-/// A column on its way through a device: its blocks, none where all rows of a stretch are null.
-type Waiting = (usize, TextType, Vec<Option<Bytes>>, Pending);
-
-/// The bytes of a row group, and the memory that was asked for them.
-struct Fetched {
-    row_group_idx: usize,
-    ranges: FetchedRanges,
-    /// Text of GSST columns that a device has decoded, an array for each stretch.
-    texts: Vec<(usize, Vec<ArrayRef>)>,
-    _held: MemoryReservation,
-}
-
-impl Fetched {
-    /// For each stretch the block of a GSST column; none where all its rows are null.
-    fn blocks(
-        &self,
-        footer: &GsstFooter,
-        column_idx: usize,
-    ) -> Result<Vec<Option<Bytes>>, crate::Error> {
-        let gsst = footer.gsst();
-        let num_stretches = gsst.row_groups()[self.row_group_idx].stretch_rows.len();
-        let block = |stretch_idx| {
-            let range = gsst.block_range(self.row_group_idx, column_idx, stretch_idx);
-            let bytes = range.map(|range| {
-                self.ranges.get_bytes(range.start, (range.end - range.start) as usize)
-            });
-            bytes.transpose().map_err(|error| crate::Error::external("reading a GSST block", error))
-        };
-        (0..num_stretches).map(block).collect()
-    }
-}
-
-impl FileScan {
-    fn output_schema(&self) -> SchemaRef {
-        Arc::clone(self.projector.output_schema())
-    }
-
-    /// Reads row group after row group, the next one's bytes while one is decoded.
-    async fn run(self, batches: Sender<Result<RecordBatch>>) -> Result<()> {
-        let mut row_groups = self.row_groups.clone().into_iter();
-        let mut next: Option<SpawnedTask<Result<Fetched>>> = None;
-        loop {
-            let fetched = match next.take() {
-                Some(fetching) => fetching.join().await.map_err(task_error)??,
-                None => match row_groups.next() {
-                    Some(row_group_idx) => {
-                        let held = self.hold(row_group_idx)?;
-                        self.fetch(row_group_idx, held).await?
-                    }
-                    None => return Ok(()),
-                },
-            };
-            // Without room for two row groups the next one waits.
-            if let Some(&row_group_idx) = row_groups.as_slice().first()
-                && let Ok(held) = self.hold(row_group_idx)
-            {
-                row_groups.next();
-                let scan = self.clone();
-                next =
-                    Some(SpawnedTask::spawn(async move { scan.fetch(row_group_idx, held).await }));
-            }
-            let (scan, batches) = (self.clone(), batches.clone());
-            let decoding = SpawnedTask::spawn_blocking(move || scan.decode(fetched, &batches));
-            if !decoding.join().await.map_err(task_error)?? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Counts the text of a row group's GSST columns that are read, and how fast it comes.
-    fn count_text(&self, row_group_idx: usize) {
-        let gsst = self.footer.gsst();
-        let columns = (0..gsst.columns().len())
-            .filter(|i| self.ranges_of.contains(&gsst.columns()[*i].field_idx));
-        let of_column = |i| gsst.statistics(row_group_idx, i).map_or(0, |text| text.text_len_bytes);
-        let text_bytes = &self.counters.text_bytes_decoded;
-        text_bytes.add(columns.map(of_column).sum::<u64>() as usize);
-        let micros = self.started.elapsed().as_micros().max(1) as usize;
-        self.counters.measured_mb_per_s.set(text_bytes.value() / micros);
-    }
-
-    /// Asks for the memory that the bytes of a row group take.
-    fn hold(&self, row_group_idx: usize) -> Result<MemoryReservation> {
-        let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
-        let len_bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        let held = self.reservation.new_empty();
-        held.try_grow(usize::try_from(len_bytes).unwrap_or(usize::MAX))?;
-        Ok(held)
-    }
-
-    async fn fetch(&self, row_group_idx: usize, held: MemoryReservation) -> Result<Fetched> {
-        let timer = self.counters.time_fetching.timer();
-        let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
-        let location = &self.object.location;
-        let fetched =
-            FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;
-        timer.done();
-        self.counters.bytes_scanned.add(held.size());
-        let mut fetched =
-            Fetched { row_group_idx, ranges: fetched, texts: Vec::new(), _held: held };
-        let Some(device) = self.device else { return Ok(fetched) };
-        let scan = self.clone();
-        let decoding = SpawnedTask::spawn_blocking(move || {
-            let _timed = scan.counters.time_on_device.timer();
-            fetched.texts = scan.decode_on_device(device, &fetched)?;
-            Ok(fetched)
-        });
-        decoding.join().await.map_err(task_error)?
-    }
-
-    /// The text of the projected GSST columns, from a device; none where the CPU has to do it.
-    fn decode_on_device(
-        &self,
-        device: DeviceUse,
-        fetched: &Fetched,
-    ) -> Result<Vec<(usize, Vec<ArrayRef>)>> {
-        match self.texts_from(device, fetched) {
-            Ok(texts) => {
-                self.counters.device_row_groups.add(usize::from(!texts.is_empty()));
-                Ok(texts)
-            }
-            Err(error) if device.is_demanded => Err(self.in_file(error)),
-            Err(error) => {
-                tracing::warn!(file = %self.object.location, %error, "decoding on the CPU");
-                self.counters.device_fallbacks.add(1);
-                Ok(Vec::new())
-            }
-        }
-    }
-
-    fn texts_from(
-        &self,
-        device: DeviceUse,
-        fetched: &Fetched,
-    ) -> Result<Vec<(usize, Vec<ArrayRef>)>, crate::Error> {
-        let gsst = self.footer.gsst();
-        let fields = self.options.projection.iter().flatten();
-        let columns: Vec<usize> = fields.filter_map(|field| gsst.column_of_field(*field)).collect();
-        if columns.is_empty() {
-            return Ok(Vec::new());
-        }
-        let scanner = Scanner::of_partition(device.partition, device.max_bytes)?;
-        let mut pending = Vec::new();
-        for column_idx in columns {
-            let text_type = gsst.columns()[column_idx].text_type.as_view();
-            let blocks = fetched.blocks(&self.footer, column_idx)?;
-            let present = blocks.iter().flatten().cloned().collect();
-            pending.push((column_idx, text_type, blocks, scanner.submit(present, text_type)?));
-        }
-        let stretch_rows = &gsst.row_groups()[fetched.row_group_idx].stretch_rows;
-        let texts = |(column_idx, text_type, blocks, pending): Waiting| {
-            let mut decoded = pending.wait()?.into_iter();
-            let arrays = blocks.iter().zip(stretch_rows).map(|(block, num_rows)| {
-                let nulls = || new_null_array(&text_type.data_type(), *num_rows);
-                block.as_ref().and_then(|_| decoded.next()).unwrap_or_else(nulls)
-            });
-            Ok((column_idx, arrays.collect()))
-        };
-        pending.into_iter().map(texts).collect()
-    }
-
-    /// An error with the name of the file.
-    fn in_file(&self, error: crate::Error) -> DataFusionError {
-        datafusion_error(error).context(format!("reading {}", self.object.location))
-    }
-
-    /// Decodes a row group and sends its rows; false says that nobody wants more.
-    fn decode(&self, fetched: Fetched, batches: &Sender<Result<RecordBatch>>) -> Result<bool> {
-        self.counters.row_groups_read.add(1);
-        let in_file = |error| self.in_file(error);
-        let mut timer = self.counters.time_decoding.timer();
-        let reader = GsstParquetReader::with_footer(fetched.ranges, self.footer.clone());
-        let row_group_idx = fetched.row_group_idx;
-        let mut rows = reader.read_row_group(row_group_idx, &self.options).map_err(in_file)?;
-        for (column_idx, stretches) in fetched.texts {
-            rows.set_text(column_idx, stretches).map_err(in_file)?;
-        }
-        self.count_text(row_group_idx);
-        for batch in rows {
-            let batch = batch.map_err(in_file)?;
-            self.counters.rows_decoded.add(batch.num_rows());
-            let batch = match &self.rest {
-                Some(rest) => filter_record_batch(&batch, &evaluate(rest, &batch)?)?,
-                None => batch,
-            };
-            if batch.num_rows() == 0 {
-                continue;
-            }
-            let batch = self.projector.project_batch(&batch)?;
-            timer.stop();
-            if batches.blocking_send(Ok(batch)).is_err() {
-                return Ok(false);
-            }
-            timer.restart();
-        }
-        Ok(true)
     }
 }

@@ -148,7 +148,9 @@ mod tests {
         ranges.get_read(55).unwrap().read_to_end(&mut rest).unwrap();
         assert_eq!(rest, file[55..60]);
         assert!(ranges.get_read(30).is_err());
-        assert!(FetchedRanges::fetch(objects, &location, 100, &[0..1, 90..101]).await.is_err());
+        // Some stores give what there is of a range that ends behind the file.
+        let behind = FetchedRanges::fetch(objects, &location, 100, &[0..1, 90..101]).await;
+        assert!(behind.is_err() || behind.unwrap().get_bytes(90, 11).is_err());
     }
 
     #[tokio::test]

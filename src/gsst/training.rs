@@ -76,7 +76,7 @@ impl SymbolTable {
     /// ```
     /// use datafusion_tadoc::gsst::{CodeWidth, SymbolTable, TrainingOptions};
     ///
-    /// let rows = [Some(&b"http://a.example"[..]), None, Some(b"http://b.example")];
+    /// let rows = [Some(&b"http://a.example"[..]), None, Some(b"http://b.example")].repeat(50);
     /// let options = TrainingOptions::new(CodeWidth::Eight);
     /// let table = SymbolTable::train(CodeWidth::Eight, &rows, &options);
     /// assert!(table.symbols().iter().any(|symbol| symbol.as_bytes().starts_with(b"http:")));

@@ -70,10 +70,16 @@ impl Pattern {
         pattern
     }
 
-    /// Texts that contain `literal`.
-    pub fn contains(literal: &[u8]) -> Self {
+    /// Texts that end with `literal`.
+    pub fn ends_with(literal: &[u8]) -> Self {
         let mut pattern = Self { tokens: vec![Token::AnyBytes] };
         pattern.tokens.extend(literal.iter().copied().map(Token::Byte));
+        pattern
+    }
+
+    /// Texts that contain `literal`.
+    pub fn contains(literal: &[u8]) -> Self {
+        let mut pattern = Self::ends_with(literal);
         if !literal.is_empty() {
             pattern.tokens.push(Token::AnyBytes);
         }
@@ -211,6 +217,7 @@ mod tests {
             let pattern_of = Pattern::like(pattern, Some('\\'));
             assert_eq!(pattern_of.matches(text.as_bytes()), expected, "{text} like {pattern}");
         }
+        assert_eq!(Pattern::ends_with(b"100%"), Pattern::like(r"%100\%", Some('\\')));
         assert!(Pattern::contains(b"").matches(b"") && Pattern::starts_with(b"").matches(b"x"));
         assert!(
             !Pattern::like("_", None).matches(b"\x80")

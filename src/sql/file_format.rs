@@ -41,8 +41,7 @@ impl FileFormatFactory for TadocFormatFactory {
         session: &dyn Session,
         format_options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let ours = format_options.iter().filter(|(key, _)| !key.starts_with("execution."));
-        let ours = ours.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let ours = TadocOptions::of_format(format_options);
         let options = TadocOptions::from_config(session.config_options()).with_overrides(&ours)?;
         Ok(Arc::new(TadocFormat { options }))
     }

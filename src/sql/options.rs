@@ -139,6 +139,12 @@ impl TadocOptions {
         config.extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
+    /// The `OPTIONS` of a `COPY` or of a table's format that are ours, not DataFusion's own.
+    pub(crate) fn of_format(options: &HashMap<String, String>) -> HashMap<String, String> {
+        let ours = options.iter().filter(|(key, _)| !key.starts_with("execution."));
+        ours.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
     /// These settings with the `OPTIONS` of a statement on top.
     ///
     /// # Errors

@@ -113,7 +113,7 @@ fn code_predicate(expr: &Arc<dyn PhysicalExpr>) -> Option<CodePredicate> {
     let pattern = match function.name() {
         "starts_with" => Pattern::starts_with(&argument),
         "contains" => Pattern::contains(&argument),
-        "ends_with" => Pattern::like(&ends_with(std::str::from_utf8(&argument).ok()?), Some('\\')),
+        "ends_with" => Pattern::ends_with(&argument),
         _ => return None,
     };
     Some(predicate(column, CodeTest::Like(pattern), false))
@@ -165,16 +165,4 @@ fn literal(expr: &Arc<dyn PhysicalExpr>) -> Option<Vec<u8>> {
         | ScalarValue::BinaryView(bytes) => bytes.clone(),
         _ => None,
     }
-}
-
-/// The `LIKE` pattern of texts that end with `end`.
-fn ends_with(end: &str) -> String {
-    let mut pattern = String::from("%");
-    for character in end.chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern
 }

@@ -11,7 +11,7 @@ use datafusion::arrow::array::ArrayRef;
 
 use super::device_rows::stretch_arrays;
 use crate::error::{Error, Result};
-use crate::gpu::{Device, GpuError, GsstScanner, PendingRows, RowForm, ScanOptions, num_devices};
+use crate::gpu::{Devices, GpuError, GsstScanner, PendingRows, RowForm, ScanOptions, num_devices};
 use crate::gsst::SealedBlock;
 use crate::gsst::arrow::TextType;
 
@@ -66,9 +66,7 @@ impl Pending {
 }
 
 fn open_all(max_bytes: u64) -> std::result::Result<Vec<Arc<GsstScanner>>, GpuError> {
-    let open = |ordinal| {
-        let device = Device::open(ordinal)?.with_max_bytes(max_bytes);
-        Ok(Arc::new(GsstScanner::new(&device, ScanOptions::default())?))
-    };
-    (0..num_devices()?).map(open).collect()
+    let devices = Devices::open(max_bytes)?;
+    let scanner = |device| Ok(Arc::new(GsstScanner::new(device, ScanOptions::default())?));
+    devices.all().iter().map(scanner).collect()
 }

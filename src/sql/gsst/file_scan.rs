@@ -12,6 +12,7 @@
 //! device fails at, the CPU does: the log says why, `device_fallbacks` counts it, and where a
 //! device was demanded it is an error.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -66,6 +67,13 @@ pub(super) struct DeviceUse {
 /// A column on its way through a device: its blocks, none where all rows of a stretch are null.
 type Waiting = (usize, TextType, Vec<Option<Bytes>>, Pending);
 
+/// Where the bytes of a row group are, and the memory that was asked for them.
+struct Wanted {
+    row_group_idx: usize,
+    ranges: Vec<Range<u64>>,
+    held: MemoryReservation,
+}
+
 /// The bytes of a row group, and the memory that was asked for them.
 struct Fetched {
     row_group_idx: usize,
@@ -110,20 +118,19 @@ impl FileScan {
                 Some(fetching) => fetching.join().await.map_err(task_error)??,
                 None => match row_groups.next() {
                     Some(row_group_idx) => {
-                        let held = self.hold(row_group_idx)?;
-                        self.fetch(row_group_idx, held).await?
+                        let wanted = self.hold(row_group_idx)?;
+                        self.fetch(wanted).await?
                     }
                     None => return Ok(()),
                 },
             };
             // Without room for two row groups the next one waits.
             if let Some(&row_group_idx) = row_groups.as_slice().first()
-                && let Ok(held) = self.hold(row_group_idx)
+                && let Ok(wanted) = self.hold(row_group_idx)
             {
                 row_groups.next();
                 let scan = self.clone();
-                next =
-                    Some(SpawnedTask::spawn(async move { scan.fetch(row_group_idx, held).await }));
+                next = Some(SpawnedTask::spawn(async move { scan.fetch(wanted).await }));
             }
             let (scan, batches) = (self.clone(), batches.clone());
             let decoding = SpawnedTask::spawn_blocking(move || scan.decode(fetched, &batches));
@@ -145,18 +152,18 @@ impl FileScan {
         self.counters.measured_mb_per_s.set(text_bytes.value() / micros);
     }
 
-    /// Asks for the memory that the bytes of a row group take.
-    fn hold(&self, row_group_idx: usize) -> Result<MemoryReservation> {
+    /// What a row group takes, once its memory is granted.
+    fn hold(&self, row_group_idx: usize) -> Result<Wanted> {
         let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
         let len_bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         let held = self.reservation.new_empty();
         held.try_grow(usize::try_from(len_bytes).unwrap_or(usize::MAX))?;
-        Ok(held)
+        Ok(Wanted { row_group_idx, ranges, held })
     }
 
-    async fn fetch(&self, row_group_idx: usize, held: MemoryReservation) -> Result<Fetched> {
+    async fn fetch(&self, wanted: Wanted) -> Result<Fetched> {
+        let Wanted { row_group_idx, ranges, held } = wanted;
         let timer = self.counters.time_fetching.timer();
-        let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
         let location = &self.object.location;
         let fetched =
             FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;

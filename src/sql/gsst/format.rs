@@ -31,6 +31,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use super::super::location::object_store;
 use super::super::options::TadocOptions;
 use super::footers::{read_footer, statistics, table_schema};
+use super::placement::calibration;
 use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
 use super::source::{GsstSource, Settings};
@@ -54,9 +55,8 @@ impl FileFormatFactory for GsstFormatFactory {
         session: &dyn Session,
         format_options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let ours = format_options.iter().filter(|(key, _)| !key.starts_with("execution."));
         let format = GsstFormat {
-            overrides: ours.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            overrides: TadocOptions::of_format(format_options),
             buffers: Arc::clone(&self.buffers),
         };
         // Refuses keys and values now, not with the first query.
@@ -157,8 +157,10 @@ impl FileFormat for GsstFormat {
         let fields = source.table_schema().file_schema().fields().iter();
         let is_known = statistics.num_rows.get_value().is_some();
         let files = config.file_groups.iter().flat_map(|group| group.iter());
+        let options = self.options(session)?;
         let settings = Settings {
-            options: self.options(session)?,
+            calibration: Arc::new(calibration(&options)),
+            options,
             runtime: Arc::clone(session.runtime_env()),
             text_len_bytes: fields
                 .zip(&statistics.column_statistics)

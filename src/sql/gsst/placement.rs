@@ -60,14 +60,18 @@ impl Placement {
 /// # Errors
 ///
 /// Where a device is demanded and there is none.
-pub(super) fn place(options: &TadocOptions, work: &Work) -> Result<Placement> {
+pub(super) fn place(
+    options: &TadocOptions,
+    calibration: &Calibration,
+    work: &Work,
+) -> Result<Placement> {
     match options.device {
         Device::Cpu => Ok(Placement::on_cpu("tadoc.device = cpu")),
         Device::Gpu => {
             if let Some(problem) = device::problem() {
                 return plan_err!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'");
             }
-            let choice = ask_model(options, work)?;
+            let choice = ask_model(options, calibration, work)?;
             Ok(Placement {
                 is_on_device: true,
                 reason: "tadoc.device = gpu".to_owned(),
@@ -81,12 +85,12 @@ pub(super) fn place(options: &TadocOptions, work: &Work) -> Result<Placement> {
         Device::Auto if work.is_text_filtered => {
             Ok(Placement::on_cpu("filters on text are evaluated on its codes"))
         }
-        Device::Auto => by_model(options, work),
+        Device::Auto => by_model(options, calibration, work),
     }
 }
 
-fn by_model(options: &TadocOptions, work: &Work) -> Result<Placement> {
-    let choice = ask_model(options, work)?;
+fn by_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> Result<Placement> {
+    let choice = ask_model(options, calibration, work)?;
     if choice.place == ingestion::Place::Cpu {
         return Ok(Placement {
             is_on_device: false,
@@ -114,11 +118,18 @@ fn reason_of(choice: &Choice) -> String {
     reason.split_once(": ").map_or(reason.as_str(), |(_, reason)| reason).to_owned()
 }
 
-fn ask_model(options: &TadocOptions, work: &Work) -> Result<Choice> {
-    let calibration = Calibration::load().unwrap_or_else(|error| {
+/// The rates that plans with these options go by; read once per plan, and not where nobody asks.
+pub(super) fn calibration(options: &TadocOptions) -> Calibration {
+    if options.device == Device::Cpu {
+        return Calibration::default();
+    }
+    Calibration::load().unwrap_or_else(|error| {
         tracing::warn!(%error, "planning with built-in rates; run tadoc calibrate");
         Calibration::default()
-    });
+    })
+}
+
+fn ask_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> Result<Choice> {
     let width = calibration.width(options.gsst_code_bits);
     let rates = calibration.rates(options.gsst_code_bits, true);
     let guessed = work.stored_len_bytes.map(|stored| (stored as f64 * width.ratio) as u64);

@@ -29,6 +29,7 @@ use super::fetch::Objects;
 use super::opener::GsstOpener;
 use super::placement::{Placement, Work, place};
 use super::read_buffers::ReadBuffers;
+use crate::ingestion::Calibration;
 
 /// Reads Parquet files with GSST columns; see the module's description.
 #[derive(Clone)]
@@ -45,6 +46,7 @@ pub struct GsstSource {
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     pub(super) options: TadocOptions,
+    pub(super) calibration: Arc<Calibration>,
     pub(super) runtime: Arc<RuntimeEnv>,
     /// Length of the text of each column of the files that is a GSST column in all of them.
     pub(super) text_len_bytes: Vec<Option<usize>>,
@@ -89,7 +91,7 @@ impl GsstSource {
             stored_len_bytes: self.settings.stored_len_bytes,
             num_cores: self.settings.num_cores,
         };
-        place(&self.settings.options, &work)
+        place(&self.settings.options, &self.settings.calibration, &work)
     }
 }
 

@@ -6,7 +6,8 @@
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::io::Write;
+#[path = "common/device.rs"]
+mod device;
 
 use datafusion_tadoc::gpu::{Device, DeviceSelection, GpuError, GsstMatcher, RowPredicate};
 use datafusion_tadoc::gsst::{
@@ -14,75 +15,27 @@ use datafusion_tadoc::gsst::{
     write_block, write_block_with,
 };
 
-const POISONS: [u8; 2] = [0xA5, 0x5A];
-const WIDTHS: [CodeWidth; 2] = [CodeWidth::Eight, CodeWidth::Twelve];
+use device::{POISONS, Random, WIDTHS, open_device};
 
 type Rows = Vec<Option<Vec<u8>>>;
 
-/// A matcher on the first device; `None`, with a line that says so, where there is no device.
+/// A matcher on the first device; `None` where there is no device.
 fn matcher() -> Option<GsstMatcher> {
-    match Device::open(0) {
-        Ok(device) => Some(GsstMatcher::new(&device)),
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none_or(|value| value == "0") => {
-            // Past the test harness, which shows what tests print only where they fail.
-            std::io::stderr().write_all(format!("skipped: {error}\n").as_bytes()).unwrap();
-            None
-        }
-        Err(error) => panic!("REQUIRE_GPU is set: {error}"),
-    }
+    open_device().map(|device| GsstMatcher::new(&device))
 }
 
-/// Reproducible numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.below(256) as u8).collect()
-    }
-
-    fn words(&mut self, len: usize) -> Vec<u8> {
-        const WORDS: [&str; 12] = [
-            "the ",
-            "furiously ",
-            "regular ",
-            "deposits ",
-            "a",
-            "sleep ",
-            "über ",
-            "—",
-            "\n",
-            "0",
-            "carefully ",
-            "12345678",
-        ];
-        let mut text = Vec::new();
-        while text.len() < len {
-            text.extend_from_slice(WORDS[self.below(WORDS.len())].as_bytes());
-        }
-        text.truncate(len);
-        text
-    }
-
-    /// Rows of up to `max_len` bytes of words, some of them null or empty.
-    fn rows(&mut self, num_rows: usize, max_len: usize) -> Rows {
-        (0..num_rows)
-            .map(|_| match self.below(10) {
-                0 => None,
-                1 => Some(Vec::new()),
-                _ => {
-                    let len = self.below(max_len) + 1;
-                    Some(self.words(len))
-                }
-            })
-            .collect()
-    }
+/// Rows of up to `max_len` bytes of words, some of them null or empty.
+fn random_rows(random: &mut Random, num_rows: usize, max_len: usize) -> Rows {
+    (0..num_rows)
+        .map(|_| match random.below(10) {
+            0 => None,
+            1 => Some(Vec::new()),
+            _ => {
+                let len = random.below(max_len) + 1;
+                Some(random.words(len))
+            }
+        })
+        .collect()
 }
 
 fn block_of(rows: &Rows, options: &BlockOptions) -> Block<Vec<u8>> {
@@ -229,7 +182,7 @@ fn few_rows() {
     assert_same(&matcher, &[], &questions, "no blocks");
     for width in WIDTHS {
         for num_rows in [0, 1, 31, 32, 33, 127, 128, 129] {
-            let rows = random.rows(num_rows, 12);
+            let rows = random_rows(&mut random, num_rows, 12);
             let block = block_of(&rows, &BlockOptions::new(width));
             assert_same(&matcher, &[block], &questions, &format!("{width:?}, {num_rows} rows"));
         }
@@ -274,7 +227,7 @@ fn patterns_of_all_forms() {
     questions.push(Question::OneOf(vec![b"", b"a", b"aa", b"\n", b"the the "]));
     for width in WIDTHS {
         for max_len in [3, 40, 300] {
-            let rows = random.rows(3000, max_len);
+            let rows = random_rows(&mut random, 3000, max_len);
             let options =
                 BlockOptions { has_text_lengths: max_len != 40, ..BlockOptions::new(width) };
             let block = block_of(&rows, &options);
@@ -367,7 +320,7 @@ fn long_rows() {
             let at = random.below(60_000);
             rows[row].as_mut().unwrap()[at..].iter_mut().zip(b"needle").for_each(|(a, b)| *a = *b);
         }
-        rows.extend(random.rows(500, 30));
+        rows.extend(random_rows(&mut random, 500, 30));
         rows.push(Some(random.words(2_000_000)));
         rows.push(Some(b"needle".to_vec()));
         let block = block_of(&rows, &BlockOptions::new(width));
@@ -385,7 +338,7 @@ fn many_blocks_of_both_widths() {
         .map(|i| {
             let num_rows = random.below(2500);
             let max_len = random.below(60) + 1;
-            let rows = random.rows(num_rows, max_len);
+            let rows = random_rows(&mut random, num_rows, max_len);
             let options = BlockOptions {
                 has_text_lengths: i % 3 != 1,
                 ..BlockOptions::new(WIDTHS[i / 2 % 2])
@@ -431,7 +384,7 @@ fn predicates_with_too_many_states_are_refused() {
 fn memory_that_is_not_there_is_an_error() {
     let Some(_) = matcher() else { return };
     let mut random = Random(9);
-    let block = block_of(&random.rows(2000, 30), &BlockOptions::default());
+    let block = block_of(&random_rows(&mut random, 2000, 30), &BlockOptions::default());
     let small = GsstMatcher::new(&Device::open(0).unwrap().with_max_bytes(2000));
     let refused = small.upload(&[block]).map(|rows| rows.num_rows());
     assert!(matches!(refused, Err(GpuError::OutOfMemory { available_bytes: 2000, .. })));

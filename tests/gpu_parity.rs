@@ -6,8 +6,6 @@
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::io::Write;
-
 use datafusion_tadoc::Error;
 use datafusion_tadoc::gpu::{Device, GpuError, GsstDecoder, num_devices};
 use datafusion_tadoc::gsst::{
@@ -15,61 +13,16 @@ use datafusion_tadoc::gsst::{
     write_block_with,
 };
 
+#[path = "common/device.rs"]
+mod device;
 #[path = "gpu_parity/scan.rs"]
 mod scan;
 
-const POISONS: [u8; 2] = [0xA5, 0x5A];
+use device::{POISONS, Random, WIDTHS, open_device};
 
-/// A decoder on the first device; `None`, with a line that says so, where there is no device.
+/// A decoder on the first device; `None` where there is no device.
 fn decoder() -> Option<GsstDecoder> {
-    match Device::open(0) {
-        Ok(device) => Some(GsstDecoder::new(&device)),
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none_or(|value| value == "0") => {
-            // Past the test harness, which shows what tests print only where they fail.
-            std::io::stderr().write_all(format!("skipped: {error}\n").as_bytes()).unwrap();
-            None
-        }
-        Err(error) => panic!("REQUIRE_GPU is set: {error}"),
-    }
-}
-
-/// Reproducible numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.below(256) as u8).collect()
-    }
-
-    fn words(&mut self, len: usize) -> Vec<u8> {
-        const WORDS: [&str; 12] = [
-            "the ",
-            "furiously ",
-            "regular ",
-            "deposits ",
-            "a",
-            "sleep ",
-            "über ",
-            "—",
-            "\n",
-            "0",
-            "carefully ",
-            "12345678",
-        ];
-        let mut text = Vec::new();
-        while text.len() < len {
-            text.extend_from_slice(WORDS[self.below(WORDS.len())].as_bytes());
-        }
-        text.truncate(len);
-        text
-    }
+    open_device().map(|device| GsstDecoder::new(&device))
 }
 
 fn block_of(rows: &[Vec<u8>], options: &BlockOptions) -> Block<Vec<u8>> {
@@ -80,8 +33,6 @@ fn block_of(rows: &[Vec<u8>], options: &BlockOptions) -> Block<Vec<u8>> {
 fn options(width: CodeWidth, split_codes: usize) -> BlockOptions {
     BlockOptions { split_codes, ..BlockOptions::new(width) }
 }
-
-const WIDTHS: [CodeWidth; 2] = [CodeWidth::Eight, CodeWidth::Twelve];
 
 /// Compares both answers for `blocks` in one launch, over every poison.
 #[track_caller]

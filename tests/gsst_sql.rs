@@ -6,6 +6,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[cfg(feature = "cuda")]
+#[path = "common/device.rs"]
+mod device;
+
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Float64Array, Int64Array, RecordBatch, StringArray};
@@ -192,26 +196,10 @@ proptest! {
     }
 }
 
-/// Whether there is a device; says so where there is none, or fails where one is required.
-#[cfg(feature = "cuda")]
-fn has_device() -> bool {
-    use std::io::Write;
-
-    match datafusion_tadoc::gpu::num_devices() {
-        Ok(_) => true,
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none_or(|value| value == "0") => {
-            // Past the test harness, which shows what tests print only where they fail.
-            std::io::stderr().write_all(format!("skipped: {error}\n").as_bytes()).unwrap();
-            false
-        }
-        Err(error) => panic!("REQUIRE_GPU is set: {error}"),
-    }
-}
-
 #[cfg(feature = "cuda")]
 #[test]
 fn answers_of_a_device_are_the_same() {
-    if !has_device() {
+    if device::open_device().is_none() {
         return;
     }
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -235,7 +223,7 @@ fn answers_of_a_device_are_the_same() {
 #[cfg(feature = "cuda")]
 #[tokio::test]
 async fn a_device_decodes_and_says_so() {
-    if !has_device() {
+    if device::open_device().is_none() {
         return;
     }
     let (dir, ctx) = (tempfile::tempdir().unwrap(), session(2));

@@ -10,26 +10,16 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::time::Instant;
 
 use datafusion_tadoc::gpu::{
     Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions, ScannedRows,
 };
-use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, SealedBlock, write_block};
-use rayon::prelude::*;
+use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, SealedBlock};
 
-const TEXT_BYTES: usize = 1 << 30;
-const POISONS: [u8; 2] = [0xA5, 0x5A];
-const NUM_WARM_UPS: usize = 5;
-const NUM_RUNS: usize = 31;
+mod gsst_column;
 
-/// One row of the table: how blocks are written, and how much text each has.
-struct Case {
-    name: &'static str,
-    options: BlockOptions,
-    block_bytes: usize,
-}
+use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column, open_device};
 
 fn cases() -> Vec<Case> {
     let eight = BlockOptions::new(CodeWidth::Eight);
@@ -51,13 +41,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn main() -> Result<(), GpuError> {
-    let device = match Device::open(0) {
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-        device => device?,
-    };
+    let Some(device) = open_device()? else { return Ok(()) };
     let decoder = GsstDecoder::new(&device);
     let text = column();
     let rows: Vec<Option<&[u8]>> = text.split(|&byte| byte == b'\n').map(Some).collect();
@@ -230,23 +214,6 @@ fn measure_pipeline(
     Ok(())
 }
 
-/// The column's text, its rows ended by line feeds, without the last one.
-fn column() -> Vec<u8> {
-    let mut text = match std::env::var_os("TADOC_COLUMN") {
-        Some(path) => std::fs::read(path).unwrap(),
-        None => generated(),
-    };
-    text.pop_if(|&mut byte| byte == b'\n');
-    text
-}
-
-fn generated() -> Vec<u8> {
-    const WORDS: [&str; 8] =
-        ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
-    let word = |i: u64| WORDS[(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as usize];
-    (0..4_000_000).flat_map(|i| word(i).bytes()).collect()
-}
-
 /// The same text with one byte in a hundred replaced: what no table has a symbol for is escaped.
 fn with_random_bytes(text: &[u8]) -> Vec<u8> {
     let mut dirty = text.to_vec();
@@ -255,24 +222,4 @@ fn with_random_bytes(text: &[u8]) -> Vec<u8> {
         *byte = if random == b'\n' { 255 } else { random };
     }
     dirty
-}
-
-/// Blocks of all rows, each of `block_bytes` at most.
-fn blocks(rows: &[Option<&[u8]>], case: &Case) -> Vec<Block<Vec<u8>>> {
-    let write = |part: Range<usize>| Block::open(write_block(&rows[part], &case.options).unwrap());
-    parts(rows, case.block_bytes).into_par_iter().map(|part| write(part).unwrap()).collect()
-}
-
-fn parts(rows: &[Option<&[u8]>], block_bytes: usize) -> Vec<Range<usize>> {
-    let (mut parts, mut start, mut len_bytes) = (Vec::new(), 0, 0);
-    for (i, row) in rows.iter().enumerate() {
-        let row_bytes = row.map_or(0, <[u8]>::len);
-        if len_bytes + row_bytes > block_bytes {
-            parts.push(std::mem::replace(&mut start, i)..i);
-            len_bytes = 0;
-        }
-        len_bytes += row_bytes;
-    }
-    parts.push(start..rows.len());
-    parts
 }

@@ -9,39 +9,29 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::ops::Range;
-
 use datafusion_tadoc::gpu::{
     Device, DeviceRows, DeviceSelection, GpuError, GsstDecoder, GsstMatcher, RowPredicate,
 };
-use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, Pattern, write_block};
+use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, Pattern};
 use rayon::prelude::*;
 
-const TEXT_BYTES: usize = 1 << 30;
-const POISONS: [u8; 2] = [0xA5, 0x5A];
-const NUM_WARM_UPS: usize = 5;
-const NUM_RUNS: usize = 31;
+mod gsst_column;
 
-/// How blocks are written, and how much text each has.
-struct Layout {
-    name: &'static str,
-    options: BlockOptions,
-    block_bytes: usize,
-}
+use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column, open_device};
 
-fn layouts() -> Vec<Layout> {
+fn cases() -> Vec<Case> {
     let eight = BlockOptions::new(CodeWidth::Eight);
     let twelve = BlockOptions::new(CodeWidth::Twelve);
-    let layout = |name, options, mib: usize| Layout { name, options, block_bytes: mib << 20 };
+    let case = |name, options, mib: usize| Case { name, options, block_bytes: mib << 20 };
     let optimal = BlockOptions { parse: Parse::Optimal, ..twelve };
     vec![
-        layout("8 bits, 4 MiB", eight, 4),
-        layout("12 bits, 4 MiB", twelve, 4),
-        layout("12 bits, optimal parse, 8 MiB", optimal, 8),
+        case("8 bits, 4 MiB", eight, 4),
+        case("12 bits, 4 MiB", twelve, 4),
+        case("12 bits, optimal parse, 8 MiB", optimal, 8),
     ]
 }
 
-/// The rows of one layout, on both sides.
+/// The rows of one case, on both sides.
 struct Column {
     blocks: Vec<Block<Vec<u8>>>,
     copies: usize,
@@ -49,25 +39,19 @@ struct Column {
 }
 
 fn main() -> Result<(), GpuError> {
-    let device = match Device::open(0) {
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-        device => device?,
-    };
+    let Some(device) = open_device()? else { return Ok(()) };
     let only = std::env::var("TADOC_ONLY").unwrap_or_default();
     let text = column();
     let rows: Vec<Option<&[u8]>> = text.split(|&byte| byte == b'\n').map(Some).collect();
-    for layout in layouts().iter().filter(|layout| layout.name.contains(&only)) {
-        measure(&device, layout, &rows)?;
+    for case in cases().iter().filter(|case| case.name.contains(&only)) {
+        measure(&device, case, &rows)?;
     }
     Ok(())
 }
 
-fn measure(device: &Device, layout: &Layout, rows: &[Option<&[u8]>]) -> Result<(), GpuError> {
+fn measure(device: &Device, case: &Case, rows: &[Option<&[u8]>]) -> Result<(), GpuError> {
     let matcher = GsstMatcher::new(device);
-    let blocks = blocks(rows, layout);
+    let blocks = blocks(rows, case);
     let len_bytes: usize = blocks.iter().map(|block| block.text_len_bytes()).sum();
     let copies = TEXT_BYTES.div_ceil(len_bytes);
     let all: Vec<_> = (0..copies).flat_map(|_| blocks.iter().cloned()).collect();
@@ -76,7 +60,7 @@ fn measure(device: &Device, layout: &Layout, rows: &[Option<&[u8]>]) -> Result<(
     drop(all);
     println!(
         "\n{}: {} rows, {} bytes of text, ratio {:.3}, decode of all {decode_gb_per_s:.0} GB/s",
-        layout.name,
+        case.name,
         column.rows.num_rows(),
         column.rows.text_len_bytes(),
         column.rows.text_len_bytes() as f64 / column.rows.stored_len_bytes() as f64,
@@ -214,42 +198,4 @@ fn decode_rate(device: &Device, blocks: &[Block<Vec<u8>>]) -> Result<f64, GpuErr
     let mut times = (0..NUM_RUNS).map(time).collect::<Result<Vec<_>, _>>()?;
     times.sort_unstable();
     Ok(uploaded.text_len_bytes() as f64 / times[NUM_RUNS / 2].as_secs_f64() / 1e9)
-}
-
-/// The column's text, its rows ended by line feeds, without the last one.
-fn column() -> Vec<u8> {
-    let mut text = match std::env::var_os("TADOC_COLUMN") {
-        Some(path) => std::fs::read(path).unwrap(),
-        None => generated(),
-    };
-    text.pop_if(|&mut byte| byte == b'\n');
-    text
-}
-
-fn generated() -> Vec<u8> {
-    const WORDS: [&str; 8] =
-        ["carefully ", "final ", "deposits ", "sleep ", "the ", "regular ", "ideas\n", "haggle "];
-    let word = |i: u64| WORDS[(i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 61) as usize];
-    (0..4_000_000).flat_map(|i| word(i).bytes()).collect()
-}
-
-/// Blocks of all rows, each of `block_bytes` at most.
-fn blocks(rows: &[Option<&[u8]>], layout: &Layout) -> Vec<Block<Vec<u8>>> {
-    let write =
-        |part: Range<usize>| Block::open(write_block(&rows[part], &layout.options).unwrap());
-    parts(rows, layout.block_bytes).into_par_iter().map(|part| write(part).unwrap()).collect()
-}
-
-fn parts(rows: &[Option<&[u8]>], block_bytes: usize) -> Vec<Range<usize>> {
-    let (mut parts, mut start, mut len_bytes) = (Vec::new(), 0, 0);
-    for (i, row) in rows.iter().enumerate() {
-        let row_bytes = row.map_or(0, <[u8]>::len);
-        if len_bytes + row_bytes > block_bytes {
-            parts.push(std::mem::replace(&mut start, i)..i);
-            len_bytes = 0;
-        }
-        len_bytes += row_bytes;
-    }
-    parts.push(start..rows.len());
-    parts
 }

@@ -20,7 +20,6 @@
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{
     CudaFunction, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
     ValidAsZeroBits,
@@ -33,7 +32,7 @@ use super::device::Device;
 use super::device_text::DeviceText;
 use super::error::GpuError;
 use super::memory::DeviceBuffer;
-use super::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module};
+use super::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module, max_grid, unsupported};
 
 const KERNEL: &str = "gsst_decode";
 const TABLE_AT: u32 = 1024;
@@ -340,20 +339,11 @@ impl Kernel {
         let num_warps = (available_bytes.saturating_sub(fixed_bytes) / STAGE_BYTES).min(MAX_WARPS);
         if num_warps == 0 {
             let reason = format!("it has {available_bytes} bytes of shared memory per block");
-            return Err(unsupported(device, reason));
+            return Err(unsupported(device, KERNEL, reason));
         }
         let (threads, shared_bytes) = (32 * num_warps, fixed_bytes + num_warps * STAGE_BYTES);
-        let setting_up = GpuError::driver("setting up a kernel");
-        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        function.set_attribute(attribute, shared_bytes as i32).map_err(&setting_up)?;
-        let blocks_per_processor = function
-            .occupancy_max_active_blocks_per_multiprocessor(threads, shared_bytes as usize, None)
-            .map_err(&setting_up)?;
-        let processors = device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        if blocks_per_processor == 0 || processors == 0 {
-            return Err(unsupported(device, "not one thread block fits".to_owned()));
-        }
-        Ok(Self { function, threads, shared_bytes, max_grid: processors * blocks_per_processor })
+        let max_grid = max_grid(device, &function, KERNEL, threads, shared_bytes)?;
+        Ok(Self { function, threads, shared_bytes, max_grid })
     }
 
     /// Gives the decoding of `arguments` to `stream`.
@@ -403,12 +393,8 @@ fn shared_base(device: &Device, module: &Module) -> Result<u32, GpuError> {
     device.synchronize()?;
     match answer {
         [base] if base <= TABLE_AT => Ok(base),
-        [base] => Err(unsupported(device, format!("its shared memory starts at {base}"))),
+        [base] => Err(unsupported(device, KERNEL, format!("its shared memory starts at {base}"))),
     }
-}
-
-fn unsupported(device: &Device, reason: String) -> GpuError {
-    GpuError::Unsupported { device: device.name().to_owned(), kernel: KERNEL, reason }
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 
@@ -84,4 +86,35 @@ impl Module {
     pub(super) fn kernel(&self, name: &'static str) -> Result<CudaFunction, GpuError> {
         self.module.load_function(name).map_err(GpuError::driver(name))
     }
+}
+
+/// Thread blocks of `function` that run on the device at the same time; lets it have
+/// `shared_bytes` of shared memory each.
+///
+/// # Errors
+///
+/// [`GpuError::Unsupported`], in the name of `kernel`, where not one fits; [`GpuError::Driver`].
+pub(super) fn max_grid(
+    device: &Device,
+    function: &CudaFunction,
+    kernel: &'static str,
+    threads: u32,
+    shared_bytes: u32,
+) -> Result<u32, GpuError> {
+    let setting_up = GpuError::driver("setting up a kernel");
+    let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    function.set_attribute(attribute, shared_bytes as i32).map_err(&setting_up)?;
+    let blocks_per_processor = function
+        .occupancy_max_active_blocks_per_multiprocessor(threads, shared_bytes as usize, None)
+        .map_err(&setting_up)?;
+    let processors = device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    if blocks_per_processor == 0 || processors == 0 {
+        return Err(unsupported(device, kernel, "not one thread block fits".to_owned()));
+    }
+    Ok(processors * blocks_per_processor)
+}
+
+/// What `device` lacks for `kernel`.
+pub(super) fn unsupported(device: &Device, kernel: &'static str, reason: String) -> GpuError {
+    GpuError::Unsupported { device: device.name().to_owned(), kernel, reason }
 }

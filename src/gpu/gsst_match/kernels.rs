@@ -1,14 +1,13 @@
 //! The kernels of `kernels/gsst_match.cu` and how they are launched.
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 
 use crate::gsst::CodeWidth;
 
 use super::super::device::Device;
 use super::super::error::GpuError;
-use super::super::module::{GSST_MATCH, Module};
+use super::super::module::{GSST_MATCH, Module, max_grid, unsupported};
 use super::KERNEL;
 use super::predicate::RowPredicate;
 use super::rows::{BlockGroup, BlockList, DeviceRows, MatchBlock, MatchFrame};
@@ -81,7 +80,7 @@ impl Kernels {
         let module = Module::load(device, GSST_MATCH)?;
         let sizes = sizes(device, &module)?;
         if sizes[4..] != [size_of::<MatchBlock>() as u32, size_of::<MatchFrame>() as u32] {
-            return Err(unsupported(device, format!("its structs have {sizes:?} bytes")));
+            return Err(unsupported(device, KERNEL, format!("its structs have {sizes:?} bytes")));
         }
         let grid = |name, warps, shared_bytes| {
             GridKernel::new(device, module.kernel(name)?, 32 * warps, shared_bytes)
@@ -239,19 +238,10 @@ impl GridKernel {
         let available_bytes = device.attribute(max_shared)?;
         if available_bytes < shared_bytes {
             let reason = format!("it has {available_bytes} bytes of shared memory per block");
-            return Err(unsupported(device, reason));
+            return Err(unsupported(device, KERNEL, reason));
         }
-        let setting_up = GpuError::driver("setting up a kernel");
-        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        function.set_attribute(attribute, shared_bytes as i32).map_err(&setting_up)?;
-        let blocks_per_processor = function
-            .occupancy_max_active_blocks_per_multiprocessor(threads, shared_bytes as usize, None)
-            .map_err(&setting_up)?;
-        let processors = device.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        if blocks_per_processor == 0 || processors == 0 {
-            return Err(unsupported(device, "not one thread block fits".to_owned()));
-        }
-        Ok(Self { function, threads, shared_bytes, max_grid: processors * blocks_per_processor })
+        let max_grid = max_grid(device, &function, KERNEL, threads, shared_bytes)?;
+        Ok(Self { function, threads, shared_bytes, max_grid })
     }
 
     fn config(&self, num_units: u32) -> LaunchConfig {
@@ -277,8 +267,4 @@ fn sizes(device: &Device, module: &Module) -> Result<[u32; 6], GpuError> {
     device.stream().memcpy_dtoh(&sizes, &mut answer).map_err(&asking)?;
     device.synchronize()?;
     Ok(answer)
-}
-
-fn unsupported(device: &Device, reason: String) -> GpuError {
-    GpuError::Unsupported { device: device.name().to_owned(), kernel: KERNEL, reason }
 }

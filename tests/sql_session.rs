@@ -15,6 +15,7 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
 use datafusion_tadoc::sql::{TadocSessionStateBuilderExt, register_all};
@@ -203,6 +204,33 @@ async fn batches_of_text_are_bounded_in_bytes() {
         let text: &StringViewArray = batch.column(0).as_any().downcast_ref().unwrap();
         let len_bytes: usize = text.iter().flatten().map(str::len).sum();
         assert!(len_bytes <= 8 << 20, "{len_bytes}");
+    }
+}
+
+/// The sum of a counter over all nodes of an executed plan.
+fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
+    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
+    let below: usize = plan.children().into_iter().map(|child| counted(child, name)).sum();
+    own.map_or(0, |value| value.as_usize()) + below
+}
+
+#[tokio::test]
+async fn joins_and_sorts_tell_a_scan_which_rows_they_want() {
+    let dir = tempfile::tempdir().unwrap();
+    let large = write_large(dir.path());
+    let ctx = session_with(SessionConfig::new().with_batch_size(8));
+    let wanted = "(VALUES ('07.txt'), ('11.txt')) AS wanted (name)";
+    for (sql, most) in [
+        (format!("SELECT text FROM documents('{large}') JOIN {wanted} ON path = name"), 5),
+        (format!("SELECT text FROM documents('{large}') ORDER BY path LIMIT 3"), 24),
+    ] {
+        let plan = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        let rows = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+        let num_rows: usize = rows.iter().map(RecordBatch::num_rows).sum();
+        let expected: usize = if sql.contains("LIMIT") { 3 } else { 2 };
+        assert_eq!(num_rows, expected, "{sql}");
+        let num_decoded = counted(&plan, "documents_decoded");
+        assert!((expected..=most).contains(&num_decoded), "{num_decoded} decoded by {sql}");
     }
 }
 

@@ -12,22 +12,32 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::{
+    DynamicFilterTracking, EquivalenceProperties, LexOrdering, PhysicalSortExpr,
+};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::stream::{
+    RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
+};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 
+use futures::FutureExt;
+
 use super::corpora::CorpusCache;
-use super::filter::project_schema;
+use super::filter::{Stage, project_schema};
 use super::functions::TableFunction;
 use super::output::Output;
 use super::scan::{Run, Scan, Shared};
@@ -100,6 +110,9 @@ impl TadocExec {
         if let Some(stage) = &scan.columns_stage {
             facts.push(("column_filter", stage.shown.clone()));
         }
+        for stage in &scan.dynamic_stages {
+            facts.push(("dynamic_filter", stage.expr().to_string()));
+        }
         if let Some(stage) = &scan.text_stage {
             facts.push(("text_filter", stage.shown.clone()));
             facts.push(("candidates", self.candidates()));
@@ -109,6 +122,13 @@ impl TadocExec {
         }
         facts.extend(self.function.explain(scan));
         facts
+    }
+
+    /// Whether the function evaluates such a filter before it makes rows.
+    fn can_evaluate(&self, stage: &Stage) -> bool {
+        let name = |&column: &usize| self.scan.schema.field(column).name().as_str();
+        let mut names = stage.columns.iter().map(name);
+        names.all(|name| self.function.claims_column(name) && !self.function.needs_text(name))
     }
 
     /// How the documents that the text filter looks at are chosen.
@@ -172,7 +192,7 @@ impl ExecutionPlan for TadocExec {
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         let mut recursion = TreeNodeRecursion::Continue;
-        for stage in self.scan.columns_stage.iter().chain(&self.scan.text_stage) {
+        for stage in self.scan.stages() {
             recursion = f(stage.expr())?;
             if recursion == TreeNodeRecursion::Stop {
                 break;
@@ -225,8 +245,41 @@ impl ExecutionPlan for TadocExec {
             metrics: self.metrics.clone(),
             output,
         };
-        builder.spawn(Arc::clone(&self.function).run(run));
-        Ok(builder.build())
+        let function = Arc::clone(&self.function);
+        // Begins when it is asked for the first rows: the build side of a join above is read then,
+        // and its dynamic filter known.
+        let started = async move {
+            builder.spawn(function.run(run));
+            builder.build()
+        };
+        let schema = Arc::clone(&self.schema);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, started.flatten_stream())))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let filters = result.parent_filters.iter().map(|parent| &parent.filter);
+        let is_dynamic = |filter: &&Arc<dyn PhysicalExpr>| {
+            DynamicFilterTracking::classify(filter).contains_dynamic_filter()
+        };
+        let mut scan = Scan::clone(&self.scan);
+        for filter in filters.filter(is_dynamic) {
+            let stage = Stage::pushed(&scan.schema, &scan.projection, filter)?;
+            if phase == FilterPushdownPhase::Post && self.can_evaluate(&stage) {
+                scan.dynamic_stages.push(stage);
+            }
+        }
+        // Whoever made the filter goes on filtering: what it finds late, rows before have not seen.
+        let pushed = FilterPushdownPropagation::all_unsupported(result);
+        if scan.dynamic_stages.len() == self.scan.dynamic_stages.len() {
+            return Ok(pushed);
+        }
+        let exec = Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache))?;
+        Ok(pushed.with_updated_node(Arc::new(exec)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -28,6 +28,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 use regex_syntax::hir::{Hir, HirKind};
@@ -83,6 +84,21 @@ impl Stage {
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
         let expr = session.create_physical_expr(filter, &df_schema)?;
         Ok(Some(Self { columns, shown: format!("[{}]", shown.join(", ")), schema, expr }))
+    }
+
+    /// A filter from above over the columns of a scan's output, which are those of `schema` at
+    /// `projection`.
+    pub(crate) fn pushed(
+        schema: &SchemaRef,
+        projection: &[usize],
+        expr: &Arc<dyn PhysicalExpr>,
+    ) -> Result<Self> {
+        let used = collect_columns(expr);
+        let mut columns: Vec<usize> = used.iter().map(|c| projection[c.index()]).collect();
+        columns.sort_unstable();
+        let schema: SchemaRef = Arc::new(schema.project(&columns)?);
+        let expr = reassign_expr_columns(Arc::clone(expr), &schema)?;
+        Ok(Self { columns, shown: expr.to_string(), schema, expr })
     }
 
     /// Which of `num_rows` rows pass; `arrays` are those of [`columns`](Self::columns).

@@ -7,6 +7,7 @@
 use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
+use datafusion::arrow::compute::and;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -42,6 +43,8 @@ pub(crate) struct Scan {
     pub(crate) projection: Vec<usize>,
     /// Filters on columns that need no text.
     pub(crate) columns_stage: Option<Stage>,
+    /// Filters on such columns that joins and sorts above find while they run.
+    pub(crate) dynamic_stages: Vec<Stage>,
     /// Filters that need text.
     pub(crate) text_stage: Option<Stage>,
     /// For each filter that demands something of the text: patterns, one of which must match.
@@ -70,7 +73,7 @@ impl Scan {
 
     /// Whether there is a filter.
     pub(crate) fn is_filtered(&self) -> bool {
-        self.columns_stage.is_some() || self.text_stage.is_some()
+        self.stages().next().is_some()
     }
 
     /// Whether column `position` goes out.
@@ -80,8 +83,28 @@ impl Scan {
 
     /// Whether column `position` goes out or is filtered on.
     pub(crate) fn uses(&self, position: usize) -> bool {
-        let mut stages = self.columns_stage.iter().chain(&self.text_stage);
-        self.projects(position) || stages.any(|stage| stage.columns.contains(&position))
+        self.projects(position) || self.stages().any(|stage| stage.columns.contains(&position))
+    }
+
+    /// All filters.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = &Stage> {
+        self.columns_stage.iter().chain(&self.dynamic_stages).chain(&self.text_stage)
+    }
+
+    /// Which of `num_rows` rows pass the filters that need no text, of whose columns `column` is
+    /// asked; `None` where there are no such filters.
+    pub(crate) fn mask(
+        &self,
+        num_rows: usize,
+        column: impl Fn(usize) -> Result<ArrayRef>,
+    ) -> Result<Option<BooleanArray>> {
+        let mut mask: Option<BooleanArray> = None;
+        for stage in self.columns_stage.iter().chain(&self.dynamic_stages) {
+            let arrays = stage.columns.iter().map(|&i| column(i)).collect::<Result<_>>()?;
+            let passed = stage.evaluate(arrays, num_rows)?;
+            mask = Some(mask.map_or(Ok(passed.clone()), |mask| and(&mask, &passed))?);
+        }
+        Ok(mask)
     }
 
     /// Documents of all corpora.

@@ -152,6 +152,7 @@ impl TableProvider for TadocTable {
             source,
             projection: projection.cloned().unwrap_or_else(all),
             columns_stage: Stage::compile(session, &schema, &column_filters)?,
+            dynamic_stages: Vec::new(),
             text_stage: Stage::compile(session, &schema, &text_filters)?,
             demands: text_filters.iter().filter_map(|filter| demands(filter, "text")).collect(),
             schema,

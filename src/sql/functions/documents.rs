@@ -29,7 +29,6 @@ use crate::corpus::Corpus;
 use crate::sql::columns::read_user_columns;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
-use crate::sql::filter::Stage;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{SIGNATURES, Signature};
 
@@ -125,8 +124,7 @@ fn range_of(run: &Run, num_docs: u64) -> Range<u64> {
 /// User columns that the query needs, by position in the schema.
 async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<Option<ArrayRef>>> {
     let scan = &run.scan;
-    let stages = scan.columns_stage.iter().chain(&scan.text_stage);
-    let mut needed: Vec<usize> = stages.flat_map(|stage| stage.columns.clone()).collect();
+    let mut needed: Vec<usize> = scan.stages().flat_map(|stage| stage.columns.clone()).collect();
     needed.extend(&scan.projection);
     needed.retain(|&position| position >= USER);
     needed.sort_unstable();
@@ -189,10 +187,7 @@ impl Scanner {
             }
         };
         for chunk in ids.chunks(batch_size) {
-            let kept = match &scan.columns_stage {
-                None => chunk.to_vec(),
-                Some(stage) => self.filter_by_columns(stage, chunk)?,
-            };
+            let kept = self.filter_by_columns(chunk)?;
             let more = match needs_decoding(&scan) {
                 true => self.send_decoded(&kept)?,
                 false => self.send(&kept, None, None)?,
@@ -228,10 +223,9 @@ impl Scanner {
         self.run.shared.candidates.get_or_init(compute).clone()
     }
 
-    fn filter_by_columns(&self, stage: &Stage, ids: &[u64]) -> Result<Vec<u64>> {
-        let arrays =
-            stage.columns.iter().map(|&i| self.column(i, ids, None)).collect::<Result<_>>()?;
-        let mask = stage.evaluate(arrays, ids.len())?;
+    fn filter_by_columns(&self, ids: &[u64]) -> Result<Vec<u64>> {
+        let mask = self.run.scan.mask(ids.len(), |i| self.column(i, ids, None))?;
+        let Some(mask) = mask else { return Ok(ids.to_vec()) };
         let kept: Vec<u64> = selected(&mask).map(|i| ids[i]).collect();
         self.run.counter("documents_pruned_by_columns").add(ids.len() - kept.len());
         Ok(kept)

@@ -172,15 +172,14 @@ pub(super) fn for_each_selected(
         let len = CHUNK_LEN.min(words.len() - start);
         let chunk: ArrayRef = Arc::new(words.slice(start, len));
         let rows = Rows::Range(start..start + len);
-        let more = match &scan.columns_stage {
+        let mask = scan.mask(len, |column| match column {
+            WORD => Ok(Arc::clone(&chunk)),
+            _ => numbers(&rows),
+        })?;
+        let more = match mask {
             None => send(run, &chunk, rows)?,
-            Some(stage) => {
-                let array = |&column: &usize| match column {
-                    WORD => Ok(Arc::clone(&chunk)),
-                    _ => numbers(&rows),
-                };
-                let arrays = stage.columns.iter().map(array).collect::<Result<_>>()?;
-                let passed: Vec<usize> = selected(&stage.evaluate(arrays, len)?).collect();
+            Some(mask) => {
+                let passed: Vec<usize> = selected(&mask).collect();
                 if passed.is_empty() {
                     !run.output.is_done()
                 } else {

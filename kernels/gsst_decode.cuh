@@ -35,6 +35,7 @@
 //   5. flush   whole 16-byte chunks leave by one bulk copy (compute capability 9.0 on) or by
 //              16-byte stores; the last 15 bytes or less move to the front. Only the two ends of a
 //              split are stored by bytes, so neighbours never write each other's.
+//   6. views   where they are asked for: gsst_views.cuh.
 //
 // Limits. On an H200 (8 bits, l_comment) L1/shared memory is at 87 %, L2 at 78 %, DRAM at 64 % and
 // issue at 61 %: wavefronts of shared memory lead. kernels/README.md has the measured rates and the
@@ -43,15 +44,16 @@
 
 #pragma once
 
-#include "gsst_codes.cuh"
+#include "gsst_views.cuh"
 
 // Shared address of the table: a constant, because it is an immediate of the loads. The host asks
 // gsst_decode_base where dynamic shared memory starts and takes the difference on top.
 constexpr u32 TABLE_AT = 1024;
-// Behind the table: the number of the next split, 1 and 8.
-constexpr u32 SHARED_WORDS_BYTES = 16;
+// Behind the table: the number of the next split, 1, 8, and for views END_ROW and FRAME_BASE.
+constexpr u32 SHARED_WORDS_BYTES = 32;
 // Per warp: 16 bytes of slack in front, up to 15 bytes of the tile before, 512 symbols of 8 bytes.
 constexpr u32 STAGE_BYTES = 16 + 16 + 8 * TILE_CODES;
+template <bool VIEWS> constexpr u32 WARP_BYTES = STAGE_BYTES + (VIEWS ? ROWS_BYTES : 0);
 constexpr u32 MAX_WARPS = 10;
 
 // Bytes c & 3 to (c & 3) + 3 of b:a.
@@ -59,22 +61,6 @@ __device__ __forceinline__ u32 forward4(u32 a, u32 b, u32 c) {
     u32 d;
     asm("prmt.b32.f4e %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
     return d;
-}
-__device__ __forceinline__ u32 load_shared(u32 at) {
-    u32 v;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
-    return v;
-}
-__device__ __forceinline__ u32 load_shared_byte(u32 at) {
-    u32 v;
-    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
-    return v;
-}
-__device__ __forceinline__ void store_shared(u32 at, u32 v) {
-    asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(v) : "memory");
-}
-__device__ __forceinline__ void store_shared_byte(u32 at, u32 v) {
-    asm volatile("st.shared.u8 [%0], %1;" ::"r"(at), "r"(v) : "memory");
 }
 __device__ __forceinline__ void store_global_byte(u64 at, u32 v) {
     asm volatile("st.global.u8 [%0], %1;" ::"l"(at), "r"(v) : "memory");
@@ -176,12 +162,21 @@ struct Stage {
     u32 fill;    // bytes in the buffer
     u32 skip;    // of them, those that belong to the split before
     u32 carry;   // in lane 0: the last 4 bytes
-    u32 tail;    // in lanes 0 to 3: the words that hold the fill
+    u32 tail;    // in the first lanes: the words from TAIL on
 };
 
-// The last tile of a block, with less than 512 codes: byte by byte.
-template <class Width>
-__device__ __noinline__ void decode_short_tile(const u8* codes, u32 lane, u32 copy, u32 literals,
+// The words kept for the next tile: those with its fill, and for views the 16 bytes before.
+template <bool VIEWS> constexpr u32 TAIL_WORDS = VIEWS ? 8 : 4;
+template <bool VIEWS> constexpr u32 TAIL = VIEWS ? 16 : 0;   // bytes before the fill's chunk
+
+template <bool VIEWS>
+__device__ __forceinline__ void store_tail(const Stage& stage, u32 lane) {
+    if (lane < TAIL_WORDS<VIEWS>) store_shared(stage.at - TAIL<VIEWS> + 4 * lane, stage.tail);
+}
+
+// The last tile of a block, with less than 512 codes: byte by byte. Where its text ends.
+template <class Width, bool VIEWS>
+__device__ __noinline__ u32 decode_short_tile(const u8* codes, u32 lane, u32 copy, u32 literals,
                                                int left, Stage stage) {
     const int before = left - (int)(lane * LANE_CODES);
     const int num_valid = before < 0 ? 0 : (before > 16 ? 16 : before);
@@ -195,7 +190,7 @@ __device__ __noinline__ void decode_short_tile(const u8* codes, u32 lane, u32 co
     const u32 scanned = inclusive_scan(total);
     const u32 end = stage.fill + __shfl_sync(ALL_LANES, scanned, 31);
     u32 at = stage.at + stage.fill + scanned - total;
-    if (lane < 4) store_shared(stage.at + 4 * lane, stage.tail);
+    store_tail<VIEWS>(stage, lane);
     __syncwarp();
     if (lane == 0 && stage.fill) {
         const u32 word = forward4(stage.carry, 0u, 0u - stage.fill);
@@ -217,17 +212,19 @@ __device__ __noinline__ void decode_short_tile(const u8* codes, u32 lane, u32 co
         store_global_byte(stage.to + k, load_shared_byte(stage.at + k));
     }
     __syncwarp();
+    return end;
 }
 
-// A full tile: pack, meet, flush. is_edge: the first or the last tile of its split.
-template <bool EARLY>
-__device__ __forceinline__ void decode_tile(const Symbols& symbols, u32 lane, bool is_edge,
-                                            bool is_last, u32 one, u32 eight, Stage& stage) {
+// A full tile: pack, meet, flush. is_edge: the first or the last tile of its split. Where its text
+// ends in the stage.
+template <bool EARLY, bool VIEWS>
+__device__ __forceinline__ u32 decode_tile(const Symbols& symbols, u32 lane, bool is_edge,
+                                           bool is_last, u32 one, u32 eight, Stage& stage) {
     const u32 lane_end = stage.fill + inclusive_scan(symbols.total);
     const u32 end = __shfl_sync(ALL_LANES, lane_end, 31);
     wait_for_flush(lane);
     __syncwarp();
-    if (lane < 4) store_shared(stage.at + 4 * lane, stage.tail);
+    store_tail<VIEWS>(stage, lane);
     __syncwarp();
     const u32 q0 = 0u - (stage.at + lane_end - symbols.total), q1 = 0u - (stage.at + lane_end);
     u32 T = lane == 0 ? stage.carry : 0u;
@@ -258,16 +255,25 @@ __device__ __forceinline__ void decode_tile(const Symbols& symbols, u32 lane, bo
     } else {
         flush(stage.to, stage.at, whole, lane);
     }
-    stage.tail = load_shared(stage.at + whole + 4 * (lane & 3));
+    return end;
+}
+
+// Goes on to the next tile, behind one that ended at `end`.
+template <bool VIEWS>
+__device__ __forceinline__ void advance(Stage& stage, u32 end, u32 lane) {
+    const u32 whole = end & ~15u;
+    const u32 tail_at = stage.at + whole - TAIL<VIEWS>;
+    stage.tail = load_shared(tail_at + 4 * (lane & (TAIL_WORDS<VIEWS> - 1)));
     stage.to += whole;
     stage.fill = end - whole;
 }
 
 // Splits of one block from `split` on, until none is left below `end`.
-template <class Width>
+template <class Width, bool VIEWS>
 __device__ __forceinline__ void decode_splits(const u8* __restrict__ bytes, const GsstBlock& block,
                                               u32 split, u32 end, u64 out, u32 stage_at, u32 one,
-                                              u32 eight) {
+                                              u32 eight, const RowsOut& rows) {
+    const u32 rows_at = stage_at + STAGE_BYTES - 16;
     const u32 lane = threadIdx.x & 31, copy = Width::copy_of(lane);
     const u32 next_split_at = TABLE_AT + Width::TABLE_BYTES;
     const u8* codes = bytes + block.codes_at + lane * Width::LANE_BYTES;
@@ -276,15 +282,17 @@ __device__ __forceinline__ void decode_splits(const u8* __restrict__ bytes, cons
     u32 word = words[split], at = (split - block.first_split) << block.split_log2;
     u32 loaded[Width::WORDS];
     Width::load(loaded, codes + at / TILE_CODES * Width::TILE_BYTES);
+    if (VIEWS) copy_record(rows, rows_at, split, lane);
     while (true) {
         const u64 to = block.text_at + (word & SPLIT_TEXT_AT);
+        if (VIEWS) begin_rows(rows, rows_at, next_split_at, split, (u32)to, lane);
         const u32 fill = (u32)to & 15u;
         Stage stage = {stage_at, out + (to - fill), fill, fill, 0, 0};
         u32 starts_with_literal = (word >> SPLIT_LITERAL_BIT) & 1u;
-        u32 tiles = word >> SPLIT_TILES_BIT, next = 0, next_word = 0;
+        u32 tiles = word >> SPLIT_TILES_BIT, next = 0, next_word = 0, text_end = 0;
         int left = (int)min(split_codes, block.num_codes - at);
         bool is_edge = true;
-        do {
+        while (true) {
             u32 c[Width::WORDS];
 #pragma unroll
             for (int i = 0; i < Width::WORDS; i++) c[i] = loaded[i];
@@ -303,13 +311,15 @@ __device__ __forceinline__ void decode_splits(const u8* __restrict__ bytes, cons
                     next_word = words[next];
                     at = (next - block.first_split) << block.split_log2;
                     Width::load(loaded, codes + at / TILE_CODES * Width::TILE_BYTES);
+                    if (VIEWS) copy_record(rows, rows_at, next, lane);
                 }
             }
             Symbols symbols;
-            const bool has_escapes = Width::HAS_ESCAPES && tiles & 1u;
+            const bool has_escapes = Width::HAS_ESCAPES && tiles & 1u, is_last = left <= TILE_CODES;
             if (__builtin_expect(!has_escapes && left >= TILE_CODES, 1)) {
                 symbols.fetch<Width, false>(c, copy, 0);
-                decode_tile<true>(symbols, lane, is_edge, left <= TILE_CODES, one, eight, stage);
+                text_end = decode_tile<true, VIEWS>(symbols, lane, is_edge, is_last, one, eight,
+                                                    stage);
             } else {
                 u32 literals = 0;
                 if constexpr (Width::HAS_ESCAPES) {
@@ -320,35 +330,45 @@ __device__ __forceinline__ void decode_splits(const u8* __restrict__ bytes, cons
                 if (left < TILE_CODES) {
                     wait_for_flush(lane);
                     __syncwarp();
-                    decode_short_tile<Width>(current, lane, copy, literals, left, stage);
-                    break;
-                }
-                if constexpr (Width::HAS_ESCAPES) {
+                    text_end = decode_short_tile<Width, VIEWS>(current, lane, copy, literals, left,
+                                                               stage);
+                } else if constexpr (Width::HAS_ESCAPES) {
                     symbols.fetch<Width, true>(c, copy, literals);
-                    const bool is_last = left <= TILE_CODES;
-                    decode_tile<false>(symbols, lane, is_edge, is_last, one, eight, stage);
+                    text_end = decode_tile<false, VIEWS>(symbols, lane, is_edge, is_last, one,
+                                                         eight, stage);
                 }
+            }
+            if (VIEWS) {
+                const u32 text = (u32)(stage.to - out);
+                make_views(rows, rows_at, next_split_at, stage.at - text, text + text_end, lane);
             }
             is_edge = false;
             left -= TILE_CODES;
+            if (left <= 0) break;
+            advance<VIEWS>(stage, text_end, lane);
             tiles >>= 1;
-        } while (left > 0);
+        }
+        if (VIEWS) finish_rows(rows, rows_at, (u32)(stage.to - out) + text_end, lane);
         if (next >= end) break;
+        if (VIEWS) split = next;
         word = next_word;
     }
 }
 
-template <class Width>
+// run_blocks, block_idxs, rows: only where views are made.
+template <class Width, bool VIEWS>
 __device__ __forceinline__ void decode(const u8* __restrict__ bytes, const u64* __restrict__ tables,
                                        const GsstBlock* __restrict__ blocks, u32 num_blocks,
                                        u32 num_splits, u8* __restrict__ out,
-                                       const u64* __restrict__ error) {
+                                       const u64* __restrict__ error,
+                                       const RunBlock* __restrict__ run_blocks,
+                                       const u32* __restrict__ block_idxs, const RowsOut& rows) {
     if (*error != NO_ERROR) return;
     extern __shared__ __align__(16) u8 dynamic[];
     if ((u32)__cvta_generic_to_shared(dynamic) > TABLE_AT) __trap();
     const u32 warp = threadIdx.x >> 5, num_warps = blockDim.x >> 5;
     const u32 words_at = TABLE_AT + Width::TABLE_BYTES;
-    const u32 stage_at = words_at + SHARED_WORDS_BYTES + warp * STAGE_BYTES + 16;
+    const u32 stage_at = words_at + SHARED_WORDS_BYTES + warp * WARP_BYTES<VIEWS> + 16;
     const u64 to = (u64)__cvta_generic_to_global(out);
     u32 split = (u32)((u64)num_splits * blockIdx.x / gridDim.x);
     const u32 last = (u32)((u64)num_splits * (blockIdx.x + 1) / gridDim.x);
@@ -367,11 +387,17 @@ __device__ __forceinline__ void decode(const u8* __restrict__ bytes, const u64* 
             store_shared(words_at, split + num_warps);
             store_shared(words_at + 4, 1);
             store_shared(words_at + 8, 8);
+            if (VIEWS) {
+                const RunBlock run = run_blocks[block_idxs[b]];
+                store_shared(words_at + END_ROW, run.first_row + run.num_rows);
+                store_shared(words_at + FRAME_BASE, run.first_row - run.first_frame * FRAME_ROWS);
+            }
         }
         __syncthreads();
         const u32 one = load_shared(words_at + 4), eight = load_shared(words_at + 8);
         if (split + warp < end) {
-            decode_splits<Width>(bytes, block, split + warp, end, to, stage_at, one, eight);
+            decode_splits<Width, VIEWS>(bytes, block, split + warp, end, to, stage_at, one, eight,
+                                        rows);
         }
         split = end;
         b++;
@@ -379,8 +405,8 @@ __device__ __forceinline__ void decode(const u8* __restrict__ bytes, const u64* 
     wait_for_flush(threadIdx.x & 31);
 }
 
-// Entry point `name` of a width.
-// Shared memory: TABLE_AT minus gsst_decode_base, table, SHARED_WORDS_BYTES, STAGE_BYTES per warp.
+// Entry points of a width: text alone, and with the views of rows.
+// Shared memory: TABLE_AT minus gsst_decode_base, table, SHARED_WORDS_BYTES, WARP_BYTES per warp.
 // bytes: 1 KiB behind the last block can be read. out: a multiple of 16. error: nothing is done
 // where it is not NO_ERROR, since gsst_check found bytes that may not be decoded.
 #define GSST_DECODE(name, Width)                                                                   \
@@ -388,7 +414,19 @@ __device__ __forceinline__ void decode(const u8* __restrict__ bytes, const u64* 
     name(const u8* __restrict__ bytes, const u64* __restrict__ tables,                             \
          const GsstBlock* __restrict__ blocks, u32 num_blocks, u32 num_splits,                     \
          u8* __restrict__ out, const u64* __restrict__ error) {                                    \
-        decode<Width>(bytes, tables, blocks, num_blocks, num_splits, out, error);                  \
+        decode<Width, false>(bytes, tables, blocks, num_blocks, num_splits, out, error, nullptr,   \
+                             nullptr, RowsOut());                                                  \
+    }                                                                                              \
+    extern "C" __global__ void __launch_bounds__(MAX_WARPS * 32, 2)                                \
+    name##_views(const u8* __restrict__ bytes, const u64* __restrict__ tables,                     \
+                 const GsstBlock* __restrict__ blocks, u32 num_blocks, u32 num_splits,             \
+                 u8* __restrict__ out, const u64* __restrict__ error,                              \
+                 const RunBlock* __restrict__ run_blocks, const u32* __restrict__ block_idxs,      \
+                 const RunFrame* __restrict__ frames, SplitRows* __restrict__ split_rows,          \
+                 uint4* __restrict__ views) {                                                      \
+        const RowsOut rows = {bytes, frames, split_rows, views};                                   \
+        decode<Width, true>(bytes, tables, blocks, num_blocks, num_splits, out, error, run_blocks, \
+                            block_idxs, rows);                                                     \
     }
 
 // Where dynamic shared memory starts.

@@ -3,6 +3,8 @@
 //   gsst_rows_sum        the sum of each frame                  one warp per 4 frames
 //   gsst_rows_scan       what lies before each frame            one thread block per block
 //   gsst_rows_offsets    where each row ends                    one warp per 4 frames
+//   gsst_rows_splits     where the rows of each split start     one thread per split
+//   gsst_rows_split_views  views of rows over a split's end     one thread per split
 //   gsst_rows_views      the view of each row, from lengths     one warp per 2 frames
 //   gsst_views           the view of each row, from offsets     one thread per row
 //   gsst_utf8            whether the text is UTF-8              one thread per 16 bytes
@@ -313,15 +315,9 @@ __device__ __forceinline__ uint4 view_of(const u8* __restrict__ text, u32 start,
                       len <= 8 ? 0 : third & keep);
 }
 
-// The views of frames whose blocks all have lengths of texts. text: a multiple of 4, decoded.
-//
-// Bound by device memory: all of the text is read again for 4 bytes of each row. What was tried
-// against that and lost, l_comment with decoding, 1,156 GB/s as it is:
-//
-//   first 4 bytes from the row's codes, table in shared memory     1,019, 12 bits 874: too much to do
-//   slices of 16 to 48 MiB, so that text is still in the L2 cache,
-//   that take turns on 1 to 4 streams                              586 to 930: launches too short
-//   slices of 150 to 620 MiB on 2 streams                          1,065 to 1,121
+// The views of frames whose blocks all have lengths of texts, where rows are too short for decoding
+// to make them (gsst_views.cuh). text: a multiple of 4, decoded. Bound by device memory: all of the
+// text is read again for 4 bytes of each row.
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 gsst_rows_views(const u8* __restrict__ bytes, const RunFrame* __restrict__ frames, u32 num_frames,
                 const u32* __restrict__ sums, const u8* __restrict__ text,
@@ -362,6 +358,44 @@ gsst_rows_views(const u8* __restrict__ bytes, const RunFrame* __restrict__ frame
             }
         }
     }
+}
+
+// Where the rows of each split of a width start, for a kernel that makes views of what it decodes
+// (gsst_views.cuh). All blocks have lengths of texts. sums: what lies before each frame.
+extern "C" __global__ void __launch_bounds__(256)
+gsst_rows_splits(const u8* __restrict__ bytes, const GsstBlock* __restrict__ places, u32 num_places,
+                 u32 num_splits, const RunBlock* __restrict__ blocks,
+                 const u32* __restrict__ block_idxs, const RunFrame* __restrict__ frames,
+                 const u32* __restrict__ sums, SplitRows* __restrict__ splits) {
+    const u32 split = blockIdx.x * 256 + threadIdx.x;
+    if (split >= num_splits) return;
+    u32 b = 0;
+    for (u32 above = num_places; above - b > 1;) {
+        const u32 middle = (b + above) >> 1;
+        if (places[middle].first_split <= split) b = middle; else above = middle;
+    }
+    const GsstBlock place = places[b];
+    const RunBlock block = blocks[block_idxs[b]];
+    const u32* words = (const u32*)(bytes + place.codes_at + place.splits_at);
+    const u32 text_at = (u32)place.text_at + (words[split - place.first_split] & SPLIT_TEXT_AT);
+    // The last frame that starts before the split: all rows from its start on are there or behind.
+    u32 frame = block.first_frame;
+    for (u32 above = frame + (block.num_rows + FRAME_ROWS - 1) / FRAME_ROWS; above - frame > 1;) {
+        const u32 middle = (frame + above) >> 1;
+        if (sums[middle] < text_at) frame = middle; else above = middle;
+    }
+    const RunFrame mine = frames[frame];
+    splits[split] = {frame, sums[frame], mine.lengths_at, mine.lengths_head};
+}
+
+// The view of the row that decoding left at each split's end.
+extern "C" __global__ void __launch_bounds__(256)
+gsst_rows_split_views(const SplitRows* __restrict__ splits, u32 num_splits,
+                      const u8* __restrict__ text, uint4* __restrict__ views) {
+    const u32 split = blockIdx.x * 256 + threadIdx.x;
+    if (split >= num_splits) return;
+    const uint4 row = *(const uint4*)(splits + split);
+    if (row.x != SplitRows::NO_ROW) views[row.x] = view_of(text, row.y, row.z);
 }
 
 // The views of any rows whose offsets are known.

@@ -37,6 +37,16 @@ struct alignas(16) RunFrame {
     u32 reserved;
 };
 
+// What a split's rows start with, written by gsst_rows_splits; decoding leaves the row over its end.
+struct alignas(16) SplitRows {
+    u32 frame;          // that has the first row of the split; or the row, NO_ROW: none
+    u32 before;         // text before the frame                or where the row starts
+    u32 lengths_at;     // of the frame                         or where it ends
+    u32 lengths_head;
+
+    static constexpr u32 NO_ROW = 0xffffffffu;
+};
+
 constexpr u32 FRAME_WIDTH_BIT = 26;
 constexpr u32 FRAME_ROWS = 128;
 // What is wrong with a run; src/gpu/block_check.rs has the same numbers.

@@ -36,8 +36,9 @@ use super::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module, max_grid, unsup
 
 const KERNEL: &str = "gsst_decode";
 const TABLE_AT: u32 = 1024;
-const SHARED_WORDS_BYTES: u32 = 16;
+const SHARED_WORDS_BYTES: u32 = 32;
 const STAGE_BYTES: u32 = 4128;
+const ROWS_BYTES: u32 = 752;
 const MAX_WARPS: u32 = 10;
 /// Bytes behind the last block that the kernel may read: more than a tile of 12-bit codes.
 pub(super) const SLACK_BYTES: usize = 1024;
@@ -82,9 +83,16 @@ pub struct GsstDecoder {
     kernels: Arc<[OnceLock<Kernel>; 2]>,
 }
 
-/// A kernel and how it is launched on its device.
+/// The kernels of a width.
 #[derive(Debug, Clone)]
 pub(super) struct Kernel {
+    text: Entry,
+    with_views: Entry,
+}
+
+/// An entry point and how it is launched on its device.
+#[derive(Debug, Clone)]
+struct Entry {
     function: CudaFunction,
     threads: u32,
     shared_bytes: u32,
@@ -102,6 +110,16 @@ pub(super) struct DecodeArguments {
     pub(super) num_splits: u32,
     pub(super) text: u64,
     pub(super) error: u64,
+}
+
+/// The same of views that are made with the text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ViewArguments {
+    pub(super) run_blocks: u64,
+    pub(super) block_idxs: u64,
+    pub(super) frames: u64,
+    pub(super) split_rows: u64,
+    pub(super) views: u64,
 }
 
 /// Blocks on a device.
@@ -242,7 +260,7 @@ impl GsstDecoder {
                 // SAFETY: `blocks` holds validated blocks and the slack the kernel may read, and
                 // `launch` was made from them; `text` has the sum of their text lengths (checked
                 // above), and is borrowed mutably until the launch is given to the stream.
-                unsafe { kernel.launch(&self.device, stream, arguments) }?;
+                unsafe { kernel.launch(&self.device, stream, arguments, None) }?;
             }
         }
         Ok(())
@@ -326,27 +344,24 @@ impl Plan {
 
 impl Kernel {
     fn new(device: &Device, width: CodeWidth) -> Result<Self, GpuError> {
-        let (source, name, table_bytes) = match width {
-            CodeWidth::Eight => (GSST_DECODE_8BIT, "gsst_decode_8bit", 64 << 10),
-            CodeWidth::Twelve => (GSST_DECODE_12BIT, "gsst_decode_12bit", 32 << 10),
+        let (source, name, name_with_views, table_bytes) = match width {
+            CodeWidth::Eight => {
+                (GSST_DECODE_8BIT, "gsst_decode_8bit", "gsst_decode_8bit_views", 64 << 10)
+            }
+            CodeWidth::Twelve => {
+                (GSST_DECODE_12BIT, "gsst_decode_12bit", "gsst_decode_12bit_views", 32 << 10)
+            }
         };
         let module = Module::load(device, source)?;
         let base = shared_base(device, &module)?;
-        let function = module.kernel(name)?;
         let fixed_bytes = TABLE_AT - base + table_bytes + SHARED_WORDS_BYTES;
-        let max_shared = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let available_bytes = device.attribute(max_shared)?;
-        let num_warps = (available_bytes.saturating_sub(fixed_bytes) / STAGE_BYTES).min(MAX_WARPS);
-        if num_warps == 0 {
-            let reason = format!("it has {available_bytes} bytes of shared memory per block");
-            return Err(unsupported(device, KERNEL, reason));
-        }
-        let (threads, shared_bytes) = (32 * num_warps, fixed_bytes + num_warps * STAGE_BYTES);
-        let max_grid = max_grid(device, &function, KERNEL, threads, shared_bytes)?;
-        Ok(Self { function, threads, shared_bytes, max_grid })
+        let entry = |name, warp_bytes| Entry::new(device, &module, name, fixed_bytes, warp_bytes);
+        let text = entry(name, STAGE_BYTES)?;
+        Ok(Self { text, with_views: entry(name_with_views, STAGE_BYTES + ROWS_BYTES)? })
     }
 
-    /// Gives the decoding of `arguments` to `stream`.
+    /// Gives the decoding of `arguments` to `stream`, with the views of their rows where `views` says
+    /// where they go.
     ///
     /// # Safety
     ///
@@ -354,27 +369,57 @@ impl Kernel {
     /// [`SLACK_BYTES`] behind them, as many tables and places as `num_blocks` says, the text with as
     /// many bytes as the blocks have, from a multiple of 16 on, which nobody else writes, and the
     /// error word. The blocks were validated, or the error word is not [`NO_ERROR`] by the time the
-    /// kernel runs. `num_splits` is their number of splits, and not 0.
+    /// kernel runs. `num_splits` is their number of splits, and not 0. Views need what
+    /// `gsst_rows_splits` wrote for each split.
     pub(super) unsafe fn launch(
         &self,
         device: &Device,
         stream: &Arc<CudaStream>,
         arguments: DecodeArguments,
+        views: Option<ViewArguments>,
     ) -> Result<(), GpuError> {
+        let entry = if views.is_some() { &self.with_views } else { &self.text };
         let config = LaunchConfig {
-            grid_dim: (self.max_grid.min(arguments.num_splits), 1, 1),
-            block_dim: (self.threads, 1, 1),
-            shared_mem_bytes: self.shared_bytes,
+            grid_dim: (entry.max_grid.min(arguments.num_splits), 1, 1),
+            block_dim: (entry.threads, 1, 1),
+            shared_mem_bytes: entry.shared_bytes,
         };
         let DecodeArguments { bytes, tables, blocks, num_blocks, num_splits, text, error } =
             arguments;
-        let mut launch = stream.launch_builder(&self.function);
+        let mut launch = stream.launch_builder(&entry.function);
         launch.arg(&bytes).arg(&tables).arg(&blocks);
         launch.arg(&num_blocks).arg(&num_splits).arg(&text).arg(&error);
+        if let Some(views) = &views {
+            launch.arg(&views.run_blocks).arg(&views.block_idxs).arg(&views.frames);
+            launch.arg(&views.split_rows).arg(&views.views);
+        }
         // SAFETY: the arguments are those of the kernel in number, order and type; the caller
         // promises the rest.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(device.fault("launching gsst_decode"))
+    }
+}
+
+impl Entry {
+    /// The entry point `name`, each warp with `warp_bytes` of shared memory beside the table.
+    fn new(
+        device: &Device,
+        module: &Module,
+        name: &'static str,
+        fixed_bytes: u32,
+        warp_bytes: u32,
+    ) -> Result<Self, GpuError> {
+        let function = module.kernel(name)?;
+        let max_shared = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let available_bytes = device.attribute(max_shared)?;
+        let num_warps = (available_bytes.saturating_sub(fixed_bytes) / warp_bytes).min(MAX_WARPS);
+        if num_warps == 0 {
+            let reason = format!("it has {available_bytes} bytes of shared memory per block");
+            return Err(unsupported(device, KERNEL, reason));
+        }
+        let (threads, shared_bytes) = (32 * num_warps, fixed_bytes + num_warps * warp_bytes);
+        let max_grid = max_grid(device, &function, KERNEL, threads, shared_bytes)?;
+        Ok(Self { function, threads, shared_bytes, max_grid })
     }
 }
 

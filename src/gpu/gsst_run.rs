@@ -5,7 +5,8 @@
 //!          │ block  │ block  │ … │ slack │ tables │ places │ idxs │ rows │frames│  to the device
 //!          └────────┴────────┴───┴───────┴────────┴────────┴──────┴──────┴──────┘
 //!                                          └─ for 8 bits, then for 12 ─┘
-//! scratch  sums of frames │ ends of codes of rows │ offsets, where views are asked for
+//! scratch  sums of frames │ ends of codes of rows │ rows of splits, or offsets, where views are
+//!          asked for
 //!
 //! output   ┌────────────┬──────────────┬──────────────────┐                        one copy
 //!          │ error word │ text         │ offsets or views │                        to the host
@@ -74,6 +75,11 @@ const FRAME_WIDTH_BIT: u32 = 26;
 const TABLE_OF_TWELVE: u32 = 1 << 31;
 /// Parts of input, scratch and output start at multiples of this.
 const PART_BYTES: usize = 64;
+/// What a split's rows start with, in bytes: `SplitRows` of `kernels/gsst_views.cuh`.
+const SPLIT_ROWS_BYTES: usize = 16;
+/// Least text per row of a block for views to be made while it is decoded: one warp makes those of a
+/// split one behind the other, however many have no text.
+const MIN_ROW_BYTES: usize = 4;
 /// Most text and most rows of a run: offsets of 32 bits with a sign, and views.
 pub(super) const MAX_RUN_BYTES: usize = i32::MAX as usize;
 
@@ -92,6 +98,8 @@ pub(super) struct WidthParts {
     pub(super) tables: Range<usize>,
     pub(super) places: Range<usize>,
     pub(super) block_idxs: Range<usize>,
+    /// In the scratch, where views are made while text is decoded.
+    pub(super) split_rows: Range<usize>,
     pub(super) num_blocks: u32,
     pub(super) num_splits: u32,
 }
@@ -108,6 +116,8 @@ pub(super) struct RunLayout {
     pub(super) text_len_bytes: usize,
     /// Whether all blocks have lengths of texts.
     pub(super) has_lengths: bool,
+    /// Whether views are made while text is decoded.
+    pub(super) decodes_views: bool,
     /// Whether the text can be anything but ASCII.
     pub(super) may_be_not_ascii: bool,
     pub(super) eight: WidthParts,
@@ -149,7 +159,8 @@ impl RunLayout {
         is_checked: bool,
     ) -> Result<Self, GpuError> {
         let mut layout = Self { has_lengths: true, num_blocks: blocks.len(), ..Self::default() };
-        let mut num_tables = [0, 0];
+        layout.decodes_views = is_checked && form == RowForm::Views;
+        let (mut num_tables, mut num_splits) = ([0, 0], [0, 0]);
         for block in blocks {
             layout.stored_len_bytes += block.as_bytes().len();
             layout.text_len_bytes += block.text_len_bytes();
@@ -158,8 +169,12 @@ impl RunLayout {
             layout.num_frames += block.frames().code_counts.len();
             layout.has_lengths &= block.has_text_lengths();
             layout.may_be_not_ascii |= !block.is_ascii();
+            layout.decodes_views &= block.has_text_lengths()
+                && block.text_len_bytes() >= MIN_ROW_BYTES * block.num_rows();
             if block.num_codes() > 0 {
-                num_tables[usize::from(block.width() == CodeWidth::Twelve)] += 1;
+                let which = usize::from(block.width() == CodeWidth::Twelve);
+                num_tables[which] += 1;
+                num_splits[which] += block.num_splits();
             }
         }
         let expected = MAX_RUN_BYTES as u64;
@@ -173,11 +188,11 @@ impl RunLayout {
             }
         }
         layout.form = Some(form);
-        layout.place(num_tables, is_checked);
+        layout.place(num_tables, num_splits, is_checked);
         Ok(layout)
     }
 
-    fn place(&mut self, num_tables: [usize; 2], is_checked: bool) {
+    fn place(&mut self, num_tables: [usize; 2], num_splits: [usize; 2], is_checked: bool) {
         let mut input = Parts(self.stored_len_bytes + SLACK_BYTES);
         for (width, num) in [CodeWidth::Eight, CodeWidth::Twelve].into_iter().zip(num_tables) {
             let parts = self.width_mut(width);
@@ -193,6 +208,10 @@ impl RunLayout {
         let is_view = self.form == Some(RowForm::Views);
         self.sums = scratch.next(if is_checked { 4 } else { 8 } * self.num_frames);
         self.code_ends = scratch.next(if is_checked { 0 } else { 4 * self.num_rows });
+        for (width, num) in [CodeWidth::Eight, CodeWidth::Twelve].into_iter().zip(num_splits) {
+            let len_bytes = if self.decodes_views { SPLIT_ROWS_BYTES * num } else { 0 };
+            self.width_mut(width).split_rows = scratch.next(len_bytes);
+        }
         let needs_offsets = is_view && !(is_checked && self.has_lengths);
         self.scratch_offsets =
             scratch.next(if needs_offsets { 4 * (self.num_rows + 1) } else { 0 });

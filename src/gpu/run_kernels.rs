@@ -8,7 +8,12 @@
 //! ```
 //!
 //! All on one stream, so each kernel sees what those before it wrote. Runs whose blocks were
-//! validated before skip the checks, and make their views from lengths without offsets in between.
+//! validated before skip the checks, and make their views from lengths without offsets in between:
+//!
+//! ```text
+//! rows_sum ─▶ rows_scan ─▶ rows_splits ─▶ decode_8bit_views, decode_12bit_views ─▶ rows_split_views
+//! rows_sum ─▶ rows_scan ─▶ decode_8bit, decode_12bit ─▶ rows_views            where rows are short
+//! ```
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -22,7 +27,7 @@ use crate::gsst::CodeWidth;
 
 use super::device::Device;
 use super::error::GpuError;
-use super::gsst_decode::{DecodeArguments, GsstDecoder};
+use super::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
 use super::gsst_run::{RowForm, RunLayout, WidthParts};
 use super::module::{GSST_CHECK, GSST_ROWS, Module};
 
@@ -60,6 +65,8 @@ struct Loaded {
     rows_offsets: CudaFunction,
     rows_offsets_checked: CudaFunction,
     rows_views: CudaFunction,
+    rows_splits: CudaFunction,
+    rows_split_views: CudaFunction,
     views: CudaFunction,
     utf8: CudaFunction,
     utf8_rows: CudaFunction,
@@ -117,6 +124,8 @@ impl RunKernels {
             rows_offsets: rows.kernel("gsst_rows_offsets")?,
             rows_offsets_checked: rows.kernel("gsst_rows_offsets_checked")?,
             rows_views: rows.kernel("gsst_rows_views")?,
+            rows_splits: rows.kernel("gsst_rows_splits")?,
+            rows_split_views: rows.kernel("gsst_rows_split_views")?,
             views: rows.kernel("gsst_views")?,
             utf8: rows.kernel("gsst_utf8")?,
             utf8_rows: rows.kernel("gsst_utf8_rows")?,
@@ -211,10 +220,59 @@ impl RunKernels {
                 error: at.output,
             };
             let kernel = self.decoder.kernel(width)?;
-            // SAFETY: the caller's promise; text starts at a multiple of 64 of an allocation.
-            unsafe { kernel.launch(&self.device, at.stream, arguments) }?;
+            if !layout.decodes_views {
+                // SAFETY: the caller's promise; text starts at a multiple of 64 of an allocation.
+                unsafe { kernel.launch(&self.device, at.stream, arguments, None) }?;
+                continue;
+            }
+            let views = ViewArguments {
+                run_blocks: at.input(&layout.blocks),
+                block_idxs: at.input(&parts.block_idxs),
+                frames: at.input(&layout.frames),
+                split_rows: at.scratch(&parts.split_rows),
+                views: at.output(&layout.rows),
+            };
+            // SAFETY: the caller's promise.
+            unsafe { self.split_rows(layout, parts, at) }?;
+            // SAFETY: as above, and the rows of splits were written.
+            unsafe { kernel.launch(&self.device, at.stream, arguments, Some(views)) }?;
+            // SAFETY: as above, and rows over the end of a split have all of their text in blocks
+            // of the same width.
+            unsafe { self.split_views(layout, parts, at) }?;
         }
         Ok(())
+    }
+
+    /// Where the rows of each split of a width start.
+    unsafe fn split_rows(
+        &self,
+        layout: &RunLayout,
+        parts: &WidthParts,
+        at: RunPlace<'_>,
+    ) -> Result<(), GpuError> {
+        let [places, block_idxs] = [&parts.places, &parts.block_idxs].map(|part| at.input(part));
+        let [blocks, frames] = [&layout.blocks, &layout.frames].map(|part| at.input(part));
+        let [sums, splits] = [&layout.sums, &parts.split_rows].map(|part| at.scratch(part));
+        let mut launch = at.stream.launch_builder(&self.loaded()?.rows_splits);
+        launch.arg(&at.input).arg(&places).arg(&parts.num_blocks).arg(&parts.num_splits);
+        launch.arg(&blocks).arg(&block_idxs).arg(&frames).arg(&sums).arg(&splits);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
+    }
+
+    /// The views of rows over the end of a split, which decoding left.
+    unsafe fn split_views(
+        &self,
+        layout: &RunLayout,
+        parts: &WidthParts,
+        at: RunPlace<'_>,
+    ) -> Result<(), GpuError> {
+        let splits = at.scratch(&parts.split_rows);
+        let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
+        let mut launch = at.stream.launch_builder(&self.loaded()?.rows_split_views);
+        launch.arg(&splits).arg(&parts.num_splits).arg(&text).arg(&views);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
     }
 
     /// Makes views of checked and decoded rows, and looks for what is not UTF-8.
@@ -269,6 +327,9 @@ impl RunKernels {
         if layout.form != Some(RowForm::Views) {
             // SAFETY: the caller's promise.
             return unsafe { self.offsets(layout, at, false) };
+        }
+        if layout.decodes_views {
+            return Ok(());
         }
         let (num_frames, frames) = (layout.num_frames as u32, at.input(&layout.frames));
         let sums = at.scratch(&layout.sums);

@@ -180,6 +180,54 @@ fn rows_with_nulls_escapes_and_extreme_lengths() {
     assert_rows(&scanner, &with_lengths, "all blocks with lengths of texts");
 }
 
+/// Rows that start and end anywhere in tiles, splits and blocks, with 4 bytes per row and more: their
+/// views are made while their text is decoded.
+#[test]
+fn views_of_rows_over_tiles_splits_and_blocks() {
+    let Some(scanner) = scanner() else { return };
+    let mut random = Random(20);
+    let none = SymbolTable::new(CodeWidth::Eight, Vec::new()).unwrap();
+    let mut run = Vec::new();
+    for (width, split_codes) in WIDTHS.into_iter().flat_map(|width| [(width, 512), (width, 4096)]) {
+        let options = options(width, split_codes);
+        let mut columns: Vec<Vec<Option<Vec<u8>>>> = Vec::new();
+        for len in [4, 5, 8, 11, 12, 13, 16, 17, 100] {
+            columns.push(some((0..2500).map(|_| random.words(len))));
+        }
+        for (num_rows, max_len) in [(1, 40), (127, 24), (128, 24), (129, 24), (20_000, 16)] {
+            let lens: Vec<_> = (0..num_rows).map(|_| 4 + random.below(max_len - 3)).collect();
+            columns.push(some(lens.into_iter().map(|len| random.words(len))));
+        }
+        // Short ones beside long ones, whose frames have numbers of more than 8 bits.
+        let mixed = |row: usize| [64 << 10, 1, 0, 3, 9, 1, 200, 12, 1, 5][row % 10];
+        columns.push(some((0..300).map(|row| random.words(mixed(row)))));
+        let odd = |row: usize| if row.is_multiple_of(37) { 300 + row % 5 } else { row % 3 };
+        columns.push(some((0..9000).map(|row| random.words(odd(row)))));
+        columns.push(some([0, 200_000, 0, 64 << 10, 1].into_iter().map(|len| random.words(len))));
+        // Whole frames without text in front, between and behind.
+        let is_empty = |row: usize| row < 1000 || (2000..5000).contains(&row) || row >= 8000;
+        columns.push(
+            (0..9000).map(|row| (!is_empty(row)).then(|| random.words(10 + row % 9))).collect(),
+        );
+        columns.push((0..700).map(|row| (row % 3 != 1).then(|| random.words(row % 50))).collect());
+        columns.push(some((0..6000).map(|row| random.bytes(row % 31))));
+        for rows in &columns {
+            run.push(block(rows, &options));
+            assert_rows(&scanner, &run[run.len() - 1..], &format!("{width:?}, {split_codes}"));
+        }
+        if width == CodeWidth::Eight {
+            for rows in &columns[columns.len() - 5..] {
+                let rows: Vec<_> = rows.iter().map(Option::as_deref).collect();
+                run.push(write_block_with(&none, &rows, &options).unwrap());
+                assert_rows(&scanner, &run[run.len() - 1..], "escapes only");
+            }
+        }
+    }
+    assert_rows(&scanner, &run, "all blocks");
+    run.reverse();
+    assert_rows(&scanner, &run, "all blocks, the last one first");
+}
+
 #[test]
 fn many_runs_from_many_threads() {
     let Some(scanner) = scanner() else { return };

@@ -7,6 +7,7 @@ fn constants_are_those_of_the_kernel() {
     let kernel = concat!(
         include_str!("../../../kernels/gsst_codes.cuh"),
         include_str!("../../../kernels/gsst_decode.cuh"),
+        include_str!("../../../kernels/gsst_views.cuh"),
         include_str!("../../../kernels/gsst_decode_8bit.cu"),
         include_str!("../../../kernels/gsst_decode_12bit.cu"),
     );
@@ -14,6 +15,7 @@ fn constants_are_those_of_the_kernel() {
         format!("constexpr u32 TABLE_AT = {TABLE_AT};"),
         format!("constexpr u32 SHARED_WORDS_BYTES = {SHARED_WORDS_BYTES};"),
         format!("constexpr u32 MAX_WARPS = {MAX_WARPS};"),
+        format!("constexpr u32 ROWS_BYTES = {ROWS_BYTES};"),
         "constexpr u32 STAGE_BYTES = 16 + 16 + 8 * TILE_CODES;".to_owned(),
         "constexpr u32 TILE_CODES = 512;".to_owned(),
         "TABLE_WORDS = 256, TABLE_BYTES = 65536;".to_owned(),

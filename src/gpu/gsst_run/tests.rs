@@ -45,6 +45,9 @@ fn fields_are_those_of_the_kernel() {
     ];
     assert_eq!(offsets, [0, 4, 8, 12, 16, 20, 24]);
     assert!(HEADER.contains(&format!("constexpr u32 FRAME_WIDTH_BIT = {FRAME_WIDTH_BIT};")));
+    let (_, split_rows) = HEADER.split_once("struct alignas(16) SplitRows {").unwrap();
+    let fields = split_rows.split("static").next().unwrap();
+    assert_eq!(fields.matches("    u32 ").count() * size_of::<u32>(), SPLIT_ROWS_BYTES);
 }
 
 #[test]
@@ -66,6 +69,29 @@ fn validity_of_blocks_of_any_number_of_rows_is_that_of_the_run() {
         assert_eq!(bits[row / 8] >> (row % 8) & 1 == 1, *valid, "{row}");
     }
     assert_eq!(validity_of(&sealed[..2]), None);
+}
+
+#[test]
+fn views_are_decoded_where_no_block_has_many_rows_of_little_text() {
+    let of = |len: usize, num_rows: usize| {
+        let row = [b'a'; 40];
+        let mut rows = vec![Some(&row[..len]); num_rows];
+        rows.resize(100, Some(&row[..0]));
+        write_block(&rows, &BlockOptions::default()).unwrap()
+    };
+    let decodes = |blocks: &[&Vec<u8>], form, is_checked| {
+        let run: Vec<_> = blocks.iter().map(|bytes| SealedBlock::open(bytes).unwrap()).collect();
+        let layout = RunLayout::new(&run, form, is_checked).unwrap();
+        assert_eq!(layout.eight.split_rows.is_empty(), !layout.decodes_views);
+        layout.decodes_views
+    };
+    let none = write_block(&[], &BlockOptions::default()).unwrap();
+    let (enough, too_little, nothing) = (of(40, 10), of(39, 10), of(0, 0));
+    assert!(decodes(&[&enough, &none, &of(4, 100)], RowForm::Views, true));
+    assert!(!decodes(&[&enough, &too_little], RowForm::Views, true));
+    assert!(!decodes(&[&enough, &nothing], RowForm::Views, true));
+    assert!(!decodes(&[&enough], RowForm::Views, false));
+    assert!(!decodes(&[&enough], RowForm::Offsets, true));
 }
 
 #[test]

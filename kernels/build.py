@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Compiles kernels/*.cu to the machine code and PTX that the library embeds; needs no CUDA toolkit.
+"""Compiles kernels/*.cu to the machine code and PTX that the library embeds, and kernels/layouts/*.cu
+to those of a bench; needs no CUDA toolkit.
 
     pip install --target .venv nvidia-cuda-nvrtc-cu12==12.2.140
-    PYTHONPATH=.venv kernels/build.py            writes kernels/<stem>.sm_{80,90}.cubin and
-                                                 kernels/<stem>.compute_90.ptx
+    PYTHONPATH=.venv kernels/build.py            writes <stem>.sm_{80,90}.cubin and
+                                                 <stem>.compute_90.ptx beside each source
     PYTHONPATH=.venv kernels/build.py --check    compiles for sm_86 and sm_89, too; fails where a
                                                  committed file is not what its source compiles to
 
@@ -24,10 +25,16 @@ TARGETS = {"sm_80": "cubin", "sm_90": "cubin", "compute_90": "ptx"}
 # Only compiled by --check.
 OTHER_TARGETS = ("sm_86", "sm_89")
 HERE = pathlib.Path(__file__).resolve().parent
+# Of the library, and of benches only.
+FOLDERS = (HERE, HERE / "layouts")
 
 
 class Failure(Exception):
     """What the user should read."""
+
+
+def in_folders(pattern):
+    return [at for folder in FOLDERS for at in sorted(folder.glob(pattern))]
 
 
 def load_nvrtc():
@@ -90,7 +97,7 @@ def main():
     if sys.argv[1:] and not is_check:
         sys.exit(__doc__)
     targets = list(TARGETS) + list(OTHER_TARGETS if is_check else ())
-    jobs = [(source, target) for source in sorted(HERE.glob("*.cu")) for target in targets]
+    jobs = [(source, target) for source in in_folders("*.cu") for target in targets]
     expected = set()
     stale = []
     with multiprocessing.Pool(maxtasksperchild=1) as pool:
@@ -103,7 +110,7 @@ def main():
                 at.write_bytes(compiled)
             elif not at.exists() or at.read_bytes() != compiled:
                 stale.append(at.name)
-    made = sorted(HERE.glob("*.ptx")) + sorted(HERE.glob("*.cubin"))
+    made = in_folders("*.ptx") + in_folders("*.cubin")
     stale += [at.name for at in made if at not in expected]
     if stale:
         sys.exit(f"stale, run kernels/build.py (and delete what has no source): {', '.join(stale)}")

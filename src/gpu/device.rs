@@ -52,6 +52,7 @@ pub struct Device {
     stream: Arc<CudaStream>,
     name: String,
     capability: (i32, i32),
+    shares_host_memory: bool,
     budget: Arc<MemoryBudget>,
 }
 
@@ -73,14 +74,36 @@ impl Device {
         let stream = context.new_stream().map_err(&opening)?;
         let name = context.name().map_err(&opening)?;
         let capability = context.compute_capability().map_err(&opening)?;
+        let integrated = Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED;
+        let shares_host_memory = context.attribute(integrated).map_err(&opening)? != 0;
         let budget = Arc::new(MemoryBudget::new(u64::MAX));
-        Ok(Self { context, stream, name, capability, budget })
+        Ok(Self { context, stream, name, capability, shares_host_memory, budget })
+    }
+
+    /// Whether it works in the host's memory, so that nothing is won by copying: integrated devices.
+    pub fn shares_host_memory(&self) -> bool {
+        self.shares_host_memory
+    }
+
+    /// The same device, taken to share the host's memory. Slow behind a bus; right on any device.
+    #[must_use]
+    pub fn sharing_host_memory(self) -> Self {
+        Self { shares_host_memory: true, ..self }
     }
 
     /// The same device, whose allocations from now on take at most `max_bytes` together.
     #[must_use]
     pub fn with_max_bytes(self, max_bytes: u64) -> Self {
         Self { budget: Arc::new(MemoryBudget::new(max_bytes)), ..self }
+    }
+
+    /// That it did not fail in a way that no later call survives.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Lost`].
+    pub fn check(&self) -> Result<(), GpuError> {
+        lost::check(self.ordinal())
     }
 
     /// Its number.

@@ -31,7 +31,7 @@ use super::lost;
 use super::memory::DeviceMemory;
 use super::pinned::PinnedPool;
 use super::run_kernels::{RunKernels, RunPlace};
-use super::scan_slot::{Part, Slot, set_error_word};
+use super::scan_slot::{Slot, set_error_word};
 use super::scanned_rows::{PendingRows, ScannedRows, verdict};
 
 /// How a scanner works.
@@ -69,8 +69,9 @@ impl Default for ScanOptions {
 pub struct GsstScanner {
     device: Device,
     kernels: RunKernels,
-    pool: Arc<PinnedPool>,
-    slots: Vec<Mutex<Slot>>,
+    pub(super) pool: Arc<PinnedPool>,
+    pub(super) max_pinned_bytes: usize,
+    pub(super) slots: Vec<Mutex<Slot>>,
     next_slot: AtomicUsize,
 }
 
@@ -86,6 +87,7 @@ impl GsstScanner {
             device: device.clone(),
             kernels: RunKernels::new(device)?,
             pool: PinnedPool::new(device.context(), options.max_pinned_bytes),
+            max_pinned_bytes: options.max_pinned_bytes,
             slots: (0..options.num_slots.max(1)).map(slot).collect::<Result<_, _>>()?,
             next_slot: AtomicUsize::new(0),
         })
@@ -129,9 +131,9 @@ impl GsstScanner {
         let mut layout = RunLayout::new(blocks, form, false)?;
         let mut slot = self.slot();
         let slot = &mut *slot;
-        slot.upload(&self.pool, &mut layout, blocks)?;
-        slot.reserve(Part::Output, layout.output_len_bytes)?;
+        slot.upload(&self.pool, &mut layout, blocks, true)?;
         let mut buffer = self.pool.take(layout.output_len_bytes);
+        slot.reserve_output(&buffer)?;
         let ran = slot.run(&self.kernels, &layout, must_be_utf8);
         let done = ran.and_then(|()| slot.copy_back(&mut buffer));
         let done = match done {
@@ -170,7 +172,7 @@ impl GsstScanner {
         let mut layout = RunLayout::new(blocks, form, false)?;
         let mut slot = self.slot();
         let slot = &mut *slot;
-        slot.upload(&self.pool, &mut layout, blocks)?;
+        slot.upload(&self.pool, &mut layout, blocks, true)?;
         let stream = &slot.stream;
         let output = DeviceMemory::new(&self.device, stream, "rows", layout.output_len_bytes)?;
         let before = slot.output.replace(output);
@@ -212,7 +214,7 @@ impl GsstScanner {
             return Err(GpuError::Mismatch { what, got: without as u64, expected: 0 });
         }
         let mut slot = self.slot();
-        slot.upload(&self.pool, &mut layout, &sealed)?;
+        slot.upload(&self.pool, &mut layout, &sealed, false)?;
         slot.stream.synchronize().map_err(self.device.fault("copying GSST blocks"))?;
         match (slot.input.take(), slot.scratch.take()) {
             (Some(input), Some(scratch)) => {

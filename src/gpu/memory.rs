@@ -20,7 +20,7 @@ use super::error::GpuError;
 /// Bytes of device memory: how many may be taken, are taken, and were taken at most.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
-    max_bytes: u64,
+    max_bytes: AtomicU64,
     used_bytes: AtomicU64,
     peak_bytes: AtomicU64,
 }
@@ -34,7 +34,17 @@ pub(super) struct Lease {
 
 impl MemoryBudget {
     pub(super) fn new(max_bytes: u64) -> Self {
-        Self { max_bytes, used_bytes: AtomicU64::new(0), peak_bytes: AtomicU64::new(0) }
+        let [used_bytes, peak_bytes] = [0, 0].map(AtomicU64::new);
+        Self { max_bytes: AtomicU64::new(max_bytes), used_bytes, peak_bytes }
+    }
+
+    /// What may be taken from now on; what was taken before stays.
+    pub(super) fn set_max_bytes(&self, max_bytes: u64) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn max_bytes(&self) -> u64 {
+        self.max_bytes.load(Ordering::Relaxed)
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
@@ -55,13 +65,13 @@ impl MemoryBudget {
         what: &'static str,
         requested_bytes: u64,
     ) -> Result<Lease, GpuError> {
-        let fits =
-            |used: u64| used.checked_add(requested_bytes).filter(|sum| *sum <= self.max_bytes);
+        let max_bytes = self.max_bytes();
+        let fits = |used: u64| used.checked_add(requested_bytes).filter(|sum| *sum <= max_bytes);
         let before = self
             .used_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
             .map_err(|used| {
-                let available_bytes = self.max_bytes.saturating_sub(used);
+                let available_bytes = max_bytes.saturating_sub(used);
                 GpuError::OutOfMemory { what, requested_bytes, available_bytes }
             })?;
         self.peak_bytes.fetch_max(before + requested_bytes, Ordering::Relaxed);
@@ -240,7 +250,12 @@ mod tests {
         drop(first);
         assert_eq!((budget.used_bytes(), budget.peak_bytes()), (40, 100));
         assert!(budget.take("c", u64::MAX).is_err());
+        // A lower limit holds for what comes.
+        budget.set_max_bytes(30);
+        assert_eq!((budget.used_bytes(), budget.max_bytes()), (40, 30));
+        assert!(budget.take("d", 1).is_err());
         drop(second);
         assert_eq!(budget.used_bytes(), 0);
+        assert!(budget.take("e", 30).is_ok());
     }
 }

@@ -27,6 +27,7 @@ mod memory;
 mod module;
 mod pinned;
 mod run_kernels;
+mod scan_memory;
 mod scan_slot;
 mod scanned_rows;
 
@@ -42,4 +43,5 @@ pub use gsst_match::{DeviceRows, DeviceSelection, GsstMatcher, RowPredicate};
 pub use gsst_run::RowForm;
 pub use gsst_scan::{GsstScanner, ScanOptions};
 pub use pinned::HostBuffer;
+pub use scan_memory::RunBytes;
 pub use scanned_rows::{PendingRows, ScannedRows};

@@ -11,6 +11,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{CudaContext, result, sys};
@@ -24,7 +25,7 @@ const PAGEABLE_ALIGNMENT_BYTES: usize = 64;
 #[derive(Debug)]
 pub(super) struct PinnedPool {
     context: Arc<CudaContext>,
-    max_bytes: usize,
+    max_bytes: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -64,7 +65,14 @@ impl RefUnwindSafe for HostBuffer {}
 impl PinnedPool {
     /// A pool of at most `max_bytes`, empty.
     pub(super) fn new(context: &Arc<CudaContext>, max_bytes: usize) -> Arc<Self> {
-        Arc::new(Self { context: context.clone(), max_bytes, state: Mutex::default() })
+        let (max_bytes, state) = (AtomicUsize::new(max_bytes), Mutex::default());
+        Arc::new(Self { context: context.clone(), max_bytes, state })
+    }
+
+    /// Holds at most `max_bytes` from now on, as far as buffers are free.
+    pub(super) fn set_max_bytes(&self, max_bytes: usize) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
+        self.make_room(&mut self.lock(), 0);
     }
 
     /// A buffer of `len_bytes`, its content unspecified.
@@ -91,10 +99,8 @@ impl PinnedPool {
         if let Some(at) = found {
             return Some(state.free.swap_remove(at));
         }
-        while state.pinned_bytes + wanted > self.max_bytes {
-            let pages = state.free.pop()?;
-            state.pinned_bytes -= pages.len_bytes;
-            self.unpin(pages);
+        if !self.make_room(&mut state, wanted) {
+            return None;
         }
         state.pinned_bytes += wanted;
         drop(state); // pinning takes milliseconds
@@ -105,10 +111,21 @@ impl PinnedPool {
         pinned
     }
 
+    /// Unpins free buffers until `wanted` more bytes are allowed; whether they are.
+    fn make_room(&self, state: &mut State, wanted: usize) -> bool {
+        while state.pinned_bytes + wanted > self.max_bytes.load(Ordering::Relaxed) {
+            let Some(pages) = state.free.pop() else { return false };
+            state.pinned_bytes -= pages.len_bytes;
+            self.unpin(pages);
+        }
+        true
+    }
+
     fn pin(&self, len_bytes: usize) -> Option<Pages> {
         self.context.bind_to_thread().ok()?;
-        // Readable by the host without a penalty (not write-combined), and known to all devices.
-        let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
+        // Readable by the host without a penalty (not write-combined), known to all devices, and to
+        // be reached by them.
+        let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
         // SAFETY: a context is current; the memory is owned by the caller.
         let at = unsafe { result::malloc_host(len_bytes, flags) }.ok()?;
         let at = NonNull::new(at.cast::<u8>())?;
@@ -160,6 +177,17 @@ impl HostBuffer {
         self.pool.is_some()
     }
 
+    /// Its address on the devices; `None` where they cannot reach it, because it is pageable.
+    pub(super) fn device_address(&self) -> Option<u64> {
+        let pool = self.pool.as_ref()?;
+        pool.context.bind_to_thread().ok()?;
+        let mut address = 0;
+        let at = self.pages.at.as_ptr().cast();
+        // SAFETY: the memory was taken by `pin`, and the driver writes one address to a valid place.
+        let status = unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, at, 0) };
+        status.result().ok().map(|()| address)
+    }
+
     /// Its address.
     pub fn as_non_null(&self) -> NonNull<u8> {
         self.pages.at
@@ -170,8 +198,8 @@ impl HostBuffer {
         self.len_bytes = len_bytes.min(self.pages.len_bytes);
     }
 
-    /// Bytes it can hold.
-    pub(super) fn capacity_bytes(&self) -> usize {
+    /// Bytes it can hold, which is what it takes.
+    pub fn capacity_bytes(&self) -> usize {
         self.pages.len_bytes
     }
 }

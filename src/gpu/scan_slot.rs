@@ -3,6 +3,9 @@
 //! Work of a slot is given to its stream by whoever holds its lock; the stream keeps it in order. So
 //! device memory may be used again at once, and only the staging buffer, which the host writes, has to
 //! wait until it was copied.
+//!
+//! A device that shares the host's memory reads the staging buffer and writes results where they lie,
+//! as long as they are pinned: nothing is copied then.
 
 #![allow(unsafe_code, reason = "copies by address, in the order of a stream")]
 
@@ -33,6 +36,9 @@ pub(super) struct Slot {
     pub(super) input: Option<DeviceMemory>,
     pub(super) scratch: Option<DeviceMemory>,
     pub(super) output: Option<DeviceMemory>,
+    /// Where the staging buffer and the results are on a device that shares the host's memory.
+    shared_input: Option<u64>,
+    shared_output: Option<u64>,
 }
 
 /// What a slot keeps on the device.
@@ -55,15 +61,19 @@ impl Slot {
             input: None,
             scratch: None,
             output: None,
+            shared_input: None,
+            shared_output: None,
         })
     }
 
-    /// Writes a run to the staging buffer and gives its copy to the stream.
+    /// Writes a run to the staging buffer and gives its copy to the stream. `is_read_in_place`: the
+    /// run is worked on once, from the staging buffer where the device shares it.
     pub(super) fn upload<B: AsRef<[u8]>>(
         &mut self,
         pool: &Arc<PinnedPool>,
         layout: &mut RunLayout,
         blocks: &[SealedBlock<B>],
+        is_read_in_place: bool,
     ) -> Result<(), GpuError> {
         let copying = self.device.fault("copying GSST blocks");
         self.device.context().bind_to_thread().map_err(&copying)?;
@@ -78,8 +88,16 @@ impl Slot {
         };
         staging.set_len(layout.input_len_bytes);
         layout.write(blocks, &mut staging);
-        self.reserve(Part::Input, layout.input_len_bytes)?;
         self.reserve(Part::Scratch, layout.scratch_len_bytes)?;
+        (self.shared_input, self.shared_output) = (None, None);
+        if is_read_in_place {
+            self.shared_input = self.shared_address(&staging);
+        }
+        if self.shared_input.is_some() {
+            self.staging = Some(staging);
+            return Ok(());
+        }
+        self.reserve(Part::Input, layout.input_len_bytes)?;
         let input = self.address(Part::Input);
         // SAFETY: the device memory has the length of `staging`, which lives in this slot, and is
         // neither written nor dropped before the event below, or the stream, was waited for.
@@ -92,7 +110,7 @@ impl Slot {
 
     /// Gives all work on the run that was uploaded last to the stream.
     pub(super) fn run(
-        &self,
+        &mut self,
         kernels: &RunKernels,
         layout: &RunLayout,
         must_be_utf8: bool,
@@ -105,17 +123,40 @@ impl Slot {
         };
         set_error_word(&self.device, &self.stream, layout, at.output)?;
         // SAFETY: `upload` and `reserve` took memory of the lengths of `layout`, and copied the
-        // input that `layout` wrote; only this slot, which is locked, and its stream use them.
-        unsafe { kernels.run(layout, at, must_be_utf8) }
+        // input that `layout` wrote, or share it; only this slot, which is locked, and its stream use
+        // them.
+        let ran = unsafe { kernels.run(layout, at, must_be_utf8) };
+        if self.shared_input.is_some() {
+            let working = self.device.fault("decoding GSST blocks");
+            self.uploaded = Some(self.stream.record_event(None).map_err(working)?);
+        }
+        ran
     }
 
-    /// Gives the copy of the output to the stream; the event behind it.
+    /// Makes sure that there is room for results that go to `buffer`: there, where the device shares
+    /// it.
+    pub(super) fn reserve_output(&mut self, buffer: &HostBuffer) -> Result<(), GpuError> {
+        self.shared_output = self.shared_address(buffer);
+        match self.shared_output {
+            Some(_) => Ok(()),
+            None => self.reserve(Part::Output, buffer.len()),
+        }
+    }
+
+    fn shared_address(&self, buffer: &HostBuffer) -> Option<u64> {
+        self.device.shares_host_memory().then(|| buffer.device_address())?
+    }
+
+    /// Gives the copy of the output to the stream, unless it is in `buffer` already; the event behind
+    /// it.
     pub(super) fn copy_back(&self, buffer: &mut HostBuffer) -> Result<CudaEvent, GpuError> {
         let copying = self.device.fault("copying rows from the device");
         let (output, stream) = (self.address(Part::Output), self.stream.cu_stream());
-        // SAFETY: the output has the length of `buffer`, which whoever called keeps until the event
-        // below, or the stream, was waited for.
-        unsafe { result::memcpy_dtoh_async(buffer, output, stream) }.map_err(&copying)?;
+        if self.shared_output.is_none() {
+            // SAFETY: the output has the length of `buffer`, which whoever called keeps until the
+            // event below, or the stream, was waited for.
+            unsafe { result::memcpy_dtoh_async(buffer, output, stream) }.map_err(&copying)?;
+        }
         self.stream.record_event(Some(DONE_FLAGS)).map_err(&copying)
     }
 
@@ -147,12 +188,22 @@ impl Slot {
         Ok(())
     }
 
+    /// Gives back all that it keeps; what it was given to do is done before that.
+    pub(super) fn release(&mut self) {
+        let _ = self.stream.synchronize(); // the staging buffer may be read until then
+        (self.input, self.scratch, self.output) = (None, None, None);
+        (self.staging, self.uploaded) = (None, None);
+    }
+
     fn address(&self, part: Part) -> u64 {
-        let memory = match part {
-            Part::Input => &self.input,
-            Part::Scratch => &self.scratch,
-            Part::Output => &self.output,
+        let (memory, shared) = match part {
+            Part::Input => (&self.input, self.shared_input),
+            Part::Scratch => (&self.scratch, None),
+            Part::Output => (&self.output, self.shared_output),
         };
+        if let Some(address) = shared {
+            return address;
+        }
         memory.as_ref().map_or(0, DeviceMemory::address)
     }
 

@@ -16,12 +16,12 @@ use std::fmt::{self, Write};
 
 const WIDTH: f64 = 1000.0;
 const PLOT: Area = Area { left: 76.0, right: 740.0, top: 96.0, bottom: 520.0 };
-const NOTE_HEIGHT: f64 = 17.0;
+pub(super) const NOTE_HEIGHT: f64 = 17.0;
 const LABEL_GAP: f64 = 17.0;
-const XMLNS: &str = "http://www.w3.org/2000/svg";
-const FONT: &str = r#"font-family="Helvetica, Arial, sans-serif" font-size="13""#;
-const INK: &str = "#222222";
-const FAINT: &str = "#6b6b6b";
+pub(super) const XMLNS: &str = "http://www.w3.org/2000/svg";
+pub(super) const FONT: &str = r#"font-family="Helvetica, Arial, sans-serif" font-size="13""#;
+pub(super) const INK: &str = "#222222";
+pub(super) const FAINT: &str = "#6b6b6b";
 
 /// A chart.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,12 +98,12 @@ struct Area {
 
 impl Axis {
     /// Where `value` lies: 0 at the lower end, 1 at the upper.
-    fn part(&self, value: f64) -> f64 {
+    pub(super) fn part(&self, value: f64) -> f64 {
         (value / self.min).log10() / (self.max / self.min).log10()
     }
 
     /// Multiples 1 to 9 of the powers of ten on the axis, and whether each is a power.
-    fn ticks(&self) -> impl Iterator<Item = (f64, bool)> {
+    pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, bool)> {
         let decades = self.min.log10().floor() as i32..=self.max.log10().ceil() as i32;
         let values =
             decades.flat_map(|decade| (1..10).map(move |i| (f64::from(i), decade, i == 1)));
@@ -277,21 +277,21 @@ fn moved_apart(wanted: &[f64]) -> Vec<f64> {
     groups.into_iter().flat_map(places).collect()
 }
 
-fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), color: &str) -> fmt::Result {
+pub(super) fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), color: &str) -> fmt::Result {
     let ((x1, y1), (x2, y2)) = (from, to);
     writeln!(svg, r#"<path d="M{x1:.1} {y1:.1} L{x2:.1} {y2:.1}" stroke="{color}"/>"#)
 }
 
-fn text(svg: &mut String, at: (f64, f64), style: &str, text: &str) -> fmt::Result {
+pub(super) fn text(svg: &mut String, at: (f64, f64), style: &str, text: &str) -> fmt::Result {
     writeln!(svg, r#"<text x="{:.1}" y="{:.1}" {style}>{}</text>"#, at.0, at.1, escaped(text))
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// `0.1`, `1`, `1,000`: a power of ten.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value < 1.0 {
         return format!("{value}");
     }

@@ -106,7 +106,8 @@ pub struct TadocOptions {
     pub gsst_row_group_rows: u64,
     /// Compression of ordinary columns of such files, in Parquet's names.
     pub gsst_compression: Compression,
-    /// Most device memory, in bytes, on each device; what the first query that opens them says.
+    /// Most device memory, in bytes, on each device, and most pinned host memory kept for it (1 GiB
+    /// at most). All sessions of a process share the devices: what the scan that started last says.
     pub gpu_memory_bytes: u64,
 }
 
@@ -296,7 +297,7 @@ pub(crate) const OPTIONS: [(&str, &str); 14] = [
     ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),
     ("gsst_row_group_rows", "Rows of a row group STORED AS GSST."),
     ("gsst_compression", "Compression of the ordinary columns STORED AS GSST: zstd(1), snappy, …"),
-    ("gpu_memory_bytes", "Most device memory; what the first query that opens a device says."),
+    ("gpu_memory_bytes", "Most memory on each device; what the scan that started last says."),
 ];
 
 /// The value of `tadoc.gsst_parse`.

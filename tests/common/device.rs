@@ -18,12 +18,16 @@ pub fn open_device() -> Option<Device> {
     match Device::open(0) {
         Ok(device) => Some(device),
         Err(error) if std::env::var_os("REQUIRE_GPU").is_none_or(|value| value == "0") => {
-            // Past the test harness, which shows what tests print only where they fail.
-            std::io::stderr().write_all(format!("skipped: {error}\n").as_bytes()).unwrap();
+            say(&format!("skipped: {error}"));
             None
         }
         Err(error) => panic!("REQUIRE_GPU is set: {error}"),
     }
+}
+
+/// A line past the test harness, which shows what tests print only where they fail.
+pub fn say(line: &str) {
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
 /// Reproducible numbers (xorshift).

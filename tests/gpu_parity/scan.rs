@@ -308,6 +308,34 @@ fn device_memory_is_bounded_and_given_back() {
 }
 
 #[test]
+fn a_device_that_shares_the_hosts_memory_gives_the_same_rows() {
+    let Some(_) = decoder() else { return };
+    let device = Device::open(0).unwrap().sharing_host_memory().with_max_bytes(1 << 30);
+    // Room for one result and the staging buffer: later results are copied.
+    let little = ScanOptions { num_slots: 1, max_pinned_bytes: 4 << 20 };
+    for options in [ScanOptions::default(), little] {
+        let scanner = GsstScanner::new(&device, options).unwrap();
+        for seed in 0..6 {
+            let mut random = Random(40 + seed);
+            let width = BlockOptions::new(WIDTHS[seed as usize % 2]);
+            let texts = |num: usize| some((0..num).map(|_| random.words(60)));
+            let run = [20_000, 3, 9_000].map(texts).map(|rows| block(&rows, &width));
+            let expected = Expected::of(&run);
+            let held = [RowForm::Views, RowForm::Offsets, RowForm::Views].map(|form| {
+                let pending = scanner.submit(&sealed(&run), form, false).unwrap();
+                pending.wait().unwrap()
+            });
+            held.iter().for_each(|rows| expected.assert_is(rows, "shared memory"));
+            let rows = scanner.decode_to_device(&sealed(&run), RowForm::Offsets, false).unwrap();
+            expected.assert_is(&rows.to_host().unwrap(), "shared memory, on the device");
+        }
+        // Neither blocks nor rows are kept on the device, where all of them are pinned.
+        let kept = device.used_bytes();
+        assert_eq!(kept < 1 << 20, options != little, "{kept}");
+    }
+}
+
+#[test]
 fn every_device_gives_the_same_rows() {
     let Some(_) = decoder() else { return };
     let mut random = Random(18);

@@ -1,28 +1,45 @@
 //! The devices of this process, and GSST columns decoded on them as Arrow arrays.
 //!
-//! Devices are opened with the first scan that needs them and stay open; partition `p` uses device
-//! `p` modulo their number. A result is one buffer of pinned host memory, of which the arrays of
-//! all stretches are slices: no text is copied on the host.
+//! ```text
+//! foreseen, or placed on a device ──▶ on another thread: driver ─▶ contexts ─▶ kernels
+//! placement     waits for the driver (how many devices)
+//! the first run waits for contexts and kernels
+//! ```
+//!
+//! Devices stay open; partition `p` uses device `p` modulo the number of those that did not fail. A
+//! result is one buffer of pinned host memory, of which the arrays of all stretches are slices: no
+//! text is copied on the host. The session's memory pool counts it for as long as one of them lives.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use datafusion::arrow::array::ArrayRef;
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::device_rows::stretch_arrays;
 use crate::error::{Error, Result};
-use crate::gpu::{Devices, GpuError, GsstScanner, PendingRows, RowForm, ScanOptions, num_devices};
-use crate::gsst::SealedBlock;
+use crate::gpu::{
+    Devices, GpuError, GsstScanner, PendingRows, RowForm, RunBytes, ScanOptions, num_devices,
+};
 use crate::gsst::arrow::TextType;
+use crate::gsst::{CodeWidth, SealedBlock};
 
 /// One scanner for each device, or why there is none.
 static SCANNERS: OnceLock<std::result::Result<Vec<Arc<GsstScanner>>, GpuError>> = OnceLock::new();
 /// Whether there are devices; asking the driver costs a tenth of a second.
 static NUM_DEVICES: OnceLock<std::result::Result<usize, GpuError>> = OnceLock::new();
+/// Whether somebody opens them ahead of time.
+static IS_OPENING: AtomicBool = AtomicBool::new(false);
 
 /// Why there is no device, if there is none.
 pub(super) fn problem() -> Option<String> {
-    Some(NUM_DEVICES.get_or_init(num_devices).as_ref().err()?.to_string())
+    if let Err(error) = NUM_DEVICES.get_or_init(num_devices) {
+        return Some(error.to_string());
+    }
+    let usable = SCANNERS.get().map(|scanners| usable(scanners.as_ref()));
+    Some(usable?.err()?.to_string())
 }
 
 /// Whether devices have been opened.
@@ -30,24 +47,67 @@ pub(super) fn is_open() -> bool {
     SCANNERS.get().is_some_and(|scanners| scanners.is_ok())
 }
 
+/// Asks the driver for devices on a thread of the runtime.
+pub(super) fn ask_soon() {
+    if NUM_DEVICES.get().is_none()
+        && let Ok(runtime) = tokio::runtime::Handle::try_current()
+    {
+        runtime.spawn_blocking(problem);
+    }
+}
+
+/// Opens all devices and loads the kernels on a thread of the runtime, which waits for it when it
+/// ends. What fails is found again by whoever needs a device.
+pub(super) fn open_soon() {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    if IS_OPENING.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    runtime.spawn_blocking(move || {
+        if problem().is_none()
+            && let Ok(scanners) = scanners()
+        {
+            load_all(scanners);
+        }
+    });
+}
+
 /// Decodes runs on one device.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner(Arc<GsstScanner>);
 
 impl Scanner {
-    /// That of a partition; opens all devices the first time.
+    /// That of a partition, whose device takes at most `max_bytes` from now on; opens all devices the
+    /// first time.
     pub(super) fn of_partition(partition: usize, max_bytes: u64) -> Result<Self> {
-        let scanners = SCANNERS.get_or_init(|| open_all(max_bytes)).as_ref();
-        let scanners = scanners.map_err(|error| Error::from(error.clone()))?;
-        Ok(Self(Arc::clone(&scanners[partition % scanners.len()])))
+        let scanners = usable(scanners())?;
+        let scanner = Arc::clone(scanners[partition % scanners.len()]);
+        scanner.set_max_bytes(max_bytes);
+        tracing::debug!(partition, device = scanner.device().ordinal(), "decoding on a device");
+        Ok(Self(scanner))
     }
 
-    /// Gives a run of blocks to the device; the blocks are not needed any more then.
-    pub(super) fn submit(&self, blocks: Vec<Bytes>, text_type: TextType) -> Result<Pending> {
+    /// Gives a run of blocks to the device; the blocks are not needed any more then. `held` has the
+    /// memory of the run and then of its rows.
+    pub(super) fn submit(
+        &self,
+        blocks: Vec<Bytes>,
+        text_type: TextType,
+        held: MemoryReservation,
+    ) -> Result<Pending> {
         let sealed = blocks.into_iter().map(SealedBlock::open);
         let sealed = sealed.collect::<Result<Vec<_>>>()?;
-        let rows = self.0.submit(&sealed, RowForm::Views, text_type.is_utf8())?;
-        Ok(Pending { rows, text_type })
+        let run = RunBytes::of(&sealed, RowForm::Views)?;
+        held.try_grow(run.staging + run.rows).map_err(no_room)?;
+        let submit = || self.0.submit(&sealed, RowForm::Views, text_type.is_utf8());
+        let rows = submit().or_else(|error| match error {
+            GpuError::OutOfMemory { .. } => {
+                self.0.release_idle();
+                submit()
+            }
+            other => Err(other),
+        })?;
+        Ok(Pending { rows, text_type, held })
     }
 }
 
@@ -56,17 +116,78 @@ impl Scanner {
 pub(super) struct Pending {
     rows: PendingRows,
     text_type: TextType,
+    held: MemoryReservation,
 }
 
 impl Pending {
     /// Waits for the rows, an array for each block.
     pub(super) fn wait(self) -> Result<Vec<ArrayRef>> {
-        stretch_arrays(self.rows.wait()?, self.text_type)
+        let rows = self.rows.wait()?;
+        // Staging is free again, but the buffer may be larger than the rows.
+        self.held.try_resize(rows.buffer().capacity_bytes()).map_err(no_room)?;
+        stretch_arrays(rows, self.text_type, self.held)
     }
 }
 
-fn open_all(max_bytes: u64) -> std::result::Result<Vec<Arc<GsstScanner>>, GpuError> {
-    let devices = Devices::open(max_bytes)?;
+/// What helps where a device failed; nothing where the bytes it read are at fault.
+pub(super) fn way_out(error: &Error) -> Option<&'static str> {
+    let Error::External { source, .. } = error else { return None };
+    match source.downcast_ref() {
+        Some(GpuError::Malformed { .. } | GpuError::NotText { .. }) => None,
+        Some(GpuError::OutOfMemory { .. }) => Some(
+            "tadoc.device = gpu; raise tadoc.gpu_memory_bytes, make row groups smaller \
+             (gsst_row_group_rows), or SET tadoc.device = 'auto' to let the CPU decode what does not fit",
+        ),
+        Some(GpuError::Lost { .. }) => Some(
+            "tadoc.device = gpu; the device can be used again in a new process; \
+             SET tadoc.device = 'auto' to let the CPU decode until then",
+        ),
+        Some(_) => Some(
+            "tadoc.device = gpu; SET tadoc.device = 'auto' to let the CPU decode what a device cannot",
+        ),
+        None => source.downcast_ref::<DataFusionError>().map(|_| {
+            "tadoc.device = gpu; raise the session's memory limit, make row groups smaller \
+             (gsst_row_group_rows), or SET tadoc.device = 'auto'"
+        }),
+    }
+}
+
+/// The session's memory pool has no room for a run.
+fn no_room(error: DataFusionError) -> Error {
+    Error::external("host memory for the rows of a device", error)
+}
+
+fn scanners() -> std::result::Result<&'static Vec<Arc<GsstScanner>>, &'static GpuError> {
+    SCANNERS.get_or_init(open_all).as_ref()
+}
+
+fn open_all() -> std::result::Result<Vec<Arc<GsstScanner>>, GpuError> {
+    let devices = Devices::open(u64::MAX)?;
     let scanner = |device| Ok(Arc::new(GsstScanner::new(device, ScanOptions::default())?));
     devices.all().iter().map(scanner).collect()
+}
+
+/// Those whose device did not fail; at least one.
+fn usable<'a>(
+    scanners: std::result::Result<&'a Vec<Arc<GsstScanner>>, &GpuError>,
+) -> std::result::Result<Vec<&'a Arc<GsstScanner>>, GpuError> {
+    let scanners = scanners.map_err(GpuError::clone)?;
+    let (mut usable, mut lost) = (Vec::new(), GpuError::NoDevice);
+    for scanner in scanners {
+        match scanner.device().check() {
+            Ok(()) => usable.push(scanner),
+            Err(error) => lost = error,
+        }
+    }
+    if usable.is_empty() { Err(lost) } else { Ok(usable) }
+}
+
+/// Loads the kernels of both widths; an error comes again with the first run.
+fn load_all(scanners: &[Arc<GsstScanner>]) {
+    std::thread::scope(|scope| {
+        for scanner in scanners {
+            let load = |width| scanner.load(width);
+            scope.spawn(move || load(CodeWidth::Eight).and_then(|()| load(CodeWidth::Twelve)));
+        }
+    });
 }

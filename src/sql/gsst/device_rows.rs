@@ -12,26 +12,34 @@ use std::sync::Arc;
 use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, BinaryViewArray, StringViewArray};
 use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use datafusion::execution::memory_pool::MemoryReservation;
 
 use crate::error::{Error, Result};
 use crate::gpu::{HostBuffer, ScannedRows};
 use crate::gsst::arrow::TextType;
 
-/// Memory that Arrow holds.
-struct Held(Arc<HostBuffer>);
+/// Memory that Arrow holds, and that the session's memory pool knows of.
+struct Held {
+    buffer: Arc<HostBuffer>,
+    _reservation: MemoryReservation,
+}
 
 impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        &self.buffer
     }
 }
 
-/// The rows of each block of a run.
+/// The rows of each block of a run; the last array of them gives back `held`.
 ///
 /// # Errors
 ///
 /// [`Error::InvalidArgument`] where the rows have no views.
-pub(super) fn stretch_arrays(rows: ScannedRows, text_type: TextType) -> Result<Vec<ArrayRef>> {
+pub(super) fn stretch_arrays(
+    rows: ScannedRows,
+    text_type: TextType,
+    held: MemoryReservation,
+) -> Result<Vec<ArrayRef>> {
     if rows.views().is_none() {
         return Err(Error::InvalidArgument {
             name: "rows of a device",
@@ -39,7 +47,8 @@ pub(super) fn stretch_arrays(rows: ScannedRows, text_type: TextType) -> Result<V
             allowed: "views".to_owned(),
         });
     }
-    let all = Buffer::from(Bytes::from_owner(Held(Arc::clone(rows.buffer()))));
+    let held = Held { buffer: Arc::clone(rows.buffer()), _reservation: held };
+    let all = Buffer::from(Bytes::from_owner(held));
     let part = |range: std::ops::Range<usize>| all.slice_with_length(range.start, range.len());
     let (text, views) = (part(rows.text_range()), part(rows.rows_range()));
     let views: ScalarBuffer<u128> = ScalarBuffer::new(views, 0, rows.num_rows());

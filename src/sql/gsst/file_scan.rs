@@ -8,9 +8,10 @@
 //! Bytes of at most two row groups are held, inside the session's memory pool; where the pool has
 //! no room for the second, it is fetched later.
 //!
-//! On a device the text of the next row group is decoded while the rows of one go out. What the
-//! device fails at, the CPU does: the log says why, `device_fallbacks` counts it, and where a
-//! device was demanded it is an error.
+//! On a device the text of the next row group is decoded while the rows of one go out; the pool
+//! counts what comes back for as long as it lives. What the device fails at, or the pool has no room
+//! for, the CPU does: the log says why, `device_fallbacks` counts it, and where a device was
+//! demanded it is an error.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ use tokio::sync::mpsc::Sender;
 use super::super::failure::{datafusion_error, task_error};
 use super::conditions::evaluate;
 use super::counters::Counters;
-use super::device::{Pending, Scanner};
+use super::device::{Pending, Scanner, way_out};
 use super::fetch::{FetchedRanges, Objects};
 use crate::gsst::arrow::TextType;
 use crate::gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
@@ -192,7 +193,14 @@ impl FileScan {
                 self.counters.device_row_groups.add(usize::from(!texts.is_empty()));
                 Ok(texts)
             }
-            Err(error) if device.is_demanded => Err(self.in_file(error)),
+            Err(error) if device.is_demanded => {
+                let help = way_out(&error);
+                let error = self.in_file(error);
+                Err(match help {
+                    Some(help) => error.context(help),
+                    None => error,
+                })
+            }
             Err(error) => {
                 tracing::warn!(file = %self.object.location, %error, "decoding on the CPU");
                 self.counters.device_fallbacks.add(1);
@@ -218,7 +226,8 @@ impl FileScan {
             let text_type = gsst.columns()[column_idx].text_type.as_view();
             let blocks = fetched.blocks(&self.footer, column_idx)?;
             let present = blocks.iter().flatten().cloned().collect();
-            pending.push((column_idx, text_type, blocks, scanner.submit(present, text_type)?));
+            let run = scanner.submit(present, text_type, self.reservation.new_empty())?;
+            pending.push((column_idx, text_type, blocks, run));
         }
         let stretch_rows = &gsst.row_groups()[fetched.row_group_idx].stretch_rows;
         let texts = |(column_idx, text_type, blocks, pending): Waiting| {

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use datafusion::arrow::array::ArrayRef;
+use datafusion::execution::memory_pool::MemoryReservation;
 
 use crate::error::{Error, Result};
 use crate::gsst::arrow::TextType;
@@ -18,6 +19,17 @@ pub(super) fn is_open() -> bool {
     false
 }
 
+/// Nothing is there to be asked.
+pub(super) fn ask_soon() {}
+
+/// Nothing is there to be opened.
+pub(super) fn open_soon() {}
+
+/// Nothing that a device does can fail.
+pub(super) fn way_out(_: &Error) -> Option<&'static str> {
+    None
+}
+
 /// Cannot be had.
 #[derive(Debug, Clone)]
 pub(super) enum Scanner {}
@@ -31,7 +43,12 @@ impl Scanner {
         Err(Error::external("GPU", PROBLEM))
     }
 
-    pub(super) fn submit(&self, _: Vec<Bytes>, _: TextType) -> Result<Pending> {
+    pub(super) fn submit(
+        &self,
+        _: Vec<Bytes>,
+        _: TextType,
+        _: MemoryReservation,
+    ) -> Result<Pending> {
         match *self {}
     }
 }

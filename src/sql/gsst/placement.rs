@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The driver is asked only where the model wants a device, because asking takes a tenth of a
-//! second the first time. What the device fails at while it runs is the opener's business.
+//! second the first time. That, and opening devices, starts on another thread as soon as it can be
+//! foreseen. What the device fails at while it runs is the opener's business.
 
 use std::fmt;
 
@@ -52,6 +53,22 @@ impl fmt::Display for Placement {
 impl Placement {
     fn on_cpu(reason: impl Into<String>) -> Self {
         Self { is_on_device: false, reason: reason.into(), predicted_gb_per_s: None }
+    }
+}
+
+/// Starts on another thread what [`place`] and the scan of `work` are going to wait for: where a
+/// device is demanded, opening it, where the model wants one, asking the driver.
+pub(super) fn prepare(options: &TadocOptions, calibration: &Calibration, work: &Work) {
+    let is_known = work.text_len_bytes > 0 || work.stored_len_bytes.is_some();
+    match options.device {
+        Device::Gpu => device::open_soon(),
+        Device::Auto if is_known => {
+            let choice = ask_model(options, calibration, work);
+            if choice.is_ok_and(|choice| choice.place != ingestion::Place::Cpu) {
+                device::ask_soon();
+            }
+        }
+        Device::Auto | Device::Cpu => {}
     }
 }
 

@@ -25,9 +25,10 @@ use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expressio
 use object_store::ObjectStore;
 
 use super::super::options::TadocOptions;
+use super::device;
 use super::fetch::Objects;
 use super::opener::GsstOpener;
-use super::placement::{Placement, Work, place};
+use super::placement::{Placement, Work, place, prepare};
 use super::read_buffers::ReadBuffers;
 use crate::ingestion::Calibration;
 
@@ -76,22 +77,31 @@ impl GsstSource {
         Self { settings, ..self.clone() }
     }
 
+    /// Starts what the scan is going to wait for.
+    pub(super) fn prepare(&self) {
+        prepare(&self.settings.options, &self.settings.calibration, &self.work());
+    }
+
     /// Where it decodes, by what is known when it is asked.
     fn placement(&self) -> Result<Placement> {
+        place(&self.settings.options, &self.settings.calibration, &self.work())
+    }
+
+    /// What it is about to decode, by what is known when it is asked.
+    fn work(&self) -> Work {
         let of_column =
             |column: &Column| self.settings.text_len_bytes.get(column.index()).copied().flatten();
         let filtered: HashSet<Column> = self.filter.iter().flat_map(collect_columns).collect();
         let projected = self.projection.iter().flat_map(|one| collect_columns(&one.expr));
         let columns: HashSet<Column> = projected.chain(filtered.iter().cloned()).collect();
         let text_len_bytes: usize = columns.iter().filter_map(of_column).sum();
-        let work = Work {
+        Work {
             text_len_bytes: text_len_bytes as u64,
             num_rows: self.settings.num_rows as u64,
             is_text_filtered: filtered.iter().any(|column| of_column(column).is_some()),
             stored_len_bytes: self.settings.stored_len_bytes,
             num_cores: self.settings.num_cores,
-        };
-        place(&self.settings.options, &self.settings.calibration, &work)
+        }
     }
 }
 
@@ -104,6 +114,9 @@ impl FileSource for GsstSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let adapters = config.expr_adapter_factory.clone();
         let placement = self.placement()?;
+        if placement.is_on_device {
+            device::open_soon();
+        }
         let is_local = config.object_store_url.as_str().starts_with("file:");
         let local = is_local.then(|| Arc::clone(&self.settings.buffers));
         Ok(Arc::new(GsstOpener {

@@ -1,0 +1,81 @@
+//! Real faults of a device, made beside the library in the context that both share.
+
+#![allow(unsafe_code, reason = "kernels that do wrong, and all memory of a device")]
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result, sys};
+use cudarc::nvrtc::Ptx;
+
+/// What goes wrong on the device.
+#[derive(Debug, Clone, Copy)]
+pub enum Fault {
+    /// A store where no memory is.
+    IllegalAddress,
+    /// The kernel gives up.
+    Trap,
+}
+
+const KERNELS: &str = "
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 at) {
+    .reg .u64 %at;
+    ld.param.u64 %at, [at];
+    st.global.u32 [%at], 1;
+    ret;
+}
+.visible .entry give_up(.param .u64 at) {
+    trap;
+}
+";
+
+/// Breaks the context of device `ordinal` for the rest of the process.
+pub fn break_device(ordinal: usize, fault: Fault) {
+    let context = CudaContext::new(ordinal).unwrap();
+    let module = context.load_module(Ptx::from_src(KERNELS)).unwrap();
+    let kernel = module.load_function(match fault {
+        Fault::IllegalAddress => "store",
+        Fault::Trap => "give_up",
+    });
+    let (kernel, stream) = (kernel.unwrap(), context.new_stream().unwrap());
+    let nowhere = 16_u64;
+    let mut launch = stream.launch_builder(&kernel);
+    launch.arg(&nowhere);
+    let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
+    // SAFETY: the argument is the kernel's; that it points nowhere is what the device has to find.
+    unsafe { launch.launch(config) }.unwrap();
+    stream.synchronize().unwrap_err();
+}
+
+/// All memory of a device, until dropped.
+pub struct Taken {
+    context: Arc<CudaContext>,
+    parts: Vec<sys::CUdeviceptr>,
+}
+
+/// Takes all memory that device 0 has left, in ever smaller parts.
+pub fn fill_device() -> Taken {
+    let context = CudaContext::new(0).unwrap();
+    let mut taken = Taken { context, parts: Vec::new() };
+    let mut len_bytes = 64 << 30;
+    while len_bytes >= 4096 {
+        // SAFETY: the context is current on this thread since it was made.
+        match unsafe { result::malloc_sync(len_bytes) } {
+            Ok(at) => taken.parts.push(at),
+            Err(_) => len_bytes /= 2,
+        }
+    }
+    taken
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.context.bind_to_thread().unwrap();
+        for at in self.parts.drain(..) {
+            // SAFETY: taken by `fill_device`, once, and used by nobody.
+            unsafe { result::free_sync(at) }.unwrap();
+        }
+    }
+}

@@ -40,15 +40,17 @@ __device__ __forceinline__ u32 filter_entry(const u8* symbol, u32 len, const u8*
 }
 
 // One thread per code, state (grid y) and block (grid z).
+// tables: of all blocks of the width. blocks: those that the tables are made for.
 // automaton: 256 bytes per state; those from first_final on are final.
 // next: num_states x NUM_CODES bytes per block; filters: NUM_CODES words per block, where num_bytes
 // is not 0.
 template <class Width>
-__device__ __forceinline__ void make_tables(const u64* tables, const u8* automaton, u32 num_states,
-                                            u32 first_final, const u8* literal, u32 num_bytes, u32 anchor,
-                                            u8* next, u32* filters) {
+__device__ __forceinline__ void make_tables(const u64* tables, const MatchBlock* blocks,
+                                            const u8* automaton, u32 num_states, u32 first_final,
+                                            const u8* literal, u32 num_bytes, u32 anchor, u8* next,
+                                            u32* filters) {
     const u32 code = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y, b = blockIdx.z;
-    const SymbolBytes symbol(tables[(u64)b * Width::NUM_CODES + code]);
+    const SymbolBytes symbol(tables[(u64)blocks[b].table * Width::NUM_CODES + code]);
     u8 bytes[8];
 #pragma unroll
     for (u32 i = 0; i < 8; i++) bytes[i] = (u8)((i < 4 ? symbol.lo : symbol.hi) >> (i & 3) * 8);
@@ -66,22 +68,26 @@ __device__ __forceinline__ void make_tables(const u64* tables, const u8* automat
 
 #define GSST_MATCH(width, Width)                                                                   \
     extern "C" __global__ void __launch_bounds__(256)                                              \
-    gsst_match_tables_##width(const u64* __restrict__ tables, const u8* __restrict__ automaton,    \
-                              u32 num_states, u32 first_final, const u8* __restrict__ literal,     \
-                              u32 num_bytes, u32 anchor, u8* __restrict__ next,                    \
-                              u32* __restrict__ filters) {                                         \
-        make_tables<Width>(tables, automaton, num_states, first_final, literal, num_bytes, anchor, \
-                           next, filters);                                                         \
+    gsst_match_tables_##width(const u64* __restrict__ tables,                                      \
+                              const MatchBlock* __restrict__ blocks,                               \
+                              const u8* __restrict__ automaton, u32 num_states, u32 first_final,   \
+                              const u8* __restrict__ literal, u32 num_bytes, u32 anchor,           \
+                              u8* __restrict__ next, u32* __restrict__ filters) {                  \
+        make_tables<Width>(tables, blocks, automaton, num_states, first_final, literal, num_bytes, \
+                           anchor, next, filters);                                                 \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(MASK_WARPS * 32, 2)                               \
     gsst_match_mask_##width(const u8* __restrict__ bytes, const MatchBlock* __restrict__ blocks,   \
                             u32 num_blocks, const MatchFrame* __restrict__ frames,                 \
                             const u32* __restrict__ filters, const u8* __restrict__ next,          \
                             const u8* __restrict__ literals, const u8* __restrict__ flags,         \
-                            u32 num_states, u32 first_final, u32 has_filter, u32 first_unit,       \
-                            u32 end_unit, u32* __restrict__ mask, uint2* __restrict__ sums) {      \
+                            u32 num_states, u32 first_final, u32 has_filter, u32 has_mask,         \
+                            u32 first_unit, u32 end_unit, u32* __restrict__ mask,                  \
+                            uint2* __restrict__ sums, const u64* __restrict__ error) {             \
+        if (has_fault(error)) return;                                                              \
         mask_rows<Width>(bytes, blocks, num_blocks, frames, filters, next, literals, flags,        \
-                         num_states, first_final, has_filter, first_unit, end_unit, mask, sums);   \
+                         num_states, first_final, has_filter, has_mask, first_unit, end_unit,      \
+                         mask, sums);                                                              \
     }                                                                                              \
     extern "C" __global__ void __launch_bounds__(WRITE_WARPS * 32, 4)                              \
     gsst_match_write_##width(const u8* __restrict__ bytes, const MatchBlock* __restrict__ blocks,  \
@@ -91,7 +97,9 @@ __device__ __forceinline__ void make_tables(const u64* tables, const u8* automat
                              const u32* __restrict__ rows_before,                                  \
                              const u64* __restrict__ text_before, const u64* __restrict__ totals,  \
                              u64 max_rows, u64 max_text, u32* __restrict__ rows,                   \
-                             u32* __restrict__ offsets, u8* __restrict__ text) {                   \
+                             u32* __restrict__ offsets, u8* __restrict__ text,                     \
+                             const u64* __restrict__ error) {                                      \
+        if (has_fault(error)) return;                                                              \
         write_rows<Width>(bytes, blocks, num_blocks, frames, tables, num_units, mask,              \
                           rows_before, text_before, totals, max_rows, max_text, rows, offsets,     \
                           text);                                                                   \

@@ -3,18 +3,17 @@
 //
 //   blocks     as stored (src/gsst/layout.rs): codes, packed numbers of codes, packed lengths of
 //              text, validity
-//   frames     made by the host: where each frame of 128 rows lies, and the code that every 16th of
-//              its rows starts with
+//   frames     where each frame of 128 rows lies, and the code that every 16th of its rows starts
+//              with: made by the host, or by gsst_places.cu from what the checks found
 //   units      1 to 8 frames of one block, what one warp takes at a time
 //
-// Inputs are validated blocks (gsst::Block); for other bytes the kernels may read and write anywhere.
+// Inputs are blocks that are valid: gsst::Block has found that, or gsst_check.cu. Where it has found
+// a fault, the error word tells, and nothing is done; for other bytes the kernels may read and write
+// anywhere.
 
 #pragma once
 
-typedef unsigned long long u64;
-typedef unsigned int u32;
-typedef unsigned short u16;
-typedef unsigned char u8;
+#include "gsst_match_frame.cuh"
 
 // One block of a launch; the same struct is in src/gpu/gsst_match/rows.rs.
 struct MatchBlock {
@@ -26,24 +25,12 @@ struct MatchBlock {
     u32 first_slot;    // its first unit among those of all blocks
     u32 unit_frames;   // 1 to 8
     u32 validity_at;   // of its validity behind `at`, 0: no row is null
-    u32 reserved;
-};
-
-// One frame; behind the last one of a block follows one that only has starts[0].
-// A form is the smallest number and, from bit 27 on, the bits of a difference, 0 to 24.
-struct __align__(16) MatchFrame {
-    u32 counts_at;      // of the packed numbers of codes behind MatchBlock.at
-    u32 counts_form;
-    u32 lengths_at;     // the same for lengths of text
-    u32 lengths_form;
-    u32 starts[8];      // code of the block that rows 0, 16, … 112 start with
+    u32 table;         // number of its table among those of its width
 };
 
 constexpr u32 HEADER_BYTES = 64;
 constexpr u32 FRAME_ROWS = 128;
-constexpr u32 GROUP_ROWS = 16;
 constexpr u32 MAX_UNIT_FRAMES = 8;
-constexpr u32 FORM_WIDTH_BIT = 27;
 constexpr u32 ALL_LANES = 0xffffffffu;
 constexpr u32 TILE_CODES = 512;
 constexpr u32 LANE_CODES = 16;
@@ -55,6 +42,9 @@ constexpr u32 FILTER_AT = 1024;
 __device__ __forceinline__ u32 shared_address(const void* at) {
     return (u32)__cvta_generic_to_shared(at);
 }
+
+// Whether a check has found a fault. error: the error word, or none where nothing was left to check.
+__device__ __forceinline__ bool has_fault(const u64* error) { return error && *error != ~0ull; }
 
 // Sum of x over this lane and those before it.
 __device__ __forceinline__ u32 inclusive_scan(u32 x) {

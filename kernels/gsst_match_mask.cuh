@@ -352,11 +352,17 @@ __device__ __forceinline__ u32 text_of_rows(const MatchBlock& block, const u8* a
 }
 
 // One unit: writes its bits to `mask` (of the block), returns the number of rows and their length.
+// has_mask: rows that are not in `mask` already do not match.
 template <class Width>
 __device__ __forceinline__ uint2 mask_unit(const u8* bytes, const MatchBlock& block,
                                            const MatchFrame* frames, const Automaton& automaton,
-                                           bool has_filter, Unit unit,
+                                           bool has_filter, bool has_mask, Unit unit,
                                            MaskSpace& space, u32* mask, u32 lane) {
+    u32 candidates = ALL_LANES;
+    if (has_mask) {
+        candidates = lane < (unit.end - unit.first) * 4 ? mask[unit.first * 4 + lane] : 0;
+        if (!__any_sync(ALL_LANES, candidates)) return make_uint2(0, 0);
+    }
     const u8* at = bytes + block.at;
     Range range = {0, frames[unit.first].starts[0], frames[unit.end].starts[0]};
     range.base = range.begin & ~(LANE_CODES - 1);
@@ -382,7 +388,7 @@ __device__ __forceinline__ uint2 mask_unit(const u8* bytes, const MatchBlock& bl
     }
     u32 word = 0;
     if (lane < (unit.end - unit.first) * 4) {
-        word = space.rows[lane];
+        word = space.rows[lane] & candidates;
         if (word) word &= validity_of(block, at, unit.first * FRAME_ROWS + lane * 32);
         mask[unit.first * 4 + lane] = word;
     }
@@ -407,7 +413,8 @@ __device__ __forceinline__ void mask_rows(const u8* bytes, const MatchBlock* blo
                                           const MatchFrame* frames, const u32* filters,
                                           const u8* next, const u8* literals, const u8* flags,
                                           u32 num_states, u32 first_final, u32 has_filter,
-                                          u32 first_unit, u32 end_unit, u32* mask, uint2* sums) {
+                                          u32 has_mask, u32 first_unit, u32 end_unit, u32* mask,
+                                          uint2* sums) {
     extern __shared__ __align__(16) u8 dynamic[];
     const u32 dynamic_at = shared_address(dynamic);
     if (dynamic_at > FILTER_AT) __trap();
@@ -438,8 +445,8 @@ __device__ __forceinline__ void mask_rows(const u8* bytes, const MatchBlock* blo
             if (mine >= end) break;
             const Unit frames_of(block, mine - block.first_unit);
             const uint2 sum = mask_unit<Width>(
-                bytes, block, frames + block.first_frame, automaton, has_filter, frames_of,
-                shared.warps[warp], mask + (u64)block.first_frame * 4, lane);
+                bytes, block, frames + block.first_frame, automaton, has_filter, has_mask,
+                frames_of, shared.warps[warp], mask + (u64)block.first_frame * 4, lane);
             if (lane == 0) sums[block.first_slot + mine - block.first_unit] = sum;
         }
         unit = end;

@@ -112,7 +112,7 @@ __device__ __forceinline__ void write_row(const u64* symbols, const u8* codes, u
 struct Output {
     u32* rows;
     u32* offsets;
-    u8* text;        // all text
+    u8* text;        // all text, none where only numbers and offsets are wanted
     u64 text_at;     // in it
 };
 
@@ -150,6 +150,7 @@ __device__ __forceinline__ void write_batch(const u64* symbols, const u8* at,
     out.rows += num;
     out.offsets += num;
     out.text_at += total;
+    if (!out.text) return;
     const u32 skip = (u32)(u64)to & 15u;
     if (skip + total > STAGE_BYTES) {
         for (u32 k = 0; k < num; k++) {
@@ -247,7 +248,7 @@ __device__ __forceinline__ void write_rows(const u8* bytes, const MatchBlock* bl
         const u32 end = min(last, block.first_unit + num_units_of(block));
         __syncthreads();   // all warps are done with the table before
         for (u32 i = threadIdx.x; i < Width::NUM_CODES; i += blockDim.x) {
-            shared.symbols[i] = tables[(u64)b * Width::NUM_CODES + i];
+            shared.symbols[i] = tables[(u64)block.table * Width::NUM_CODES + i];
         }
         if (threadIdx.x == 0) shared.next_unit = unit;
         __syncthreads();

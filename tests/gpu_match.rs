@@ -9,19 +9,23 @@
 #[path = "common/device.rs"]
 mod device;
 
-use datafusion_tadoc::gpu::{Device, DeviceSelection, GpuError, GsstMatcher, RowPredicate};
+use datafusion_tadoc::gpu::{
+    Device, DeviceSelection, GpuError, GsstMatcher, GsstScanner, MatchedRows, RowPredicate,
+    ScanOptions,
+};
 use datafusion_tadoc::gsst::{
-    Block, BlockOptions, CodeWidth, Pattern, RowMask, Symbol, SymbolTable, num_rows_that_fit,
-    write_block, write_block_with,
+    Block, BlockOptions, CodeWidth, Pattern, RowMask, SealedBlock, Symbol, SymbolTable,
+    num_rows_that_fit, write_block, write_block_with,
 };
 
 use device::{POISONS, Random, WIDTHS, open_device};
 
 type Rows = Vec<Option<Vec<u8>>>;
 
-/// A matcher on the first device; `None` where there is no device.
-fn matcher() -> Option<GsstMatcher> {
-    open_device().map(|device| GsstMatcher::new(&device))
+/// A scanner on the first device, which has a matcher; `None` where there is no device.
+fn scanner() -> Option<GsstScanner> {
+    let device = open_device()?;
+    Some(GsstScanner::new(&device, ScanOptions::default()).unwrap())
 }
 
 /// Rows of up to `max_len` bytes of words, some of them null or empty.
@@ -87,13 +91,22 @@ struct Answer {
 
 impl Answer {
     fn of_cpu(blocks: &[Block<Vec<u8>>], question: &Question<'_>, is_negated: bool) -> Self {
+        Self::of_all(blocks, &[(question, is_negated)])
+    }
+
+    /// Rows for which all questions have the answer wanted.
+    fn of_all(blocks: &[Block<Vec<u8>>], questions: &[(&Question<'_>, bool)]) -> Self {
         let mut answer = Self { offsets: vec![0], ..Self::default() };
         let mut first_row = 0;
         for block in blocks {
-            let mask = question.on_cpu(block);
+            let masks: Vec<_> = questions
+                .iter()
+                .map(|(question, is_negated)| (question.on_cpu(block), *is_negated))
+                .collect();
             let is_selected = |row: &u32| {
                 let row = *row as usize;
-                mask.is_set(row) != is_negated && !block.is_null(row)
+                masks.iter().all(|(mask, is_negated)| mask.is_set(row) != *is_negated)
+                    && !block.is_null(row)
             };
             let rows: Vec<_> = (0..block.num_rows() as u32).filter(is_selected).collect();
             let decoded = block.decode_selected(&rows).unwrap();
@@ -104,6 +117,14 @@ impl Answer {
             first_row += block.num_rows() as u32;
         }
         answer
+    }
+
+    fn of_run(matched: &MatchedRows) -> Self {
+        Self {
+            rows: matched.rows().collect(),
+            offsets: matched.offsets().unwrap().collect(),
+            text: matched.text().unwrap().to_vec(),
+        }
     }
 
     fn of_device(selection: &DeviceSelection) -> Self {
@@ -121,11 +142,13 @@ impl Answer {
 /// selection that has grown and in one that is filled again.
 #[track_caller]
 fn assert_same(
-    matcher: &GsstMatcher,
+    scanner: &GsstScanner,
     blocks: &[Block<Vec<u8>>],
     questions: &[Question<'_>],
     case: &str,
 ) {
+    let matcher = scanner.matcher();
+    assert_runs_are_same(scanner, blocks, questions, case);
     let rows = matcher.upload(blocks).unwrap();
     assert_eq!(rows.num_rows(), blocks.iter().map(|block| block.num_rows()).sum::<usize>());
     let mut selection = matcher.selection().unwrap();
@@ -159,6 +182,46 @@ fn assert_same(
     }
 }
 
+/// The same of a run whose blocks the device checks, several on their way at a time: each question,
+/// its negation, and both it and the one before it.
+#[track_caller]
+fn assert_runs_are_same(
+    scanner: &GsstScanner,
+    blocks: &[Block<Vec<u8>>],
+    questions: &[Question<'_>],
+    case: &str,
+) {
+    let sealed: Vec<_> = blocks.iter().map(SealedBlock::of_valid).collect();
+    let mut before = &questions[0];
+    for question in questions {
+        let asked = [
+            vec![(question, false)],
+            vec![(question, true)],
+            vec![(before, false), (question, true)],
+        ];
+        let submit = |asked: &Vec<(&Question<'_>, bool)>, is_text_wanted| {
+            let predicate = |(question, is_negated): &(&Question<'_>, bool)| {
+                let predicate = question.on_device(scanner.matcher());
+                if *is_negated { predicate.negated() } else { predicate }
+            };
+            let predicates: Vec<_> = asked.iter().map(predicate).collect();
+            scanner.submit_matching(&sealed, &predicates, is_text_wanted).unwrap()
+        };
+        let pending: Vec<_> =
+            asked.iter().map(|asked| (submit(asked, true), submit(asked, false))).collect();
+        for (asked, (with_text, without)) in asked.iter().zip(pending) {
+            let (with_text, without) = (with_text.wait().unwrap(), without.wait().unwrap());
+            let expected = Answer::of_all(blocks, asked);
+            let num_rows: Vec<_> = blocks.iter().map(|block| block.num_rows()).collect();
+            assert_eq!(with_text.block_rows(), num_rows, "{case}");
+            assert!(Answer::of_run(&with_text) == expected, "{case}: {asked:?}");
+            assert!(without.rows().eq(expected.rows.iter().copied()), "{case}: {asked:?}");
+            assert!(without.text().is_none() && without.offsets().is_none(), "{case}");
+        }
+        before = question;
+    }
+}
+
 /// Questions of every kind about `literal`.
 fn about<'a>(literal: &'a [u8]) -> Vec<Question<'a>> {
     vec![
@@ -175,23 +238,23 @@ fn like(pattern: &str) -> Question<'static> {
 
 #[test]
 fn few_rows() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(1);
     let questions: Vec<_> =
         [&b""[..], b"a", b"the ", b"the f"].into_iter().flat_map(about).collect();
-    assert_same(&matcher, &[], &questions, "no blocks");
+    assert_same(&scanner, &[], &questions, "no blocks");
     for width in WIDTHS {
         for num_rows in [0, 1, 31, 32, 33, 127, 128, 129] {
             let rows = random_rows(&mut random, num_rows, 12);
             let block = block_of(&rows, &BlockOptions::new(width));
-            assert_same(&matcher, &[block], &questions, &format!("{width:?}, {num_rows} rows"));
+            assert_same(&scanner, &[block], &questions, &format!("{width:?}, {num_rows} rows"));
         }
     }
 }
 
 #[test]
 fn patterns_of_all_forms() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(2);
     let mut questions: Vec<_> = [
         "%",
@@ -232,14 +295,14 @@ fn patterns_of_all_forms() {
                 BlockOptions { has_text_lengths: max_len != 40, ..BlockOptions::new(width) };
             let block = block_of(&rows, &options);
             let case = format!("{width:?}, rows of up to {max_len} bytes");
-            assert_same(&matcher, &[block], &questions, &case);
+            assert_same(&scanner, &[block], &questions, &case);
         }
     }
 }
 
 #[test]
 fn literals_across_symbols_and_escapes() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(3);
     let alphabet = [b'a', b'b', b'c', 255];
     let rows: Rows = (0..4000)
@@ -269,12 +332,12 @@ fn literals_across_symbols_and_escapes() {
         b"abcabcabcabcabcabcabcabcabc",
     ];
     let questions: Vec<_> = literals.into_iter().flat_map(about).collect();
-    assert_same(&matcher, &blocks, &questions, "all tables");
+    assert_same(&scanner, &blocks, &questions, "all tables");
 }
 
 #[test]
 fn runs_that_look_like_escapes() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(4);
     let table = table_of(CodeWidth::Eight, &[b"z", b"zz\xff"]);
     let mut rows: Rows = (0..600).map(|len| Some(vec![255; len])).collect();
@@ -288,12 +351,12 @@ fn runs_that_look_like_escapes() {
         .into_iter()
         .flat_map(about)
         .collect();
-    assert_same(&matcher, &[block], &questions, "runs of 255");
+    assert_same(&scanner, &[block], &questions, "runs of 255");
 }
 
 #[test]
 fn all_rows_no_rows_and_only_nulls() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(5);
     for width in WIDTHS {
         let options = BlockOptions::new(width);
@@ -306,13 +369,13 @@ fn all_rows_no_rows_and_only_nulls() {
         questions.extend(about(b"a"));
         questions.extend(about(b"not there"));
         questions.extend(["%", "_%", "%r", "f%y%r"].map(like));
-        assert_same(&matcher, &blocks, &questions, &format!("{width:?}"));
+        assert_same(&scanner, &blocks, &questions, &format!("{width:?}"));
     }
 }
 
 #[test]
 fn long_rows() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(6);
     for width in WIDTHS {
         let mut rows: Rows = (0..60).map(|_| Some(random.words(64 << 10))).collect();
@@ -326,13 +389,13 @@ fn long_rows() {
         let block = block_of(&rows, &BlockOptions::new(width));
         let mut questions = about(b"needle");
         questions.extend(["%needle%a%", "%e_dl%", "the%", "%0"].map(like));
-        assert_same(&matcher, &[block], &questions, &format!("{width:?}"));
+        assert_same(&scanner, &[block], &questions, &format!("{width:?}"));
     }
 }
 
 #[test]
 fn many_blocks_of_both_widths() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(7);
     let blocks: Vec<_> = (0..150)
         .map(|i| {
@@ -351,12 +414,12 @@ fn many_blocks_of_both_widths() {
     // Many states: the tables of 12-bit blocks go in groups.
     let long = "the furiously regular deposits sleep carefully ".repeat(5);
     questions.push(Question::Like(Pattern::contains(&long.as_bytes()[..200])));
-    assert_same(&matcher, &blocks, &questions, "150 blocks");
+    assert_same(&scanner, &blocks, &questions, "150 blocks");
 }
 
 #[test]
 fn full_blocks() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
     let mut random = Random(8);
     for width in WIDTHS {
         let texts: Vec<_> = (0..400_000).map(|_| random.words(24)).collect();
@@ -366,13 +429,14 @@ fn full_blocks() {
         let questions = [like("%regular%"), like("%regular deposits c%"), like("a%"), like("%")];
         // So many units that their sums are scanned in two steps.
         let blocks = vec![block; 4];
-        assert_same(&matcher, &blocks, &questions, &format!("{width:?}, 4 x 8 MiB"));
+        assert_same(&scanner, &blocks, &questions, &format!("{width:?}, 4 x 8 MiB"));
     }
 }
 
 #[test]
 fn predicates_with_too_many_states_are_refused() {
-    let Some(matcher) = matcher() else { return };
+    let Some(scanner) = scanner() else { return };
+    let matcher = scanner.matcher();
     let refused = matcher.like(&Pattern::like("%a____________b%", None));
     assert!(matches!(refused, Err(GpuError::Unsupported { kernel: "gsst_match", .. })));
     let long = [b'x'; 300];
@@ -382,10 +446,49 @@ fn predicates_with_too_many_states_are_refused() {
 
 #[test]
 fn memory_that_is_not_there_is_an_error() {
-    let Some(_) = matcher() else { return };
+    let Some(_) = scanner() else { return };
     let mut random = Random(9);
     let block = block_of(&random_rows(&mut random, 2000, 30), &BlockOptions::default());
     let small = GsstMatcher::new(&Device::open(0).unwrap().with_max_bytes(2000));
     let refused = small.upload(&[block]).map(|rows| rows.num_rows());
     assert!(matches!(refused, Err(GpuError::OutOfMemory { available_bytes: 2000, .. })));
+}
+
+#[test]
+fn runs_without_blocks_or_codes_or_predicates() {
+    let Some(scanner) = scanner() else { return };
+    let none: [SealedBlock<Vec<u8>>; 0] = [];
+    let all = scanner.matcher().like(&Pattern::like("%", None)).unwrap();
+    let matched = scanner.submit_matching(&none, &[all], true).unwrap().wait().unwrap();
+    assert_eq!(Answer::of_run(&matched), Answer { offsets: vec![0], ..Answer::default() });
+    let refused = scanner.submit_matching(&none, &[], true).map(drop);
+    assert!(matches!(refused, Err(GpuError::Mismatch { got: 0, expected: 1, .. })));
+    for width in WIDTHS {
+        let empty: Rows = (0..300).map(|row| (row % 3 > 0).then(Vec::new)).collect();
+        for has_text_lengths in [true, false] {
+            let options = BlockOptions { has_text_lengths, ..BlockOptions::new(width) };
+            let blocks = [&empty, &Vec::new(), &empty].map(|rows| block_of(rows, &options));
+            let questions = [like(""), like("%"), like("a%"), like("_%")];
+            assert_same(&scanner, &blocks, &questions, "no codes");
+        }
+    }
+}
+
+#[test]
+fn threads_share_the_slots_of_a_scanner() {
+    let Some(scanner) = scanner() else { return };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let scanner = &scanner;
+            scope.spawn(move || {
+                let mut random = Random(20 + thread);
+                for turn in 0..6 {
+                    let rows = random_rows(&mut random, 500 + 3000 * turn, 40);
+                    let block = block_of(&rows, &BlockOptions::new(WIDTHS[turn % 2]));
+                    let questions = [like("%regular%"), like("%a%"), like("the %")];
+                    assert_runs_are_same(scanner, &[block], &questions, "four threads");
+                }
+            });
+        }
+    });
 }

@@ -236,6 +236,21 @@ async fn a_device_decodes_and_says_so() {
     for part in ["device=gpu (tadoc.device = gpu)", "device_row_groups=1", "device_fallbacks=0"] {
         assert!(plan.contains(part), "{part}\n{plan}");
     }
+    // The device finds the rows of a filter, and only those come back.
+    let query =
+        "SELECT number, text FROM t WHERE text LIKE '%123%' AND number > 2000 AND word <> 'w30'";
+    let plan = answer(&ctx, &format!("EXPLAIN ANALYZE {query}")).await;
+    for part in ["device_row_groups=1", "device_fallbacks=0", "device_rows_matched=20"] {
+        assert!(plan.contains(part), "{part}\n{plan}");
+    }
+    answer(&ctx, "CREATE TABLE m AS SELECT * FROM source").await;
+    let expected = answer(&ctx, &query.replace("FROM t", "FROM m")).await;
+    assert_eq!(answer(&ctx, query).await, expected);
+    // A pattern of too many states goes to the CPU.
+    let query = "SELECT text FROM t WHERE text LIKE '%2____________t%' ORDER BY text";
+    let plan = answer(&ctx, &format!("EXPLAIN ANALYZE {query}")).await;
+    assert!(plan.contains("device_fallbacks=1"), "{plan}");
+    assert_eq!(answer(&ctx, query).await, answer(&ctx, &query.replace("FROM t", "FROM m")).await);
     // Damage is found on the device, too.
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.windows(4).position(|four| four == b"GSST").unwrap() + 90;
@@ -243,8 +258,10 @@ async fn a_device_decodes_and_says_so() {
     let damaged = dir.path().join("damaged.parquet").display().to_string();
     std::fs::write(&damaged, bytes).unwrap();
     answer(&ctx, &format!("CREATE EXTERNAL TABLE d STORED AS GSST LOCATION '{damaged}'")).await;
-    let error = ctx.sql("SELECT text, word FROM d").await.unwrap().collect().await.unwrap_err();
-    assert!(error.to_string().contains("damaged.parquet"), "{error}");
+    for query in ["SELECT text, word FROM d", "SELECT count(*) FROM d WHERE text LIKE '%12%'"] {
+        let error = ctx.sql(query).await.unwrap().collect().await.unwrap_err();
+        assert!(error.to_string().contains("damaged.parquet"), "{error}");
+    }
 }
 
 #[tokio::test]

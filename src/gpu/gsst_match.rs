@@ -25,7 +25,9 @@ mod anchor;
 mod kernels;
 mod predicate;
 mod rows;
+mod run;
 mod selection;
+mod units;
 
 use std::sync::{Arc, OnceLock};
 
@@ -33,10 +35,12 @@ use crate::gsst::{Block, ByteAutomaton, Pattern};
 
 use super::device::Device;
 use super::error::GpuError;
-use kernels::{Kernels, MaskInputs};
+use kernels::{Kernels, ListPlace, MaskInputs, MatchPlace};
 pub use predicate::RowPredicate;
 pub use rows::DeviceRows;
+pub(super) use run::{MatchLayout, MatchOutput, MatchRunKernels};
 pub use selection::DeviceSelection;
+use selection::place_of;
 
 const KERNEL: &str = "gsst_match";
 /// Tables of a query take at most this much, or those of one block: blocks go in groups.
@@ -79,6 +83,11 @@ impl GsstMatcher {
     /// [`GpuError::Driver`].
     pub fn load(&self) -> Result<(), GpuError> {
         self.kernels().map(|_| ())
+    }
+
+    /// The kernels of runs that nobody checked.
+    pub(super) fn run_kernels(&self) -> Result<MatchRunKernels, GpuError> {
+        MatchRunKernels::new(&self.device, self.kernels()?)
     }
 
     fn kernels(&self) -> Result<&Kernels, GpuError> {
@@ -165,21 +174,40 @@ impl GsstMatcher {
         }
         let kernels = self.kernels()?;
         selection.prepare(rows, predicate)?;
-        let inputs = MaskInputs::new(predicate, rows);
-        for list in rows.lists() {
-            for group in list.groups(predicate.tables_len_bytes(list.width())) {
-                kernels.make_tables(&self.device, list, &group, &inputs, &mut selection.scratch)?;
-                kernels.mask(&self.device, rows, list, &group, &inputs, &mut selection.scratch)?;
-            }
+        let inputs = MaskInputs::new(predicate, rows.sample(), selection.predicate_at());
+        let at = selection.place(&self.device, rows);
+        let lists: Vec<_> = rows.lists().iter().map(|list| place_of(list, &self.device)).collect();
+        for list in &lists {
+            // SAFETY: `rows` was made from validated blocks; `prepare` copied the predicate and made
+            // place for what the steps pass on; the selection is borrowed mutably, and all of it is
+            // used on the device's own stream only.
+            unsafe { kernels.mask_list(&self.device, &at, list, &inputs) }?;
         }
-        kernels.scan(&self.device, rows, &mut selection.scratch)?;
+        // SAFETY: as above; there is a unit, as there is a block with rows.
+        unsafe { kernels.scan(&self.device, &at) }?;
         // On the chance that what the selection has is enough: the device need not wait for the host.
         if selection.has_capacity() {
-            kernels.write(&self.device, rows, selection)?;
+            self.write(&at, &lists, selection)?;
         }
         if !selection.read_totals()? {
             selection.grow()?;
-            kernels.write(&self.device, rows, selection)?;
+            self.write(&at, &lists, selection)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what matches to what `selection` has place for.
+    fn write(
+        &self,
+        at: &MatchPlace<'_>,
+        lists: &[ListPlace<'_>],
+        selection: &mut DeviceSelection,
+    ) -> Result<(), GpuError> {
+        let (kernels, output) = (self.kernels()?, selection.output());
+        for list in lists {
+            // SAFETY: as for the mask, which was written before on the same stream; the output is as
+            // long as it says.
+            unsafe { kernels.write(&self.device, at, list, &output) }?;
         }
         Ok(())
     }

@@ -136,13 +136,23 @@ pub(super) struct RunLayout {
 
 /// Hands out parts of a buffer, one behind the other.
 #[derive(Debug, Default)]
-struct Parts(usize);
+pub(super) struct Parts(usize);
 
 impl Parts {
-    fn next(&mut self, len_bytes: usize) -> Range<usize> {
+    /// Behind the first `len_bytes`.
+    pub(super) fn behind(len_bytes: usize) -> Self {
+        Self(len_bytes)
+    }
+
+    pub(super) fn next(&mut self, len_bytes: usize) -> Range<usize> {
         let start = self.0.next_multiple_of(PART_BYTES);
         self.0 = start + len_bytes;
         start..self.0
+    }
+
+    /// All parts together.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.0
     }
 }
 
@@ -328,7 +338,7 @@ fn copy_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], mut to: &mut [u8]) {
 }
 
 /// Values of a kernel: integers in C layout, without padding.
-trait Plain: Copy {}
+pub(super) trait Plain: Copy {}
 impl Plain for u32 {}
 impl Plain for u64 {}
 impl Plain for GsstBlock {}
@@ -336,7 +346,7 @@ impl Plain for RunBlock {}
 impl Plain for RunFrame {}
 
 /// Writes `value` as number `idx` of those that start at `at`.
-fn put<T: Plain>(input: &mut [u8], at: usize, idx: usize, value: &T) {
+pub(super) fn put<T: Plain>(input: &mut [u8], at: usize, idx: usize, value: &T) {
     let start = at + idx * size_of::<T>();
     // SAFETY: a `Plain` value has no padding, so all its bytes are initialized.
     let bytes =

@@ -33,6 +33,9 @@ use super::pinned::PinnedPool;
 use super::run_kernels::{RunKernels, RunPlace};
 use super::scan_slot::{Slot, set_error_word};
 use super::scanned_rows::{PendingRows, ScannedRows, verdict};
+use matching::Matching;
+
+mod matching;
 
 /// How a scanner works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +76,7 @@ pub struct GsstScanner {
     pub(super) max_pinned_bytes: usize,
     pub(super) slots: Vec<Mutex<Slot>>,
     next_slot: AtomicUsize,
+    matching: Matching,
 }
 
 impl GsstScanner {
@@ -90,6 +94,7 @@ impl GsstScanner {
             max_pinned_bytes: options.max_pinned_bytes,
             slots: (0..options.num_slots.max(1)).map(slot).collect::<Result<_, _>>()?,
             next_slot: AtomicUsize::new(0),
+            matching: Matching::new(device),
         })
     }
 

@@ -53,5 +53,6 @@ impl GsstScanner {
         for mut slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
             slot.release();
         }
+        self.release_idle_matching();
     }
 }

@@ -9,6 +9,7 @@
 
 #![allow(unsafe_code, reason = "copies by address, in the order of a stream")]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaStream, result, sys};
@@ -75,20 +76,33 @@ impl Slot {
         blocks: &[SealedBlock<B>],
         is_read_in_place: bool,
     ) -> Result<(), GpuError> {
+        let len_bytes = layout.input_len_bytes;
+        self.reserve(Part::Scratch, layout.scratch_len_bytes)?;
+        let lens_bytes = [len_bytes, len_bytes];
+        self.upload_bytes(pool, lens_bytes, is_read_in_place, |input| layout.write(blocks, input))
+    }
+
+    /// Has `write` write the first `len_bytes` of an input of `max_len_bytes` to the staging buffer,
+    /// and gives their copy to the stream; `is_read_in_place` as for [`Slot::upload`].
+    pub(super) fn upload_bytes(
+        &mut self,
+        pool: &Arc<PinnedPool>,
+        [len_bytes, max_len_bytes]: [usize; 2],
+        is_read_in_place: bool,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<(), GpuError> {
         let copying = self.device.fault("copying GSST blocks");
         self.device.context().bind_to_thread().map_err(&copying)?;
         if let Some(uploaded) = self.uploaded.take() {
             uploaded.synchronize().map_err(&copying)?;
         }
-        let is_large_enough =
-            |buffer: &HostBuffer| buffer.capacity_bytes() >= layout.input_len_bytes;
+        let is_large_enough = |buffer: &HostBuffer| buffer.capacity_bytes() >= len_bytes;
         let mut staging = match self.staging.take().filter(is_large_enough) {
             Some(staging) => staging,
-            None => pool.take(layout.input_len_bytes),
+            None => pool.take(len_bytes),
         };
-        staging.set_len(layout.input_len_bytes);
-        layout.write(blocks, &mut staging);
-        self.reserve(Part::Scratch, layout.scratch_len_bytes)?;
+        staging.set_len(len_bytes);
+        write(&mut staging);
         (self.shared_input, self.shared_output) = (None, None);
         if is_read_in_place {
             self.shared_input = self.shared_address(&staging);
@@ -97,9 +111,9 @@ impl Slot {
             self.staging = Some(staging);
             return Ok(());
         }
-        self.reserve(Part::Input, layout.input_len_bytes)?;
+        self.reserve(Part::Input, max_len_bytes)?;
         let input = self.address(Part::Input);
-        // SAFETY: the device memory has the length of `staging`, which lives in this slot, and is
+        // SAFETY: the device memory has the length of `staging` at least, which lives in this slot, and is
         // neither written nor dropped before the event below, or the stream, was waited for.
         let copied = unsafe { result::memcpy_htod_async(input, &staging, self.stream.cu_stream()) };
         self.staging = Some(staging);
@@ -157,7 +171,42 @@ impl Slot {
             // event below, or the stream, was waited for.
             unsafe { result::memcpy_dtoh_async(buffer, output, stream) }.map_err(&copying)?;
         }
-        self.stream.record_event(Some(DONE_FLAGS)).map_err(&copying)
+        self.record_done()
+    }
+
+    /// Gives the copy of a part of the output to the stream.
+    pub(super) fn copy_part(&self, part: &Range<usize>, to: &mut [u8]) -> Result<(), GpuError> {
+        let copying = self.device.fault("copying rows from the device");
+        if part.is_empty() {
+            return Ok(());
+        }
+        let (from, stream) =
+            (self.address(Part::Output) + part.start as u64, self.stream.cu_stream());
+        // SAFETY: the output has that part, `to` is its first bytes' place, and whoever called keeps
+        // it until the stream was waited for.
+        unsafe { result::memcpy_dtoh_async(&mut to[..part.len()], from, stream) }.map_err(&copying)
+    }
+
+    /// Gives the copy of the first bytes of the output to the stream, to where the input was staged:
+    /// nothing else of that is needed any more. The event behind it.
+    pub(super) fn copy_head(&mut self, len_bytes: usize) -> Result<CudaEvent, GpuError> {
+        let Some(mut staging) = self.staging.take() else { return Err(self.gone()) };
+        let copied = self.copy_part(&(0..len_bytes), &mut staging);
+        self.staging = Some(staging);
+        copied?;
+        self.record_done()
+    }
+
+    /// An event behind all that was given to the stream, to wait for.
+    pub(super) fn record_done(&self) -> Result<CudaEvent, GpuError> {
+        let recording = self.device.fault("copying rows from the device");
+        self.stream.record_event(Some(DONE_FLAGS)).map_err(recording)
+    }
+
+    /// What [`Slot::copy_head`] copied, once its event was waited for: its word number `idx`.
+    pub(super) fn head_word(&self, idx: usize) -> u64 {
+        let words = self.staging.as_ref().map_or(&[][..], |staging| staging.as_chunks::<8>().0);
+        words.get(idx).map_or(0, |word| u64::from_le_bytes(*word))
     }
 
     pub(super) fn read_error(
@@ -195,7 +244,7 @@ impl Slot {
         (self.staging, self.uploaded) = (None, None);
     }
 
-    fn address(&self, part: Part) -> u64 {
+    pub(super) fn address(&self, part: Part) -> u64 {
         let (memory, shared) = match part {
             Part::Input => (&self.input, self.shared_input),
             Part::Scratch => (&self.scratch, None),
@@ -218,6 +267,25 @@ impl Drop for Slot {
         // The staging buffer goes back to its pool: nothing may read it any more.
         let _ = self.stream.synchronize();
     }
+}
+
+/// Sets the error word that starts an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and
+/// `zeros` of it to 0.
+pub(super) fn set_head(
+    device: &Device,
+    stream: &Arc<CudaStream>,
+    output: u64,
+    zeros: Range<usize>,
+) -> Result<(), GpuError> {
+    let setting = device.fault("setting the error word");
+    device.context().bind_to_thread().map_err(&setting)?;
+    for (part, byte) in [(0..8, 0xff), (zeros, 0)] {
+        let at = output + part.start as u64;
+        // SAFETY: every output starts with an error word, and has the part it is asked for.
+        unsafe { result::memset_d8_async(at, byte, part.len(), stream.cu_stream()) }
+            .map_err(&setting)?;
+    }
+    Ok(())
 }
 
 /// Sets the error word that starts an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and what

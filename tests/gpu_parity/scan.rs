@@ -6,7 +6,8 @@ use datafusion_tadoc::gpu::{
     ScanOptions, ScannedRows, num_devices,
 };
 use datafusion_tadoc::gsst::{
-    Block, BlockOptions, CodeWidth, SealedBlock, SymbolTable, write_block, write_block_with,
+    Block, BlockOptions, CodeWidth, Pattern, SealedBlock, SymbolTable, write_block,
+    write_block_with,
 };
 
 use super::{POISONS, Random, WIDTHS, decoder, options};
@@ -370,7 +371,13 @@ fn assert_same_answer(scanner: &GsstScanner, bytes: Vec<u8>, case: &str) -> bool
         assert!(cpu.is_err(), "{case}: only the frame is refused");
         return false;
     };
+    // Whoever only looks for rows finds the same fault.
+    let all = scanner.matcher().like(&Pattern::like("%", None)).unwrap();
+    let some = scanner.matcher().like(&Pattern::contains(b"regular")).unwrap();
+    let matched =
+        scanner.submit_matching(std::slice::from_ref(&sealed), &[some, all], true).unwrap().wait();
     let gpu = scanner.submit(&[sealed], RowForm::Offsets, false).unwrap().wait();
+    assert_eq!(matched.as_ref().map(drop).err(), gpu.as_ref().map(drop).err(), "{case}");
     match (&cpu, &gpu) {
         (Ok(_), Ok(rows)) => Expected::of(&[bytes]).assert_is(rows, case),
         (Err(_), Err(GpuError::Malformed { block_idx: 0, .. })) => {}

@@ -1,7 +1,9 @@
 //! The kernels of `kernels/gsst_match.cu` and how they are launched.
 
+use std::sync::Arc;
+
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
+use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 
 use crate::gsst::CodeWidth;
 
@@ -9,9 +11,10 @@ use super::super::device::Device;
 use super::super::error::GpuError;
 use super::super::module::{GSST_MATCH, Module, max_grid, unsupported};
 use super::KERNEL;
-use super::predicate::RowPredicate;
-use super::rows::{BlockGroup, BlockList, DeviceRows, MatchBlock, MatchFrame};
-use super::selection::{DeviceSelection, Scratch};
+use super::anchor::FourGrams;
+use super::predicate::{RowPredicate, tables_len_bytes};
+use super::rows::{MatchBlock, MatchFrame};
+use super::units::{BlockGroup, ListUnits};
 
 const TABLE_THREADS: u32 = 256;
 pub(super) const MASK_WARPS: u32 = 16;
@@ -47,30 +50,74 @@ struct GridKernel {
     max_grid: u32,
 }
 
-/// Sizes of the predicate's parts on the device.
+/// A predicate on the device: automaton, flags of states and literal, and their sizes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MaskInputs {
+    at: u64,
     num_states: u32,
     first_final: u32,
     literal_len_bytes: u32,
     anchor: u32,
+    /// Whether only rows of the mask that is there can match.
+    pub(super) has_mask: bool,
+}
+
+/// Where a launch finds what it reads and writes, and on which stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MatchPlace<'a> {
+    pub(super) stream: &'a Arc<CudaStream>,
+    pub(super) bytes: u64,
+    pub(super) frames: u64,
+    /// The error word; 0: there is none, the blocks were validated before.
+    pub(super) error: u64,
+    pub(super) next: u64,
+    pub(super) filters: u64,
+    pub(super) mask: u64,
+    pub(super) sums: u64,
+    pub(super) tile_sums: u64,
+    pub(super) rows_before: u64,
+    pub(super) text_before: u64,
+    pub(super) totals: u64,
+    pub(super) num_units: u32,
+}
+
+/// The blocks of one width on the device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListPlace<'a> {
+    pub(super) units: &'a ListUnits,
+    pub(super) tables: u64,
+    pub(super) blocks: u64,
+}
+
+/// Where what matches goes, and how much there is place for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutputPlace {
+    pub(super) rows: u64,
+    pub(super) offsets: u64,
+    /// 0: only numbers and offsets are wanted.
+    pub(super) text: u64,
+    pub(super) max_rows: u64,
+    pub(super) max_text: u64,
 }
 
 impl MaskInputs {
-    pub(super) fn new(predicate: &RowPredicate, rows: &DeviceRows) -> Self {
+    /// `at`: of [`RowPredicate::to_bytes`] on the device.
+    pub(super) fn new(predicate: &RowPredicate, sample: &FourGrams, at: u64) -> Self {
         Self {
+            at,
             num_states: predicate.num_states() as u32,
             first_final: predicate.first_final() as u32,
             literal_len_bytes: predicate.literal().len() as u32,
-            anchor: rows.sample().anchor(predicate.literal()) as u32,
+            anchor: sample.anchor(predicate.literal()) as u32,
+            has_mask: false,
         }
     }
 
-    fn flags_at(&self) -> usize {
-        256 * self.num_states as usize
+    fn flags_at(&self) -> u64 {
+        self.at + 256 * u64::from(self.num_states)
     }
 
-    fn literal_at(&self) -> usize {
+    fn literal_at(&self) -> u64 {
         self.flags_at() + 256
     }
 }
@@ -105,125 +152,139 @@ impl Kernels {
         if width == CodeWidth::Eight { &self.eight } else { &self.twelve }
     }
 
-    /// Makes the tables of a group of blocks.
-    pub(super) fn make_tables(
+    /// Which rows match: tables and mask of all blocks of a list, in groups whose tables fit.
+    ///
+    /// # Safety
+    ///
+    /// `at` and `list` are those of valid blocks, or the error word tells of a fault: bytes with
+    /// [`SLACK_BYTES`](super::rows::SLACK_BYTES) behind them, blocks, tables and frames; `next` and
+    /// `filters` have place for the largest group, mask and sums for all frames and units; the
+    /// predicate lies where `inputs` says; nobody else uses them before the stream is done.
+    pub(super) unsafe fn mask_list(
         &self,
         device: &Device,
-        list: &BlockList,
+        at: &MatchPlace<'_>,
+        list: &ListPlace<'_>,
+        inputs: &MaskInputs,
+    ) -> Result<(), GpuError> {
+        for group in list.units.groups(tables_len_bytes(inputs.num_states, list.units.width())) {
+            // SAFETY: the caller's promise.
+            unsafe { self.make_tables(device, at, list, &group, inputs) }?;
+            // SAFETY: as above; the tables are those of this group, made on the same stream.
+            unsafe { self.mask(device, at, list, &group, inputs) }?;
+        }
+        Ok(())
+    }
+
+    unsafe fn make_tables(
+        &self,
+        device: &Device,
+        at: &MatchPlace<'_>,
+        list: &ListPlace<'_>,
         group: &BlockGroup,
         inputs: &MaskInputs,
-        scratch: &mut Scratch,
     ) -> Result<(), GpuError> {
-        let num_codes = 1 << list.width().bits();
+        let width = list.units.width();
+        let num_codes = 1 << width.bits();
         let config = LaunchConfig {
             grid_dim: (num_codes / TABLE_THREADS, inputs.num_states, group.num_blocks as u32),
             block_dim: (TABLE_THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        let first_word = group.first_block * num_codes as usize;
-        let tables = list.tables.slice(first_word..);
-        let literal = scratch.predicate.slice(inputs.literal_at()..);
-        let mut arguments = device.stream().launch_builder(&self.of(list.width()).tables);
-        arguments.arg(&tables).arg(&scratch.predicate).arg(&inputs.num_states);
-        arguments
-            .arg(&inputs.first_final)
-            .arg(&literal)
-            .arg(&inputs.literal_len_bytes)
-            .arg(&inputs.anchor);
-        arguments.arg(&mut scratch.next).arg(&mut scratch.filters);
-        // `tables` holds the symbols of the group's blocks and more; `prepare` made `next` and
-        // `filters` long enough for the largest group, and copied a predicate of these sizes.
-        // SAFETY: the arguments are those of the kernel in number, order and type, and hold the above.
-        let launched = unsafe { arguments.launch(config) };
+        let (blocks, literal) = (list.of_group(group), inputs.literal_at());
+        let mut launch = at.stream.launch_builder(&self.of(width).tables);
+        launch.arg(&list.tables).arg(&blocks).arg(&inputs.at).arg(&inputs.num_states);
+        launch.arg(&inputs.first_final).arg(&literal);
+        launch.arg(&inputs.literal_len_bytes).arg(&inputs.anchor);
+        launch.arg(&at.next).arg(&at.filters);
+        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
+        // promises what is behind them.
+        let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(device.fault("launching gsst_match_tables"))
     }
 
-    /// Writes mask and sums of a group of blocks.
-    pub(super) fn mask(
+    unsafe fn mask(
         &self,
         device: &Device,
-        rows: &DeviceRows,
-        list: &BlockList,
+        at: &MatchPlace<'_>,
+        list: &ListPlace<'_>,
         group: &BlockGroup,
         inputs: &MaskInputs,
-        scratch: &mut Scratch,
     ) -> Result<(), GpuError> {
-        let kernel = &self.of(list.width()).mask;
-        let blocks = list.blocks.slice(group.first_block..);
-        let num_blocks = group.num_blocks as u32;
-        let flags = scratch.predicate.slice(inputs.flags_at()..);
+        let kernel = &self.of(list.units.width()).mask;
+        let (blocks, num_blocks) = (list.of_group(group), group.num_blocks as u32);
+        let (literals, flags) = (inputs.at, inputs.flags_at());
         let has_filter = u32::from(inputs.literal_len_bytes > 0);
-        let mut arguments = device.stream().launch_builder(&kernel.function);
-        arguments.arg(&rows.bytes).arg(&blocks).arg(&num_blocks).arg(&rows.frames);
-        arguments.arg(&scratch.filters).arg(&scratch.next).arg(&scratch.predicate).arg(&flags);
-        arguments.arg(&inputs.num_states).arg(&inputs.first_final).arg(&has_filter);
-        arguments.arg(&group.first_unit).arg(&group.end_unit);
-        arguments.arg(&mut scratch.mask).arg(&mut scratch.sums);
+        let has_mask = u32::from(inputs.has_mask);
+        let mut launch = at.stream.launch_builder(&kernel.function);
+        launch.arg(&at.bytes).arg(&blocks).arg(&num_blocks).arg(&at.frames);
+        launch.arg(&at.filters).arg(&at.next).arg(&literals).arg(&flags);
+        launch.arg(&inputs.num_states).arg(&inputs.first_final).arg(&has_filter).arg(&has_mask);
+        launch.arg(&group.first_unit).arg(&group.end_unit);
+        launch.arg(&at.mask).arg(&at.sums).arg(&at.error);
         let config = kernel.config(group.end_unit - group.first_unit);
-        // `rows` was made from validated blocks, with the slack kernels may read; the tables are those
-        // of this group, made before on the same stream; mask and sums have place for all frames and
-        // units of `rows`; there is at least one unit, since blocks without rows are not in the list.
-        // SAFETY: the arguments are those of the kernel in number, order and type, and hold the above.
-        let launched = unsafe { arguments.launch(config) };
+        // There is at least one unit, since blocks without rows are not in the list.
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(device.fault("launching gsst_match_mask"))
     }
 
     /// Sums up the units before each.
-    pub(super) fn scan(
-        &self,
-        device: &Device,
-        rows: &DeviceRows,
-        scratch: &mut Scratch,
-    ) -> Result<(), GpuError> {
-        let num_units = rows.num_units as u32;
+    ///
+    /// # Safety
+    ///
+    /// `at` has sums of its units, at least one, and place for those of tiles, those before each
+    /// unit, and totals; nobody else uses them before the stream is done.
+    pub(super) unsafe fn scan(&self, device: &Device, at: &MatchPlace<'_>) -> Result<(), GpuError> {
         let config = LaunchConfig {
-            grid_dim: (num_units.div_ceil(SCAN_THREADS), 1, 1),
+            grid_dim: (at.num_units.div_ceil(SCAN_THREADS), 1, 1),
             block_dim: (SCAN_THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
         let scanning = device.fault("launching gsst_match_scan");
-        let mut arguments = device.stream().launch_builder(&self.sum);
-        arguments.arg(&scratch.sums).arg(&num_units).arg(&mut scratch.tile_sums);
-        // SAFETY: the arguments are those of the kernel in number, order and type; `sums` has
-        // `num_units` values and `tile_sums` two for every thread block (`prepare`).
-        unsafe { arguments.launch(config) }.map_err(&scanning)?;
-        let mut arguments = device.stream().launch_builder(&self.scan);
-        arguments.arg(&scratch.sums).arg(&num_units).arg(&scratch.tile_sums);
-        arguments.arg(&mut scratch.rows_before).arg(&mut scratch.text_before);
-        arguments.arg(&mut scratch.totals);
-        // SAFETY: as above; two more buffers have `num_units` values, `totals` has two, and there is a
-        // unit, so that they are written.
-        unsafe { arguments.launch(config) }.map_err(&scanning)?;
+        let mut launch = at.stream.launch_builder(&self.sum);
+        launch.arg(&at.sums).arg(&at.num_units).arg(&at.tile_sums);
+        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
+        // promises what is behind them.
+        unsafe { launch.launch(config) }.map_err(&scanning)?;
+        let mut launch = at.stream.launch_builder(&self.scan);
+        launch.arg(&at.sums).arg(&at.num_units).arg(&at.tile_sums);
+        launch.arg(&at.rows_before).arg(&at.text_before).arg(&at.totals);
+        // SAFETY: as above.
+        unsafe { launch.launch(config) }.map_err(&scanning)?;
         Ok(())
     }
 
-    /// Writes the rows that match, where `selection` has place for all of them.
-    pub(super) fn write(
+    /// Writes the rows of a list that match, where the output has place for all that match.
+    ///
+    /// # Safety
+    ///
+    /// As [`Kernels::mask_list`], after it and [`Kernels::scan`]; `output` has place for what it says.
+    pub(super) unsafe fn write(
         &self,
         device: &Device,
-        rows: &DeviceRows,
-        selection: &mut DeviceSelection,
+        at: &MatchPlace<'_>,
+        list: &ListPlace<'_>,
+        output: &OutputPlace,
     ) -> Result<(), GpuError> {
-        let max_rows = selection.max_rows() as u64;
-        let max_text = (selection.text.len() as u64).min(u64::from(u32::MAX));
-        for list in rows.lists() {
-            let kernel = &self.of(list.width()).write;
-            let (num_blocks, num_units) = (list.num_blocks() as u32, list.num_units());
-            let DeviceSelection { rows: numbers, offsets, text, scratch, .. } = selection;
-            let mut arguments = device.stream().launch_builder(&kernel.function);
-            arguments.arg(&rows.bytes).arg(&list.blocks).arg(&num_blocks).arg(&rows.frames);
-            arguments.arg(&list.tables).arg(&num_units).arg(&scratch.mask);
-            arguments.arg(&scratch.rows_before).arg(&scratch.text_before).arg(&scratch.totals);
-            arguments.arg(&max_rows).arg(&max_text);
-            arguments.arg(numbers).arg(offsets).arg(text);
-            // Mask, sums and totals were written for these rows before, on the same stream; the kernel
-            // compares the totals with the capacities, which are those of the buffers.
-            // SAFETY: the arguments are those of the kernel in number, order and type, and hold the
-            // above.
-            let launched = unsafe { arguments.launch(kernel.config(num_units)) };
-            launched.map_err(device.fault("launching gsst_match_write"))?;
-        }
-        Ok(())
+        let kernel = &self.of(list.units.width()).write;
+        let (num_blocks, num_units) = (list.units.num_blocks() as u32, list.units.num_units());
+        let mut launch = at.stream.launch_builder(&kernel.function);
+        launch.arg(&at.bytes).arg(&list.blocks).arg(&num_blocks).arg(&at.frames);
+        launch.arg(&list.tables).arg(&num_units).arg(&at.mask);
+        launch.arg(&at.rows_before).arg(&at.text_before).arg(&at.totals);
+        launch.arg(&output.max_rows).arg(&output.max_text);
+        launch.arg(&output.rows).arg(&output.offsets).arg(&output.text).arg(&at.error);
+        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
+        // promises what is behind them.
+        let launched = unsafe { launch.launch(kernel.config(num_units)) };
+        launched.map(drop).map_err(device.fault("launching gsst_match_write"))
+    }
+}
+
+impl ListPlace<'_> {
+    fn of_group(&self, group: &BlockGroup) -> u64 {
+        self.blocks + (group.first_block * size_of::<MatchBlock>()) as u64
     }
 }
 

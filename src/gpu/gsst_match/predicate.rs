@@ -82,10 +82,15 @@ impl RowPredicate {
     /// Most bytes of [`RowPredicate::to_bytes`].
     pub(super) const MAX_BYTES: usize = 256 * 256 + 256 + MAX_LITERAL_BYTES;
 
-    /// What the tables of one block take: the automaton over codes, and the filter.
+    /// What the tables of one block take.
     pub(super) fn tables_len_bytes(&self, width: CodeWidth) -> usize {
-        (self.num_states() + 4) << width.bits()
+        tables_len_bytes(self.num_states() as u32, width)
     }
+}
+
+/// What the tables of one block take: the automaton over codes, and the filter.
+pub(super) fn tables_len_bytes(num_states: u32, width: CodeWidth) -> usize {
+    (num_states as usize + 4) << width.bits()
 }
 
 #[cfg(test)]

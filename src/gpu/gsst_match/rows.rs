@@ -3,20 +3,18 @@
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 
 use crate::gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
-use crate::gsst::{Block, CodeWidth};
+use crate::gsst::{Block, CodeWidth, SealedBlock};
 
 use super::super::device::Device;
 use super::super::error::GpuError;
 use super::super::memory::DeviceBuffer;
 use super::anchor::FourGrams;
+use super::units::{ListUnits, unit_frames};
 
 /// Rows of a frame of packed lengths; the start of every 16th is stored.
 pub(super) const FRAME_ROWS: usize = 128;
-/// Most frames of a unit, and the codes it should have: marks of 16,384 codes fit.
-pub(super) const MAX_UNIT_FRAMES: usize = 8;
-const UNIT_CODES: usize = 12_288;
 /// Bytes behind the last block that kernels may read.
-const SLACK_BYTES: usize = 1024;
+pub(super) const SLACK_BYTES: usize = 1024;
 /// From this bit on a form has the bits of a difference.
 pub(super) const FORM_WIDTH_BIT: u32 = 27;
 
@@ -32,7 +30,7 @@ pub(super) struct MatchBlock {
     pub(super) first_slot: u32,
     pub(super) unit_frames: u32,
     pub(super) validity_at: u32,
-    pub(super) reserved: u32,
+    pub(super) table: u32,
 }
 
 /// What a launch knows of 128 rows; the same struct is in the kernel.
@@ -74,20 +72,9 @@ pub struct DeviceRows {
 /// The blocks of one width.
 #[derive(Debug)]
 pub(super) struct BlockList {
-    width: CodeWidth,
+    pub(super) units: ListUnits,
     pub(super) tables: DeviceBuffer<u64>,
     pub(super) blocks: DeviceBuffer<MatchBlock>,
-    /// The first unit of each block, and behind them the number of units.
-    unit_starts: Vec<u32>,
-}
-
-/// Some consecutive blocks of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BlockGroup {
-    pub(super) first_block: usize,
-    pub(super) num_blocks: usize,
-    pub(super) first_unit: u32,
-    pub(super) end_unit: u32,
 }
 
 impl DeviceRows {
@@ -115,7 +102,7 @@ impl DeviceRows {
             bytes,
             frames: device.copy_of("places of rows", &plan.frames)?,
             lists: lists.map(|list| list.upload(device)).collect::<Result<_, _>>()?,
-            sample: FourGrams::of(blocks),
+            sample: FourGrams::of(&blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>()),
             num_frames: plan.frames.len(),
             num_units: plan.num_units,
             num_rows: plan.num_rows,
@@ -159,40 +146,6 @@ impl DeviceRows {
     }
 }
 
-impl BlockList {
-    pub(super) fn width(&self) -> CodeWidth {
-        self.width
-    }
-
-    pub(super) fn num_blocks(&self) -> usize {
-        self.unit_starts.len() - 1
-    }
-
-    pub(super) fn num_units(&self) -> u32 {
-        self.unit_starts.last().copied().unwrap_or(0)
-    }
-
-    /// Runs of blocks whose tables, `tables_len_bytes` each, fit into the memory for them.
-    pub(super) fn groups(&self, tables_len_bytes: usize) -> Vec<BlockGroup> {
-        let num_per_group = blocks_per_group(tables_len_bytes);
-        let group = |first_block: usize| {
-            let end = (first_block + num_per_group).min(self.num_blocks());
-            BlockGroup {
-                first_block,
-                num_blocks: end - first_block,
-                first_unit: self.unit_starts[first_block],
-                end_unit: self.unit_starts[end],
-            }
-        };
-        (0..self.num_blocks()).step_by(num_per_group).map(group).collect()
-    }
-}
-
-/// How many blocks' tables are made at a time. Grids have at most 65,535 layers.
-pub(super) fn blocks_per_group(tables_len_bytes: usize) -> usize {
-    (super::TABLES_BYTES / tables_len_bytes).clamp(1, 65_535)
-}
-
 /// What goes to the device, on the host.
 #[derive(Debug)]
 struct Plan {
@@ -224,23 +177,21 @@ impl Default for Plan {
 /// The blocks of one width, on the host.
 #[derive(Debug)]
 struct ListPlan {
-    width: CodeWidth,
+    units: ListUnits,
     tables: Vec<u64>,
     blocks: Vec<MatchBlock>,
-    unit_starts: Vec<u32>,
 }
 
 impl ListPlan {
     fn new(width: CodeWidth) -> Self {
-        Self { width, tables: Vec::new(), blocks: Vec::new(), unit_starts: vec![0] }
+        Self { units: ListUnits::new(width), tables: Vec::new(), blocks: Vec::new() }
     }
 
     fn upload(self, device: &Device) -> Result<BlockList, GpuError> {
         Ok(BlockList {
-            width: self.width,
+            units: self.units,
             tables: device.copy_of("symbol tables", &self.tables)?,
             blocks: device.copy_of("places of blocks", &self.blocks)?,
-            unit_starts: self.unit_starts,
         })
     }
 }
@@ -269,7 +220,7 @@ impl Plan {
         let unit_frames = unit_frames(block.num_codes(), num_frames);
         let num_units = num_frames.div_ceil(unit_frames);
         let list = &mut self.lists[usize::from(block.width() == CodeWidth::Twelve)];
-        let first_unit = list.unit_starts.last().copied().unwrap_or(0);
+        let (first_unit, table) = (list.units.num_units(), list.blocks.len() as u32);
         list.blocks.push(MatchBlock {
             at: at as u64,
             num_rows: block.num_rows() as u32,
@@ -279,9 +230,9 @@ impl Plan {
             first_slot: self.num_units as u32,
             unit_frames: unit_frames as u32,
             validity_at: if block.num_nulls() > 0 { sections.validity_at as u32 } else { 0 },
-            reserved: 0,
+            table,
         });
-        list.unit_starts.push(first_unit + num_units as u32);
+        list.units.push(num_units as u32);
         list.tables.extend(block.table().packed());
         self.num_units += num_units;
         Ok(())
@@ -330,11 +281,6 @@ impl Plan {
         self.len_bytes += packed.len().next_multiple_of(ALIGNMENT_BYTES);
         self.lengths.push((place, packed));
     }
-}
-
-/// Frames of a unit of a block: as many codes as marks fit.
-fn unit_frames(num_codes: usize, num_frames: usize) -> usize {
-    (UNIT_CODES * num_frames / num_codes.max(1)).clamp(1, MAX_UNIT_FRAMES)
 }
 
 /// Where the packed sections of a block start, as `gsst::layout` draws them.

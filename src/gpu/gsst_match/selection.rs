@@ -1,13 +1,16 @@
 //! The rows that match, in device memory, and their way back to the host.
 
-use cudarc::driver::{DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
 
 use super::super::device::Device;
 use super::super::error::GpuError;
 use super::super::memory::DeviceBuffer;
 use super::kernels::UNITS_PER_TILE;
+use super::kernels::{ListPlace, MatchPlace, OutputPlace};
 use super::predicate::RowPredicate;
-use super::rows::{DeviceRows, blocks_per_group};
+use super::rows::{BlockList, DeviceRows};
 
 /// Rows that match a predicate: their numbers, offsets and text, in device memory.
 ///
@@ -175,9 +178,9 @@ impl DeviceSelection {
         let (device, scratch) = (&self.device, &mut self.scratch);
         let has_filter = !predicate.literal().is_empty();
         for list in rows.lists() {
-            let num_blocks =
-                list.num_blocks().min(blocks_per_group(predicate.tables_len_bytes(list.width())));
-            let num_codes = num_blocks << list.width().bits();
+            let width = list.units.width();
+            let num_blocks = list.units.max_group_blocks(predicate.tables_len_bytes(width));
+            let num_codes = num_blocks << width.bits();
             at_least(device, WHAT, &mut scratch.next, num_codes * predicate.num_states())?;
             at_least(device, WHAT, &mut scratch.filters, if has_filter { num_codes } else { 0 })?;
         }
@@ -191,6 +194,43 @@ impl DeviceSelection {
         let mut target = scratch.predicate.slice_mut(..bytes.len());
         let copied = device.stream().memcpy_htod(&bytes, &mut target);
         copied.map_err(GpuError::driver("copying a predicate"))
+    }
+
+    /// Where a call on `rows` finds everything.
+    pub(super) fn place<'a>(&self, device: &'a Device, rows: &DeviceRows) -> MatchPlace<'a> {
+        let (stream, scratch) = (device.stream(), &self.scratch);
+        MatchPlace {
+            stream,
+            bytes: address(&rows.bytes, stream),
+            frames: address(&rows.frames, stream),
+            error: 0,
+            next: address(&scratch.next, stream),
+            filters: address(&scratch.filters, stream),
+            mask: address(&scratch.mask, stream),
+            sums: address(&scratch.sums, stream),
+            tile_sums: address(&scratch.tile_sums, stream),
+            rows_before: address(&scratch.rows_before, stream),
+            text_before: address(&scratch.text_before, stream),
+            totals: address(&scratch.totals, stream),
+            num_units: rows.num_units as u32,
+        }
+    }
+
+    /// Where the predicate lies that was copied by [`DeviceSelection::prepare`].
+    pub(super) fn predicate_at(&self) -> u64 {
+        address(&self.scratch.predicate, self.device.stream())
+    }
+
+    /// Where rows go that match, and how many.
+    pub(super) fn output(&self) -> OutputPlace {
+        let stream = self.device.stream();
+        OutputPlace {
+            rows: address(&self.rows, stream),
+            offsets: address(&self.offsets, stream),
+            text: address(&self.text, stream),
+            max_rows: self.max_rows() as u64,
+            max_text: (self.text.len() as u64).min(u64::from(u32::MAX)),
+        }
     }
 
     /// Takes over how much matches; whether it has place for that.
@@ -216,6 +256,21 @@ impl DeviceSelection {
         at_least(&self.device, WHAT, &mut self.offsets, self.num_rows.max(1) + 1)?;
         at_least(&self.device, WHAT, &mut self.text, self.text_len_bytes)
     }
+}
+
+/// Where a list's blocks and tables lie.
+pub(super) fn place_of<'a>(list: &'a BlockList, device: &Device) -> ListPlace<'a> {
+    let stream = device.stream();
+    ListPlace {
+        units: &list.units,
+        tables: address(&list.tables, stream),
+        blocks: address(&list.blocks, stream),
+    }
+}
+
+/// Where `memory` lies, which is only used on the device's own stream.
+fn address<T>(memory: &DeviceBuffer<T>, stream: &Arc<CudaStream>) -> u64 {
+    memory.device_ptr(stream).0
 }
 
 /// Replaces `memory` where it has less than `len` values. What is in it is lost.

@@ -57,6 +57,7 @@ use crate::Result;
 
 mod column_writer;
 mod footer;
+mod given;
 mod index;
 mod metadata;
 mod predicate;
@@ -66,6 +67,7 @@ mod statistics;
 mod write;
 
 pub use footer::GsstFooter;
+pub use given::StretchMatches;
 pub use index::{GsstColumn, GsstRowGroup, INDEX_KEY, Run, StoredBlock};
 pub use metadata::{EXTENSION_NAME, GsstMetadata};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest};

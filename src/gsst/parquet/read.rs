@@ -5,7 +5,8 @@
 //!                    (pruned)      (ordinary)    (codes)               └─▶ Parquet: ordinary columns
 //! ```
 //!
-//! Nothing is read of a stretch whose rows are all rejected but what rejected them. This reader is
+//! Rows that others have found, a device say, come before the row filter. Nothing is read of a
+//! stretch whose rows are all rejected but what rejected them. This reader is
 //! synchronous; what it knows of places is in [`GsstFooter`], for others.
 
 use std::sync::Arc;
@@ -149,6 +150,7 @@ impl<R: ChunkReader + 'static> GsstParquetReader<R> {
             stretch_start: 0,
             stretch: None,
             texts: vec![None; gsst.columns().len()],
+            matches: vec![None; gsst.columns().len()],
         })
     }
 

@@ -6,7 +6,7 @@ use arrow::array::{
     Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array,
 };
 use arrow::compute::take;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use super::super::arrow::{decode_rows, decode_selected};
 use super::super::block::Block;
 use super::footer::GsstFooter;
+use super::given::{StretchMatches, in_both};
 use super::guarded;
 use super::index::SOURCE;
 use super::predicate::CodePredicate;
@@ -43,6 +44,8 @@ pub struct RowGroupReader<R> {
     pub(super) stretch: Option<Stretch>,
     /// For each GSST column its text, where others have decoded it.
     pub(super) texts: Vec<Option<Vec<ArrayRef>>>,
+    /// For each GSST column the rows that meet all predicates on it, where others have found them.
+    pub(super) matches: Vec<Option<Vec<StretchMatches>>>,
 }
 
 /// What is left of a stretch.
@@ -68,6 +71,39 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
     /// [`Error::InvalidArgument`] where there is no such column, or the arrays have other rows or
     /// another type than batches have.
     pub fn set_text(&mut self, column_idx: usize, stretches: Vec<ArrayRef>) -> Result<()> {
+        let (expected, stretch_rows) = self.type_and_rows(column_idx)?;
+        let num_rows: Vec<usize> = stretches.iter().map(|array| array.len()).collect();
+        let is_typed = stretches.iter().all(|array| *array.data_type() == expected);
+        if num_rows != stretch_rows || !is_typed {
+            let got = format!("arrays of {num_rows:?} rows");
+            return Err(not_the_text(got, &format!("{stretch_rows:?} of {expected}")));
+        }
+        self.texts[column_idx] = Some(stretches);
+        Ok(())
+    }
+
+    /// Takes the rows that meet all predicates on a GSST column from `stretches`, as a device has
+    /// found them, say, and does not test its codes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] where there is no such column, rows do not ascend or exist, or
+    /// texts are not theirs or have another type than batches have.
+    pub fn set_matches(&mut self, column_idx: usize, stretches: Vec<StretchMatches>) -> Result<()> {
+        let (text_type, stretch_rows) = self.type_and_rows(column_idx)?;
+        let mut pairs = stretches.iter().zip(stretch_rows);
+        if stretches.len() != stretch_rows.len()
+            || !pairs.all(|(matches, num_rows)| matches.is_of(*num_rows, &text_type))
+        {
+            let got = format!("rows of {} stretches", stretches.len());
+            return Err(not_the_text(got, &format!("rows of {stretch_rows:?}")));
+        }
+        self.matches[column_idx] = Some(stretches);
+        Ok(())
+    }
+
+    /// The type in which a GSST column comes, and the numbers of rows of its stretches.
+    fn type_and_rows(&self, column_idx: usize) -> Result<(DataType, &[usize])> {
         let gsst = self.footer.gsst();
         let row_group = gsst.row_groups().get(self.row_group_idx);
         let (Some(column), Some(row_group)) = (gsst.columns().get(column_idx), row_group) else {
@@ -75,15 +111,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         };
         let is_view = self.options.text_as_views;
         let text_type = if is_view { column.text_type.as_view() } else { column.text_type };
-        let expected = text_type.data_type();
-        let num_rows: Vec<usize> = stretches.iter().map(|array| array.len()).collect();
-        let is_typed = stretches.iter().all(|array| *array.data_type() == expected);
-        if num_rows != row_group.stretch_rows || !is_typed {
-            let got = format!("arrays of {num_rows:?} rows");
-            return Err(not_the_text(got, &format!("{:?} of {expected}", row_group.stretch_rows)));
-        }
-        self.texts[column_idx] = Some(stretches);
-        Ok(())
+        Ok((text_type.data_type(), &row_group.stretch_rows))
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -149,10 +177,13 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         if !predicates().all(may_match) {
             return Ok(Some(Vec::new()));
         }
-        let mut selected = self.kept_rows(start, num_rows)?;
+        let mut selected = self.kept_rows(start, num_rows, self.found_rows(stretch_idx))?;
         for (predicate, &column_idx) in predicates() {
             if selected.is_empty() {
                 break;
+            }
+            if self.matches[column_idx].is_some() {
+                continue;
             }
             match self.block(column_idx, stretch_idx)? {
                 Some(block) => predicate.retain(&block, &mut selected),
@@ -162,24 +193,43 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Ok(Some(selected))
     }
 
-    /// The rows of a stretch that the row filter keeps.
-    fn kept_rows(&self, start: usize, num_rows: usize) -> Result<Vec<u32>> {
-        let Some(filter) = &self.options.row_filter else {
-            return Ok((0..num_rows as u32).collect());
+    /// The rows of a stretch that others have found; `None` where they found no column's.
+    fn found_rows(&self, stretch_idx: usize) -> Option<Vec<u32>> {
+        let mut columns =
+            self.matches.iter().flatten().map(|stretches| &stretches[stretch_idx].rows);
+        let first = columns.next()?.clone();
+        Some(columns.fold(first, |rows, others| in_both(rows, others)))
+    }
+
+    /// The rows of a stretch that the row filter keeps, of those that were found already.
+    fn kept_rows(
+        &self,
+        start: usize,
+        num_rows: usize,
+        found: Option<Vec<u32>>,
+    ) -> Result<Vec<u32>> {
+        let filter = match (&self.options.row_filter, &found) {
+            (Some(filter), None) => filter,
+            (Some(filter), Some(rows)) if !rows.is_empty() => filter,
+            _ => return Ok(found.unwrap_or_else(|| (0..num_rows as u32).collect())),
         };
+        let num_tested = found.as_ref().map_or(num_rows, Vec::len);
         let mut kept = Vec::new();
         let mut at = 0;
-        let mut batches = self.ordinary(&filter.fields, start, num_rows, &None)?;
+        let mut batches = self.ordinary(&filter.fields, start, num_rows, &found)?;
         while let Some(batch) = guarded(READING, || batches.next().transpose())? {
             let mask = (filter.test)(&batch)?;
             let is_kept = |row: &usize| mask.is_valid(*row) && mask.value(*row);
-            let rows = (0..batch.num_rows().min(mask.len())).filter(is_kept);
-            kept.extend(rows.map(|row| (at + row) as u32));
+            let places = (0..batch.num_rows().min(mask.len())).filter(is_kept);
+            kept.extend(places.map(|place| (at + place) as u32));
             at += batch.num_rows();
         }
-        match at == num_rows {
-            true => Ok(kept),
-            false => Err(rows_missing(num_rows - at.min(num_rows))),
+        match at == num_tested {
+            true => Ok(match found {
+                Some(rows) => kept.iter().map(|place| rows[*place as usize]).collect(),
+                None => kept,
+            }),
+            false => Err(rows_missing(num_tested - at.min(num_tested))),
         }
     }
 
@@ -195,6 +245,11 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         let text_type = if self.options.text_as_views { text_type.as_view() } else { text_type };
         if let Some(stretches) = &self.texts[column_idx] {
             return rows_of(&stretches[stretch_idx], selected);
+        }
+        if let (Some(stretches), Some(rows)) = (&self.matches[column_idx], selected)
+            && let Some(text) = stretches[stretch_idx].text_of(rows)?
+        {
+            return Ok(text);
         }
         match (self.block(column_idx, stretch_idx)?, selected) {
             (Some(block), Some(rows)) if rows.len() < num_rows => {

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Error;
-use crate::gsst::arrow::TextType;
+use crate::gsst::arrow::{TextType, decode_selected};
 use crate::gsst::{Block, BlockOptions, CodeWidth, Pattern};
 
 /// A row: an ordinary number, a list, and text for two columns.
@@ -133,6 +133,49 @@ fn read_with_texts(file: &Bytes, options: &ReadOptions) -> RecordBatch {
     concat_batches(&schema.unwrap(), &batches).unwrap()
 }
 
+/// Reads a file whose rows that meet the predicates on each column were found before.
+fn read_with_matches(file: &Bytes, options: &ReadOptions) -> RecordBatch {
+    let reader = GsstParquetReader::open(file.clone()).unwrap();
+    let gsst = reader.footer().gsst();
+    let mut batches = Vec::new();
+    let mut schema = None;
+    for row_group_idx in 0..reader.num_row_groups() {
+        let mut rows = reader.read_row_group(row_group_idx, options).unwrap();
+        for (column_idx, column) in gsst.columns().iter().enumerate() {
+            let is_on = |predicate: &&CodePredicate| predicate.field_idx == column.field_idx;
+            let predicates: Vec<_> = options.predicates.iter().filter(is_on).cloned().collect();
+            if predicates.is_empty() {
+                continue;
+            }
+            let mut stretches = Vec::new();
+            for (stretch_idx, num_rows) in
+                gsst.row_groups()[row_group_idx].stretch_rows.iter().enumerate()
+            {
+                let mut found: Vec<u32> = (0..*num_rows as u32).collect();
+                let mut text = None;
+                match gsst.block_range(row_group_idx, column_idx, stretch_idx) {
+                    Some(range) => {
+                        let bytes = file.slice(range.start as usize..range.end as usize);
+                        let block = Block::open(bytes).unwrap();
+                        predicates.iter().for_each(|one| one.retain(&block, &mut found));
+                        text = Some(decode_selected(&block, &found, column.text_type).unwrap());
+                    }
+                    None => found.clear(),
+                }
+                stretches.push(StretchMatches { rows: found, text });
+            }
+            let wrong = StretchMatches { rows: vec![u32::MAX], text: None };
+            assert!(rows.set_matches(column_idx, vec![wrong; stretches.len()]).is_err());
+            assert!(rows.set_matches(column_idx, stretches[1..].to_vec()).is_err());
+            rows.set_matches(column_idx, stretches).unwrap();
+        }
+        assert!(rows.set_matches(9, Vec::new()).is_err());
+        schema = Some(rows.schema().clone());
+        batches.extend(rows.map(|batch| batch.unwrap()));
+    }
+    concat_batches(&schema.unwrap(), &batches).unwrap()
+}
+
 fn even_numbers() -> RowFilter {
     let test = |batch: &RecordBatch| {
         let numbers = batch.column(0).as_primitive::<Int32Type>();
@@ -213,7 +256,8 @@ proptest! {
             None => (0..4).collect(),
         };
         prop_assert_eq!(read_ranges(&file, &fields, &how), expected.clone());
-        prop_assert_eq!(read_with_texts(&file, &how), expected);
+        prop_assert_eq!(read_with_texts(&file, &how), expected.clone());
+        prop_assert_eq!(read_with_matches(&file, &how), expected);
     }
 
     #[test]

@@ -67,6 +67,15 @@ impl Conditions {
     }
 }
 
+/// The parts of `filter` that are conditions on codes of columns that `is_text` names.
+pub(super) fn code_predicates(
+    filter: &Arc<dyn PhysicalExpr>,
+    is_text: impl Fn(usize) -> bool,
+) -> Vec<CodePredicate> {
+    let parts = split_conjunction(filter).into_iter().filter_map(code_predicate);
+    parts.filter(|predicate| is_text(predicate.field_idx)).collect()
+}
+
 fn row_filter_of(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<RowFilter> {
     let mut fields: Vec<usize> =
         collect_columns(filter).iter().map(|column| column.index()).collect();

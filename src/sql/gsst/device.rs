@@ -1,4 +1,4 @@
-//! The devices of this process, and GSST columns decoded on them as Arrow arrays.
+//! The devices of this process, and GSST columns decoded and matched on them as Arrow arrays.
 //!
 //! ```text
 //! foreseen, or placed on a device ──▶ on another thread: driver ─▶ contexts ─▶ kernels
@@ -18,12 +18,14 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::device_rows::stretch_arrays;
+use super::device_rows::{block_matches, stretch_arrays};
 use crate::error::{Error, Result};
 use crate::gpu::{
-    Devices, GpuError, GsstScanner, PendingRows, RowForm, RunBytes, ScanOptions, num_devices,
+    Devices, GpuError, GsstScanner, PendingMatches, PendingRows, RowForm, RowPredicate, RunBytes,
+    ScanOptions, num_devices,
 };
 use crate::gsst::arrow::TextType;
+use crate::gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
 use crate::gsst::{CodeWidth, SealedBlock};
 
 /// One scanner for each device, or why there is none.
@@ -95,20 +97,90 @@ impl Scanner {
         text_type: TextType,
         held: MemoryReservation,
     ) -> Result<Pending> {
-        let sealed = blocks.into_iter().map(SealedBlock::open);
-        let sealed = sealed.collect::<Result<Vec<_>>>()?;
+        let sealed = sealed(blocks)?;
         let run = RunBytes::of(&sealed, RowForm::Views)?;
         held.try_grow(run.staging + run.rows).map_err(no_room)?;
-        let submit = || self.0.submit(&sealed, RowForm::Views, text_type.is_utf8());
-        let rows = submit().or_else(|error| match error {
-            GpuError::OutOfMemory { .. } => {
-                self.0.release_idle();
-                submit()
-            }
-            other => Err(other),
-        })?;
+        let rows =
+            self.retried(|scanner| scanner.submit(&sealed, RowForm::Views, text_type.is_utf8()))?;
         Ok(Pending { rows, text_type, held })
     }
+
+    /// Again with what idle slots keep, where the device has too little memory.
+    fn retried<T>(
+        &self,
+        submit: impl Fn(&GsstScanner) -> std::result::Result<T, GpuError>,
+    ) -> Result<T> {
+        Ok(submit(&self.0).or_else(|error| match error {
+            GpuError::OutOfMemory { .. } => {
+                self.0.release_idle();
+                submit(&self.0)
+            }
+            other => Err(other),
+        })?)
+    }
+
+    /// All of `predicates` as the device takes them, those first that few rows should match.
+    ///
+    /// # Errors
+    ///
+    /// Where one is beyond a device.
+    pub(super) fn tests(&self, predicates: &[&CodePredicate]) -> Result<Tests> {
+        let mut predicates = predicates.to_vec();
+        predicates.sort_by_key(|predicate| predicate.is_negated);
+        let tests = predicates.into_iter().map(|predicate| {
+            let test = match &predicate.test {
+                CodeTest::IsIn(texts) => {
+                    let texts: Vec<&[u8]> = texts.iter().map(|text| &text[..]).collect();
+                    self.0.matcher().one_of(&texts)?
+                }
+                CodeTest::Like(pattern) => self.0.matcher().like(pattern)?,
+            };
+            Ok(if predicate.is_negated { test.negated() } else { test })
+        });
+        Ok(Tests(tests.collect::<Result<_>>()?))
+    }
+
+    /// Gives a run of blocks to the device to find rows; the blocks are not needed any more then.
+    /// `held` has the memory of the run and then of the rows that pass.
+    pub(super) fn submit_matching(
+        &self,
+        blocks: Vec<Bytes>,
+        tests: &Tests,
+        text_type: TextType,
+        is_text_wanted: bool,
+        held: MemoryReservation,
+    ) -> Result<PendingTests> {
+        let sealed = sealed(blocks)?;
+        held.try_grow(RunBytes::of(&sealed, RowForm::Views)?.staging).map_err(no_room)?;
+        let rows =
+            self.retried(|scanner| scanner.submit_matching(&sealed, &tests.0, is_text_wanted))?;
+        Ok(PendingTests { rows, text_type, held })
+    }
+}
+
+/// What rows are asked, all of it.
+#[derive(Debug)]
+pub(super) struct Tests(Vec<RowPredicate>);
+
+/// A run on its way that only rows come back of that pass.
+#[derive(Debug)]
+pub(super) struct PendingTests {
+    rows: PendingMatches,
+    text_type: TextType,
+    held: MemoryReservation,
+}
+
+impl PendingTests {
+    /// Waits for the rows of each block.
+    pub(super) fn wait(self) -> Result<Vec<StretchMatches>> {
+        let rows = self.rows.wait()?;
+        self.held.try_resize(rows.buffer().capacity_bytes()).map_err(no_room)?;
+        block_matches(&rows, self.text_type, self.held)
+    }
+}
+
+fn sealed(blocks: Vec<Bytes>) -> Result<Vec<SealedBlock<Bytes>>> {
+    blocks.into_iter().map(SealedBlock::open).collect()
 }
 
 /// A run on its way.

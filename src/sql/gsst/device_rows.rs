@@ -7,16 +7,20 @@
 
 #![allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::arrow::array::{ArrayRef, BinaryViewArray, StringViewArray};
-use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use datafusion::arrow::array::{
+    ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray,
+};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use datafusion::execution::memory_pool::MemoryReservation;
 
 use crate::error::{Error, Result};
-use crate::gpu::{HostBuffer, ScannedRows};
+use crate::gpu::{HostBuffer, MatchedRows, ScannedRows};
 use crate::gsst::arrow::TextType;
+use crate::gsst::parquet::StretchMatches;
 
 /// Memory that Arrow holds, and that the session's memory pool knows of.
 struct Held {
@@ -49,7 +53,7 @@ pub(super) fn stretch_arrays(
     }
     let held = Held { buffer: Arc::clone(rows.buffer()), _reservation: held };
     let all = Buffer::from(Bytes::from_owner(held));
-    let part = |range: std::ops::Range<usize>| all.slice_with_length(range.start, range.len());
+    let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
     let (text, views) = (part(rows.text_range()), part(rows.rows_range()));
     let views: ScalarBuffer<u128> = ScalarBuffer::new(views, 0, rows.num_rows());
     let validity = rows.validity().map(|bits| Buffer::from(bits.to_vec()));
@@ -65,6 +69,65 @@ pub(super) fn stretch_arrays(
         array(views, text.clone(), nulls, text_type)
     };
     Ok(rows.block_rows().iter().map(stretch).collect())
+}
+
+/// The rows of each block that match, with their text where it came back; the last array of that
+/// gives back `held`.
+///
+/// Their UTF-8 is checked here, as the CPU checks that of rows it selects: they are few.
+///
+/// # Errors
+///
+/// [`Error::External`] where text is not what `text_type` asks for.
+pub(super) fn block_matches(
+    matched: &MatchedRows,
+    text_type: TextType,
+    held: MemoryReservation,
+) -> Result<Vec<StretchMatches>> {
+    let texts = match (matched.offsets_range(), matched.text_range()) {
+        (Some(offsets), Some(text)) => {
+            let held = Held { buffer: Arc::clone(matched.buffer()), _reservation: held };
+            Some(matched_texts(held, offsets, text, text_type)?)
+        }
+        _ => None,
+    };
+    let mut rows = matched.rows().peekable();
+    let (mut first_row, mut start) = (0, 0);
+    let of_block = |num_rows: &usize| {
+        let end = first_row + *num_rows as u32;
+        let of_block: Vec<u32> =
+            std::iter::from_fn(|| rows.next_if(|row| *row < end).map(|row| row - first_row))
+                .collect();
+        let text = texts.as_ref().map(|texts| texts.slice(start, of_block.len()));
+        first_row = end;
+        start += of_block.len();
+        StretchMatches { rows: of_block, text }
+    };
+    Ok(matched.block_rows().iter().map(of_block).collect())
+}
+
+/// The text of all rows that match, as views over the memory it was copied to.
+fn matched_texts(
+    held: Held,
+    offsets: Range<usize>,
+    text: Range<usize>,
+    text_type: TextType,
+) -> Result<ArrayRef> {
+    let all = Buffer::from(Bytes::from_owner(held));
+    let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
+    let num_offsets = offsets.len() / size_of::<i32>();
+    let offsets = OffsetBuffer::new(ScalarBuffer::new(part(offsets), 0, num_offsets));
+    let not_valid = |error| Error::external("rows of a device", error);
+    Ok(match text_type.is_utf8() {
+        true => {
+            let texts = StringArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+            Arc::new(StringViewArray::from(&texts))
+        }
+        false => {
+            let texts = BinaryArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+            Arc::new(BinaryViewArray::from(&texts))
+        }
+    })
 }
 
 fn array(

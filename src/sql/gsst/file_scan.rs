@@ -8,10 +8,10 @@
 //! Bytes of at most two row groups are held, inside the session's memory pool; where the pool has
 //! no room for the second, it is fetched later.
 //!
-//! On a device the text of the next row group is decoded while the rows of one go out; the pool
-//! counts what comes back for as long as it lives. What the device fails at, or the pool has no room
-//! for, the CPU does: the log says why, `device_fallbacks` counts it, and where a device was
-//! demanded it is an error.
+//! On a device the text of the next row group is decoded, or its rows that pass are found
+//! (`device_matching`), while the rows of one go out; the pool counts what comes back for as long as it
+//! lives. What the device fails at, or the pool has no room for, the CPU does: the log says why,
+//! `device_fallbacks` counts it, and where a device was demanded it is an error.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,6 +34,7 @@ use super::super::failure::{datafusion_error, task_error};
 use super::conditions::evaluate;
 use super::counters::Counters;
 use super::device::{Pending, Scanner, way_out};
+use super::device_matching::ColumnMatches;
 use super::fetch::{FetchedRanges, Objects};
 use crate::gsst::arrow::TextType;
 use crate::gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
@@ -68,6 +69,9 @@ pub(super) struct DeviceUse {
 /// A column on its way through a device: its blocks, none where all rows of a stretch are null.
 type Waiting = (usize, TextType, Vec<Option<Bytes>>, Pending);
 
+/// Text of GSST columns, and rows that meet the predicates on some.
+type DeviceAnswers = (Vec<(usize, Vec<ArrayRef>)>, Vec<ColumnMatches>);
+
 /// Where the bytes of a row group are, and the memory that was asked for them.
 struct Wanted {
     row_group_idx: usize,
@@ -76,17 +80,19 @@ struct Wanted {
 }
 
 /// The bytes of a row group, and the memory that was asked for them.
-struct Fetched {
-    row_group_idx: usize,
+pub(super) struct Fetched {
+    pub(super) row_group_idx: usize,
     ranges: FetchedRanges,
     /// Text of GSST columns that a device has decoded, an array for each stretch.
     texts: Vec<(usize, Vec<ArrayRef>)>,
+    /// Rows that meet the predicates on GSST columns, found by a device.
+    matches: Vec<ColumnMatches>,
     _held: MemoryReservation,
 }
 
 impl Fetched {
     /// For each stretch the block of a GSST column; none where all its rows are null.
-    fn blocks(
+    pub(super) fn blocks(
         &self,
         footer: &GsstFooter,
         column_idx: usize,
@@ -170,28 +176,31 @@ impl FileScan {
             FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;
         timer.done();
         self.counters.bytes_scanned.add(held.size());
-        let mut fetched =
-            Fetched { row_group_idx, ranges: fetched, texts: Vec::new(), _held: held };
+        let mut fetched = Fetched {
+            row_group_idx,
+            ranges: fetched,
+            texts: Vec::new(),
+            matches: Vec::new(),
+            _held: held,
+        };
         let Some(device) = self.device else { return Ok(fetched) };
         let scan = self.clone();
         let decoding = SpawnedTask::spawn_blocking(move || {
             let _timed = scan.counters.time_on_device.timer();
-            fetched.texts = scan.decode_on_device(device, &fetched)?;
+            (fetched.texts, fetched.matches) = scan.answers_of_device(device, &fetched)?;
             Ok(fetched)
         });
         decoding.join().await.map_err(task_error)?
     }
 
-    /// The text of the projected GSST columns, from a device; none where the CPU has to do it.
-    fn decode_on_device(
-        &self,
-        device: DeviceUse,
-        fetched: &Fetched,
-    ) -> Result<Vec<(usize, Vec<ArrayRef>)>> {
-        match self.texts_from(device, fetched) {
-            Ok(texts) => {
-                self.counters.device_row_groups.add(usize::from(!texts.is_empty()));
-                Ok(texts)
+    /// What a device finds of a row group: rows that pass, or else the text of the projected GSST
+    /// columns; nothing where the CPU has to do it.
+    fn answers_of_device(&self, device: DeviceUse, fetched: &Fetched) -> Result<DeviceAnswers> {
+        match self.ask_device(device, fetched) {
+            Ok(answers) => {
+                let is_used = !answers.0.is_empty() || !answers.1.is_empty();
+                self.counters.device_row_groups.add(usize::from(is_used));
+                Ok(answers)
             }
             Err(error) if device.is_demanded => {
                 let help = way_out(&error);
@@ -204,8 +213,25 @@ impl FileScan {
             Err(error) => {
                 tracing::warn!(file = %self.object.location, %error, "decoding on the CPU");
                 self.counters.device_fallbacks.add(1);
-                Ok(Vec::new())
+                Ok(DeviceAnswers::default())
             }
+        }
+    }
+
+    fn ask_device(
+        &self,
+        device: DeviceUse,
+        fetched: &Fetched,
+    ) -> Result<DeviceAnswers, crate::Error> {
+        let matches = match self.options.predicates.is_empty() {
+            true => Vec::new(),
+            false => self.matches_from(device, fetched)?,
+        };
+        // With a filter that the device cannot take, few of the rows it decodes would be wanted.
+        let is_for_cpu = !self.options.predicates.is_empty() && !device.is_demanded;
+        match matches.is_empty() && !is_for_cpu {
+            true => Ok((self.texts_from(device, fetched)?, matches)),
+            false => Ok((Vec::new(), matches)),
         }
     }
 
@@ -256,6 +282,9 @@ impl FileScan {
         let mut rows = reader.read_row_group(row_group_idx, &self.options).map_err(in_file)?;
         for (column_idx, stretches) in fetched.texts {
             rows.set_text(column_idx, stretches).map_err(in_file)?;
+        }
+        for (column_idx, stretches) in fetched.matches {
+            rows.set_matches(column_idx, stretches).map_err(in_file)?;
         }
         self.count_text(row_group_idx);
         for batch in rows {

@@ -170,6 +170,11 @@ impl FileFormat for GsstFormat {
                 .map(|(field, column)| text_len_bytes(column).filter(|_| is_text(field)))
                 .collect(),
             num_rows: statistics.num_rows.get_value().copied().unwrap_or(0),
+            num_nulls: statistics
+                .column_statistics
+                .iter()
+                .map(|column| column.null_count.get_value().copied().unwrap_or(0))
+                .collect(),
             stored_len_bytes: (!is_known).then(|| files.map(|file| file.object_meta.size).sum()),
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),

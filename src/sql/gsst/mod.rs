@@ -13,7 +13,8 @@
 //! Files without GSST columns, and columns that are none, are plain Parquet.
 //!
 //! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `pruning`,
-//! `conditions`; `file_scan`, `fetch`, `read_buffers`; `placement`, `device`, `device_rows`.
+//! `conditions`; `file_scan`, `fetch`, `read_buffers`; `placement`, `device`, `device_matching`,
+//! `device_rows`.
 
 mod conditions;
 mod counters;
@@ -22,6 +23,7 @@ mod device;
 #[cfg(not(feature = "cuda"))]
 #[path = "no_device.rs"]
 mod device;
+mod device_matching;
 #[cfg(feature = "cuda")]
 mod device_rows;
 mod fetch;

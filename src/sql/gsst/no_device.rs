@@ -6,6 +6,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 
 use crate::error::{Error, Result};
 use crate::gsst::arrow::TextType;
+use crate::gsst::parquet::{CodePredicate, StretchMatches};
 
 const PROBLEM: &str = "built without the feature cuda";
 
@@ -38,6 +39,14 @@ pub(super) enum Scanner {}
 #[derive(Debug)]
 pub(super) enum Pending {}
 
+/// Cannot be had.
+#[derive(Debug)]
+pub(super) enum Tests {}
+
+/// Cannot be had.
+#[derive(Debug)]
+pub(super) enum PendingTests {}
+
 impl Scanner {
     pub(super) fn of_partition(_: usize, _: u64) -> Result<Self> {
         Err(Error::external("GPU", PROBLEM))
@@ -50,6 +59,27 @@ impl Scanner {
         _: MemoryReservation,
     ) -> Result<Pending> {
         match *self {}
+    }
+
+    pub(super) fn tests(&self, _: &[&CodePredicate]) -> Result<Tests> {
+        match *self {}
+    }
+
+    pub(super) fn submit_matching(
+        &self,
+        _: Vec<Bytes>,
+        _: &Tests,
+        _: TextType,
+        _: bool,
+        _: MemoryReservation,
+    ) -> Result<PendingTests> {
+        match *self {}
+    }
+}
+
+impl PendingTests {
+    pub(super) fn wait(self) -> Result<Vec<StretchMatches>> {
+        match self {}
     }
 }
 

@@ -19,16 +19,24 @@ use datafusion::error::Result;
 use super::super::failure::datafusion_error;
 use super::super::options::{Device, TadocOptions};
 use super::device;
+use crate::gsst::parquet::CodePredicate;
 use crate::ingestion::{self, Calibration, Choice, Column, Query, Situation, choose};
 
+/// The part of rows that are not null of which a test holds, where nothing is known: there are no
+/// statistics of how often texts occur. (PostgreSQL takes 0.5 %.)
+const TEST_PART: f64 = 0.01;
+
 /// What a scan is about to decode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Work {
     /// Text of the GSST columns it needs.
     pub(super) text_len_bytes: u64,
     pub(super) num_rows: u64,
-    /// Whether a filter reads such a column.
-    pub(super) is_text_filtered: bool,
+    /// The part of the rows that pass conditions on codes of such columns, where there are any;
+    /// `text_len_bytes` is then the text of those.
+    pub(super) selectivity: Option<f64>,
+    /// Whether their text is wanted, not only which rows pass.
+    pub(super) is_text_wanted: bool,
     /// Stored bytes of the files, where nothing is known of their columns.
     pub(super) stored_len_bytes: Option<u64>,
     pub(super) num_cores: usize,
@@ -98,10 +106,6 @@ pub(super) fn place(
         Device::Auto if work.text_len_bytes == 0 && work.stored_len_bytes.is_none() => {
             Ok(Placement::on_cpu("no GSST column is read"))
         }
-        // The device would decode every row, and send all of them back, for the few that are left.
-        Device::Auto if work.is_text_filtered => {
-            Ok(Placement::on_cpu("filters on text are evaluated on its codes"))
-        }
         Device::Auto => by_model(options, calibration, work),
     }
 }
@@ -112,14 +116,14 @@ fn by_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> R
         return Ok(Placement {
             is_on_device: false,
             predicted_gb_per_s: Some(choice.cpu.rate_gb_per_s),
-            reason: reason_of(&choice),
+            reason: reason_of(&choice, work),
         });
     }
     Ok(match device::problem() {
         None => Placement {
             is_on_device: true,
             predicted_gb_per_s: Some(choice.prediction().rate_gb_per_s),
-            reason: reason_of(&choice),
+            reason: reason_of(&choice, work),
         },
         Some(problem) => Placement {
             is_on_device: false,
@@ -129,10 +133,28 @@ fn by_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> R
     })
 }
 
-/// The model's sentence without the place, which stands in front of it.
-fn reason_of(choice: &Choice) -> String {
+/// The model's sentence without the place, which stands in front of it, and what it assumes.
+fn reason_of(choice: &Choice, work: &Work) -> String {
     let reason = &choice.reason;
-    reason.split_once(": ").map_or(reason.as_str(), |(_, reason)| reason).to_owned()
+    let reason = reason.split_once(": ").map_or(reason.as_str(), |(_, reason)| reason);
+    match work.selectivity {
+        Some(part) => format!("{reason}, where {:.1} % of the rows pass", 100.0 * part),
+        None => reason.to_owned(),
+    }
+}
+
+/// The part of the rows that pass all of `predicates`, of which `null_part` of the rows of a column
+/// are null; `None` where there is no predicate. The one that fewest pass decides: how conditions
+/// depend on each other is not known.
+pub(super) fn selectivity(
+    predicates: &[CodePredicate],
+    null_part: impl Fn(usize) -> f64,
+) -> Option<f64> {
+    let of_one = |predicate: &CodePredicate| {
+        let part = if predicate.is_negated { 1.0 - TEST_PART } else { TEST_PART };
+        part * (1.0 - null_part(predicate.field_idx))
+    };
+    predicates.iter().map(of_one).reduce(f64::min)
 }
 
 /// The rates that plans with these options go by; read once per plan, and not where nobody asks.
@@ -153,8 +175,8 @@ fn ask_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> 
     let text_len_bytes = guessed.unwrap_or(work.text_len_bytes).max(1);
     let column = Column::new(text_len_bytes, work.num_rows, width.ratio);
     let query = Query {
-        selectivity: None,
-        is_wanted_on_host: true,
+        selectivity: work.selectivity,
+        is_wanted_on_host: work.is_text_wanted,
         is_in_host_memory: false,
         num_cores: work.num_cores.min(calibration.num_cores),
     };
@@ -164,4 +186,47 @@ fn ask_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> 
         is_resident: false,
     };
     choose(&rates, &column, &query, &situation).map_err(datafusion_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gsst::parquet::CodeTest;
+
+    fn test_on(field_idx: usize, is_negated: bool) -> CodePredicate {
+        CodePredicate { field_idx, test: CodeTest::IsIn(vec![b"a".to_vec()]), is_negated }
+    }
+
+    #[test]
+    fn the_rarest_condition_says_how_many_rows_pass() {
+        let null_part = |idx: usize| if idx == 1 { 0.5 } else { 0.0 };
+        let part = |predicates: &[CodePredicate]| selectivity(predicates, null_part);
+        assert_eq!(part(&[]), None);
+        assert_eq!(part(&[test_on(0, false)]), Some(TEST_PART));
+        assert_eq!(part(&[test_on(1, true)]), Some((1.0 - TEST_PART) / 2.0));
+        assert_eq!(part(&[test_on(0, true), test_on(1, false)]), Some(TEST_PART / 2.0));
+    }
+
+    #[test]
+    fn filters_on_text_are_placed_by_the_model() {
+        let options = TadocOptions::default();
+        let work = Work {
+            // Too little to open a device for.
+            text_len_bytes: 1 << 20,
+            num_rows: 1 << 14,
+            selectivity: Some(0.01),
+            is_text_wanted: true,
+            stored_len_bytes: None,
+            num_cores: 2,
+        };
+        let placement = place(&options, &Calibration::default(), &work).unwrap();
+        assert!(placement.reason.ends_with(", where 1.0 % of the rows pass"), "{placement}");
+        assert!(placement.predicted_gb_per_s.is_some());
+        let unfiltered = Work { selectivity: None, ..work };
+        let placement = place(&options, &Calibration::default(), &unfiltered).unwrap();
+        assert!(!placement.reason.contains("pass"), "{placement}");
+        let nothing = Work { text_len_bytes: 0, ..work };
+        let placement = place(&options, &Calibration::default(), &nothing).unwrap();
+        assert_eq!(placement.reason, "no GSST column is read");
+    }
 }

@@ -25,11 +25,13 @@ use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expressio
 use object_store::ObjectStore;
 
 use super::super::options::TadocOptions;
+use super::conditions::code_predicates;
 use super::device;
 use super::fetch::Objects;
 use super::opener::GsstOpener;
-use super::placement::{Placement, Work, place, prepare};
+use super::placement::{Placement, Work, place, prepare, selectivity};
 use super::read_buffers::ReadBuffers;
+use crate::gsst::arrow::TextType;
 use crate::ingestion::Calibration;
 
 /// Reads Parquet files with GSST columns; see the module's description.
@@ -52,6 +54,8 @@ pub(super) struct Settings {
     /// Length of the text of each column of the files that is a GSST column in all of them.
     pub(super) text_len_bytes: Vec<Option<usize>>,
     pub(super) num_rows: usize,
+    /// Rows of each column of the files that are null, where that is known.
+    pub(super) num_nulls: Vec<usize>,
     /// Length of all files, where there are no statistics of them.
     pub(super) stored_len_bytes: Option<u64>,
     pub(super) num_cores: usize,
@@ -82,6 +86,15 @@ impl GsstSource {
         prepare(&self.settings.options, &self.settings.calibration, &self.work());
     }
 
+    /// Whether a column of the files is a GSST column, as far as that is known.
+    fn is_text(&self, idx: usize) -> bool {
+        let has_text = self.settings.text_len_bytes.get(idx).is_some_and(Option::is_some);
+        let field = self.table_schema.file_schema().fields().get(idx);
+        let is_unknown = self.settings.stored_len_bytes.is_some();
+        has_text
+            || is_unknown && field.is_some_and(|field| TextType::of(field.data_type()).is_some())
+    }
+
     /// Where it decodes, by what is known when it is asked.
     fn placement(&self) -> Result<Placement> {
         place(&self.settings.options, &self.settings.calibration, &self.work())
@@ -92,13 +105,27 @@ impl GsstSource {
         let of_column =
             |column: &Column| self.settings.text_len_bytes.get(column.index()).copied().flatten();
         let filtered: HashSet<Column> = self.filter.iter().flat_map(collect_columns).collect();
-        let projected = self.projection.iter().flat_map(|one| collect_columns(&one.expr));
-        let columns: HashSet<Column> = projected.chain(filtered.iter().cloned()).collect();
-        let text_len_bytes: usize = columns.iter().filter_map(of_column).sum();
+        let projected: HashSet<Column> =
+            self.projection.iter().flat_map(|one| collect_columns(&one.expr)).collect();
+        let predicates = match &self.filter {
+            Some(filter) => code_predicates(filter, |idx| self.is_text(idx)),
+            None => Vec::new(),
+        };
+        let tested: HashSet<usize> = predicates.iter().map(|one| one.field_idx).collect();
+        let num_rows = self.settings.num_rows;
+        let null_part = |idx: usize| match self.settings.num_nulls.get(idx) {
+            Some(num_nulls) if num_rows > 0 => (*num_nulls as f64 / num_rows as f64).min(1.0),
+            _ => 0.0,
+        };
+        let columns = projected.iter().chain(&filtered).collect::<HashSet<_>>().into_iter();
+        let is_needed = |column: &&Column| tested.is_empty() || tested.contains(&column.index());
+        let text_len_bytes: usize = columns.filter(is_needed).filter_map(of_column).sum();
         Work {
             text_len_bytes: text_len_bytes as u64,
-            num_rows: self.settings.num_rows as u64,
-            is_text_filtered: filtered.iter().any(|column| of_column(column).is_some()),
+            num_rows: num_rows as u64,
+            selectivity: selectivity(&predicates, null_part),
+            is_text_wanted: tested.is_empty()
+                || projected.iter().any(|column| tested.contains(&column.index())),
             stored_len_bytes: self.settings.stored_len_bytes,
             num_cores: self.settings.num_cores,
         }

@@ -17,10 +17,13 @@ use corpora::{Subject, subjects};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::analytics::{
-    InvertedIndex, Traversal, Vocabulary, corpus_statistics, word_count,
+    DocSelection, DocumentSequences, InvertedIndex, TermVectors, Traversal, Vocabulary,
+    cooccurrence, corpus_statistics, ranked_inverted_index, sequence_count, word_count,
 };
 use datafusion_tadoc::corpus::Segment;
 use datafusion_tadoc::dag::Dag;
+use datafusion_tadoc::text::for_each_token;
+use rustc_hash::FxHashMap;
 
 /// The corpus again, with nothing derived yet.
 fn cold(corpus: &Corpus) -> Corpus {
@@ -81,6 +84,179 @@ fn index_documents(criterion: &mut Criterion, subjects: &[Subject]) {
     }
 }
 
+/// More than any task here needs.
+const AMPLE: u64 = 8 << 30;
+
+/// The peer's input: words of each document as ids in byte order, with nothing to tokenize.
+fn token_arrays(subject: &Subject) -> Vec<Vec<u32>> {
+    let docs: Vec<Vec<String>> = (0..subject.docs.len()).map(|doc| subject.words(doc)).collect();
+    let mut words: Vec<&str> = docs.iter().flatten().map(String::as_str).collect();
+    words.sort_unstable();
+    words.dedup();
+    let ids: HashMap<&str, u32> = words.into_iter().zip(0..).collect();
+    docs.iter().map(|doc| doc.iter().map(|word| ids[word.as_str()]).collect()).collect()
+}
+
+/// The peer: a hash table over the windows of the arrays, its rows in order.
+fn scanned<const N: usize>(docs: &[Vec<u32>]) -> Vec<([u32; N], u64)> {
+    let mut counts: FxHashMap<[u32; N], u64> = FxHashMap::default();
+    for window in docs.iter().flat_map(|doc| doc.windows(N)) {
+        *counts.entry(window.try_into().unwrap()).or_default() += 1;
+    }
+    let mut rows: Vec<_> = counts.into_iter().collect();
+    rows.sort_unstable();
+    rows
+}
+
+fn count_sequences_of<const N: usize>(criterion: &mut Criterion, subjects: &[Subject]) {
+    let mut group = criterion.benchmark_group(format!("analytics/sequence_count/{N}"));
+    group.sample_size(10);
+    for subject in subjects {
+        let docs = token_arrays(subject);
+        let expected = scanned::<N>(&docs);
+        let num_windows: u64 = expected.iter().map(|(_, count)| count).sum();
+        group.throughput(Throughput::Bytes(subject.len_bytes()));
+        group.bench_function(format!("{}/grammar", subject.name), |bencher| {
+            bencher.iter(|| {
+                let counts = sequence_count(&subject.corpus, N, AMPLE).unwrap();
+                assert_eq!(counts.len(), expected.len());
+                assert_eq!(counts.counts().iter().sum::<u64>(), num_windows);
+            });
+        });
+        group.bench_function(format!("{}/token_array", subject.name), |bencher| {
+            bencher.iter(|| assert_eq!(scanned::<N>(&docs).len(), expected.len()));
+        });
+        group.bench_function(format!("{}/retokenized", subject.name), |bencher| {
+            bencher.iter(|| {
+                let rows = scanned::<N>(&token_arrays(subject));
+                assert_eq!(rows.len(), expected.len());
+            });
+        });
+    }
+}
+
+fn sequences_of_documents(criterion: &mut Criterion, subjects: &[Subject]) {
+    let mut group = criterion.benchmark_group("analytics/sequences_of_documents/3");
+    group.sample_size(10);
+    for subject in subjects {
+        let docs = token_arrays(subject);
+        let scan =
+            || docs.iter().map(|doc| scanned::<3>(std::slice::from_ref(doc)).len()).sum::<usize>();
+        let num_rows = scan();
+        let vocabulary = Arc::new(Vocabulary::new(&subject.corpus).unwrap());
+        let all: Vec<u64> = (0..subject.corpus.num_docs()).collect();
+        group.throughput(Throughput::Bytes(subject.len_bytes()));
+        group.bench_function(format!("{}/by_document", subject.name), |bencher| {
+            bencher.iter(|| {
+                let sequences = DocumentSequences::new(vocabulary.clone(), 3, AMPLE).unwrap();
+                assert_eq!(sequences.chunk(&all).unwrap().counts().len(), num_rows);
+            });
+        });
+        group.bench_function(format!("{}/token_array", subject.name), |bencher| {
+            bencher.iter(|| assert_eq!(scan(), num_rows));
+        });
+        group.bench_function(format!("{}/ranked", subject.name), |bencher| {
+            bencher.iter(|| {
+                let index = ranked_inverted_index(&subject.corpus, 3, AMPLE).unwrap();
+                assert_eq!(index.doc_ids().len(), num_rows);
+            });
+        });
+    }
+}
+
+fn pair_words(criterion: &mut Criterion, subjects: &[Subject]) {
+    let mut group = criterion.benchmark_group("analytics/cooccurrence/5");
+    group.sample_size(10);
+    for subject in subjects {
+        let docs = token_arrays(subject);
+        let scan = || {
+            let mut counts: FxHashMap<[u32; 2], u64> = FxHashMap::default();
+            for doc in &docs {
+                for (at, &word) in doc.iter().enumerate() {
+                    for &other in &doc[at + 1..doc.len().min(at + 5)] {
+                        *counts.entry([word.min(other), word.max(other)]).or_default() += 1;
+                    }
+                }
+            }
+            let mut rows: Vec<_> = counts.into_iter().collect();
+            rows.sort_unstable();
+            rows
+        };
+        let expected: Vec<u64> = scan().into_iter().map(|(_, count)| count).collect();
+        group.throughput(Throughput::Bytes(subject.len_bytes()));
+        group.bench_function(format!("{}/grammar", subject.name), |bencher| {
+            bencher.iter(|| {
+                let pairs = cooccurrence(&subject.corpus, 5, 1, AMPLE).unwrap();
+                assert_eq!(pairs.counts(), expected);
+            });
+        });
+        group.bench_function(format!("{}/token_array", subject.name), |bencher| {
+            bencher.iter(|| assert_eq!(scan().len(), expected.len()));
+        });
+    }
+}
+
+/// Term vectors beside two ways without a grammar: a hash table for each document over an array of
+/// word ids, and the same over the text.
+fn vector_documents(criterion: &mut Criterion, subjects: &[Subject]) {
+    let mut group = criterion.benchmark_group("analytics/term_vector");
+    group.sample_size(20);
+    for subject in subjects {
+        let vocabulary = Arc::new(Vocabulary::new(&subject.corpus).unwrap());
+        let row = |word: &String| vocabulary.row_of(word).unwrap() as u32;
+        let tokens: Vec<Vec<u32>> = (0..subject.docs.len())
+            .map(|doc_id| subject.words(doc_id).iter().map(row).collect())
+            .collect();
+        let expected = scan(&tokens);
+        group.throughput(Throughput::Bytes(subject.len_bytes()));
+        group.bench_function(format!("{}/token_array", subject.name), |bencher| {
+            bencher.iter(|| assert_eq!(scan(&tokens).len(), expected.len()));
+        });
+        group.bench_function(format!("{}/text", subject.name), |bencher| {
+            bencher.iter(|| assert_eq!(count_text(subject).len(), expected.len()));
+        });
+        for way in [Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan] {
+            let all = DocSelection::all(&subject.corpus);
+            group.bench_function(format!("{}/{way}", subject.name), |bencher| {
+                bencher.iter(|| {
+                    let vectors = TermVectors::new(vocabulary.clone(), way);
+                    let found = vectors.collect(&all, None).unwrap();
+                    assert!(found.iter().eq(expected.iter().copied()));
+                });
+            });
+        }
+    }
+}
+
+/// Documents, words and counts, ascending.
+fn scan(tokens: &[Vec<u32>]) -> Vec<(u64, u32, u64)> {
+    let (mut counts, mut rows) = (FxHashMap::<u32, u64>::default(), Vec::new());
+    for (doc_id, tokens) in (0..).zip(tokens) {
+        tokens.iter().for_each(|&token| *counts.entry(token).or_default() += 1);
+        let start = rows.len();
+        rows.extend(counts.drain().map(|(row, count)| (doc_id, row, count)));
+        rows[start..].sort_unstable();
+    }
+    rows
+}
+
+/// As [`scan`], with words as they are cut from the text.
+fn count_text(subject: &Subject) -> Vec<(u64, &[u8], u64)> {
+    let mut rows = Vec::new();
+    for (doc_id, doc) in (0..).zip(&subject.docs) {
+        let mut counts = FxHashMap::<&[u8], u64>::default();
+        for_each_token(subject.corpus.profile(), doc, |token| {
+            if token.is_word {
+                *counts.entry(token.bytes).or_default() += 1;
+            }
+        });
+        let start = rows.len();
+        rows.extend(counts.drain().map(|(word, count)| (doc_id, word, count)));
+        rows[start..].sort_unstable();
+    }
+    rows
+}
+
 fn statistics(criterion: &mut Criterion, subjects: &[Subject]) {
     let mut group = criterion.benchmark_group("analytics/corpus_statistics");
     for subject in subjects {
@@ -97,6 +273,12 @@ fn analytics(criterion: &mut Criterion) {
     let subjects = subjects();
     count_words(criterion, &subjects);
     index_documents(criterion, &subjects);
+    vector_documents(criterion, &subjects);
+    count_sequences_of::<2>(criterion, &subjects);
+    count_sequences_of::<3>(criterion, &subjects);
+    count_sequences_of::<5>(criterion, &subjects);
+    sequences_of_documents(criterion, &subjects);
+    pair_words(criterion, &subjects);
     statistics(criterion, &subjects);
 }
 

@@ -9,9 +9,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion_tadoc::access::{
-    DocumentDecoder, Hit, Query, SearchOptions, TextPattern, candidate_docs, candidate_documents,
-    count, count_by_document, document_bytes, document_len_bytes, document_num_words, extract,
-    search, search_with,
+    DocumentDecoder, Hit, Query, SearchOptions, TextPattern, WordPattern, candidate_docs,
+    candidate_documents, count, count_by_document, document_bytes, document_len_bytes,
+    document_num_words, extract, kwic, search, search_with,
 };
 use datafusion_tadoc::corpus::{Paths, Segment};
 use datafusion_tadoc::dag::Dag;
@@ -24,11 +24,12 @@ use scrambled::{Plain, recipes};
 const NO_LIMIT: u64 = u64::MAX;
 
 /// Occurrences of the consecutive `words`, by reading.
-fn read_item(plain: &Plain, words: &[String]) -> Vec<Hit> {
+fn read_item(plain: &Plain, words: &[WordPattern]) -> Vec<Hit> {
+    let words: Vec<&str> = words.iter().map(|word| word.as_word().unwrap()).collect();
     let mut hits = Vec::new();
     for (doc_id, placed) in plain.words.iter().enumerate() {
         for (word_index, window) in placed.windows(words.len()).enumerate() {
-            if window.iter().map(|word| &word.text).eq(words) {
+            if window.iter().map(|word| &word.text).eq(&words) {
                 let (first, last) = (&window[0], &window[words.len() - 1]);
                 hits.push(Hit {
                     doc_id: doc_id as u64,
@@ -157,7 +158,10 @@ proptest! {
             let text = format!("\"{}\"", phrase.join(" "));
             let query = Query::parse(recipe.profile, &text).unwrap();
             // Words that touch in the text can be one word in the query.
-            if query.items().len() == 1 && query.items()[0] == phrase {
+            let is_phrase = |item: &Vec<WordPattern>| {
+                item.iter().map(|word| word.as_word().unwrap()).eq(phrase.iter().copied())
+            };
+            if query.items().len() == 1 && is_phrase(&query.items()[0]) {
                 let expected = read_query(&case.plain, &query, None);
                 prop_assert!(!expected.is_empty());
                 prop_assert_eq!(search(&case.corpus, &query, None).unwrap(), expected, "{}", text);
@@ -333,6 +337,8 @@ fn a_bomb_is_counted_and_read_in_places_but_never_expanded() {
     assert_eq!(count(&corpus, &parse("ab"), &options).unwrap(), copies + 2);
     assert_eq!(count(&corpus, &parse("\"ab ab\""), &options).unwrap(), copies);
     assert_eq!(count(&corpus, &parse("\"ab ab ab\""), &options).unwrap(), copies - 2);
+    assert_eq!(count(&corpus, &parse("*"), &options).unwrap(), copies + 3);
+    assert_eq!(count(&corpus, &parse("\"a? /.b|zz/\""), &options).unwrap(), copies + 1);
     let by_doc = count_by_document(&corpus, &parse("ab"), &options).unwrap();
     assert_eq!(by_doc.iter().map(|c| c.count).collect::<Vec<_>>(), [copies, 2]);
     let is_too_much = |result: Result<Vec<Hit>, Error>| {
@@ -344,6 +350,12 @@ fn a_bomb_is_counted_and_read_in_places_but_never_expanded() {
     assert_eq!(search(&corpus, &parse("ab"), Some(1)).unwrap().len(), 2);
     let zz = Hit { doc_id: 0, byte_offset: copies * 3, byte_len: 2, word_index: copies };
     assert_eq!(search(&corpus, &parse("zz"), None).unwrap(), [zz]);
+    let zz_in_context = kwic(&corpus, &parse("z*"), 2, 2, &options, &mut |batch| {
+        let context = batch.iter().next().unwrap();
+        assert_eq!((context.hit, context.left, context.right), (zz, &b"ab ab "[..], &b""[..]));
+        ControlFlow::Break(())
+    });
+    zz_in_context.unwrap();
     for limit in [1 << 30, NO_LIMIT] {
         let refused = document_bytes(&corpus, 0, limit).unwrap_err();
         assert!(matches!(refused, Error::Capacity { .. }), "{refused}");

@@ -235,6 +235,46 @@ async fn joins_and_sorts_tell_a_scan_which_rows_they_want() {
 }
 
 #[tokio::test]
+async fn filters_on_documents_reach_what_counts_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let large = write_large(dir.path());
+    let ctx = session_with(SessionConfig::new());
+    let wanted =
+        "SELECT t.doc_id FROM {} AS t JOIN (VALUES (7), (11)) AS wanted (id) ON t.doc_id = id";
+    for function in [
+        format!("term_vector('{large}')"),
+        format!("tfidf('{large}', top => 3)"),
+        format!("sequence_count('{large}', n => 2, by_doc => true)"),
+    ] {
+        let sql = wanted.replace("{}", &function);
+        let plan = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        let rows = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+        assert!(rows.iter().any(|batch| batch.num_rows() > 0), "{sql}");
+        // Whoever joins may know no more than the least and the greatest id.
+        let num_counted = counted(&plan, "documents_counted");
+        assert!((2..=5).contains(&num_counted), "{num_counted} counted by {sql}");
+    }
+}
+
+#[tokio::test]
+async fn sequences_that_do_not_fit_are_a_typed_error_and_the_session_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let large = write_large(dir.path());
+    let pool = RuntimeEnvBuilder::new().with_memory_limit(1 << 20, 1.0).build_arc().unwrap();
+    let builder = SessionStateBuilder::new().with_runtime_env(pool).with_default_features();
+    let ctx = SessionContext::new_with_state(builder.with_tadoc().build());
+    for n in [1, 3, 5000] {
+        let sql = format!("SELECT count(*) FROM sequence_count('{large}', {n})");
+        if let Err(error) = batches(&ctx, &sql).await {
+            assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+        }
+    }
+    assert!(
+        table(&ctx, &format!("SELECT count(*) FROM documents('{large}')")).await.contains("90")
+    );
+}
+
+#[tokio::test]
 async fn a_corpus_is_read_once() {
     let dir = fixtures();
     let plays = dir.path().join("plays.tadoc").display().to_string();

@@ -21,23 +21,17 @@
 //! fragments with U+FFFD, which also stands for bytes that are not UTF-8. A fragment without it
 //! occurs in the text with replacements only where it occurs in the bytes.
 
-use std::ops::Range;
-
-use memchr::memmem::Finder;
-use rayon::prelude::*;
-
 use crate::corpus::{Corpus, Segment};
 use crate::dag::Dag;
 use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
 
 use super::cut::doc_cut_after;
+use super::dictionary_search::{filtered, tokens_containing};
 use super::doc_counts::docs_with;
 use super::doc_set::DocSet;
 
 /// A split run leaves a token of at least this length: words are cut at a character boundary.
 const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;
-/// Tokens that one task of a dictionary search looks at.
-const TOKENS_PER_TASK: usize = 1 << 15;
 /// Places that are always followed, some ten microseconds' worth.
 const MIN_PLACES: u64 = 4096;
 /// Bytes of text that are decoded and compared in the time of one step of listing documents.
@@ -232,47 +226,6 @@ impl Run {
             ((true, true), _) => tokens_containing(dictionary, ids, &self.bytes),
         }
     }
-}
-
-fn filtered(ids: Range<u32>, fits: impl Fn(u32) -> bool + Sync) -> Vec<u32> {
-    ids.into_par_iter().with_min_len(TOKENS_PER_TASK).filter(|&id| fits(id)).collect()
-}
-
-/// Tokens of `ids` that contain `needle`: a search over the arena, where tokens lie end to end.
-fn tokens_containing(dictionary: &Dictionary, ids: Range<u32>, needle: &[u8]) -> Vec<u32> {
-    let finder = Finder::new(needle);
-    let starts: Vec<u32> = ids.clone().step_by(TOKENS_PER_TASK).collect();
-    let search = |start: u32| {
-        let end = ids.end.min(start.saturating_add(TOKENS_PER_TASK as u32));
-        search_range(dictionary, start..end, needle.len(), &finder)
-    };
-    starts.into_par_iter().flat_map_iter(search).collect()
-}
-
-fn search_range(
-    dictionary: &Dictionary,
-    ids: Range<u32>,
-    needle_len: usize,
-    finder: &Finder<'_>,
-) -> Vec<u32> {
-    let offsets = &dictionary.offsets()[..=ids.end as usize];
-    let end = offsets[ids.end as usize] as usize;
-    let mut at = offsets[ids.start as usize] as usize;
-    let mut first_id = ids.start as usize;
-    let mut found = Vec::new();
-    while let Some(skipped) = finder.find(&dictionary.bytes()[at..end]) {
-        let start = at + skipped;
-        // The last token that starts at or before the place; empty ones before it share its start.
-        first_id += offsets[first_id..].partition_point(|&offset| offset as usize <= start) - 1;
-        let token_end = offsets[first_id + 1] as usize;
-        if start + needle_len <= token_end {
-            found.push(first_id as u32);
-            at = token_end;
-        } else {
-            at = start + 1;
-        }
-    }
-    found
 }
 
 fn has_replacement(text: &str) -> bool {

@@ -15,6 +15,7 @@ use crate::error::Result;
 
 use super::decode::too_long;
 use super::phrase::word_span;
+use super::word_pattern::WordPattern;
 
 /// Bytes and words of a document before one of its parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub(super) struct CutMatch {
 
 /// One word beside a cut, placed in the whole document.
 struct PlacedWord<'a> {
-    bytes: &'a [u8],
+    text: &'a str,
     start: u64,
     end: u64,
 }
@@ -71,7 +72,7 @@ pub(super) fn doc_cut_after(corpus: &Corpus, segment_idx: usize) -> Option<u64> 
 pub(super) fn matches_across(
     corpus: &Corpus,
     segment_idx: usize,
-    words: &[String],
+    words: &[WordPattern],
 ) -> Result<Vec<CutMatch>> {
     let Some(doc_id) = doc_cut_after(corpus, segment_idx).filter(|_| words.len() > 1) else {
         return Ok(Vec::new());
@@ -101,14 +102,14 @@ pub(super) fn matches_across(
         beside.extend(taken.map(|word_idx| {
             let span = word_span(&segment.dag, segment.dag.doc_range(doc), word_idx);
             let at = start.bytes + span.byte_offset;
-            let bytes = segment.dictionary.get(span.word);
-            PlacedWord { bytes, start: at, end: at + span.byte_len }
+            let text = segment.dictionary.word(span.word);
+            PlacedWord { text, start: at, end: at + span.byte_len }
         }));
         start = start.after(&segment.dag, doc)?;
     }
     let windows = beside.windows(words.len()).take(num_before_cut).enumerate();
     let matches = windows.filter(|(_, window)| {
-        window.iter().zip(words).all(|(placed, word)| placed.bytes == word.as_bytes())
+        window.iter().zip(words).all(|(placed, word)| word.matches(placed.text))
     });
     let placed = matches.map(|(at, window)| CutMatch {
         byte_offset: window[0].start,

@@ -1,10 +1,13 @@
 //! Reading and searching a corpus without decompressing it.
 //!
-//! Reading order: `decode` (whole documents), `extract` (passages), `query` and `search` (words
-//! and phrases; `occurrences` answers for one segment with `phrase`, which finds matches inside
-//! rules, `places` with `rule_set` and `doc_counts` with `rule_numbers`, which lead from there to
-//! documents, and `scan` for small documents; `cut` joins documents again that were cut at a block border),
-//! `candidates` (which documents a text predicate has to look at).
+//! Reading order: `decode` (whole documents), `extract` (passages), `query` with `query_parser` and
+//! `word_pattern` (`wildcard`, `word_regex`), `resolved` (a query as `word_set`s of each dictionary,
+//! found by `dictionary_search`), `search` (places; `occurrences` answers for one segment with
+//! `phrase`, which finds matches inside rules, `places` with `rule_set` and `doc_counts` with
+//! `rule_numbers`, which lead from there to documents, and `scan` for small documents; `cut` joins
+//! documents again that were cut at a block border), `term_count` (counts by document), `kwic` with
+//! `neighbours` (matches in their context), `candidates` (which documents a text predicate has to
+//! look at).
 //!
 //! Every answer is as if no document had been cut: offsets and word numbers count from the start
 //! of the document, and phrases match across the cut. Everything is iterative, so a hostile grammar
@@ -13,27 +16,40 @@
 mod candidates;
 mod cut;
 mod decode;
+mod dictionary_search;
 mod doc_counts;
 mod doc_set;
 mod extract;
+mod kwic;
+mod neighbours;
 mod occurrences;
 mod phrase;
 mod places;
 mod query;
+mod query_parser;
+mod resolved;
 mod rule_numbers;
 mod rule_set;
 mod scan;
 mod search;
+mod term_count;
+mod wildcard;
+mod word_pattern;
+mod word_regex;
+mod word_set;
 
 pub use candidates::{TextPattern, candidate_docs, candidate_documents};
 pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
 pub use doc_set::DocSet;
 pub use extract::{extract, extract_into};
+pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic};
 pub use query::Query;
 pub use search::{
     DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions, count, count_by_document, search,
     search_with,
 };
+pub use term_count::term_count;
+pub use word_pattern::WordPattern;
 
 use crate::error::{Error, Result};
 

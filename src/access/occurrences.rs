@@ -1,13 +1,16 @@
 //! Occurrences of one item of a query in one segment: how many, in which documents, where.
 //!
-//! A single word needs no work before the climb: its places stand in the inverse grammar. A phrase
+//! A single word needs no work before the climb: its places stand in the inverse grammar, and those
+//! of a set of words are put in order by position, so all of the set is climbed from at once. A phrase
 //! is first resolved to matches inside rules. Documents that a filter leaves can be scanned instead
 //! where that is less work than gathering all places in the segment.
+
+use std::borrow::Cow;
 
 use rayon::prelude::*;
 
 use crate::corpus::Segment;
-use crate::dag::{Measure, Occurrence};
+use crate::dag::{Dag, Measure, Occurrence};
 use crate::error::Result;
 
 use super::doc_counts::DocCounter;
@@ -16,32 +19,31 @@ use super::phrase::{Match, Phrase, word_span};
 use super::places::{PlacedMatch, PlacesBuilder, Walk};
 use super::scan::{Found, scan_doc};
 use super::search::Canceller;
+use super::word_set::WordSet;
 
 /// Places that one parallel task resolves.
 const PLACES_PER_TASK: usize = 1 << 14;
 /// Text bytes that are scanned in the time of one place gathered (15 ns at 1 GB/s).
 const SCAN_BYTES_PER_PLACE: u64 = 16;
 
-/// One item of a query as word ids of a segment.
+/// One item of a query as sets of words of a segment, none of them empty.
 #[derive(Debug)]
 pub(super) struct Item<'a> {
     segment: &'a Segment,
-    words: Vec<u32>,
+    words: &'a [WordSet],
     canceller: Canceller<'a>,
 }
 
 impl<'a> Item<'a> {
-    /// `None` where a word of the item is not in the segment.
-    pub fn new(segment: &'a Segment, words: &[String], canceller: Canceller<'a>) -> Option<Self> {
-        let ids = words.iter().map(|word| segment.dictionary.word_id(word.as_bytes()));
-        Some(Self { segment, words: ids.collect::<Option<_>>()?, canceller })
+    pub fn new(segment: &'a Segment, words: &'a [WordSet], canceller: Canceller<'a>) -> Self {
+        Self { segment, words, canceller }
     }
 
     /// Occurrences in the segment; exact, and O(G * words) however large.
     pub fn count(&self) -> Result<u64> {
         let weights = self.segment.dag.weights();
-        if let [word] = self.words[..] {
-            return Ok(weights[word as usize]);
+        if let [words] = self.words {
+            return Ok(words.weight(&self.segment.dag));
         }
         // A match belongs to one occurrence of its first word: the sum is below 2^64.
         let num_terminals = self.segment.dag.num_terminals();
@@ -56,8 +58,9 @@ impl<'a> Item<'a> {
             return self.scan(docs, |_, _| ());
         }
         let mut counter = DocCounter::new(dag, self.rarest_weight());
-        if let [word] = self.words[..] {
-            dag.inverse().of(word).iter().for_each(|&place| counter.add(place));
+        if let [words] = self.words {
+            let places = words.ids().flat_map(|word| dag.inverse().of(word));
+            places.for_each(|&place| counter.add(place));
         } else {
             self.matches()?.iter().for_each(|matched| match matched.rule_idx {
                 0 => counter.add_to_doc(matched.doc),
@@ -80,11 +83,19 @@ impl<'a> Item<'a> {
         let dag = &self.segment.dag;
         let mut interrupt = self.canceller.interrupt();
         let mut builder = PlacesBuilder::new(dag);
-        let (places, byte_lens) = if let [word] = self.words[..] {
-            let direct = dag.inverse().of(word);
+        let (places, byte_lens) = if let [words] = self.words {
+            let only = words.only();
+            let direct = match only {
+                Some(word) => Cow::Borrowed(dag.inverse().of(word)),
+                None => Cow::Owned(words.places(dag)),
+            };
             builder.add_rules(direct.iter().map(|place| place.rule_idx));
             builder.climb(&mut interrupt)?;
-            (builder.finish_words(direct)?, vec![dag.len_bytes(word)])
+            let places = match only {
+                Some(_) => builder.finish_words(&direct)?,
+                None => builder.finish_keys(keys_of(dag, words))?,
+            };
+            (places, words.ids().map(|word| dag.len_bytes(word)).collect())
         } else {
             let matches = self.placed_matches()?;
             builder.add_rules(matches.iter().map(|matched| matched.rule_idx));
@@ -96,8 +107,8 @@ impl<'a> Item<'a> {
     }
 
     fn rarest_weight(&self) -> u64 {
-        let weights = self.segment.dag.weights();
-        self.words.iter().map(|&word| weights[word as usize]).min().unwrap_or(0)
+        let dag = &self.segment.dag;
+        self.words.iter().map(|words| words.weight(dag)).min().unwrap_or(0)
     }
 
     /// Whether reading `docs` is less work than gathering places in the whole segment.
@@ -117,7 +128,7 @@ impl<'a> Item<'a> {
         let mut interrupt = self.canceller.interrupt();
         for doc in docs.iter() {
             let mut count = 0;
-            scan_doc(self.segment, doc, &self.words, &mut interrupt, |found| {
+            scan_doc(self.segment, doc, self.words, &mut interrupt, |found| {
                 count += 1;
                 visit(doc as u32, found);
             })?;
@@ -130,7 +141,7 @@ impl<'a> Item<'a> {
 
     /// Matches of a phrase inside rules and documents.
     fn matches(&self) -> Result<Vec<Match>> {
-        let phrase = Phrase::new(&self.segment.dag, &self.words);
+        let phrase = Phrase::new(&self.segment.dag, self.words);
         let resolve = |anchors: &[Occurrence]| {
             let mut matches = Vec::new();
             let mut interrupt = self.canceller.interrupt();
@@ -139,7 +150,7 @@ impl<'a> Item<'a> {
         };
         let anchors = phrase.anchors();
         if anchors.len() <= PLACES_PER_TASK {
-            return resolve(anchors);
+            return resolve(&anchors);
         }
         let portions: Result<Vec<_>> = anchors.par_chunks(PLACES_PER_TASK).map(resolve).collect();
         Ok(portions?.concat())
@@ -166,6 +177,15 @@ impl<'a> Item<'a> {
         };
         Ok(matches.par_iter().with_min_len(PLACES_PER_TASK).map(place).collect())
     }
+}
+
+/// Positions where `words` stand, and the index of the word in the set.
+fn keys_of(dag: &Dag, words: &WordSet) -> Vec<u64> {
+    let of_word = |(word, idx): (u32, u64)| {
+        let places = dag.inverse().of(word).iter();
+        places.map(move |place| u64::from(place.position) << 32 | idx)
+    };
+    words.ids().zip(0..).flat_map(of_word).collect()
 }
 
 /// Occurrences of an item in a segment, by document (index inside the segment) and offset.

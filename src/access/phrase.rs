@@ -1,10 +1,10 @@
 //! Where a phrase is complete inside the grammar.
 //!
-//! The rarest word of the phrase is the *anchor*. From each of its direct places on a right-hand
-//! side the other words are compared to the left and to the right, inside that rule first. What the
-//! rule is too short for is carried to the places of the rule in its parents, and so on, until the
-//! phrase is complete in some rule (a *match* of that rule, found once however often the rule
-//! occurs) or a word differs:
+//! Each place of the phrase is a set of words, most often of one. The rarest of them is the *anchor*.
+//! From each of its direct places on a right-hand side the others are compared to the left and to the
+//! right, inside that rule first. What the rule is too short for is carried to the places of the rule
+//! in its parents, and so on, until the phrase is complete in some rule (a *match* of that rule, found
+//! once however often the rule occurs) or a word is not in its set:
 //!
 //! ```text
 //! phrase        power  loss  during         anchor: loss
@@ -14,16 +14,19 @@
 //! ```
 //!
 //! A state that is carried lies within the phrase's length of an edge of its rule, and each rule
-//! has one path to it, so all of it is O(G * words), also where the corpus repeats without bound.
+//! has one path to it, so all of it is O(G * words), however large the sets are and also where the
+//! corpus repeats without bound.
 //! Separators never matter. The ends of documents and of parts do: phrases across a cut are
 //! `cut`'s business.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::dag::{Dag, EdgeWords, Measure, Occurrence};
 use crate::error::Result;
 
 use super::search::Interrupt;
+use super::word_set::WordSet;
 
 /// A match that is complete in one rule (or one document of the root) and in no rule below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +49,12 @@ impl Match {
     }
 }
 
-/// A phrase as word ids of one segment, and the one to start from.
+/// A phrase as sets of words of one segment, and the one to start from.
 #[derive(Debug)]
 pub(super) struct Phrase<'a> {
     dag: &'a Dag,
     edges: &'a EdgeWords,
-    words: &'a [u32],
+    words: &'a [WordSet],
     anchor: usize,
 }
 
@@ -66,15 +69,18 @@ struct Partial {
 
 impl<'a> Phrase<'a> {
     /// The phrase of `words`, which are two or more.
-    pub fn new(dag: &'a Dag, words: &'a [u32]) -> Self {
-        let weights = dag.weights();
-        let rarest = (0..words.len()).min_by_key(|&at| weights[words[at] as usize]);
+    pub fn new(dag: &'a Dag, words: &'a [WordSet]) -> Self {
+        let rarest = (0..words.len()).min_by_key(|&at| words[at].weight(dag));
         Self { dag, edges: dag.edge_words(), words, anchor: rarest.unwrap_or(0) }
     }
 
     /// Direct places of the anchor, to be handed to [`resolve`](Self::resolve) in any portions.
-    pub fn anchors(&self) -> &'a [Occurrence] {
-        self.dag.inverse().of(self.words[self.anchor])
+    pub fn anchors(&self) -> Cow<'a, [Occurrence]> {
+        let anchor = &self.words[self.anchor];
+        match anchor.only() {
+            Some(word) => Cow::Borrowed(self.dag.inverse().of(word)),
+            None => Cow::Owned(anchor.places(self.dag)),
+        }
     }
 
     /// Calls `found` with every match whose anchor is one of `anchors`.
@@ -144,7 +150,7 @@ impl<'a> Phrase<'a> {
     fn match_forward(
         &self,
         mut range: Range<usize>,
-        words: &[u32],
+        words: &[WordSet],
         stack: &mut Vec<Range<usize>>,
     ) -> Option<usize> {
         let symbols = &self.dag.grammar().symbols;
@@ -163,7 +169,7 @@ impl<'a> Phrase<'a> {
             if len_words == 0 {
                 continue;
             }
-            if self.edges.first_of(self.dag, element) != words[met] {
+            if !words[met].contains(self.edges.first_of(self.dag, element)) {
                 return None;
             }
             match self.dag.rule_of(element) {
@@ -181,7 +187,7 @@ impl<'a> Phrase<'a> {
     fn match_backward(
         &self,
         mut range: Range<usize>,
-        words: &[u32],
+        words: &[WordSet],
         stack: &mut Vec<Range<usize>>,
     ) -> Option<usize> {
         let symbols = &self.dag.grammar().symbols;
@@ -200,7 +206,7 @@ impl<'a> Phrase<'a> {
             if len_words == 0 {
                 continue;
             }
-            if self.edges.last_of(self.dag, element) != words[unmet - 1] {
+            if !words[unmet - 1].contains(self.edges.last_of(self.dag, element)) {
                 return None;
             }
             match self.dag.rule_of(element) {

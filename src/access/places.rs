@@ -104,6 +104,16 @@ impl<'a> PlacesBuilder<'a> {
         self.finish(words.iter().map(|place| u64::from(place.position) << 32), &[])
     }
 
+    /// Orders the places, with matches of one word each; `keys` are the positions of these and the
+    /// index that a [`Spot`] tells, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for 2^31 places or more.
+    pub fn finish_keys(self, mut keys: Vec<u64>) -> Result<Places> {
+        sort_by_position(&mut keys, self.dag.grammar().symbols.len());
+        self.finish(keys.into_iter(), &[])
+    }
+
     /// Orders the places, with `matches`, which ascend by rule and offset.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The query language: words and quoted phrases.
+//! The query language: words, patterns of words, and quoted phrases of both.
 //!
 //! ```text
 //! error                occurrences of the word `error` (case-sensitive)
@@ -6,41 +6,43 @@
 //! error "power loss"   occurrences of each item, in documents that hold all of them
 //! well-known           an item with several words is a phrase: `well` then `known`
 //! "say ""hi"""         a doubled quote inside quotes is a quote character
+//! pow*  p?wer  *ing    words that fit: `*` is any characters or none, `?` is one
+//! /err(or)?s?/         words that fit a regular expression, from their first character to the last
+//! "power pl* /st.*n/"  both as parts of a phrase
+//! 2\*3  \/usr/bin      a backslash before * ? / \ makes it a character like others
 //! ```
 //!
 //! Items are cut into words by the tokenizer profile of the corpus, so a query word means what it
-//! means in the text; separators of an item do not have to agree with those of the text. There is
-//! no negation, alternative, prefix or nearness here: SQL combines results.
+//! means in the text; separators of an item do not have to agree with those of the text. A slash
+//! begins a regular expression only where a word could begin, behind white space or a quote. There
+//! is no negation, alternative or nearness here: SQL combines results.
 
 use std::fmt;
 
-use crate::error::{Error, Result};
-use crate::text::{TokenizerProfile, for_each_token};
+use crate::error::Result;
+use crate::text::TokenizerProfile;
+
+use super::query_parser::{invalid, parse_items};
+use super::word_pattern::WordPattern;
 
 /// A parsed query: one item or more, each a sequence of one word or more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    items: Vec<Vec<String>>,
+    items: Vec<Vec<WordPattern>>,
 }
 
 impl Query {
     /// Parses `text` for a corpus of `profile`. An item that is written twice counts once.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] named `query` for a query without items, an item without a word,
-    /// and a quote that is not closed.
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) named `query` for a query without items, an
+    /// item without a word, a quote or regular expression that is not closed, and a regular
+    /// expression that is none, is followed by a word, or is too large.
     pub fn parse(profile: TokenizerProfile, text: &str) -> Result<Self> {
-        let mut items: Vec<Vec<String>> = Vec::new();
-        for item in split_items(text)? {
-            let words = words_of(profile, &item);
-            if words.is_empty() {
-                return Err(invalid(
-                    format!("`{item}`, which holds no word in profile {profile}"),
-                    "items with at least one word",
-                ));
-            }
-            if !items.contains(&words) {
-                items.push(words);
+        let mut items: Vec<Vec<WordPattern>> = Vec::new();
+        for item in parse_items(profile, text)? {
+            if !items.contains(&item) {
+                items.push(item);
             }
         }
         if items.is_empty() {
@@ -49,8 +51,8 @@ impl Query {
         Ok(Self { items })
     }
 
-    /// The items, each as its words.
-    pub fn items(&self) -> &[Vec<String>] {
+    /// The items, each as what its words have to be.
+    pub fn items(&self) -> &[Vec<WordPattern>] {
         &self.items
     }
 }
@@ -60,67 +62,11 @@ impl fmt::Display for Query {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (item_idx, item) in self.items.iter().enumerate() {
             let gap = if item_idx > 0 { " " } else { "" };
-            write!(formatter, "{gap}\"{}\"", item.join(" ").replace('"', "\"\""))?;
+            let words: Vec<String> = item.iter().map(WordPattern::to_string).collect();
+            write!(formatter, "{gap}\"{}\"", words.join(" ").replace('"', "\"\""))?;
         }
         Ok(())
     }
-}
-
-/// Cuts at white space outside quotes and around quoted parts.
-fn split_items(text: &str) -> Result<Vec<String>> {
-    let mut items = Vec::new();
-    let mut rest = text.trim_start();
-    while !rest.is_empty() {
-        let item = if let Some(quoted) = rest.strip_prefix('"') {
-            let (item, after) = split_quoted(quoted).ok_or_else(|| {
-                invalid(
-                    format!("`{text}` with a quote that is not closed"),
-                    "quotes in pairs; write \"\" inside quotes for a quote character",
-                )
-            })?;
-            rest = after;
-            item
-        } else {
-            let end = rest.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(rest.len());
-            let (item, after) = rest.split_at(end);
-            rest = after;
-            item.to_owned()
-        };
-        items.push(item);
-        rest = rest.trim_start();
-    }
-    Ok(items)
-}
-
-/// The text up to the closing quote, doubled quotes made single, and what follows.
-fn split_quoted(text: &str) -> Option<(String, &str)> {
-    let mut item = String::new();
-    let mut rest = text;
-    loop {
-        let (before, after) = rest.split_once('"')?;
-        item.push_str(before);
-        match after.strip_prefix('"') {
-            Some(after) => {
-                item.push('"');
-                rest = after;
-            }
-            None => return Some((item, after)),
-        }
-    }
-}
-
-fn words_of(profile: TokenizerProfile, item: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for_each_token(profile, item.as_bytes(), |token| {
-        if token.is_word {
-            words.push(String::from_utf8_lossy(token.bytes).into_owned());
-        }
-    });
-    words
-}
-
-fn invalid(got: String, allowed: &str) -> Error {
-    Error::InvalidArgument { name: "query", got, allowed: allowed.into() }
 }
 
 #[cfg(test)]
@@ -128,6 +74,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Error;
 
     fn normal(text: &str) -> Result<String> {
         Query::parse(TokenizerProfile::Word, text).map(|query| query.to_string())
@@ -144,12 +91,29 @@ mod tests {
             ("a a \"a\"", "\"a\""),
             ("\"say \"\"hi\"\"\"", "\"say hi\""),
             ("Ünï_1", "\"Ünï_1\""),
+            ("pow* p?wer *ing", "\"pow*\" \"p?wer\" \"*ing\""),
+            ("well-kno**", "\"well kno*\""),
+            ("a.*", "\"a *\""),
+            ("a\\*b c\\?", "\"a b\" \"c\""),
+            ("/err(or)?s?/\"x\"", "\"/err(or)?s?/\" \"x\""),
+            ("/a b\"/ c", "\"/a b\"\"/\" \"c\""),
+            ("\"power /l./ a/b/c \"", "\"power /l./ a b c\""),
+            ("and/or/", "\"and or\""),
+            ("\\/usr/bin", "\"usr bin\""),
+            ("C:\\temp", "\"C temp\""),
+            ("/a\\/b/", "\"/a\\/b/\""),
         ];
         for (text, expected) in cases {
             assert_eq!(normal(text).unwrap(), expected, "{text}");
         }
         let whitespace = Query::parse(TokenizerProfile::Whitespace, "\"say \"\"hi\"\"\"").unwrap();
-        assert_eq!(whitespace.items(), [["say", "\"hi\""]]);
+        let words = whitespace.items()[0].iter().map(WordPattern::as_word);
+        assert!(words.eq([Some("say"), Some("\"hi\"")]));
+        let path = Query::parse(TokenizerProfile::Whitespace, "\\/usr/b?n\\\\ 2\\*3").unwrap();
+        assert_eq!(path.to_string(), "\"\\/usr\\/b?n\\\\\" \"2\\*3\"");
+        assert!(path.items()[0][0].matches("/usr/bin\\") && path.items()[1][0].matches("2*3"));
+        let joined = Query::parse(TokenizerProfile::Uax29, "日* don't.a*").unwrap();
+        assert_eq!(joined.to_string(), "\"日 *\" \"don't.a*\"");
     }
 
     #[test]
@@ -160,7 +124,15 @@ mod tests {
             ("\"power loss", "not closed"),
             ("a \"", "not closed"),
             ("a \"\"", "no word"),
-            ("a - b", "`-`"),
+            ("a - b", "`-` at character 3"),
+            ("a \"b", "at character 3"),
+            ("x /ab", "regular expression that is not closed, at character 3"),
+            ("/a/b", "followed by `b` at character 4"),
+            ("\"a /b/c\"", "followed by `c` at character 7"),
+            ("//", "it is empty"),
+            ("ab /c(/", "at character 6: unclosed group"),
+            ("\"\"\"a /[/\"", "unclosed character class"),
+            ("/\\w{1000}{1000}/", "size"),
         ];
         for (text, expected) in cases {
             let fault = normal(text).unwrap_err();
@@ -171,10 +143,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_normal_form_is_stable(text in "[ab\" \n.é-]{0,24}") {
-            if let Ok(query) = Query::parse(TokenizerProfile::Word, &text) {
-                let again = Query::parse(TokenizerProfile::Word, &query.to_string());
-                prop_assert_eq!(again.unwrap(), query);
+        fn the_normal_form_is_stable(text in "[ab\" \n.é*?/\\\\日_'-]{0,24}") {
+            for profile in ["word", "uax29", "whitespace"] {
+                let profile: TokenizerProfile = profile.parse().unwrap();
+                if let Ok(query) = Query::parse(profile, &text) {
+                    let again = Query::parse(profile, &query.to_string());
+                    prop_assert_eq!(again.unwrap(), query);
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::corpus::Segment;
 use crate::error::Result;
 
 use super::search::Interrupt;
+use super::word_set::WordSet;
 
 /// A place inside a document (or part): its first byte, its bytes, its first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,15 +19,16 @@ pub(super) struct Found {
     pub word_idx: u64,
 }
 
-/// Calls `found` with each occurrence of the consecutive `words` in document `doc`, ascending.
+/// Calls `found` with each occurrence of the consecutive `words`, one of each set, in document `doc`,
+/// ascending.
 pub(super) fn scan_doc(
     segment: &Segment,
     doc: usize,
-    words: &[u32],
+    words: &[WordSet],
     interrupt: &mut Interrupt<'_>,
     mut found: impl FnMut(Found),
 ) -> Result<()> {
-    let Some((&last_word, before)) = words.split_last() else { return Ok(()) };
+    let Some((last_word, before)) = words.split_last() else { return Ok(()) };
     // Words just read that may begin an occurrence, with their offsets.
     let mut recent: VecDeque<(u32, u64)> = VecDeque::with_capacity(before.len() + 1);
     let mut word_idx = 0;
@@ -34,9 +36,9 @@ pub(super) fn scan_doc(
         if token >= segment.dag.num_words() {
             return;
         }
-        let is_match = token == last_word
+        let is_match = last_word.contains(token)
             && recent.len() == before.len()
-            && recent.iter().map(|&(word, _)| word).eq(before.iter().copied());
+            && recent.iter().zip(before).all(|(&(word, _), set)| set.contains(word));
         if is_match {
             let start = recent.front().map_or(byte_offset, |&(_, start)| start);
             found(Found {

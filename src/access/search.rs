@@ -5,17 +5,18 @@
 //! one in order, so memory is that of the places in the grammar (at most one for each of its
 //! elements), or of the documents found, never of the hits.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 
-use super::cut::{PartStart, doc_cut_after, matches_across, part_start};
+use super::cut::{PartStart, doc_cut_after, part_start};
 use super::decode::check_doc_id;
 use super::doc_set::DocSet;
-use super::occurrences::{Item, ItemStream};
+use super::occurrences::ItemStream;
 use super::query::Query;
+use super::resolved::ResolvedQuery;
+use super::term_count::count_documents;
 
 /// Most hits that a search yields unless told otherwise: 64 Mi, 2 GiB where they are collected.
 pub const DEFAULT_MAX_HITS: u64 = 64 << 20;
@@ -58,6 +59,35 @@ pub struct SearchOptions<'a> {
     /// Asked now and then, from any thread; `true` ends the search with
     /// [`Error::Cancelled`].
     pub is_cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> SearchOptions<'a> {
+    pub(super) fn canceller(&self) -> Canceller<'a> {
+        Canceller(self.is_cancelled)
+    }
+
+    /// Those of `docs`, which ascend, that may be looked at; `None` for all documents.
+    pub(super) fn restrict(
+        &self,
+        corpus: &Corpus,
+        docs: Option<&[u64]>,
+    ) -> Result<Option<Vec<u64>>> {
+        let only = self.doc_id.map(|doc_id| check_doc_id(corpus, doc_id).map(|()| vec![doc_id]));
+        let Some(docs) = docs else { return only.transpose() };
+        if let Some(pair) = docs.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(Error::InvalidArgument {
+                name: "docs",
+                got: format!("{} behind {}", pair[1], pair[0]),
+                allowed: "document ids that ascend".into(),
+            });
+        }
+        docs.last().map_or(Ok(()), |&last| check_doc_id(corpus, last))?;
+        let mut docs = docs.to_vec();
+        if let Some(only) = only.transpose()? {
+            docs.retain(|doc_id| only.contains(doc_id));
+        }
+        Ok(Some(docs))
+    }
 }
 
 impl Default for SearchOptions<'_> {
@@ -116,10 +146,11 @@ impl Interrupt<'_> {
 /// [`DEFAULT_MAX_HITS`] hits, counted before any is made.
 pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec<Hit>> {
     let options = SearchOptions { doc_id, ..Default::default() };
-    let num_hits = count(corpus, query, &options)?;
+    let resolved = ResolvedQuery::new(corpus, query, options.canceller());
+    let num_hits = count_resolved(&resolved, &options)?;
     check_num_hits(num_hits, options.max_hits)?;
     let mut hits = Vec::with_capacity(num_hits as usize);
-    search_with(corpus, query, &options, &mut |batch| {
+    search_resolved(&resolved, &options, &mut |batch| {
         hits.extend_from_slice(batch);
         ControlFlow::Continue(())
     })?;
@@ -138,7 +169,16 @@ pub fn search_with(
     options: &SearchOptions<'_>,
     visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
 ) -> Result<()> {
-    let docs = selected_docs(corpus, query, options)?;
+    search_resolved(&ResolvedQuery::new(corpus, query, options.canceller()), options, visit)
+}
+
+fn search_resolved(
+    resolved: &ResolvedQuery<'_>,
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
+) -> Result<()> {
+    let corpus = resolved.corpus();
+    let docs = selected_docs(resolved, options)?;
     let mut batch = Vec::new();
     let mut num_hits = 0;
     for segment_idx in 0..corpus.segments().len() {
@@ -146,7 +186,7 @@ pub fn search_with(
         if filter.as_ref().is_some_and(DocSet::is_empty) {
             continue;
         }
-        let mut hits = segment_hits(corpus, segment_idx, query, filter.as_ref(), options)?;
+        let mut hits = segment_hits(resolved, segment_idx, filter.as_ref())?;
         loop {
             batch.clear();
             hits.fill(&mut batch);
@@ -188,22 +228,24 @@ fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
 /// [`Error::OutOfRange`] where there is no document `options.doc_id`; [`Error::Capacity`] where the
 /// number has more than 64 bits; [`Error::Cancelled`].
 pub fn count(corpus: &Corpus, query: &Query, options: &SearchOptions<'_>) -> Result<u64> {
-    if options.doc_id.is_some() || query.items().len() > 1 {
-        let counts = count_by_document(corpus, query, options)?;
+    count_resolved(&ResolvedQuery::new(corpus, query, options.canceller()), options)
+}
+
+fn count_resolved(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> Result<u64> {
+    if options.doc_id.is_some() || resolved.num_items() > 1 {
+        let counts = counts_by_document(resolved, options)?;
         return checked_sum(counts.iter().map(|counted| counted.count));
     }
     let mut counts = Vec::new();
-    for words in query.items() {
-        for (segment_idx, segment) in corpus.segments().iter().enumerate() {
-            let item = Item::new(segment, words, Canceller(options.is_cancelled));
-            counts.push(item.map_or(Ok(0), |item| item.count())?);
-            counts.push(matches_across(corpus, segment_idx, words)?.len() as u64);
-        }
+    for segment_idx in 0..resolved.corpus().segments().len() {
+        counts.push(resolved.item(segment_idx, 0).map_or(Ok(0), |item| item.count())?);
+        counts.push(resolved.matches_across(segment_idx, 0)?.len() as u64);
     }
     checked_sum(counts.into_iter())
 }
 
-/// Documents that hold all items of `query`, and the occurrences of all items in them, ascending.
+/// Documents that hold all items of `query`, and the occurrences of all items in them, ascending:
+/// [`term_count`](super::term_count()) in one list.
 ///
 /// # Errors
 /// As [`count`].
@@ -212,40 +254,36 @@ pub fn count_by_document(
     query: &Query,
     options: &SearchOptions<'_>,
 ) -> Result<Vec<DocumentCount>> {
-    let mut found: Option<Vec<DocumentCount>> = match options.doc_id {
-        None => None,
-        Some(doc_id) => {
-            check_doc_id(corpus, doc_id)?;
-            Some(vec![DocumentCount { doc_id, count: 0 }])
-        }
-    };
-    for words in query.items() {
-        let docs: Option<Vec<u64>> =
-            found.as_ref().map(|found| found.iter().map(|counted| counted.doc_id).collect());
-        let counts = item_counts(corpus, words, docs.as_deref(), options)?;
-        found = Some(match found {
-            None => counts,
-            Some(found) => in_both(&found, &counts)?,
-        });
-    }
-    Ok(found.unwrap_or_default())
+    counts_by_document(&ResolvedQuery::new(corpus, query, options.canceller()), options)
+}
+
+fn counts_by_document(
+    resolved: &ResolvedQuery<'_>,
+    options: &SearchOptions<'_>,
+) -> Result<Vec<DocumentCount>> {
+    let docs = options.restrict(resolved.corpus(), None)?;
+    let mut found = Vec::new();
+    count_documents(resolved, docs.as_deref(), &mut |counts| {
+        found.extend_from_slice(counts);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }
 
 /// The documents that hits may lie in, ascending; `None` for all.
 fn selected_docs(
-    corpus: &Corpus,
-    query: &Query,
+    resolved: &ResolvedQuery<'_>,
     options: &SearchOptions<'_>,
 ) -> Result<Option<Vec<u64>>> {
-    if query.items().len() > 1 {
-        let counts = count_by_document(corpus, query, options)?;
+    if resolved.num_items() > 1 {
+        let counts = counts_by_document(resolved, options)?;
         return Ok(Some(counts.iter().map(|counted| counted.doc_id).collect()));
     }
-    options.doc_id.map(|doc_id| check_doc_id(corpus, doc_id).map(|()| vec![doc_id])).transpose()
+    options.restrict(resolved.corpus(), None)
 }
 
 /// Which of `docs` (ascending ids) have a part in segment `segment_idx`.
-fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
+pub(super) fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
     let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
     let first = corpus.first_doc_id(segment_idx);
     let mut local = DocSet::none(num_docs);
@@ -259,24 +297,23 @@ fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
 
 /// Hits that begin in one segment, in order.
 fn segment_hits(
-    corpus: &Corpus,
+    resolved: &ResolvedQuery<'_>,
     segment_idx: usize,
-    query: &Query,
     filter: Option<&DocSet>,
-    options: &SearchOptions<'_>,
 ) -> Result<MergedHits> {
-    let segment = &corpus.segments()[segment_idx];
+    let corpus = resolved.corpus();
     let first_doc_id = corpus.first_doc_id(segment_idx);
     let continued = part_start(corpus, segment_idx)?;
     let cut_doc = doc_cut_after(corpus, segment_idx)
         .filter(|doc_id| filter.is_none_or(|docs| docs.contains((doc_id - first_doc_id) as usize)));
-    let mut items = Vec::with_capacity(query.items().len());
-    for words in query.items() {
-        let item = Item::new(segment, words, Canceller(options.is_cancelled));
+    let mut items = Vec::with_capacity(resolved.num_items());
+    for item_idx in 0..resolved.num_items() {
+        let item = resolved.item(segment_idx, item_idx);
         let inside = item.map(|item| item.stream(filter)).transpose()?;
         let mut across = Vec::new();
         if let Some(doc_id) = cut_doc {
-            across.extend(matches_across(corpus, segment_idx, words)?.iter().map(|found| Hit {
+            let matches = resolved.matches_across(segment_idx, item_idx)?;
+            across.extend(matches.iter().map(|found| Hit {
                 doc_id,
                 byte_offset: found.byte_offset,
                 byte_len: found.byte_len,
@@ -382,70 +419,8 @@ impl Iterator for MergedHits {
     }
 }
 
-/// Documents with `words` and how often, over all segments, ascending; only those of `docs`.
-fn item_counts(
-    corpus: &Corpus,
-    words: &[String],
-    docs: Option<&[u64]>,
-    options: &SearchOptions<'_>,
-) -> Result<Vec<DocumentCount>> {
-    let is_selected = |doc_id: u64| docs.is_none_or(|docs| docs.binary_search(&doc_id).is_ok());
-    let mut counts: Vec<DocumentCount> = Vec::new();
-    // Matches across a cut belong to a document of which later parts are still to come.
-    let mut across: BTreeMap<u64, u64> = BTreeMap::new();
-    for (segment_idx, segment) in corpus.segments().iter().enumerate() {
-        let filter = docs.map(|docs| local_docs(corpus, segment_idx, docs));
-        if filter.as_ref().is_some_and(DocSet::is_empty) {
-            continue;
-        }
-        let first_doc_id = corpus.first_doc_id(segment_idx);
-        let item = Item::new(segment, words, Canceller(options.is_cancelled));
-        let found = item.map_or(Ok(Vec::new()), |item| item.count_by_doc(filter.as_ref()))?;
-        counts.extend(
-            found.iter().map(|&(doc, count)| DocumentCount {
-                doc_id: first_doc_id + u64::from(doc),
-                count,
-            }),
-        );
-        let cut_doc = doc_cut_after(corpus, segment_idx).filter(|&doc_id| is_selected(doc_id));
-        if let Some(doc_id) = cut_doc {
-            let num_across = matches_across(corpus, segment_idx, words)?.len() as u64;
-            *across.entry(doc_id).or_default() += num_across;
-        }
-    }
-    let across = across.into_iter().filter(|&(_, count)| count > 0);
-    counts.extend(across.map(|(doc_id, count)| DocumentCount { doc_id, count }));
-    counts.sort_by_key(|counted| counted.doc_id);
-    merge_equal_docs(counts)
-}
-
-/// Adds up neighbours of one document.
-fn merge_equal_docs(counts: Vec<DocumentCount>) -> Result<Vec<DocumentCount>> {
-    let mut merged: Vec<DocumentCount> = Vec::with_capacity(counts.len());
-    for counted in counts {
-        match merged.last_mut().filter(|last| last.doc_id == counted.doc_id) {
-            Some(last) => last.count = checked_sum([last.count, counted.count].into_iter())?,
-            None => merged.push(counted),
-        }
-    }
-    Ok(merged)
-}
-
-/// Documents of both lists with both counts added.
-fn in_both(a: &[DocumentCount], b: &[DocumentCount]) -> Result<Vec<DocumentCount>> {
-    let mut b = b.iter().peekable();
-    let mut both = Vec::new();
-    for counted in a {
-        while b.next_if(|other| other.doc_id < counted.doc_id).is_some() {}
-        if let Some(other) = b.next_if(|other| other.doc_id == counted.doc_id) {
-            let count = checked_sum([counted.count, other.count].into_iter())?;
-            both.push(DocumentCount { doc_id: counted.doc_id, count });
-        }
-    }
-    Ok(both)
-}
-
-fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
+/// The sum, if it has at most 64 bits.
+pub(super) fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
     let sum = counts.try_fold(0u64, |sum, count| sum.checked_add(count));
     sum.ok_or(Error::Capacity {
         what: "a sum of counts",

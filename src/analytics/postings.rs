@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use super::Traversal;
 
 /// Documents of a task: one bit of a mask each.
-const DOCS_PER_TASK: usize = 64;
+pub(super) const DOCS_PER_TASK: usize = 64;
 /// Words of a range at least, so that a small vocabulary is not split for nothing.
 const MIN_RANGE_WORDS: usize = 1024;
 /// Ranges at most: the bound of what is written at random while splitting.
@@ -126,7 +126,7 @@ fn check_num_postings(at_least: u64) -> Result<()> {
 }
 
 /// Masks of a task's documents, by element.
-struct Masks<'a> {
+pub(super) struct Masks<'a> {
     dag: &'a Dag,
     masks: Vec<u64>,
     /// Words with a mask, in the order they were met.
@@ -139,7 +139,7 @@ struct Masks<'a> {
 }
 
 impl<'a> Masks<'a> {
-    fn new(dag: &'a Dag) -> Self {
+    pub fn new(dag: &'a Dag) -> Self {
         Self {
             dag,
             masks: vec![0; dag.num_elements()],
@@ -255,6 +255,14 @@ impl<'a> Masks<'a> {
                     self.stack.push(outer);
                 }
             }
+        }
+    }
+
+    /// Adds the number of documents that hold each word, at most 64, to `counts`, by top-down.
+    pub fn count_docs(&mut self, docs: Range<usize>, counts: &mut [u32]) {
+        self.sweep(docs);
+        for word in self.words.drain(..) {
+            counts[word as usize] += std::mem::take(&mut self.masks[word as usize]).count_ones();
         }
     }
 

@@ -4,7 +4,8 @@
 //! limit, settings. [`Run`] is one partition of it under execution: the scan, the session's
 //! run-time environment, metrics, and the way out for rows.
 
-use std::sync::{Arc, OnceLock};
+use std::any::Any;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::arrow::compute::and;
@@ -123,6 +124,24 @@ impl Scan {
 pub(crate) struct Shared {
     /// Documents that can match the demands; computed by whichever partition comes first.
     pub(crate) candidates: OnceLock<Option<Vec<u64>>>,
+    prepared: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Shared {
+    /// What all partitions need, made by whichever comes first; the others wait for it.
+    pub(crate) fn prepared<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = prepared.as_ref().and_then(|any| Arc::clone(any).downcast::<T>().ok());
+        if let Some(made) = made {
+            return Ok(made);
+        }
+        let made = Arc::new(make()?);
+        *prepared = Some(made.clone());
+        Ok(made)
+    }
 }
 
 /// One partition of a scan under execution.

@@ -163,6 +163,24 @@ pub(crate) fn closest<'a>(
         .map(|(_, c)| c)
 }
 
+/// The entry of the table function `name`. In a constant, a name that is not there does not compile.
+pub(crate) const fn entry(name: &str) -> &'static Signature {
+    let mut i = 0;
+    while !is_same(SIGNATURES[i].name, name) {
+        i += 1;
+    }
+    &SIGNATURES[i]
+}
+
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
 /// The signature of the table function `name`, in any case.
 pub fn find_signature(name: &str) -> Option<&'static Signature> {
     SIGNATURES.iter().find(|s| s.name.eq_ignore_ascii_case(name))
@@ -192,6 +210,18 @@ const CORPUS: Argument = required(
 );
 const GLOB: Argument = required("glob", ArgumentKind::Text, "a file, a folder, a glob or a URL");
 
+const QUERY: Argument = required(
+    "query",
+    ArgumentKind::Text,
+    "words, prefixes (pow*), wildcards (p?wer), /regular expressions/, or phrases of them in double quotes",
+);
+const NUM_WORDS: Argument = optional("n", ArgumentKind::Integer, "3", "words of a sequence");
+
+const TOP: Argument =
+    optional("top", ArgumentKind::Integer, "NULL", "so many words of each document only");
+
+const WORD: Column = column("word", ColumnKind::Text, "the word");
+const SEQUENCE: Column = column("sequence", ColumnKind::Text, "its words, joined by one blank");
 const DOC_ID: Column = column("doc_id", ColumnKind::Integer, "number of the document, from 0");
 const PATH: Column = column("path", ColumnKind::Text, "path given at ingest");
 
@@ -223,20 +253,108 @@ pub const SIGNATURES: &[Signature] = &[
         summary: "how often each word occurs, in byte order of word",
     },
     Signature {
+        name: "word_sort",
+        arguments: &[CORPUS],
+        columns: &[WORD, column("count", ColumnKind::Integer, "how often it occurs")],
+        summary: "how often each word occurs, in byte order of word",
+    },
+    Signature {
         name: "inverted_index",
         arguments: &[CORPUS],
         columns: &[
-            column("word", ColumnKind::Text, "the word"),
+            WORD,
             column("doc_count", ColumnKind::Integer, "number of documents that hold it"),
             column("doc_ids", ColumnKind::IntegerList, "those documents, ascending"),
         ],
         summary: "the documents of each word, in byte order of word",
     },
     Signature {
+        name: "term_vector",
+        arguments: &[CORPUS, TOP],
+        columns: &[
+            DOC_ID,
+            WORD,
+            column("count", ColumnKind::Integer, "how often it occurs in the document"),
+        ],
+        summary: "the words of each document; with top, its most frequent ones, these first",
+    },
+    Signature {
+        name: "tfidf",
+        arguments: &[CORPUS, TOP],
+        columns: &[
+            DOC_ID,
+            WORD,
+            column("tf", ColumnKind::Integer, "how often it occurs in the document"),
+            column("df", ColumnKind::Integer, "number of documents that hold it"),
+            column("score", ColumnKind::Number, "tf * ln(documents / df)"),
+        ],
+        summary: "how much each word tells about each document; with top, the best ones first",
+    },
+    Signature {
+        name: "doc_term_matrix",
+        arguments: &[CORPUS],
+        columns: &[
+            DOC_ID,
+            column("word_ids", ColumnKind::IntegerList, "its words, ascending: rows of word_count"),
+            column("counts", ColumnKind::IntegerList, "how often each occurs in the document"),
+        ],
+        summary: "a sparse matrix of documents and words, one row a document",
+    },
+    Signature {
+        name: "tokens",
+        arguments: &[CORPUS],
+        columns: &[
+            DOC_ID,
+            column("word_index", ColumnKind::Integer, "words before it in the document"),
+            column("word_id", ColumnKind::Integer, "row of word_count, from 0"),
+            WORD,
+        ],
+        summary: "the words of each document in order",
+    },
+    Signature {
+        name: "sequence_count",
+        arguments: &[
+            CORPUS,
+            NUM_WORDS,
+            optional("by_doc", ArgumentKind::Boolean, "false", "count in each document"),
+        ],
+        columns: &[
+            column("doc_id", ColumnKind::Integer, "number of the document; with by_doc only"),
+            SEQUENCE,
+            column("count", ColumnKind::Integer, "how often it occurs"),
+        ],
+        summary: "how often each sequence of n words occurs, ascending by word",
+    },
+    Signature {
+        name: "ranked_inverted_index",
+        arguments: &[CORPUS, NUM_WORDS],
+        columns: &[
+            SEQUENCE,
+            DOC_ID,
+            column("count", ColumnKind::Integer, "how often it occurs in the document"),
+            column("rank", ColumnKind::Integer, "from 1: the document that repeats it most"),
+        ],
+        summary: "the documents of each sequence of n words, those that repeat it most first",
+    },
+    Signature {
+        name: "cooccurrence",
+        arguments: &[
+            CORPUS,
+            optional("window", ArgumentKind::Integer, "5", "words, of which a pair is two"),
+            optional("min_count", ArgumentKind::Integer, "1", "leave out rarer pairs"),
+        ],
+        columns: &[
+            column("word1", ColumnKind::Text, "the word that is less in byte order"),
+            column("word2", ColumnKind::Text, "the other, or the same"),
+            column("count", ColumnKind::Integer, "how often both stand in one window"),
+        ],
+        summary: "which words stand near each other, and how often",
+    },
+    Signature {
         name: "search",
         arguments: &[
             CORPUS,
-            required("query", ArgumentKind::Text, "words, or a phrase in double quotes"),
+            QUERY,
             optional("doc_id", ArgumentKind::Integer, "NULL", "search this document only"),
         ],
         columns: &[
@@ -247,6 +365,32 @@ pub const SIGNATURES: &[Signature] = &[
             column("word_index", ColumnKind::Integer, "words before the match in the document"),
         ],
         summary: "every place of a word or a phrase, in order of document and offset",
+    },
+    Signature {
+        name: "term_count",
+        arguments: &[CORPUS, QUERY],
+        columns: &[
+            DOC_ID,
+            PATH,
+            column("count", ColumnKind::Integer, "how often it matches there"),
+        ],
+        summary: "how often a query matches in each document that has a match",
+    },
+    Signature {
+        name: "kwic",
+        arguments: &[
+            CORPUS,
+            QUERY,
+            optional("width", ArgumentKind::Integer, "8", "words on each side, at most 64 KiB"),
+        ],
+        columns: &[
+            DOC_ID,
+            PATH,
+            column("left", ColumnKind::Text, "text before the match"),
+            column("match", ColumnKind::Text, "text of the match"),
+            column("right", ColumnKind::Text, "text behind the match"),
+        ],
+        summary: "every match in its context, in order of document and offset",
     },
     Signature {
         name: "extract",

@@ -15,14 +15,14 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use crate::corpus::{FileFooter, SectionKind, SegmentMeta};
 use crate::sql::scan::{Run, Scan};
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
 pub(crate) struct CorpusInfo;
 
 impl TableFunction for CorpusInfo {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[5]
+        const { entry("corpus_info") }
     }
 
     fn num_rows(&self, scan: &Scan) -> Precision<usize> {

@@ -22,14 +22,14 @@ use crate::sql::failure::task_error;
 use crate::sql::location::store_of;
 use crate::sql::options::TadocOptions;
 use crate::sql::scan::Run;
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
 pub(crate) struct CorpusVerify;
 
 impl TableFunction for CorpusVerify {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[6]
+        const { entry("corpus_verify") }
     }
 
     fn reads(&self) -> Reads {

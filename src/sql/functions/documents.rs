@@ -30,7 +30,7 @@ use crate::sql::columns::read_user_columns;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan, selected};
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 const DOC_ID: usize = 0;
 const PATH: usize = 1;
@@ -54,14 +54,14 @@ pub(crate) struct Documents {
 impl Documents {
     /// Documents with `user_columns` behind the fixed ones.
     pub(crate) fn new(user_columns: Vec<FieldRef>) -> Self {
-        let fixed = SIGNATURES[0].fields().into_iter().map(Arc::new);
+        let fixed = const { entry("documents") }.fields().into_iter().map(Arc::new);
         Self { schema: Arc::new(Schema::new(fixed.chain(user_columns).collect::<Vec<_>>())) }
     }
 }
 
 impl TableFunction for Documents {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[0]
+        const { entry("documents") }
     }
 
     fn schema(&self) -> SchemaRef {
@@ -114,7 +114,7 @@ impl TableFunction for Documents {
 }
 
 /// Documents of the run's partition: equal shares, in order.
-fn range_of(run: &Run, num_docs: u64) -> Range<u64> {
+pub(super) fn range_of(run: &Run, num_docs: u64) -> Range<u64> {
     let share = |partition: usize| {
         (u128::from(num_docs) * partition as u128 / run.scan.num_partitions as u128) as u64
     };

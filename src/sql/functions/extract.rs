@@ -17,7 +17,7 @@ use crate::access::extract_into;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
 pub(crate) struct Extract {
@@ -34,7 +34,7 @@ impl Extract {
 
 impl TableFunction for Extract {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[4]
+        const { entry("extract") }
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

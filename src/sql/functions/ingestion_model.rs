@@ -14,7 +14,7 @@ use super::{Reads, TableFunction};
 use crate::ingestion::{Calibration, Row, rows};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::Run;
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
 pub(crate) struct IngestionModel {
@@ -29,7 +29,7 @@ impl IngestionModel {
 
 impl TableFunction for IngestionModel {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[9]
+        const { entry("ingestion_model") }
     }
 
     fn reads(&self) -> Reads {

@@ -6,22 +6,21 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int64Array, ListArray};
-use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::array::ArrayRef;
 use datafusion::common::stats::Precision;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::strings::int64;
+use super::strings::{int64, lists};
 use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
 use crate::analytics::{self, Traversal, choose_traversal};
+use crate::corpus::SegmentMeta;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 const WORD: usize = 0;
 const DOC_COUNT: usize = 1;
@@ -34,7 +33,7 @@ pub(crate) struct InvertedIndex;
 
 impl TableFunction for InvertedIndex {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[2]
+        const { entry("inverted_index") }
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -50,10 +49,7 @@ impl TableFunction for InvertedIndex {
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = match scan.options.traversal {
-            Traversal::Auto => choices(scan).join("; "),
-            forced => format!("{forced}: forced by tadoc.traversal"),
-        };
+        let traversal = shown_choices(scan, |segment| choose_traversal(segment));
         vec![("device", "cpu".into()), ("traversal", traversal)]
     }
 
@@ -104,17 +100,24 @@ fn build(run: &Run, loaded: &LoadedCorpus) -> Result<analytics::InvertedIndex> {
         .map_err(datafusion_error)
 }
 
-/// The traversal of each segment and its reason; a segment like the one before is not repeated.
-fn choices(scan: &Scan) -> Vec<String> {
+/// The traversal of each segment, as `choose` has it, and its reason; a segment like the one before
+/// is not repeated.
+pub(super) fn shown_choices(
+    scan: &Scan,
+    choose: impl Fn(&SegmentMeta) -> (Traversal, String),
+) -> String {
+    if scan.options.traversal != Traversal::Auto {
+        return format!("{}: forced by tadoc.traversal", scan.options.traversal);
+    }
     let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
-    let choices: Vec<_> = segments.map(choose_traversal).collect();
+    let choices: Vec<_> = segments.map(choose).collect();
     let runs = choices.chunk_by(|a, b| a.0 == b.0);
     let shown = |run: &[(Traversal, String)]| match run {
         [(chosen, reason)] => format!("{chosen}: {reason}"),
         [(chosen, reason), ..] => format!("{chosen} in {} segments: {reason}", run.len()),
         [] => String::new(),
     };
-    runs.map(shown).collect()
+    runs.map(shown).collect::<Vec<_>>().join("; ")
 }
 
 /// How many of `rows` go into one batch.
@@ -129,14 +132,10 @@ fn batch_len(index: &analytics::InvertedIndex, rows: &[usize], batch_size: usize
 
 fn doc_ids(index: &analytics::InvertedIndex, rows: &[usize]) -> Result<ArrayRef> {
     let mut ids: Vec<i64> = Vec::with_capacity(rows.iter().map(|&row| index.num_docs(row)).sum());
-    let mut offsets = vec![0i32];
+    let mut ends = Vec::with_capacity(rows.len());
     for &row in rows {
         index.append_doc_ids(row, &mut ids);
-        offsets.push(i32::try_from(ids.len()).map_err(|_| {
-            DataFusionError::ResourcesExhausted("a list of more than 2^31 - 1 documents".into())
-        })?);
+        ends.push(ids.len());
     }
-    let field = Arc::new(Field::new("item", DataType::Int64, false));
-    let values = Arc::new(Int64Array::from(ids));
-    Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, None)?))
+    lists(ids, ends.into_iter())
 }

@@ -4,16 +4,27 @@
 //! scan is made (files and footers are known, so that more can be refused with a plan error), and
 //! run once per partition.
 
+mod cooccurrence;
 mod corpus_info;
 mod corpus_verify;
+mod doc_rows;
+mod doc_term_matrix;
 mod documents;
 mod extract;
 mod ingestion_model;
 mod inverted_index;
+mod kwic;
+mod ranked_inverted_index;
 mod read_lines;
 mod read_text;
 mod search;
+mod sequence_count;
+mod sequence_rows;
 mod strings;
+mod term_count;
+mod term_vector;
+mod tfidf;
+mod tokens;
 mod word_count;
 
 use std::fmt::Debug;
@@ -120,7 +131,23 @@ fn bind(
             Arc::new(Documents::new(table.map(|t| t.user_columns()).unwrap_or_default()))
         }
         "word_count" => Arc::new(word_count::WordCount::new(arguments.boolean(1))),
+        "word_sort" => Arc::new(word_count::WordCount::sorted()),
         "inverted_index" => Arc::new(inverted_index::InvertedIndex),
+        "term_vector" => Arc::new(term_vector::TermVector::new(arguments.integer(1))),
+        "tfidf" => Arc::new(tfidf::Tfidf::new(arguments.integer(1))),
+        "doc_term_matrix" => Arc::new(doc_term_matrix::DocTermMatrix),
+        "tokens" => Arc::new(tokens::Tokens),
+        "sequence_count" => {
+            Arc::new(sequence_count::SequenceCount::new(arguments.integer(1), arguments.boolean(2)))
+        }
+        "ranked_inverted_index" => {
+            Arc::new(ranked_inverted_index::RankedInvertedIndex::new(arguments.integer(1)))
+        }
+        "cooccurrence" => {
+            Arc::new(cooccurrence::Cooccurrence::new(arguments.integer(1), arguments.integer(2)))
+        }
+        "term_count" => Arc::new(term_count::TermCount::new(arguments.text(1))),
+        "kwic" => Arc::new(kwic::Kwic::new(arguments.text(1), arguments.integer(2))),
         "search" => Arc::new(search::Search::new(arguments.text(1), arguments.integer(2))),
         "extract" => Arc::new(extract::Extract::new(
             arguments.integer(1).unwrap_or_default(),

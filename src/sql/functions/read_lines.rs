@@ -16,7 +16,7 @@ use super::read_text::read_file;
 use super::strings::{Texts, int64};
 use super::{Reads, TableFunction};
 use crate::sql::scan::Run;
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 const PATH: usize = 0;
 const LINE_NUMBER: usize = 1;
@@ -27,7 +27,7 @@ pub(crate) struct ReadLines;
 
 impl TableFunction for ReadLines {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[8]
+        const { entry("read_lines") }
     }
 
     fn reads(&self) -> Reads {

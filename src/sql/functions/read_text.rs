@@ -20,7 +20,7 @@ use crate::Error;
 use crate::sql::failure::{datafusion_error, task_error};
 use crate::sql::location::{SourceFile, store_of};
 use crate::sql::scan::{Run, Scan};
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 const PATH: usize = 0;
 const BYTES: usize = 1;
@@ -32,7 +32,7 @@ pub(crate) struct ReadText;
 
 impl TableFunction for ReadText {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[7]
+        const { entry("read_text") }
     }
 
     fn reads(&self) -> Reads {

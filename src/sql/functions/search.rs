@@ -18,7 +18,7 @@ use crate::access::{Hit, Query, SearchOptions, search_with};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 use crate::text::TokenizerProfile;
 use datafusion::arrow::array::StringViewBuilder;
 
@@ -37,17 +37,11 @@ impl Search {
     pub(crate) fn new(query: &str, doc_id: Option<u64>) -> Self {
         Self { query: query.to_string(), doc_id }
     }
-
-    fn parse(&self, scan: &Scan) -> crate::Result<Query> {
-        let profile =
-            scan.corpora().first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
-        Query::parse(profile, &self.query)
-    }
 }
 
 impl TableFunction for Search {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[3]
+        const { entry("search") }
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -61,7 +55,7 @@ impl TableFunction for Search {
     }
 
     fn prepare(&self, scan: &Scan) -> Result<()> {
-        self.parse(scan).map_err(|error| self.signature().error(error))?;
+        parse_query(scan, &self.query).map_err(|error| self.signature().error(error))?;
         check_doc_id(self.signature(), scan, self.doc_id)
     }
 
@@ -81,7 +75,7 @@ impl TableFunction for Search {
 
 impl Search {
     fn send_hits(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let query = self.parse(&run.scan).map_err(datafusion_error)?;
+        let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let options = SearchOptions {
@@ -110,11 +104,23 @@ impl Search {
             }
             ControlFlow::Continue(())
         });
-        outcome?;
-        match searched {
-            Err(crate::Error::Cancelled) => Ok(()),
-            other => other.map_err(datafusion_error),
-        }
+        finished(outcome, searched)
+    }
+}
+
+/// The query `text` for the corpora of a scan.
+pub(super) fn parse_query(scan: &Scan, text: &str) -> crate::Result<Query> {
+    let profile = scan.corpora().first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
+    Query::parse(profile, text)
+}
+
+/// The outcome of a search whose rows were sent while it went on: what sending met comes first, and
+/// a search that nobody waits for any more is no error.
+pub(super) fn finished(sent: Result<()>, searched: crate::Result<()>) -> Result<()> {
+    sent?;
+    match searched {
+        Err(crate::Error::Cancelled) => Ok(()),
+        other => other.map_err(datafusion_error),
     }
 }
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, BinaryViewArray, Int64Array, StringViewArray, StringViewBuilder, make_view,
+    ArrayRef, BinaryViewArray, Int64Array, ListArray, StringViewArray, StringViewBuilder, make_view,
 };
-use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
+use datafusion::arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::error::{DataFusionError, Result};
 
 /// Texts that lie one after another in one buffer.
@@ -71,13 +72,43 @@ impl Texts {
 /// # Errors
 /// Where a count passes 2^63 - 1.
 pub(super) fn int64(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
+    Ok(Arc::new(Int64Array::from(signed(values)?)))
+}
+
+/// A column of lists of numbers that end at `ends` of `values`.
+///
+/// # Errors
+/// As [`int64`] and [`lists`].
+pub(super) fn int64_lists(
+    values: impl Iterator<Item = u64>,
+    ends: impl Iterator<Item = usize>,
+) -> Result<ArrayRef> {
+    lists(signed(values)?, ends)
+}
+
+/// A column of lists that end at `ends` of `values`.
+///
+/// # Errors
+/// Where there are more than 2^31 - 1 values.
+pub(super) fn lists(values: Vec<i64>, ends: impl Iterator<Item = usize>) -> Result<ArrayRef> {
+    let offset = |end| {
+        i32::try_from(end).map_err(|_| {
+            DataFusionError::ResourcesExhausted("lists of more than 2^31 - 1 numbers".into())
+        })
+    };
+    let offsets: Vec<i32> = std::iter::once(0).chain(ends).map(offset).collect::<Result<_>>()?;
+    let field = Arc::new(Field::new("item", DataType::Int64, false));
+    let values = Arc::new(Int64Array::from(values));
+    Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, None)?))
+}
+
+fn signed(values: impl Iterator<Item = u64>) -> Result<Vec<i64>> {
     let to_signed = |value: u64| {
         i64::try_from(value).map_err(|_| {
             DataFusionError::ResourcesExhausted(format!("count {value} does not fit into Int64"))
         })
     };
-    let values: Vec<i64> = values.map(to_signed).collect::<Result<_>>()?;
-    Ok(Arc::new(Int64Array::from(values)))
+    values.map(to_signed).collect()
 }
 
 #[cfg(test)]

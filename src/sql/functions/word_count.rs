@@ -1,4 +1,5 @@
-//! `word_count(corpus [, fold])`: one sweep over the grammar, words straight from the dictionary.
+//! `word_count(corpus [, fold])` and `word_sort(corpus)`: one sweep over the grammar, words straight
+//! from the dictionary, in byte order.
 //!
 //! Filters on `word` and `count` run over the dictionary, so that only the rows that pass are
 //! materialised.
@@ -21,7 +22,7 @@ use crate::analytics::WordCounts;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan, selected};
-use crate::sql::signature::{SIGNATURES, Signature};
+use crate::sql::signature::{Signature, entry};
 
 const WORD: usize = 0;
 const COUNT: usize = 1;
@@ -30,22 +31,29 @@ const CHUNK_LEN: usize = 65_536;
 
 #[derive(Debug)]
 pub(crate) struct WordCount {
+    signature: &'static Signature,
     fold: bool,
 }
 
 impl WordCount {
     pub(crate) fn new(fold: bool) -> Self {
-        Self { fold }
+        Self { signature: const { entry("word_count") }, fold }
+    }
+
+    /// `word_sort`.
+    pub(crate) fn sorted() -> Self {
+        Self { signature: const { entry("word_sort") }, fold: false }
     }
 }
 
 impl TableFunction for WordCount {
     fn signature(&self) -> &'static Signature {
-        &SIGNATURES[1]
+        self.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        vec![("fold", self.fold.to_string())]
+        let has_fold = self.signature.arguments.len() > 1;
+        has_fold.then(|| ("fold", self.fold.to_string())).into_iter().collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {

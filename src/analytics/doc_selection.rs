@@ -1,0 +1,138 @@
+//! Which documents a task looks at: a range, or a list.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::corpus::Corpus;
+use crate::error::{Error, Result};
+
+/// Documents by id, ascending, each once. Cheap to clone and to cut.
+#[derive(Debug, Clone)]
+pub struct DocSelection(Docs);
+
+#[derive(Debug, Clone)]
+enum Docs {
+    Range(Range<u64>),
+    List(Arc<[u64]>, Range<usize>),
+}
+
+impl DocSelection {
+    /// Every document of `corpus`.
+    pub fn all(corpus: &Corpus) -> Self {
+        Self::range(0..corpus.num_docs())
+    }
+
+    /// The documents of `ids`; none where the range ends before it starts.
+    pub fn range(ids: Range<u64>) -> Self {
+        Self(Docs::Range(ids.start..ids.end.max(ids.start)))
+    }
+
+    /// The documents of `ids`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] unless each id is larger than the one before.
+    pub fn list(ids: impl Into<Arc<[u64]>>) -> Result<Self> {
+        let ids = ids.into();
+        match ids.windows(2).find(|pair| pair[0] >= pair[1]) {
+            None => {
+                let all = 0..ids.len();
+                Ok(Self(Docs::List(ids, all)))
+            }
+            Some(pair) => Err(Error::InvalidArgument {
+                name: "doc_ids",
+                got: format!("{} before {}", pair[0], pair[1]),
+                allowed: "ids in ascending order, each once".into(),
+            }),
+        }
+    }
+
+    /// Number of documents.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Docs::Range(ids) => usize::try_from(ids.end - ids.start).unwrap_or(usize::MAX),
+            Docs::List(_, range) => range.len(),
+        }
+    }
+
+    /// Whether there is no document.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The id of the document at `index`, if there are so many.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<u64> {
+        match &self.0 {
+            Docs::Range(ids) => Some(ids.start + index as u64).filter(|&id| id < ids.end),
+            Docs::List(ids, range) => ids[range.clone()].get(index).copied(),
+        }
+    }
+
+    /// The ids, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.len()).map_while(|index| self.get(index))
+    }
+
+    /// The documents at `indexes`, as far as there are so many.
+    #[must_use]
+    pub fn slice(&self, indexes: Range<usize>) -> Self {
+        let end = indexes.end.min(self.len());
+        let start = indexes.start.min(end);
+        Self(match &self.0 {
+            Docs::Range(ids) => Docs::Range(ids.start + start as u64..ids.start + end as u64),
+            Docs::List(ids, range) => {
+                Docs::List(ids.clone(), range.start + start..range.start + end)
+            }
+        })
+    }
+
+    /// The documents with an id in `ids`.
+    #[must_use]
+    pub fn within(&self, ids: Range<u64>) -> Self {
+        self.slice(self.num_below(ids.start)..self.num_below(ids.end))
+    }
+
+    /// Number of documents with an id below `end`.
+    fn num_below(&self, end: u64) -> usize {
+        match &self.0 {
+            Docs::Range(ids) => {
+                let num_below = end.clamp(ids.start, ids.end) - ids.start;
+                usize::try_from(num_below).unwrap_or(usize::MAX)
+            }
+            Docs::List(ids, range) => ids[range.clone()].partition_point(|&id| id < end),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_lists_are_cut_alike() {
+        let range = DocSelection::range(3..9);
+        let list = DocSelection::list([3, 4, 5, 6, 7, 8]).unwrap();
+        for docs in [range, list] {
+            assert_eq!(docs.iter().collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
+            let part = docs.slice(1..4);
+            assert_eq!((part.len(), part.get(0), part.get(3)), (3, Some(4), None));
+            assert_eq!(part.slice(2..9).iter().collect::<Vec<_>>(), [6]);
+            assert_eq!(docs.within(0..5).iter().collect::<Vec<_>>(), [3, 4]);
+            assert_eq!(part.within(5..100).iter().collect::<Vec<_>>(), [5, 6]);
+            assert!(docs.within(9..u64::MAX).is_empty() && docs.slice(6..8).is_empty());
+        }
+        let gaps = DocSelection::list([2, 5, 9]).unwrap();
+        assert_eq!(gaps.within(3..9).iter().collect::<Vec<_>>(), [5]);
+        #[allow(clippy::reversed_empty_ranges)]
+        let backwards = DocSelection::range(5..2);
+        assert!(backwards.is_empty());
+    }
+
+    #[test]
+    fn refuses_ids_out_of_order() {
+        for ids in [vec![1, 1], vec![0, 5, 4]] {
+            let fault = DocSelection::list(ids).unwrap_err();
+            assert!(matches!(fault, Error::InvalidArgument { name: "doc_ids", .. }), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! In how many documents each word occurs, without listing them.
+//!
+//! The sets of documents that flow down for an inverted index ([`postings`](super::postings)), 64
+//! documents in one sweep, are counted instead of kept: 4 bytes a word for each thread. A document
+//! that was cut over segments is left out of the sweeps and counted by its term vector.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::corpus::Corpus;
+use crate::error::Result;
+
+use super::postings::{DOCS_PER_TASK, Masks};
+use super::{DocSelection, TermVectors};
+
+/// Number of documents with each word, by row of the vocabulary: 1 or more.
+///
+/// # Errors
+/// As [`TermVectorCursor::next_chunk`](super::TermVectorCursor::next_chunk).
+pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
+    let vocabulary = vectors.vocabulary();
+    let corpus = vocabulary.corpus();
+    let by_segment: Vec<Vec<u32>> = (0..corpus.segments().len())
+        .into_par_iter()
+        .map(|segment_idx| segment_counts(corpus, segment_idx))
+        .collect();
+    let count = |row: usize| {
+        let ids = vocabulary.ids(row);
+        ids.map(|(segment_idx, word)| u64::from(by_segment[segment_idx][word as usize])).sum()
+    };
+    let mut counts: Vec<u64> = (0..vocabulary.len()).map(count).collect();
+    let mut cursor = vectors.cursor(&DocSelection::list(cut_docs(corpus))?, None);
+    while let Some(chunk) = cursor.next_chunk()? {
+        chunk.rows().iter().for_each(|&row| counts[row as usize] += 1);
+    }
+    Ok(counts)
+}
+
+/// Documents that lie in more than one segment, ascending.
+fn cut_docs(corpus: &Corpus) -> Vec<u64> {
+    let first_ids =
+        (0..corpus.segments().len()).map(|segment_idx| corpus.first_doc_id(segment_idx));
+    let mut ids: Vec<u64> = first_ids.filter(|&doc_id| is_cut(corpus, doc_id)).collect();
+    ids.dedup();
+    ids
+}
+
+fn is_cut(corpus: &Corpus, doc_id: u64) -> bool {
+    corpus.doc_parts(doc_id).nth(1).is_some()
+}
+
+/// Documents of a segment that lie in no other, as indexes inside it.
+fn whole_docs(corpus: &Corpus, segment_idx: usize) -> Range<usize> {
+    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
+    let first_id = corpus.first_doc_id(segment_idx);
+    let is_cut = |doc: usize| is_cut(corpus, first_id + doc as u64);
+    let start = usize::from(num_docs > 0 && is_cut(0));
+    let end = num_docs - usize::from(num_docs > start && is_cut(num_docs - 1));
+    start..end
+}
+
+/// Number of whole documents with each word of a segment.
+fn segment_counts(corpus: &Corpus, segment_idx: usize) -> Vec<u32> {
+    let dag = &corpus.segments()[segment_idx].dag;
+    let docs = whole_docs(corpus, segment_idx);
+    let num_tasks = docs.len().div_ceil(DOCS_PER_TASK);
+    let num_pieces = rayon::current_num_threads().min(num_tasks).max(1);
+    let none = || vec![0u32; dag.num_words() as usize];
+    let count_piece = |piece: usize| {
+        let (mut masks, mut counts) = (Masks::new(dag), none());
+        for task in num_tasks * piece / num_pieces..num_tasks * (piece + 1) / num_pieces {
+            let first = docs.start + task * DOCS_PER_TASK;
+            masks.count_docs(first..docs.end.min(first + DOCS_PER_TASK), &mut counts);
+        }
+        counts
+    };
+    (0..num_pieces).into_par_iter().map(count_piece).reduce(none, |mut sums, counts| {
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        sums
+    })
+}

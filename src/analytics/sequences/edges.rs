@@ -1,0 +1,308 @@
+//! First and last words of the rules of a segment, and walks that meet every window once.
+//!
+//! ```text
+//! rule      a [r: b c d e f] g      n = 3, so heads and tails have 2 words
+//! walk      a  b c | e f  g         windows abc, efg and, with their 2 words, none inside r
+//! ```
+//!
+//! A window of n words belongs to the rule where it crosses a border between two children, and
+//! occurs as often as that rule (Goto, Bannai, Inenaga, Takeda, "Fast q-gram mining on SLP
+//! compressed strings", 2011, there for binary rules). What lies inside a child is met in the
+//! child's own rule, so of a child only the first and the last n - 1 words matter. Heads and tails are made by one
+//! backward sweep, children before parents, O(rules * n); separators are left out.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::analytics::Vocabulary;
+use crate::corpus::Segment;
+use crate::dag::Dag;
+use crate::error::{Error, Result};
+
+/// Where a walk hands over what it meets.
+pub(in crate::analytics) trait Sink {
+    /// A text begins: nothing before it counts. It occurs `weight` times.
+    fn begin(&mut self, weight: u64);
+    /// The next word.
+    fn push(&mut self, word: u32);
+    /// The next child, of which `head` are the first words. Where it has more than those, `tail`
+    /// are the last ones.
+    fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>);
+    /// Windows or pairs met so far.
+    fn num_met(&self) -> usize;
+    /// Forgets all that were met but the first `num_met`.
+    fn forget(&mut self, num_met: usize);
+}
+
+/// The rules of a segment as a walk sees them; words are rows of a vocabulary.
+#[derive(Debug)]
+pub(in crate::analytics) struct Edges {
+    segment: Arc<Segment>,
+    /// By word id; empty where rows are the word ids.
+    rows: Vec<u32>,
+    /// Words of a head or tail at most: n - 1.
+    reach: usize,
+    /// By rule.
+    spans: Vec<Span>,
+    words: Vec<u32>,
+}
+
+/// Head and tail of a rule in `words`: all words, or `reach` of both, one behind the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: u32,
+    head_len: u32,
+}
+
+/// Added to the length of a head that is not all.
+const HAS_TAIL: u32 = 1 << 31;
+/// Words that a walk meets at most before the limit is looked at again.
+const STEP_WORDS: usize = 1 << 16;
+
+impl Edges {
+    /// Edges of `reach` words for each segment of the corpus behind `vocabulary`, in at most
+    /// `max_bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where they need more.
+    pub fn of_segments(vocabulary: &Vocabulary, reach: usize, max_bytes: u64) -> Result<Vec<Self>> {
+        let segments = vocabulary.corpus().segments();
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); segments.len()];
+        if !has_one_segment(vocabulary) {
+            for (rows, segment) in rows.iter_mut().zip(segments) {
+                rows.resize(segment.dag.num_words() as usize, 0);
+            }
+            for row in 0..vocabulary.len() {
+                vocabulary.ids(row).for_each(|(at, word)| rows[at][word as usize] = row as u32);
+            }
+        }
+        // Longer than everything: no window, and nothing to hold for it.
+        let root_words = segments.iter().map(|s| s.dag.len_words(s.dag.num_terminals()));
+        let all_words = root_words.fold(0u64, u64::saturating_add);
+        let reach = reach.min(usize::try_from(all_words).unwrap_or(usize::MAX));
+        let share = max_bytes / segments.len().max(1) as u64;
+        if reach as u64 > share / 4 {
+            return Err(too_many_edge_words(reach, share / 4));
+        }
+        let parts: Vec<_> = segments.iter().zip(rows).collect();
+        parts
+            .into_par_iter()
+            .map(|(segment, rows)| Self::new(segment, rows, reach, share))
+            .collect()
+    }
+
+    fn new(segment: &Arc<Segment>, rows: Vec<u32>, reach: usize, max_bytes: u64) -> Result<Self> {
+        let dag = &segment.dag;
+        let num_rules = dag.grammar().num_rules();
+        let max_words = (max_bytes / 4).min(u64::from(u32::MAX));
+        let spans = vec![Span::default(); num_rules];
+        let mut edges = Self { segment: segment.clone(), rows, reach, spans, words: Vec::new() };
+        let (mut head, mut tail) = (Vec::new(), Vec::new());
+        for rule_idx in (1..num_rules).rev() {
+            let num_words = dag.len_words(dag.num_terminals() + rule_idx as u32);
+            let range = dag.rule_range(rule_idx);
+            let is_all = num_words <= reach as u64;
+            let start = edges.words.len();
+            let len = num_words.min(reach as u64) as usize;
+            let end = len.saturating_mul(2).saturating_add(start);
+            if end as u64 > max_words {
+                return Err(too_many_edge_words(end, max_words));
+            }
+            edges.head(range.clone(), &mut head);
+            edges.words.extend_from_slice(&head);
+            if !is_all {
+                edges.tail(range, &mut tail);
+                edges.words.extend_from_slice(&tail);
+            }
+            let head_len = if is_all { len as u32 } else { len as u32 | HAS_TAIL };
+            edges.spans[rule_idx] = Span { start: start as u32, head_len };
+        }
+        Ok(edges)
+    }
+
+    /// The first words at `positions` of one rule, as many as a head has at most.
+    pub fn head(&self, positions: Range<usize>, words: &mut Vec<u32>) {
+        words.clear();
+        for &element in &self.dag().grammar().symbols[positions] {
+            if words.len() >= self.reach {
+                break;
+            }
+            if element < self.dag().num_words() {
+                words.push(self.row(element));
+            } else if let Some(rule_idx) = self.dag().rule_of(element) {
+                words.extend_from_slice(self.rule(rule_idx).0);
+            }
+        }
+        words.truncate(self.reach);
+    }
+
+    /// The last words at `positions` of one rule, as many as a tail has at most.
+    pub fn tail(&self, positions: Range<usize>, words: &mut Vec<u32>) {
+        words.clear();
+        for &element in self.dag().grammar().symbols[positions].iter().rev() {
+            if words.len() >= self.reach {
+                break;
+            }
+            if element < self.dag().num_words() {
+                words.push(self.row(element));
+            } else if let Some(rule_idx) = self.dag().rule_of(element) {
+                let (head, tail) = self.rule(rule_idx);
+                words.extend(tail.unwrap_or(head).iter().rev());
+            }
+        }
+        words.truncate(self.reach);
+        words.reverse();
+    }
+
+    /// Whether there are more than `len` words at `positions` of one rule.
+    pub fn has_more_words(&self, positions: Range<usize>, len: u64) -> bool {
+        let mut left = Some(len);
+        let mut elements = self.dag().grammar().symbols[positions].iter();
+        while let (Some(words), Some(&element)) = (left, elements.next()) {
+            left = words.checked_sub(self.dag().len_words(element));
+        }
+        left.is_none()
+    }
+
+    /// The grammar.
+    pub fn dag(&self) -> &Dag {
+        &self.segment.dag
+    }
+
+    /// Main memory of the edges.
+    pub fn memory_bytes(&self) -> usize {
+        4 * (self.words.capacity() + self.rows.capacity()) + 8 * self.spans.len()
+    }
+
+    /// Head and tail of a rule; without a tail the head is all.
+    #[inline]
+    fn rule(&self, rule_idx: usize) -> (&[u32], Option<&[u32]>) {
+        let span = self.spans[rule_idx];
+        let len = (span.head_len & !HAS_TAIL) as usize;
+        let words = &self.words[span.start as usize..];
+        match span.head_len & HAS_TAIL {
+            0 => (&words[..len], None),
+            _ => (&words[..len], Some(&words[len..2 * len])),
+        }
+    }
+
+    #[inline]
+    fn row(&self, word: u32) -> u32 {
+        if self.rows.is_empty() { word } else { self.rows[word as usize] }
+    }
+
+    /// Hands the children at `positions` of one rule to `sink`.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where `sink` has met more than `max_met`.
+    pub fn walk(
+        &self,
+        positions: Range<usize>,
+        sink: &mut impl Sink,
+        max_met: usize,
+    ) -> Result<()> {
+        let dag = self.dag();
+        let num_words = dag.num_words();
+        for step in dag.grammar().symbols[positions].chunks(STEP_WORDS / (self.reach + 1) + 1) {
+            for &element in step {
+                if element < num_words {
+                    sink.push(self.row(element));
+                } else if let Some(rule_idx) = dag.rule_of(element) {
+                    let (head, tail) = self.rule(rule_idx);
+                    sink.push_child(head, tail);
+                }
+            }
+            if sink.num_met() > max_met {
+                return Err(too_many_windows(sink.num_met(), max_met));
+            }
+        }
+        Ok(())
+    }
+
+    /// Walks over all rules and documents that lie at `positions`, each with its weight. Ranges
+    /// that tile the grammar meet together what one walk over all of it meets.
+    ///
+    /// # Errors
+    /// As [`walk`](Self::walk).
+    pub fn walk_all(
+        &self,
+        positions: Range<usize>,
+        sink: &mut impl Sink,
+        max_met: usize,
+    ) -> Result<()> {
+        let grammar = self.dag().grammar();
+        let num_terminals = grammar.num_terminals as usize;
+        let root_len = grammar.root().len();
+        let mut at = positions.start;
+        let mut doc = grammar.doc_offsets.partition_point(|&start| start as usize <= at);
+        while at < positions.end.min(root_len) {
+            let end = grammar.doc_offsets[doc] as usize;
+            let start = grammar.doc_offsets[doc - 1] as usize;
+            self.walk_part(start, at..end.min(positions.end), 1, sink, max_met)?;
+            (at, doc) = (end, doc + 1);
+        }
+        let mut rule = grammar.rule_offsets.partition_point(|&start| start as usize <= at);
+        while at < positions.end {
+            let end = grammar.rule_offsets[rule] as usize;
+            let start = grammar.rule_offsets[rule - 1] as usize;
+            let weight = self.dag().weights()[num_terminals + rule - 1];
+            self.walk_part(start, at..end.min(positions.end), weight, sink, max_met)?;
+            (at, rule) = (end, rule + 1);
+        }
+        Ok(())
+    }
+
+    /// Walks over part of the rule or document that begins at `start`, after what is before it.
+    fn walk_part(
+        &self,
+        start: usize,
+        part: Range<usize>,
+        weight: u64,
+        sink: &mut impl Sink,
+        max_met: usize,
+    ) -> Result<()> {
+        sink.begin(weight);
+        if start < part.start {
+            let num_met = sink.num_met();
+            let mut words = Vec::new();
+            self.tail(start..part.start, &mut words);
+            words.iter().for_each(|&word| sink.push(word));
+            sink.forget(num_met);
+        }
+        self.walk(part, sink, max_met)
+    }
+
+    /// The grammar in ranges of positions for tasks of about `len`.
+    pub fn ranges(&self, len: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let end = self.dag().grammar().symbols.len();
+        (0..end).step_by(len.max(1)).map(move |start| start..end.min(start + len.max(1)))
+    }
+}
+
+fn too_many_edge_words(requested: usize, limit: u64) -> Error {
+    Error::Capacity {
+        what: "the first and last words of the rules (words)",
+        requested: requested as u64,
+        limit,
+        knob: "tadoc.max_memory_bytes",
+    }
+}
+
+pub(in crate::analytics) fn too_many_windows(requested: usize, limit: usize) -> Error {
+    Error::Capacity {
+        what: "counting sequences (windows of the grammar)",
+        requested: requested as u64,
+        limit: limit as u64,
+        knob: "tadoc.max_memory_bytes",
+    }
+}
+
+/// Whether rows are the word ids of the only segment.
+fn has_one_segment(vocabulary: &Vocabulary) -> bool {
+    match vocabulary.corpus().segments() {
+        [segment] => vocabulary.len() == segment.dag.num_words() as usize,
+        _ => false,
+    }
+}

@@ -1,0 +1,165 @@
+//! Sequences of words as rows.
+
+use std::sync::Arc;
+
+use crate::analytics::Vocabulary;
+use crate::error::{Error, Result};
+
+use super::entries::{Entry, for_each_sequence};
+use super::packing::Packing;
+
+/// Sequences of n words each, as rows: 8 bytes a row where the n words fit 64 bits (for n = 3 up to
+/// two million distinct words), else 4 bytes a word.
+#[derive(Debug, Clone)]
+pub struct Sequences {
+    vocabulary: Arc<Vocabulary>,
+    packing: Packing,
+    /// By row, where sequences fit.
+    keys: Vec<u64>,
+    /// By row and position, where they do not.
+    words: Vec<u32>,
+}
+
+impl Sequences {
+    pub(in crate::analytics) fn new(vocabulary: Arc<Vocabulary>, packing: Packing) -> Self {
+        Self { vocabulary, packing, keys: Vec::new(), words: Vec::new() }
+    }
+
+    /// The words, which [`words`](Self::words) are rows of.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Words of each sequence.
+    pub fn num_words(&self) -> usize {
+        self.packing.num_words
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.keys.len() + self.words.len() / self.packing.num_words
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The words of `row` in order, as rows of the vocabulary.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
+        let (packing, len) = (self.packing, self.packing.num_words);
+        let (key, words) = match packing.is_whole() {
+            true => (self.keys[row], &[][..]),
+            false => (0, &self.words[row * len..(row + 1) * len]),
+        };
+        (0..len).map(move |at| match packing.is_whole() {
+            true => packing.word(key, at),
+            false => words[at],
+        })
+    }
+
+    /// Appends the words of `row`, joined by one blank.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    pub fn append_text(&self, row: usize, output: &mut String) {
+        for (at, word) in self.words(row).enumerate() {
+            if at > 0 {
+                output.push(' ');
+            }
+            output.push_str(self.vocabulary.word(word as usize));
+        }
+    }
+
+    /// Main memory of the rows, without the vocabulary.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(self.keys.as_slice()) + size_of_val(self.words.as_slice())
+    }
+
+    /// What sorts `row` among others: the beginning of its words.
+    pub(in crate::analytics) fn key(&self, row: usize) -> u64 {
+        match self.packing.is_whole() {
+            true => self.keys[row],
+            false => self.packing.key(self.row_words(row)),
+        }
+    }
+
+    /// The words of `row` where they do not fit a key.
+    pub(in crate::analytics) fn row_words(&self, row: usize) -> &[u32] {
+        let len = self.packing.num_words;
+        &self.words[row * len..(row + 1) * len]
+    }
+
+    pub(in crate::analytics) fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// Appends the rows of `parts`.
+    pub(in crate::analytics) fn extend<'a>(
+        &mut self,
+        parts: impl Iterator<Item = &'a Counted> + Clone,
+    ) {
+        self.keys.reserve_exact(parts.clone().map(|part| part.keys.len()).sum());
+        self.words.reserve_exact(parts.clone().map(|part| part.words.len()).sum());
+        for part in parts {
+            self.keys.extend_from_slice(&part.keys);
+            self.words.extend_from_slice(&part.words);
+        }
+    }
+}
+
+/// Distinct sequences and how often they occur, not yet joined to others.
+#[derive(Debug, Default)]
+pub(in crate::analytics) struct Counted {
+    keys: Vec<u64>,
+    words: Vec<u32>,
+    pub counts: Vec<u64>,
+}
+
+impl Counted {
+    /// Adds up the `weight`s of equal sequences among `entries`, sorted by key, and appends those
+    /// that reach `min_count`.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where a sum has more than 64 bits.
+    pub fn add<'a>(
+        &mut self,
+        entries: &mut [Entry],
+        packing: Packing,
+        words: &impl Fn(u64) -> &'a [u32],
+        weight: &impl Fn(u64) -> u64,
+        min_count: u64,
+    ) -> Result<()> {
+        let mut is_exact = true;
+        for_each_sequence(entries, packing, words, |run| {
+            let sum = run.iter().try_fold(0u64, |sum, e| sum.checked_add(weight(e.value)));
+            is_exact &= sum.is_some();
+            let sum = sum.unwrap_or(u64::MAX);
+            if sum >= min_count {
+                self.push(run[0], packing, words);
+                self.counts.push(sum);
+            }
+        });
+        if is_exact { Ok(()) } else { Err(too_many_occurrences()) }
+    }
+
+    /// Appends the sequence of `entry` as a row.
+    pub fn push<'a>(&mut self, entry: Entry, packing: Packing, words: &impl Fn(u64) -> &'a [u32]) {
+        match packing.is_whole() {
+            true => self.keys.push(entry.key),
+            false => self.words.extend_from_slice(words(entry.value)),
+        }
+    }
+}
+
+pub(in crate::analytics) fn too_many_occurrences() -> Error {
+    Error::Capacity {
+        what: "a count over all segments",
+        requested: u64::MAX,
+        limit: u64::MAX - 1,
+        knob: "nothing (counts are 64-bit numbers)",
+    }
+}

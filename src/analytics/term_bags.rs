@@ -1,0 +1,101 @@
+//! Words with counts of the rules that have few enough of them, children first.
+
+use crate::dag::Dag;
+
+/// Words in the bag of a rule at most; a larger rule is taken apart instead.
+const MAX_BAG_WORDS: usize = 64;
+/// Words in all bags at most, for each element of the grammar.
+const BAG_WORDS_PER_ELEMENT: usize = 4;
+/// Stands for a word that is not in the bag being filled.
+const NOWHERE: u32 = u32::MAX;
+
+/// Distinct words of small rules and how often each occurs in one use of the rule.
+#[derive(Debug, Default)]
+pub(super) struct TermBags {
+    /// Range of each rule in `words`; empty for a rule without a bag.
+    ranges: Vec<(u32, u32)>,
+    words: Vec<(u32, u32)>,
+}
+
+impl TermBags {
+    /// Bags from children to parents: O(G + words of the bags).
+    pub fn new(dag: &Dag) -> Self {
+        let grammar = dag.grammar();
+        let max_words =
+            grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(NOWHERE as usize);
+        let mut bags = Self { ranges: vec![(0, 0); grammar.num_rules()], words: Vec::new() };
+        let mut places = vec![NOWHERE; dag.num_words() as usize];
+        for rule_idx in (1..grammar.num_rules()).rev() {
+            if bags.words.len() + 2 * MAX_BAG_WORDS > max_words {
+                break;
+            }
+            let start = bags.words.len();
+            let is_small = bags.fill(dag, rule_idx, &mut places);
+            for &(word, _) in &bags.words[start..] {
+                places[word as usize] = NOWHERE;
+            }
+            match is_small {
+                true => bags.ranges[rule_idx] = (start as u32, bags.words.len() as u32),
+                false => bags.words.truncate(start),
+            }
+        }
+        bags
+    }
+
+    /// Appends the words of rule `rule_idx`, if they are few enough and their counts small.
+    fn fill(&mut self, dag: &Dag, rule_idx: usize, places: &mut [u32]) -> bool {
+        let start = self.words.len();
+        for &element in dag.grammar().rule(rule_idx) {
+            let (child_start, child_end) = match dag.rule_of(element) {
+                _ if dag.len_words(element) == 0 => continue,
+                None => {
+                    if !self.add(element, 1, places) || self.words.len() - start > MAX_BAG_WORDS {
+                        return false;
+                    }
+                    continue;
+                }
+                Some(child) => self.ranges[child],
+            };
+            if child_start == child_end {
+                return false;
+            }
+            for at in child_start..child_end {
+                let (word, count) = self.words[at as usize];
+                if !self.add(word, count, places) {
+                    return false;
+                }
+            }
+            if self.words.len() - start > MAX_BAG_WORDS {
+                return false;
+            }
+        }
+        self.words.len() > start
+    }
+
+    fn add(&mut self, word: u32, count: u32, places: &mut [u32]) -> bool {
+        let place = &mut places[word as usize];
+        if *place == NOWHERE {
+            *place = self.words.len() as u32;
+            self.words.push((word, count));
+            return true;
+        }
+        let slot = &mut self.words[*place as usize].1;
+        match slot.checked_add(count) {
+            Some(sum) => *slot = sum,
+            None => return false,
+        }
+        true
+    }
+
+    /// Words of one use of rule `rule_idx` and how often each, where it has a bag.
+    #[inline]
+    pub fn get(&self, rule_idx: usize) -> Option<&[(u32, u32)]> {
+        let (start, end) = self.ranges[rule_idx];
+        (start < end).then(|| &self.words[start as usize..end as usize])
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        8 * (self.ranges.capacity() + self.words.capacity())
+    }
+}

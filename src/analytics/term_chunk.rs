@@ -1,0 +1,157 @@
+//! Term vectors of a few documents as a sparse matrix by rows (CSR).
+//!
+//! Words are rows of the [`Vocabulary`](super::Vocabulary), ascending, so a chunk is the
+//! document-term matrix of its documents, and joining chunks in order joins the matrix.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+
+use super::doc_terms::DocTerms;
+use super::word_rows::SegmentRows;
+
+/// Term vectors of documents that follow each other in the selection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TermVectorChunk {
+    doc_ids: Vec<u64>,
+    offsets: Vec<u64>,
+    rows: Vec<u32>,
+    counts: Vec<u64>,
+}
+
+impl Default for TermVectorChunk {
+    /// No document.
+    fn default() -> Self {
+        Self { doc_ids: Vec::new(), offsets: vec![0], rows: Vec::new(), counts: Vec::new() }
+    }
+}
+
+impl TermVectorChunk {
+    /// Number of documents, those without a word included.
+    pub fn num_docs(&self) -> usize {
+        self.doc_ids.len()
+    }
+
+    /// Number of rows, one for each word of each document.
+    pub fn num_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Ids of the documents, ascending.
+    pub fn doc_ids(&self) -> &[u64] {
+        &self.doc_ids
+    }
+
+    /// Where the rows of each document start, and the end of the last (`indptr` of a CSR matrix).
+    pub fn offsets(&self) -> &[u64] {
+        &self.offsets
+    }
+
+    /// The words, as rows of the vocabulary (`indices` of a CSR matrix).
+    pub fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// How often each of [`rows`](Self::rows) occurs in its document (`data` of a CSR matrix).
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The rows of the document at `index`, as indexes.
+    ///
+    /// # Panics
+    /// When `index` is not below [`num_docs`](Self::num_docs).
+    pub fn range(&self, index: usize) -> Range<usize> {
+        self.offsets[index] as usize..self.offsets[index + 1] as usize
+    }
+
+    /// Documents, words as vocabulary rows, and counts.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32, u64)> + '_ {
+        self.doc_ids.iter().enumerate().flat_map(move |(index, &doc_id)| {
+            self.range(index).map(move |at| (doc_id, self.rows[at], self.counts[at]))
+        })
+    }
+
+    /// Main memory held.
+    pub fn memory_bytes(&self) -> usize {
+        8 * (self.doc_ids.capacity() + self.offsets.capacity() + self.counts.capacity())
+            + 4 * self.rows.capacity()
+    }
+
+    /// Makes room for `num_rows` more rows.
+    pub(super) fn reserve(&mut self, num_rows: usize) {
+        self.rows.reserve(num_rows);
+        self.counts.reserve(num_rows);
+    }
+
+    /// Appends the documents of `next`.
+    pub(super) fn append(&mut self, next: &Self) {
+        let base = self.num_rows() as u64;
+        self.doc_ids.extend_from_slice(&next.doc_ids);
+        self.offsets.extend(next.offsets[1..].iter().map(|offset| base + offset));
+        self.rows.extend_from_slice(&next.rows);
+        self.counts.extend_from_slice(&next.counts);
+    }
+
+    /// Appends the words of a document, or of a part of it.
+    pub(super) fn extend(&mut self, rows: SegmentRows<'_>, terms: &DocTerms) {
+        rows.append(terms.words(), &mut self.rows);
+        self.counts.extend_from_slice(terms.counts());
+    }
+
+    /// Appends rows of the parts of a document, in any order.
+    pub(super) fn extend_joined(&mut self, parts: &mut [(u32, u64)]) -> Result<()> {
+        parts.sort_unstable();
+        for same in parts.chunk_by(|a, b| a.0 == b.0) {
+            let count = same.iter().try_fold(0u64, |sum, part| sum.checked_add(part.1));
+            self.rows.push(same[0].0);
+            self.counts.push(count.ok_or_else(too_large)?);
+        }
+        Ok(())
+    }
+
+    /// Ends document `doc_id` after the rows that are there.
+    pub(super) fn end_document(&mut self, doc_id: u64) {
+        self.doc_ids.push(doc_id);
+        self.offsets.push(self.rows.len() as u64);
+    }
+
+    /// Keeps the `top` most frequent words of the last document, all without.
+    pub(super) fn keep_frequent(&mut self, top: Option<usize>) {
+        if let Some(top) = top {
+            self.keep_top(top, |count, _| Reverse(count));
+        }
+    }
+
+    /// Keeps `top` rows of the last document: those with the least key of count and row, in this
+    /// order, then by row.
+    pub(super) fn keep_top<K: Ord>(&mut self, top: usize, key: impl Fn(u64, u32) -> K) {
+        let Some(last) = self.num_docs().checked_sub(1) else { return };
+        let range = self.range(last);
+        let start = range.start;
+        let mut ranked: Vec<(K, u32, u64)> = range
+            .map(|at| (key(self.counts[at], self.rows[at]), self.rows[at], self.counts[at]))
+            .collect();
+        let by_rank = |a: &(K, u32, u64), b: &(K, u32, u64)| (&a.0, a.1).cmp(&(&b.0, b.1));
+        if top > 0 && top < ranked.len() {
+            ranked.select_nth_unstable_by(top - 1, by_rank);
+        }
+        ranked.truncate(top);
+        ranked.sort_unstable_by(by_rank);
+        self.rows.truncate(start);
+        self.counts.truncate(start);
+        self.rows.extend(ranked.iter().map(|ranked| ranked.1));
+        self.counts.extend(ranked.iter().map(|ranked| ranked.2));
+        self.offsets[last + 1] = self.rows.len() as u64;
+    }
+}
+
+fn too_large() -> Error {
+    Error::Capacity {
+        what: "the count of a word in a document",
+        requested: u64::MAX,
+        limit: u64::MAX - 1,
+        knob: "nothing (counts are 64-bit numbers)",
+    }
+}

@@ -1,0 +1,87 @@
+//! `cooccurrence(corpus [, window] [, min_count])`: which words stand near each other, and how often.
+//!
+//! A pair of positions of one document, less than `window` words apart, counts once.
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::words_at;
+use super::sequence_rows::{COUNT, check_at_least, for_each_counted, length, task_memory_bytes};
+use super::strings::int64;
+use crate::analytics::Cooccurrences;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{Signature, entry};
+
+#[derive(Debug)]
+pub(crate) struct Cooccurrence {
+    window: usize,
+    min_count: u64,
+}
+
+impl Cooccurrence {
+    pub(crate) fn new(window: Option<u64>, min_count: Option<u64>) -> Self {
+        Self { window: length(window, 5), min_count: min_count.unwrap_or(1) }
+    }
+}
+
+impl TableFunction for Cooccurrence {
+    fn signature(&self) -> &'static Signature {
+        const { entry("cooccurrence") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())]
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == COUNT
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["word1", "word2"]
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        check_at_least(self.signature(), "window", self.window, 2)
+    }
+
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_pairs(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Cooccurrence {
+    fn send_pairs(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let vocabulary = loaded.vocabulary()?;
+        let memory_bytes = task_memory_bytes(&run);
+        let found =
+            Cooccurrences::with_vocabulary(vocabulary, self.window, self.min_count, memory_bytes);
+        let found = found.map_err(datafusion_error)?;
+        let words = loaded.words()?;
+        let reservation = run.reservation("Cooccurrence");
+        reservation.try_grow(found.memory_bytes())?;
+        for_each_counted(&mut run, found.counts(), |run, rows| {
+            run.send(rows.len(), |column| match column {
+                0 | 1 => {
+                    let word = |&row: &usize| found.pairs().words(row).nth(column);
+                    words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
+                }
+                _ => int64(rows.iter().map(|&row| found.counts()[row])),
+            })
+        })
+    }
+}

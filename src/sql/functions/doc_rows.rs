@@ -1,0 +1,64 @@
+//! What functions share that answer document by document: which documents, and their rows.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array};
+use datafusion::arrow::compute::take;
+use datafusion::error::Result;
+
+use super::documents::range_of;
+use super::strings::int64;
+use crate::analytics::{DocSelection, TermVectors};
+use crate::corpus::Corpus;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan, selected};
+
+/// The column that filters are taken over on.
+pub(super) const DOC_ID: &str = "doc_id";
+/// Documents looked at by one evaluation of a filter.
+const FILTER_DOCS: usize = 65_536;
+/// Text that makes a partition worth its thread.
+const PARTITION_BYTES: u64 = 1 << 20;
+
+/// Documents of the run's partition that pass the filters on `doc_id`.
+pub(super) fn selected_documents(run: &Run, corpus: &Corpus) -> Result<DocSelection> {
+    let range = range_of(run, corpus.num_docs());
+    if !run.scan.is_filtered() {
+        return Ok(DocSelection::range(range));
+    }
+    let mut kept: Vec<u64> = Vec::new();
+    for start in range.clone().step_by(FILTER_DOCS) {
+        let ids = start..range.end.min(start + FILTER_DOCS as u64);
+        let num_docs = (ids.end - ids.start) as usize;
+        match run.scan.mask(num_docs, |_| int64(ids.clone()))? {
+            Some(mask) => kept.extend(selected(&mask).map(|i| start + i as u64)),
+            None => kept.extend(ids),
+        }
+    }
+    run.counter("documents_pruned_by_columns").add(range.count() - kept.len());
+    DocSelection::list(kept).map_err(datafusion_error)
+}
+
+/// Partitions worth having where all text is gone through.
+pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
+    let most = (target as u64).min(scan.num_docs()).max(1);
+    (scan.len_bytes() / PARTITION_BYTES).clamp(1, most) as usize
+}
+
+/// The term vectors of a corpus, which all partitions share.
+pub(super) fn term_vectors(run: &Run, loaded: &LoadedCorpus) -> Result<Arc<TermVectors>> {
+    let traversal = run.scan.options.traversal;
+    run.shared.prepared(|| Ok(TermVectors::new(loaded.vocabulary()?, traversal)))
+}
+
+/// Words by row of the vocabulary.
+pub(super) fn words_at(words: &StringViewArray, rows: &[u32]) -> Result<ArrayRef> {
+    Ok(take(words as &dyn Array, &UInt32Array::from(rows.to_vec()), None)?)
+}
+
+/// The id of a document for each of its rows, which end at `offsets`, one more than documents.
+pub(super) fn doc_ids(ids: &[u64], offsets: &[u64]) -> Result<ArrayRef> {
+    let num_rows = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+    int64(ids.iter().zip(num_rows).flat_map(|(&id, num_rows)| std::iter::repeat_n(id, num_rows)))
+}

@@ -1,0 +1,78 @@
+//! `doc_term_matrix(corpus)`: a row of a sparse matrix for each document, for LDA, GloVe and the like.
+//!
+//! `word_ids` are the columns of the matrix, ascending: the word with id `i` is row `i` of
+//! `word_count(corpus)`, from 0. The lists of all documents one behind the other are the `indices`
+//! and `data` of a CSR matrix, the ends of the lists its `indptr`; Arrow stores them just so.
+
+use std::sync::Arc;
+
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors};
+use super::strings::{int64, int64_lists};
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{Signature, entry};
+
+#[derive(Debug)]
+pub(crate) struct DocTermMatrix;
+
+impl TableFunction for DocTermMatrix {
+    fn signature(&self) -> &'static Signature {
+        const { entry("doc_term_matrix") }
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["doc_id"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        usize::try_from(scan.num_docs()).map_or(Precision::Absent, Precision::Exact)
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        num_partitions(scan, target)
+    }
+
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| send_rows(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    let docs = selected_documents(&run, &loaded.corpus)?;
+    let vectors = term_vectors(&run, loaded)?;
+    let reservation = run.reservation("DocTermMatrix");
+    let mut cursor = vectors.cursor(&docs, None);
+    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+        let shared = if run.partition == 0 { vectors.memory_bytes() } else { 0 };
+        reservation.try_resize(shared + cursor.memory_bytes() + 3 * chunk.memory_bytes())?;
+        let ends = || chunk.offsets()[1..].iter().map(|&end| end as usize);
+        let more = run.send(chunk.num_docs(), |column| match column {
+            0 => int64(chunk.doc_ids().iter().copied()),
+            1 => int64_lists(chunk.rows().iter().map(|&row| u64::from(row)), ends()),
+            _ => int64_lists(chunk.counts().iter().copied(), ends()),
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}

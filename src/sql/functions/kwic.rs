@@ -1,0 +1,114 @@
+//! `kwic(corpus, query [, width])`: every match in its context, as concordances show them.
+//!
+//! Contexts are text as it stands in the document, cut at words. Only they are decoded.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::documents::paths;
+use super::search::{finished, parse_query};
+use super::strings::int64;
+use crate::access::{self, Context, ContextBatch, DEFAULT_KWIC_WIDTH, SearchOptions};
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{Signature, entry};
+
+#[derive(Debug)]
+pub(crate) struct Kwic {
+    query: String,
+    width: usize,
+}
+
+impl Kwic {
+    pub(crate) fn new(query: &str, width: Option<u64>) -> Self {
+        let width =
+            width.map_or(DEFAULT_KWIC_WIDTH, |width| usize::try_from(width).unwrap_or(usize::MAX));
+        Self { query: query.to_string(), width }
+    }
+}
+
+impl TableFunction for Kwic {
+    fn signature(&self) -> &'static Signature {
+        const { entry("kwic") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![("query", self.query.clone()), ("width", self.width.to_string())]
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["doc_id"]
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        parse_query(scan, &self.query).map(drop).map_err(|error| self.signature().error(error))
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let hits = format!("at most {}", scan.options.max_hits);
+        vec![("hits", hits), ("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_contexts(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Kwic {
+    fn send_contexts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let options = SearchOptions {
+            doc_id: None,
+            max_hits: run.scan.options.max_hits,
+            is_cancelled: &is_cancelled,
+        };
+        let max_bytes = run.scan.options.max_output_bytes;
+        let reservation = run.reservation("Kwic");
+        let mut outcome = Ok(true);
+        let mut visit = |batch: &ContextBatch| {
+            outcome = reservation
+                .try_resize(2 * batch.memory_bytes())
+                .and_then(|()| send_batch(&mut run, loaded, batch));
+            match outcome {
+                Ok(true) => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        };
+        let found =
+            access::kwic(&loaded.corpus, &query, self.width, max_bytes, &options, &mut visit);
+        finished(outcome.map(drop), found)
+    }
+}
+
+fn send_batch(run: &mut Run, loaded: &LoadedCorpus, batch: &ContextBatch) -> Result<bool> {
+    let texts = |part: for<'a> fn(&Context<'a>) -> &'a [u8]| -> Result<ArrayRef> {
+        let mut builder = StringViewBuilder::with_capacity(batch.len());
+        for context in batch.iter() {
+            builder.try_append_value(String::from_utf8_lossy(part(&context)))?;
+        }
+        Ok(Arc::new(builder.finish()))
+    };
+    run.send(batch.len(), |column| match column {
+        0 => int64(batch.iter().map(|context| context.hit.doc_id)),
+        1 => {
+            let ids: Vec<u64> = batch.iter().map(|context| context.hit.doc_id).collect();
+            Ok(paths(&loaded.corpus, &ids))
+        }
+        2 => texts(|context| context.left),
+        3 => texts(|context| context.matched),
+        _ => texts(|context| context.right),
+    })
+}

@@ -1,0 +1,145 @@
+//! `sequence_count(corpus [, n] [, by_doc])`: how often sequences of n words occur.
+//!
+//! Filters on `count` run before texts are made, so that `WHERE count > 9` and
+//! `ORDER BY count DESC LIMIT 10` write few of them. By document, filters on `doc_id` choose the
+//! documents before anything is counted.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, selected_documents};
+use super::sequence_rows::{
+    COUNT, check_at_least, for_each_counted, length, task_memory_bytes, texts,
+};
+use super::strings::int64;
+use crate::access::document_num_words;
+use crate::analytics::{DocumentSequences, SequenceCounts};
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{Signature, entry};
+
+/// Words of the documents that are counted at once.
+const CHUNK_WORDS: u64 = 1 << 18;
+/// Documents that are counted at once at most.
+const CHUNK_DOCS: usize = 8192;
+
+#[derive(Debug)]
+pub(crate) struct SequenceCount {
+    num_words: usize,
+    by_doc: bool,
+}
+
+impl SequenceCount {
+    pub(crate) fn new(num_words: Option<u64>, by_doc: bool) -> Self {
+        Self { num_words: length(num_words, 3), by_doc }
+    }
+}
+
+impl TableFunction for SequenceCount {
+    fn signature(&self) -> &'static Signature {
+        const { entry("sequence_count") }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let mut fields = self.signature().fields();
+        if !self.by_doc {
+            fields.remove(0);
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![("n", self.num_words.to_string()), ("by_doc", self.by_doc.to_string())]
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == if self.by_doc { DOC_ID } else { COUNT }
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        if self.by_doc { &["doc_id"] } else { &[] }
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        check_at_least(self.signature(), "n", self.num_words, 1)
+    }
+
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        let how = "top_down: windows over the borders of each rule's children, times its weight";
+        vec![("device", "cpu".into()), ("traversal", how.into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| match self.by_doc {
+                true => send_by_document(run, &loaded, self.num_words),
+                false => send_counts(run, &loaded, self.num_words),
+            })
+            .await
+        }
+        .boxed()
+    }
+}
+
+fn send_counts(mut run: Run, loaded: &LoadedCorpus, num_words: usize) -> Result<()> {
+    let memory_bytes = task_memory_bytes(&run);
+    let counts = SequenceCounts::with_vocabulary(loaded.vocabulary()?, num_words, memory_bytes);
+    let counts = counts.map_err(datafusion_error)?;
+    let reservation = run.reservation("SequenceCount");
+    reservation.try_grow(counts.memory_bytes())?;
+    let text_position = 0;
+    for_each_counted(&mut run, counts.counts(), |run, rows| {
+        run.send(rows.len(), |column| match column == text_position {
+            true => texts(counts.sequences(), rows.iter().copied()),
+            false => int64(rows.iter().map(|&row| counts.counts()[row])),
+        })
+    })
+}
+
+fn send_by_document(mut run: Run, loaded: &LoadedCorpus, num_words: usize) -> Result<()> {
+    let docs: Vec<u64> = selected_documents(&run, &loaded.corpus)?.iter().collect();
+    let memory_bytes = task_memory_bytes(&run);
+    let sequences = DocumentSequences::new(loaded.vocabulary()?, num_words, memory_bytes);
+    let sequences = sequences.map_err(datafusion_error)?;
+    let reservation = run.reservation("SequenceCount");
+    let num_counted = run.counter("documents_counted");
+    let mut rest = &docs[..];
+    while !rest.is_empty() && !run.output.is_done() {
+        let (docs, behind) = rest.split_at(chunk_len(loaded, rest)?);
+        rest = behind;
+        let counts = sequences.chunk(docs).map_err(datafusion_error)?;
+        reservation.try_resize(sequences.memory_bytes() + counts.memory_bytes())?;
+        num_counted.add(docs.len());
+        let doc_of_row = |at: usize| std::iter::repeat_n(docs[at], counts.rows_of(at).len());
+        let num_rows = counts.counts().len();
+        let more = run.send(num_rows, |column| match column {
+            0 => int64((0..docs.len()).flat_map(doc_of_row)),
+            1 => texts(counts.sequences(), 0..num_rows),
+            _ => int64(counts.counts().iter().copied()),
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// How many of `docs` are counted at once, one at least.
+fn chunk_len(loaded: &LoadedCorpus, docs: &[u64]) -> Result<usize> {
+    let mut num_words = 0u64;
+    for (i, &doc_id) in docs.iter().take(CHUNK_DOCS).enumerate() {
+        let added = document_num_words(&loaded.corpus, doc_id).map_err(datafusion_error)?;
+        num_words = num_words.saturating_add(added);
+        if num_words > CHUNK_WORDS {
+            return Ok(i.max(1));
+        }
+    }
+    Ok(docs.len().min(CHUNK_DOCS))
+}

@@ -1,0 +1,98 @@
+//! `term_count(corpus, query)`: how often a query matches in each document.
+//!
+//! Matches are counted by rule and passed up to the documents, not listed. Filters on `doc_id`
+//! choose the documents before.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, selected_documents};
+use super::documents::paths;
+use super::search::{finished, parse_query};
+use super::strings::int64;
+use crate::access::{self, SearchOptions};
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{Signature, entry};
+
+#[derive(Debug)]
+pub(crate) struct TermCount {
+    query: String,
+}
+
+impl TermCount {
+    pub(crate) fn new(query: &str) -> Self {
+        Self { query: query.to_string() }
+    }
+}
+
+impl TableFunction for TermCount {
+    fn signature(&self) -> &'static Signature {
+        const { entry("term_count") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![("query", self.query.clone())]
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["doc_id"]
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        parse_query(scan, &self.query).map(drop).map_err(|error| self.signature().error(error))
+    }
+
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_counts(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl TermCount {
+    fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
+        let docs: Option<Vec<u64>> = match run.scan.is_filtered() {
+            true => Some(selected_documents(&run, &loaded.corpus)?.iter().collect()),
+            false => None,
+        };
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let options =
+            SearchOptions { doc_id: None, max_hits: u64::MAX, is_cancelled: &is_cancelled };
+        let mut outcome = Ok(true);
+        let counted =
+            access::term_count(&loaded.corpus, &query, docs.as_deref(), &options, &mut |counts| {
+                outcome = run.send(counts.len(), |column| match column {
+                    0 => int64(counts.iter().map(|count| count.doc_id)),
+                    1 => {
+                        let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
+                        Ok(paths(&loaded.corpus, &ids))
+                    }
+                    _ => int64(counts.iter().map(|count| count.count)),
+                });
+                match outcome {
+                    Ok(true) => ControlFlow::Continue(()),
+                    _ => ControlFlow::Break(()),
+                }
+            });
+        finished(outcome.map(drop), counted)
+    }
+}

@@ -1,0 +1,90 @@
+//! `term_vector(corpus [, top])`: the words of each document, with how often they occur in it.
+//!
+//! Filters on `doc_id`, and what joins above know of it, choose the documents before any is counted.
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{
+    DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, words_at,
+};
+use super::inverted_index::shown_choices;
+use super::strings::int64;
+use crate::analytics::choose_term_traversal;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{Signature, entry};
+
+#[derive(Debug)]
+pub(crate) struct TermVector {
+    top: Option<usize>,
+}
+
+impl TermVector {
+    pub(crate) fn new(top: Option<u64>) -> Self {
+        Self { top: top.map(|top| usize::try_from(top).unwrap_or(usize::MAX)) }
+    }
+}
+
+impl TableFunction for TermVector {
+    fn signature(&self) -> &'static Signature {
+        const { entry("term_vector") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        self.top.map(|top| ("top", top.to_string())).into_iter().collect()
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] }
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        num_partitions(scan, target)
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
+        vec![("device", "cpu".into()), ("traversal", traversal)]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| send_rows(run, &loaded, self.top)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, top: Option<usize>) -> Result<()> {
+    let docs = selected_documents(&run, &loaded.corpus)?;
+    let vectors = term_vectors(&run, loaded)?;
+    let words = loaded.words()?;
+    let reservation = run.reservation("TermVector");
+    let num_counted = run.counter("documents_counted");
+    let mut cursor = vectors.cursor(&docs, top);
+    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+        let shared = if run.partition == 0 { vectors.memory_bytes() } else { 0 };
+        reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
+        num_counted.add(chunk.num_docs());
+        let more = run.send(chunk.num_rows(), |column| match column {
+            0 => doc_ids(chunk.doc_ids(), chunk.offsets()),
+            1 => words_at(words, chunk.rows()),
+            _ => int64(chunk.counts().iter().copied()),
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}

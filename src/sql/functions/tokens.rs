@@ -1,0 +1,79 @@
+//! `tokens(corpus)`: the words of each document in order, for word2vec and the like.
+//!
+//! `word_id` is the word's row in `word_count(corpus)`, from 0, and its column in
+//! `doc_term_matrix(corpus)`. Separators have no row.
+
+use std::sync::Arc;
+
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, num_partitions, selected_documents, words_at};
+use super::strings::int64;
+use crate::analytics::TokenCursor;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::failure::datafusion_error;
+use crate::sql::scan::{Run, Scan};
+use crate::sql::signature::{Signature, entry};
+
+#[derive(Debug)]
+pub(crate) struct Tokens;
+
+impl TableFunction for Tokens {
+    fn signature(&self) -> &'static Signature {
+        const { entry("tokens") }
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self) -> &'static [&'static str] {
+        &["doc_id", "word_index"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+        let num_words = segments.fold(0u64, |sum, s| sum.saturating_add(s.num_word_tokens));
+        usize::try_from(num_words).map_or(Precision::Absent, Precision::Inexact)
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        num_partitions(scan, target)
+    }
+
+    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![("device", "cpu".into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| send_rows(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    let docs = selected_documents(&run, &loaded.corpus)?;
+    let words = loaded.words()?;
+    let num_read = run.counter("words_read");
+    let mut cursor = TokenCursor::new(loaded.vocabulary()?, &docs);
+    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+        num_read.add(chunk.len());
+        let more = run.send(chunk.len(), |column| match column {
+            0 => int64(chunk.doc_ids().iter().copied()),
+            1 => int64(chunk.word_indexes().iter().copied()),
+            2 => int64(chunk.rows().iter().map(|&row| u64::from(row))),
+            _ => words_at(words, chunk.rows()),
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}

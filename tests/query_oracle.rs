@@ -1,0 +1,349 @@
+//! Wildcards, regular expressions, counts by document and contexts against oracles that read the
+//! plain text and know patterns as regular expressions of their own.
+
+#![allow(clippy::unwrap_used)]
+
+mod scrambled;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use datafusion_tadoc::access::{
+    DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, count, count_by_document, kwic,
+    search, search_with, term_count,
+};
+use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::{Corpus, Error};
+use proptest::prelude::*;
+use regex::Regex;
+use scrambled::{Case, Plain, recipes};
+
+const NO_LIMIT: u64 = u64::MAX;
+
+/// What one word of a phrase is written as. None of them is cut by any profile.
+const PATTERNS: [&str; 27] = [
+    "a",
+    "b",
+    "ab",
+    "aa",
+    "power",
+    "c1",
+    "zz",
+    "*",
+    "?",
+    "??",
+    "a*",
+    "*a",
+    "a?",
+    "?b",
+    "p*r",
+    "*o*",
+    "*s",
+    "zz*",
+    "*é*",
+    "d?n*",
+    "/a+/",
+    "/(a|b)b?/",
+    "/.*/",
+    "/[^a]+/",
+    "/pow.*|é/",
+    "/(?i)AB|C1/",
+    "/x?/",
+];
+
+/// The pattern as a regular expression of whole words.
+fn regex_of(pattern: &str) -> Regex {
+    let source = match pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
+        Some(source) => source.to_owned(),
+        None => regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", "."),
+    };
+    Regex::new(&format!("^(?:{source})$")).unwrap()
+}
+
+fn query_text(items: &[Vec<String>]) -> String {
+    let quoted = items.iter().map(|item| format!("\"{}\"", item.join(" ")));
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// Occurrences of the consecutive `patterns`, by reading.
+fn read_item(plain: &Plain, patterns: &[String]) -> Vec<Hit> {
+    let patterns: Vec<Regex> = patterns.iter().map(|pattern| regex_of(pattern)).collect();
+    let mut hits = Vec::new();
+    for (doc_id, placed) in plain.words.iter().enumerate() {
+        for (word_index, window) in placed.windows(patterns.len()).enumerate() {
+            if window.iter().zip(&patterns).all(|(word, regex)| regex.is_match(&word.text)) {
+                let (first, last) = (&window[0], &window[window.len() - 1]);
+                hits.push(Hit {
+                    doc_id: doc_id as u64,
+                    byte_offset: first.byte_offset,
+                    byte_len: last.byte_offset + last.byte_len - first.byte_offset,
+                    word_index: word_index as u64,
+                });
+            }
+        }
+    }
+    hits
+}
+
+/// Hits of all items in documents that hold all of them, by reading.
+fn read_query(plain: &Plain, items: &[Vec<String>], is_selected: &dyn Fn(u64) -> bool) -> Vec<Hit> {
+    let mut distinct: Vec<&Vec<String>> = Vec::new();
+    items.iter().for_each(|item| {
+        if !distinct.contains(&item) {
+            distinct.push(item);
+        }
+    });
+    let by_item: Vec<Vec<Hit>> = distinct.iter().map(|item| read_item(plain, item)).collect();
+    let has = |item: &Vec<Hit>, doc_id| item.iter().any(|hit| hit.doc_id == doc_id);
+    let mut hits: Vec<Hit> = by_item.concat();
+    hits.retain(|hit| is_selected(hit.doc_id));
+    hits.retain(|hit| by_item.iter().all(|item| has(item, hit.doc_id)));
+    hits.sort();
+    hits
+}
+
+fn counts_of(hits: &[Hit]) -> Vec<(u64, u64)> {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    hits.iter().for_each(|hit| *counts.entry(hit.doc_id).or_default() += 1);
+    counts.into_iter().collect()
+}
+
+fn pairs(counts: &[DocumentCount]) -> Vec<(u64, u64)> {
+    counts.iter().map(|counted| (counted.doc_id, counted.count)).collect()
+}
+
+fn term_counts(
+    corpus: &Corpus,
+    query: &Query,
+    docs: Option<&[u64]>,
+) -> Result<Vec<(u64, u64)>, Error> {
+    let mut found = Vec::new();
+    term_count(corpus, query, docs, &SearchOptions::default(), &mut |counts| {
+        assert!(!counts.is_empty());
+        found.extend(pairs(counts));
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}
+
+/// Compares everything that answers `items` with what reading finds.
+fn check(case: &Case, items: &[Vec<String>], doc_id: Option<u64>) {
+    let text = query_text(items);
+    let query = Query::parse(case.plain.profile, &text).unwrap();
+    let corpus = &case.corpus;
+    let doc_id = doc_id.filter(|&doc_id| doc_id < corpus.num_docs());
+    let expected = read_query(&case.plain, items, &|id| doc_id.is_none_or(|only| only == id));
+    assert_eq!(search(corpus, &query, doc_id).unwrap(), expected, "{text}");
+    let options = SearchOptions { doc_id, ..Default::default() };
+    assert_eq!(count(corpus, &query, &options).unwrap(), expected.len() as u64, "{text}");
+    let by_document = count_by_document(corpus, &query, &options).unwrap();
+    assert_eq!(pairs(&by_document), counts_of(&expected), "{text}");
+    let mut batches = Vec::new();
+    search_with(corpus, &query, &options, &mut |batch| {
+        batches.extend_from_slice(batch);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(batches, expected, "{text}");
+}
+
+fn patterns() -> impl Strategy<Value = Vec<Vec<String>>> {
+    let pattern = prop::sample::select(PATTERNS.to_vec()).prop_map(str::to_owned);
+    prop::collection::vec(prop::collection::vec(pattern, 1..5), 1..4)
+}
+
+/// `word` made wider in one of several ways.
+fn widened(word: &str, way: usize, profile: TokenizerProfile) -> String {
+    let num_chars = word.chars().count();
+    let first: String = word.chars().take(1).collect();
+    match way {
+        0 => word.to_owned(),
+        1 => "*".to_owned(),
+        2 => "?".repeat(num_chars),
+        3 => format!("/{}.*/", regex::escape(&first)),
+        // In profile `uax29` not every character joins to a letter.
+        _ if profile == TokenizerProfile::Uax29 => format!("/{}/", regex::escape(word)),
+        4 => format!("{first}*"),
+        _ => format!("*{}", word.chars().skip(num_chars / 2).collect::<String>()),
+    }
+}
+
+type Pick = (prop::sample::Index, prop::sample::Index, Vec<usize>);
+
+/// Phrases of the documents themselves, widened.
+fn picks() -> impl Strategy<Value = Vec<Pick>> {
+    let ways = prop::collection::vec(0usize..6, 1..6);
+    let pick = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), ways);
+    prop::collection::vec(pick, 1..3)
+}
+
+fn picked(plain: &Plain, picks: &[Pick]) -> Vec<Vec<String>> {
+    let picked = picks.iter().filter_map(|(doc, start, ways)| {
+        let words = plain.words.get(doc.index(plain.words.len().max(1)))?;
+        let start = start.index(words.len().max(1));
+        let phrase = words.iter().skip(start).zip(ways);
+        let phrase: Vec<String> =
+            phrase.map(|(word, &way)| widened(&word.text, way, plain.profile)).collect();
+        (!phrase.is_empty()).then_some(phrase)
+    });
+    picked.collect()
+}
+
+/// Left, match and right of `hit`, by reading.
+fn read_context<'p>(plain: &'p Plain, hit: &Hit, width: usize) -> [&'p [u8]; 3] {
+    let (doc, words) = (&plain.docs[hit.doc_id as usize], &plain.words[hit.doc_id as usize]);
+    let (start, end) = (hit.byte_offset as usize, (hit.byte_offset + hit.byte_len) as usize);
+    let first = hit.word_index as usize;
+    let behind = words.partition_point(|word| (word.byte_offset as usize) < end);
+    let left = words[first.saturating_sub(width)].byte_offset as usize;
+    let last = &words[words.len().min(behind + width) - 1];
+    let right = (last.byte_offset + last.byte_len) as usize;
+    [&doc[left..start], &doc[start..end], &doc[end..right]]
+}
+
+fn check_contexts(case: &Case, items: &[Vec<String>], width: usize) {
+    let text = query_text(items);
+    let query = Query::parse(case.plain.profile, &text).unwrap();
+    let mut expected = read_query(&case.plain, items, &|_| true).into_iter();
+    kwic(&case.corpus, &query, width, NO_LIMIT, &SearchOptions::default(), &mut |batch| {
+        assert!(!batch.is_empty() && batch.memory_bytes() > 0);
+        for context in batch.iter() {
+            let hit = expected.next().unwrap();
+            assert_eq!(context.hit, hit, "{text}");
+            let found = [context.left, context.matched, context.right];
+            assert_eq!(found, read_context(&case.plain, &hit, width), "{text}");
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(expected.next(), None, "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn patterns_find_what_reading_finds(recipe in recipes(), queries in prop::collection::vec((patterns(), prop::option::of(0u64..7)), 1..6)) {
+        let case = recipe.cook();
+        queries.iter().for_each(|(items, doc_id)| check(&case, items, *doc_id));
+    }
+
+    #[test]
+    fn widened_phrases_are_found_across_rules_and_cuts(recipe in recipes(), queries in prop::collection::vec((picks(), prop::option::of(0u64..7)), 1..6)) {
+        let case = recipe.cook();
+        for (picks, doc_id) in &queries {
+            let items = picked(&case.plain, picks);
+            if !items.is_empty() {
+                check(&case, &items, *doc_id);
+            }
+        }
+    }
+
+    #[test]
+    fn documents_are_counted(recipe in recipes(), items in patterns(), picks in picks(), docs in prop::collection::btree_set(0u64..8, 0..8)) {
+        let case = recipe.cook();
+        let docs: Vec<u64> = docs.into_iter().filter(|&id| id < case.corpus.num_docs()).collect();
+        for items in [items, picked(&case.plain, &picks)].iter().filter(|items| !items.is_empty()) {
+            let query = Query::parse(recipe.profile, &query_text(items)).unwrap();
+            let all = read_query(&case.plain, items, &|_| true);
+            prop_assert_eq!(term_counts(&case.corpus, &query, None).unwrap(), counts_of(&all));
+            let some = read_query(&case.plain, items, &|id| docs.contains(&id));
+            prop_assert_eq!(term_counts(&case.corpus, &query, Some(&docs)).unwrap(), counts_of(&some));
+        }
+    }
+
+    #[test]
+    fn contexts_are_slices(recipe in recipes(), items in patterns(), picks in picks(), width in 0usize..6) {
+        let case = recipe.cook();
+        for items in [items, picked(&case.plain, &picks)].iter().filter(|items| !items.is_empty()) {
+            check_contexts(&case, items, width);
+        }
+    }
+}
+
+fn many_documents(seed: u64) -> Case {
+    let doc = |doc: usize| {
+        let needle = if [7, 200, 399].contains(&doc) { "the needle, " } else { "" };
+        let common = "of the power loss and of the loss ".repeat(doc % 5);
+        format!("{common}{needle}doc {doc} ends; of the {}", doc % 17).into_bytes()
+    };
+    scrambled::case_of(TokenizerProfile::Word, (0..400).map(doc).collect(), seed)
+}
+
+/// Sets of many words, of which most occur once, beside common words; lists and scans of documents.
+#[test]
+fn wide_sets_are_found_in_many_documents() {
+    for seed in 0..6 {
+        let case = many_documents(seed);
+        let one = |text: &str| vec![text.split(' ').map(str::to_owned).collect::<Vec<_>>()];
+        for items in [
+            one("*"),
+            one("* *"),
+            one("?? * ends"),
+            one("/[0-9]+/"),
+            one("doc *7"),
+            one("*e* *e* *"),
+            one("need*"),
+            one("zz*"),
+            [one("need*"), one("/2.*/"), one("of t*")].concat(),
+        ] {
+            [None, Some(7), Some(8), Some(399)].iter().for_each(|&id| check(&case, &items, id));
+            check_contexts(&case, &items, 3);
+            let query = Query::parse(TokenizerProfile::Word, &query_text(&items)).unwrap();
+            for docs in [vec![], vec![7], vec![8, 200], (100..300).collect()] {
+                let hits = read_query(&case.plain, &items, &|id| docs.contains(&id));
+                let found = term_counts(&case.corpus, &query, Some(&docs)).unwrap();
+                assert_eq!(found, counts_of(&hits), "{query}");
+            }
+        }
+    }
+}
+
+#[test]
+fn selections_must_ascend_and_exist() {
+    let case = many_documents(1);
+    let query = Query::parse(TokenizerProfile::Word, "the").unwrap();
+    let refused = |docs: &[u64]| term_counts(&case.corpus, &query, Some(docs)).unwrap_err();
+    assert!(matches!(refused(&[3, 3]), Error::InvalidArgument { name: "docs", .. }));
+    assert!(matches!(refused(&[400]), Error::OutOfRange { what: "doc_id", got: 400, .. }));
+    let mut num_batches = 0;
+    let options = SearchOptions::default();
+    let mut stop = |_: &[DocumentCount]| {
+        num_batches += 1;
+        ControlFlow::Break(())
+    };
+    term_count(&case.corpus, &query, None, &options, &mut stop).unwrap();
+    assert_eq!(num_batches, 1);
+    let cancelled = SearchOptions { is_cancelled: &|| true, ..Default::default() };
+    let stopped =
+        term_count(&case.corpus, &query, None, &cancelled, &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+}
+
+#[test]
+fn contexts_are_bounded() {
+    let dashes = "-".repeat(MAX_CONTEXT_BYTES - 3);
+    let text = format!("far a{dashes}near match{dashes} b c");
+    let case = scrambled::case_of(TokenizerProfile::Word, vec![text.into_bytes()], 5);
+    let contexts = |query: &str, limit: u64| {
+        let query = Query::parse(TokenizerProfile::Word, query).unwrap();
+        let mut found = Vec::new();
+        let options = SearchOptions::default();
+        kwic(&case.corpus, &query, 9, limit, &options, &mut |batch| {
+            let owned = |part: &[u8]| String::from_utf8(part.to_vec()).unwrap();
+            found.extend(batch.iter().map(|context| {
+                [owned(context.left), owned(context.matched), owned(context.right)]
+            }));
+            ControlFlow::Continue(())
+        })
+        .map(|()| found)
+    };
+    // "near " and the dashes are too long for "a" to fit; "b" fits, "c" does not.
+    let found = contexts("match", NO_LIMIT).unwrap();
+    let right = format!("{dashes} b");
+    assert_eq!(found, [["near ".to_owned(), "match".to_owned(), right]]);
+    let long = MAX_CONTEXT_BYTES as u64 + 2;
+    assert_eq!(contexts("\"a near\"", long).unwrap().len(), 1);
+    let refused = contexts("\"a near\"", long - 1).unwrap_err();
+    assert!(matches!(refused, Error::Capacity { knob: "tadoc.max_output_bytes", .. }), "{refused}");
+}

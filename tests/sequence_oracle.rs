@@ -1,0 +1,246 @@
+//! Sequences of words, by corpus, by document and ranked, and pairs of near words against oracles
+//! that read the plain text.
+
+#![allow(clippy::unwrap_used)]
+
+mod scrambled;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use datafusion_tadoc::analytics::{
+    DocumentSequences, Sequences, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
+};
+use datafusion_tadoc::corpus::{Paths, Segment};
+use datafusion_tadoc::dag::Dag;
+use datafusion_tadoc::grammar::Grammar;
+use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
+use datafusion_tadoc::{Corpus, Error};
+use proptest::prelude::*;
+use scrambled::{Plain, recipes};
+
+/// More than any of these tests needs.
+const AMPLE: u64 = 1 << 30;
+
+type Counts<'a> = BTreeMap<Vec<&'a str>, u64>;
+
+fn words_of(plain: &Plain, doc: usize) -> Vec<&str> {
+    plain.words[doc].iter().map(|word| word.text.as_str()).collect()
+}
+
+fn read_document(plain: &Plain, doc: usize, n: usize) -> Counts<'_> {
+    let mut counts = Counts::new();
+    for window in words_of(plain, doc).windows(n) {
+        *counts.entry(window.to_vec()).or_default() += 1;
+    }
+    counts
+}
+
+fn read_corpus(plain: &Plain, n: usize) -> Counts<'_> {
+    let mut all = Counts::new();
+    for doc in 0..plain.docs.len() {
+        for (sequence, count) in read_document(plain, doc, n) {
+            *all.entry(sequence).or_default() += count;
+        }
+    }
+    all
+}
+
+fn sequence(sequences: &Sequences, row: usize) -> Vec<&str> {
+    sequences.words(row).map(|word| sequences.vocabulary().word(word as usize)).collect()
+}
+
+fn rows<'a>(sequences: &'a Sequences, counts: &[u64]) -> Vec<(Vec<&'a str>, u64)> {
+    assert_eq!(sequences.len(), counts.len());
+    counts.iter().enumerate().map(|(row, &count)| (sequence(sequences, row), count)).collect()
+}
+
+/// Windows that fit one key, two, and more words than most documents have.
+fn lengths() -> impl Strategy<Value = usize> {
+    prop::sample::select(vec![1, 2, 3, 4, 5, 8, 12, 20, 33, 70])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn sequences_are_counted_as_by_reading(recipe in recipes(), n in lengths()) {
+        let case = recipe.cook();
+        let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
+        let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
+        prop_assert_eq!(counts.is_empty(), expected.is_empty());
+        prop_assert_eq!(rows(counts.sequences(), counts.counts()), expected.clone());
+        for (row, (words, _)) in expected.iter().enumerate() {
+            let mut text = String::new();
+            counts.sequences().append_text(row, &mut text);
+            prop_assert_eq!(text, words.join(" "));
+        }
+    }
+
+    #[test]
+    fn documents_are_counted_as_by_reading(
+        recipe in recipes(),
+        n in lengths(),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
+    ) {
+        let case = recipe.cook();
+        let num_docs = case.plain.docs.len();
+        let vocabulary = Arc::new(Vocabulary::new(&case.corpus).unwrap());
+        let by_document = DocumentSequences::new(vocabulary, n, AMPLE).unwrap();
+        let mut doc_ids: Vec<u64> = (0..num_docs as u64).collect();
+        if num_docs > 0 {
+            doc_ids.extend(picks.iter().map(|pick| pick.index(num_docs) as u64));
+        }
+        let chunk = by_document.chunk(&doc_ids).unwrap();
+        prop_assert_eq!(chunk.doc_ids(), &doc_ids[..]);
+        let all = rows(chunk.sequences(), chunk.counts());
+        for (at, &doc_id) in doc_ids.iter().enumerate() {
+            let expected: Vec<_> =
+                read_document(&case.plain, doc_id as usize, n).into_iter().collect();
+            prop_assert_eq!(&all[chunk.rows_of(at)], &expected[..]);
+        }
+        let outside = by_document.chunk(&[num_docs as u64]).unwrap_err();
+        let is_out_of_range = matches!(outside, Error::OutOfRange { what: "doc_id", .. });
+        prop_assert!(is_out_of_range, "{}", outside);
+    }
+
+    #[test]
+    fn ranks_are_those_of_reading(recipe in recipes(), n in lengths()) {
+        let case = recipe.cook();
+        let mut expected: BTreeMap<Vec<&str>, BTreeSet<(Reverse<u64>, u64)>> = BTreeMap::new();
+        for doc in 0..case.plain.docs.len() {
+            for (sequence, count) in read_document(&case.plain, doc, n) {
+                expected.entry(sequence).or_default().insert((Reverse(count), doc as u64));
+            }
+        }
+        let index = ranked_inverted_index(&case.corpus, n, AMPLE).unwrap();
+        prop_assert_eq!(index.len(), expected.len());
+        for (row, (words, docs)) in expected.into_iter().enumerate() {
+            prop_assert_eq!(sequence(index.sequences(), row), words);
+            let places = index.places_of(row);
+            let found = index.counts()[places.clone()].iter().zip(&index.doc_ids()[places]);
+            let found: Vec<_> = found.map(|(&count, &doc_id)| (Reverse(count), doc_id)).collect();
+            prop_assert_eq!(found, docs.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn near_words_are_paired_as_by_reading(
+        recipe in recipes(),
+        window in prop::sample::select(vec![2, 3, 5, 9, 40]),
+        min_count in 0_u64..4,
+    ) {
+        let case = recipe.cook();
+        let mut expected = Counts::new();
+        for doc in 0..case.plain.docs.len() {
+            let words = words_of(&case.plain, doc);
+            for i in 0..words.len() {
+                for j in i + 1..words.len().min(i + window) {
+                    let pair = vec![words[i].min(words[j]), words[i].max(words[j])];
+                    *expected.entry(pair).or_default() += 1;
+                }
+            }
+        }
+        expected.retain(|_, count| *count >= min_count);
+        let found = cooccurrence(&case.corpus, window, min_count, AMPLE).unwrap();
+        let expected: Vec<_> = expected.into_iter().collect();
+        prop_assert_eq!(rows(found.pairs(), found.counts()), expected);
+    }
+}
+
+/// One document of 2^`doublings` times "a b", from a grammar of a few bytes.
+fn doubled(doublings: u32) -> Corpus {
+    let offsets = vec![0, 1, 2];
+    let dictionary = Dictionary::from_parts(2, offsets, b"ab".as_slice().into()).unwrap();
+    let first = 3;
+    let mut rules = vec![vec![first]];
+    rules.extend((0..doublings).map(|level| vec![first + level + 1; 2]));
+    rules.push(vec![0, 1]);
+    let mut rule_offsets = vec![0];
+    rules
+        .iter()
+        .for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
+    let symbols = rules.concat();
+    let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 1] };
+    let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
+    let mut paths = Paths::default();
+    paths.push("doubled.txt");
+    let segment = Segment { dictionary, dag, paths, continues: false };
+    Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
+}
+
+#[test]
+fn counts_beyond_32_bits_are_exact() {
+    let corpus = doubled(40);
+    let times = 1u64 << 40;
+    let expected = [(vec!["a", "b", "a"], times - 1), (vec!["b", "a", "b"], times - 1)];
+    let counts = sequence_count(&corpus, 3, AMPLE).unwrap();
+    assert_eq!(rows(counts.sequences(), counts.counts()), expected);
+    let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
+    let chunk = DocumentSequences::new(vocabulary, 3, AMPLE).unwrap().chunk(&[0]).unwrap();
+    assert_eq!(rows(chunk.sequences(), chunk.counts()), expected);
+    let index = ranked_inverted_index(&corpus, 3, AMPLE).unwrap();
+    assert_eq!((index.doc_ids(), index.counts()), (&[0, 0][..], &[times - 1; 2][..]));
+    let pairs = cooccurrence(&corpus, 3, 1, AMPLE).unwrap();
+    let expected =
+        [(vec!["a", "a"], times - 1), (vec!["a", "b"], 2 * times - 1), (vec!["b", "b"], times - 1)];
+    assert_eq!(rows(pairs.pairs(), pairs.counts()), expected);
+}
+
+/// Windows as long as half of an expanded text of 2^41 words cannot be listed, and are refused.
+#[test]
+fn what_does_not_fit_the_limit_is_refused() {
+    let corpus = doubled(40);
+    let refused = |error: Error| assert!(matches!(error, Error::Capacity { .. }), "{error}");
+    let tight = 1 << 20;
+    refused(sequence_count(&corpus, 1 << 40, tight).unwrap_err());
+    refused(ranked_inverted_index(&corpus, 1 << 40, tight).unwrap_err());
+    refused(cooccurrence(&corpus, 1 << 40, 1, tight).unwrap_err());
+    refused(sequence_count(&corpus, 1 << 8, 1 << 10).unwrap_err());
+    refused(sequence_count(&corpus, 1 << 10, 1 << 17).unwrap_err());
+    let invalid = |error: Error| assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
+    invalid(sequence_count(&corpus, 0, AMPLE).unwrap_err());
+    invalid(cooccurrence(&corpus, 1, 1, AMPLE).unwrap_err());
+}
+
+/// Words of one byte beside one of 64 KiB, and documents enough for several tasks.
+#[test]
+fn long_words_and_many_documents() {
+    let long = "x".repeat(65_536);
+    let docs: Vec<Vec<u8>> = (0..3000u32)
+        .map(|doc| {
+            let words = (0..20u32).map(|at| match (doc * 7 + at * at) % 11 {
+                0 if doc < 3 => format!("{long} "),
+                other => format!("w{} ", other * (doc % 5)),
+            });
+            words.collect::<String>().into_bytes()
+        })
+        .collect();
+    let case = scrambled::case_of(TokenizerProfile::Word, docs, 5);
+    for n in [2, 15, 20, 21] {
+        let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
+        let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
+        assert_eq!(rows(counts.sequences(), counts.counts()), expected, "{n}");
+    }
+}
+
+/// A root of more positions than a task has, so that tasks begin inside a document.
+#[test]
+fn long_documents_are_counted_in_tasks() {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % 60
+    };
+    let docs: Vec<Vec<u8>> = [3, 90_000, 40_000]
+        .into_iter()
+        .map(|len| (0..len).map(|_| format!("w{} ", next())).collect::<String>().into_bytes())
+        .collect();
+    let case = scrambled::case_of(TokenizerProfile::Word, docs, 11);
+    for n in [1, 2, 3, 12] {
+        let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
+        let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
+        assert!(rows(counts.sequences(), counts.counts()) == expected, "{n}");
+    }
+}

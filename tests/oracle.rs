@@ -68,9 +68,14 @@ fn assert_same<Row: PartialEq + std::fmt::Debug>(rows: &[Row], expected: &[Row])
     assert_eq!(rows.len(), expected.len());
 }
 
-/// The query that asks for each of `items`, in quotes.
+/// The query that asks for each of `items` as it stands, in quotes.
 fn query_text(items: &[String]) -> String {
-    let quoted = |item: &String| format!("\"{}\"", item.replace('"', "\"\""));
+    let escaped = |character: char| match character {
+        '*' | '?' | '/' | '\\' => format!("\\{character}"),
+        '"' => "\"\"".to_owned(),
+        other => other.to_string(),
+    };
+    let quoted = |item: &String| format!("\"{}\"", item.chars().map(escaped).collect::<String>());
     items.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""word_count and inverted_index over the same documents: DuckDB, Polars, and `tadoc sql`.
+"""word_count, inverted_index, term_vector and sequence_count (3 words): DuckDB, Polars, and `tadoc sql`.
 
 Claim it supports: "word_count and inverted_index, warm, through SQL: at least 50x and 10x DuckDB on
 the same text and the same word definition, rows equal".
@@ -59,6 +59,14 @@ LINES_WORDS = f"""
     SELECT doc_id, unnest(regexp_extract_all(line, '{WORD}')) AS word
     FROM (SELECT doc_id, unnest(string_split(text, chr(10))) AS line FROM docs)"""
 COUNTED = "SELECT word, count(*) AS count FROM ({}) GROUP BY word"
+VECTORS = "SELECT doc_id, word, count(*) AS count FROM ({}) GROUP BY doc_id, word"
+# Three words in a row, from the list of the words of a document.
+SEQUENCES = f"""
+    SELECT sequence, count(*) AS count FROM (
+        SELECT unnest(list_transform(range(1, len(words) - 1),
+            lambda i: words[i] || ' ' || words[i + 1] || ' ' || words[i + 2])) AS sequence
+        FROM (SELECT regexp_extract_all(text, '{WORD}') AS words FROM docs))
+    GROUP BY sequence"""
 INDEXED = """
     SELECT word, count(*) AS doc_count, list_sort(list(doc_id)) AS doc_ids FROM ({}) GROUP BY word"""
 
@@ -72,10 +80,14 @@ DUCKDB_WAYS = {
         INDEXED.format(f"SELECT DISTINCT doc_id, word FROM ({DOCS_WORDS})"),
         INDEXED.format(f"SELECT DISTINCT doc_id, word FROM ({LINES_WORDS})"),
     ],
+    "term_vector": [VECTORS.format(DOCS_WORDS), VECTORS.format(LINES_WORDS)],
+    "sequence_count": [SEQUENCES],
 }
 # One row that reads every column: {rows} is the relation.
 DIGEST = {
     "word_count": "SELECT count(*), sum({num_bytes}(word)), sum(count) FROM {rows}",
+    "term_vector": "SELECT count(*), sum({num_bytes}(word)), sum(count) FROM {rows}",
+    "sequence_count": "SELECT count(*), sum({num_bytes}(sequence)), sum(count) FROM {rows}",
     "inverted_index": "SELECT count(*), sum({num_bytes}(word)), sum(doc_count), "
                       "sum(doc_ids[1]), sum({list_len}(doc_ids)) FROM {rows}",
 }
@@ -147,6 +159,22 @@ class Polars:
         words = self.words().select("word").explode("word").drop_nulls()
         counts = words.group_by("word").agg(count=pl.len())
         return counts.select(pl.len().alias("rows"), pl.col("word").str.len_bytes().sum(),
+                             pl.col("count").sum())
+
+    def term_vector(self):
+        pl = self.pl
+        words = self.words().explode("word").drop_nulls()
+        counts = words.group_by("doc_id", "word").agg(count=pl.len())
+        return counts.select(pl.len().alias("rows"), pl.col("word").str.len_bytes().sum(),
+                             pl.col("count").sum())
+
+    def sequence_count(self):
+        pl = self.pl
+        words = self.words().explode("word").drop_nulls()
+        following = [pl.col("word").shift(-i).over("doc_id") for i in range(1, 3)]
+        words = words.select(sequence=pl.concat_str(["word", *following], separator=" "))
+        counts = words.drop_nulls().group_by("sequence").agg(count=pl.len())
+        return counts.select(pl.len().alias("rows"), pl.col("sequence").str.len_bytes().sum(),
                              pl.col("count").sum())
 
     def inverted_index(self):

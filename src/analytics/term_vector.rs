@@ -154,8 +154,8 @@ impl TermVectorCursor {
     /// more words.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) for a forced token scan of a document of more than 2^32 bytes, and where
-    /// a word occurs 2^64 times in a document that was cut.
+    /// [`Error::Capacity`](crate::Error::Capacity) for a forced token scan of a document of more than
+    /// 2^32 bytes, and where a word occurs 2^64 times in a document that was cut.
     pub fn next_chunk(&mut self) -> Result<Option<TermVectorChunk>> {
         let top = self.top;
         self.next_chunk_of(|chunk| chunk.keep_frequent(top))

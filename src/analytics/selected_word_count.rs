@@ -11,9 +11,10 @@ use rayon::prelude::*;
 
 use crate::corpus::Corpus;
 use crate::dag::Dag;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 use super::vocabulary::word_weights;
+use super::word_count::too_large;
 use super::{DocSelection, Vocabulary};
 
 /// Words of selected documents and their counts, ascending by row of the vocabulary.
@@ -28,7 +29,7 @@ impl SelectedWordCounts {
     /// Counts the words of `docs`. Words that occur in none of them get no row.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where a count has more than 64 bits.
+    /// [`Error::Capacity`](crate::Error::Capacity) where a count has more than 64 bits.
     pub fn new(vocabulary: Arc<Vocabulary>, docs: &DocSelection) -> Result<Self> {
         let corpus = vocabulary.corpus();
         let by_segment: Vec<Vec<u64>> = (0..corpus.segments().len())
@@ -125,13 +126,4 @@ fn sum_of(dag: &Dag, docs: impl Iterator<Item = usize>) -> Vec<u64> {
     }
     counts.truncate(dag.num_words() as usize);
     counts
-}
-
-fn too_large() -> Error {
-    Error::Capacity {
-        what: "the count of a word over all segments",
-        requested: u64::MAX,
-        limit: u64::MAX - 1,
-        knob: "nothing (counts are 64-bit numbers)",
-    }
 }

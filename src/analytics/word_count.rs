@@ -130,7 +130,7 @@ impl WordCounts {
     }
 }
 
-fn too_large() -> Error {
+pub(super) fn too_large() -> Error {
     Error::Capacity {
         what: "the count of a word over all segments",
         requested: u64::MAX,

@@ -262,6 +262,9 @@ impl ExecutionPlan for TadocExec {
         result: ChildPushdownResult,
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        if phase != FilterPushdownPhase::Post {
+            return Ok(FilterPushdownPropagation::all_unsupported(result));
+        }
         let filters = result.parent_filters.iter().map(|parent| &parent.filter);
         let is_dynamic = |filter: &&Arc<dyn PhysicalExpr>| {
             DynamicFilterTracking::classify(filter).contains_dynamic_filter()
@@ -269,7 +272,7 @@ impl ExecutionPlan for TadocExec {
         let mut scan = Scan::clone(&self.scan);
         for filter in filters.filter(is_dynamic) {
             let stage = Stage::pushed(&scan.schema, &scan.projection, filter)?;
-            if phase == FilterPushdownPhase::Post && self.can_evaluate(&stage) {
+            if self.can_evaluate(&stage) {
                 scan.dynamic_stages.push(stage);
             }
         }

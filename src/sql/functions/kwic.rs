@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::documents::paths;
 use super::search::{finished, parse_query};
+use super::sequence_rows::length;
 use super::strings::int64;
 use crate::access::{self, Context, ContextBatch, DEFAULT_KWIC_WIDTH, SearchOptions};
 use crate::sql::corpora::LoadedCorpus;
@@ -28,8 +29,7 @@ pub(crate) struct Kwic {
 
 impl Kwic {
     pub(crate) fn new(query: &str, width: Option<u64>) -> Self {
-        let width =
-            width.map_or(DEFAULT_KWIC_WIDTH, |width| usize::try_from(width).unwrap_or(usize::MAX));
+        let width = length(width, DEFAULT_KWIC_WIDTH);
         Self { query: query.to_string(), width }
     }
 }

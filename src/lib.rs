@@ -9,7 +9,8 @@
 //! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`dag`] (rules as flat
 //! arrays), [`corpus`] (values and files), [`analytics`] and [`access`] (answers without
 //! decompressing), [`sql`] (the same answers from DataFusion). [`gsst`] stands alone: string columns
-//! as FSST codes, which [`gpu`] decodes on a device where [`ingestion`] says that it pays.
+//! as FSST codes, which [`gpu`] decodes on a device where [`ingestion`] says that it pays. [`plot`] draws
+//! charts.
 
 pub mod access;
 pub mod analytics;
@@ -21,6 +22,7 @@ pub mod gpu;
 pub mod grammar;
 pub mod gsst;
 pub mod ingestion;
+pub mod plot;
 pub mod sql;
 pub mod text;
 

@@ -12,6 +12,8 @@ mod failures;
 mod harness;
 #[path = "cli/ingest.rs"]
 mod ingest;
+#[path = "cli/plot.rs"]
+mod plot;
 #[path = "cli/reading.rs"]
 mod reading;
 #[path = "cli/remote.rs"]

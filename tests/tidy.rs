@@ -22,7 +22,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("access", &["error", "text", "grammar", "dag", "corpus"]),
     ("gsst", &["error"]),
     ("gpu", &["error", "gsst"]),
-    ("ingestion", &["error", "gsst", "gpu"]),
+    ("plot", &[]),
+    ("ingestion", &["error", "gsst", "gpu", "plot"]),
     (
         "sql",
         &[

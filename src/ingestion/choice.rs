@@ -86,7 +86,9 @@ pub fn choose(
         return Ok(Choice { place: Place::Cpu, plan: cpu_plan, cpu, gpu: None, reason });
     };
     let place = if situation.is_resident { Place::GpuResident } else { Place::Gpu };
-    let num_parts = best_num_blocks(rates, column, &query, place, num_blocks)?;
+    // Each core feeds the device: as many blocks as there are cores go through a stage at a time.
+    let max_parts = num_blocks.div_ceil(num_cores as u64);
+    let num_parts = best_num_blocks(rates, column, &query, place, max_parts)?;
     let gpu_plan = Plan::Overlapped { num_blocks: num_parts };
     let gpu = predict(rates, column, &query, place, gpu_plan)?;
     let startup_s = if situation.is_device_open { 0.0 } else { device.startup_s };

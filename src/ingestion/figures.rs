@@ -5,16 +5,12 @@
 //! decades of link speed instead of 0 to 100 GB/s. A test compares the files with what this makes;
 //! `UPDATE_FIGURES=1 cargo test figures` writes them.
 
-use super::bars::{BarChart, Group};
 use super::codecs::{Codec, LINEITEM_H200, THESIS_SECTION_6_3, best_at};
 use super::layouts::{self, LAYOUTS};
-use super::plot::{Axis, Chart, Curve, Guide, Point};
+use crate::plot::{Axis, BarChart, COLORS, Curve, Group, Guide, LineChart, Point, Scale};
 
 const LINKS_GB_PER_S: (f64, f64) = (0.1, 1000.0);
 const POINTS_PER_DECADE: u32 = 24;
-/// Colours that also differ for the colour-blind (after Okabe and Ito), dark enough for text.
-const COLORS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a86f00", "#17869e", "#7a5195", "#333333"];
 const RAW: &str = "uncompressed";
 
 /// Files below `benches/figures` and what is in them.
@@ -27,7 +23,7 @@ pub fn files() -> [(&'static str, String); 3] {
 }
 
 /// Figure 6.3 of the thesis, from its own numbers.
-pub fn thesis() -> Chart {
+pub fn thesis() -> LineChart {
     let [gsst, ans, bitcomp, zstd] = THESIS_SECTION_6_3;
     let crossing = |other: &Codec, name: &str| {
         let link = gsst.crossing_gb_per_s(other)?;
@@ -52,7 +48,7 @@ pub fn thesis() -> Chart {
 }
 
 /// The same from what was measured on one H200, all codecs on whole lines of `lineitem`.
-pub fn measured() -> Chart {
+pub fn measured() -> LineChart {
     let [twelve, _, eight, _, ans, snappy, lz4, gdeflate, zstd] = LINEITEM_H200;
     let (twelve, eight) = (Codec { name: "GSST-12", ..twelve }, Codec { name: "GSST-8", ..eight });
     let crossing = twelve.crossing_gb_per_s(&gdeflate).map(|link| Point {
@@ -91,8 +87,8 @@ pub fn layouts() -> BarChart {
         title: "Decode layouts of GSST: the thesis's figure 6.1, and the same on one H200".to_owned(),
         subtitle: "8-bit codes, comments of TPC-H lineitem, blocks and splits of the best size each"
             .to_owned(),
-        axis: Axis { label: "GB/s of text, in device memory".to_owned(), min: 1.0, max: 10_000.0 },
-        series: [("thesis, A100", COLORS[1]), ("here, H200", COLORS[0])].into(),
+        axis: logarithmic("GB/s of text, in device memory", (1.0, 10_000.0)),
+        series: [("thesis, A100".to_owned(), COLORS[1]), ("here, H200".to_owned(), COLORS[0])].into(),
         groups: LAYOUTS.iter().map(group).collect(),
         notes: [
             "Thesis: from the factors its section 6.1 gives, back from 191 GB/s; its text is dbgen's, \
@@ -111,21 +107,17 @@ fn chart(
     codecs: &[Codec],
     points: Vec<Point>,
     notes: &[&str],
-) -> Chart {
+) -> LineChart {
     let mut curves: Vec<Curve> =
         codecs.iter().zip(COLORS).map(|(codec, color)| curve(codec, color)).collect();
     let raw = Codec { name: RAW, ratio: 1.0, decode_gb_per_s: f64::INFINITY };
     curves.push(Curve { label: RAW.to_owned(), is_dashed: true, ..curve(&raw, "#8a8a8a") });
     let guide = |(x, label): (f64, &str)| Guide { x, label: label.to_owned() };
-    Chart {
+    LineChart {
         title: title.to_owned(),
         subtitle: subtitle.to_owned(),
-        x: Axis {
-            label: "link to the device, GB/s of stored bytes".to_owned(),
-            min: LINKS_GB_PER_S.0,
-            max: LINKS_GB_PER_S.1,
-        },
-        y: Axis { label: "ingestion, GB/s of text".to_owned(), min: 0.1, max: 2000.0 },
+        x: logarithmic("link to the device, GB/s of stored bytes", LINKS_GB_PER_S),
+        y: logarithmic("ingestion, GB/s of text", (0.1, 2000.0)),
         legend: "codec (ratio at GB/s decoded)".to_owned(),
         curves,
         points,
@@ -140,6 +132,10 @@ fn chart(
         .into(),
         notes: notes.iter().map(|note| (*note).to_owned()).collect(),
     }
+}
+
+fn logarithmic(label: &str, (min, max): (f64, f64)) -> Axis {
+    Axis { label: label.to_owned(), min, max, scale: Scale::Logarithmic }
 }
 
 fn curve(codec: &Codec, color: &'static str) -> Curve {

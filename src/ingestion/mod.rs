@@ -1,5 +1,5 @@
 //! How fast text arrives where it is needed, and who should decode it: a model, the rates it needs,
-//! and pictures of it.
+//! and figures of it.
 //!
 //! ```text
 //! calibration  measure ──▶ Calibration ──save──▶ ~/.config/tadoc/calibration
@@ -8,16 +8,15 @@
 //! model        predict(rates, column, query, place, plan) ─▶ GB/s, and the stage that binds
 //!                ▲                    ▲
 //! choice       CPU or GPU, and why   rows      every codec in every regime, for one link speed
-//! codecs       published and measured ratios and rates ──figures──▶ benches/figures/*.svg (plot, bars)
+//! codecs       published and measured ratios and rates ──figures──▶ benches/figures/*.svg
 //! layouts      the same of the thesis's decode layouts ────┘
 //! ```
 //!
 //! Reading order: `equations` (the thesis), `rates` and [`model`] (what a machine does, and what
-//! follows), [`choice`], [`codecs`], `rows`, [`calibration`], [`layouts`], [`figures`], [`plot`], [`bars`].
+//! follows), [`choice`], [`codecs`], `rows`, [`calibration`], [`layouts`], [`figures`].
 //! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and
 //! section 6.3. Only [`calibration`] knows blocks and devices; all else is arithmetic.
 
-pub mod bars;
 pub mod calibration;
 pub mod choice;
 pub mod codecs;
@@ -25,7 +24,6 @@ mod equations;
 pub mod figures;
 pub mod layouts;
 pub mod model;
-pub mod plot;
 mod rates;
 mod rows;
 

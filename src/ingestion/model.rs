@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! stage            bytes it moves                 CPU   device   device, resident
-//! storage          stored                          x      x
+//! storage, or      stored                          x      x
+//! page cache       stored / cores                  x      x
 //! block checks     text / cores                    x
 //! staging          text / cores                           x
 //! host to device   stored                                 x
@@ -27,7 +28,8 @@
 //! - all stages of a device share its memory. Each byte of text costs `1 / CR` to arrive, `1 / CR`
 //!   to be read, 1 to be written, and 1 to leave again: no stage is faster than its own traffic,
 //!   and all together no faster than the sum;
-//! - the cores do one thing at a time: checks, matching and decoding on them add up;
+//! - the cores do one thing at a time: checks, matching and decoding on them add up, and so does
+//!   reading what lies in the page cache, which is a copy;
 //! - stored bytes are codes and a sidecar (symbol tables, splits, lengths of rows);
 //! - an engine on the CPU needs the text back: all rows, or those a filter lets pass, each with a
 //!   view of 16 bytes;
@@ -146,6 +148,8 @@ impl Plan {
 pub enum Stage {
     /// Reading stored bytes.
     Storage,
+    /// Reading stored bytes that lie in the page cache.
+    PageCache,
     /// Checking blocks on the cores, to decode them there.
     BlockChecks,
     /// Checking checksums and copying blocks to where the device takes them from.
@@ -171,7 +175,10 @@ pub enum Stage {
 impl Stage {
     /// Whether the cores do it: such stages take turns, others run side by side.
     pub fn is_on_cores(self) -> bool {
-        matches!(self, Self::BlockChecks | Self::Staging | Self::CpuMatch | Self::CpuDecode)
+        matches!(
+            self,
+            Self::PageCache | Self::BlockChecks | Self::Staging | Self::CpuMatch | Self::CpuDecode
+        )
     }
 }
 
@@ -179,6 +186,7 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Storage => "storage",
+            Self::PageCache => "page cache",
             Self::BlockChecks => "block checks",
             Self::Staging => "staging",
             Self::HostToDevice => "host to device",
@@ -365,7 +373,8 @@ fn host_stages(rates: &Rates, column: &Column, query: &Query, place: Place) -> V
     let text_bytes = column.text_bytes as f64;
     if place != Place::GpuResident {
         if !query.is_in_host_memory {
-            push(Stage::Storage, column.stored_bytes(), rates.storage_gb_per_s);
+            let stage = if rates.is_storage_cached { Stage::PageCache } else { Stage::Storage };
+            push(stage, column.stored_bytes(), rates.storage_gb_per_s);
         }
         let (stage, rate) = match place {
             Place::Cpu => (Stage::BlockChecks, rates.cpu.check),

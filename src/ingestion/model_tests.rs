@@ -17,6 +17,7 @@ const NUM_RATES: usize = 11;
 fn rates_of(rate: &[f64], launch_s: f64) -> Rates {
     Rates {
         storage_gb_per_s: rate[0],
+        is_storage_cached: false,
         cpu: CpuRates {
             check: core_rate(rate[1]),
             staging: core_rate(rate[10]),

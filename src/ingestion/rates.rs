@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 pub struct Rates {
     /// Stored bytes from storage to the host.
     pub storage_gb_per_s: f64,
+    /// Whether that is the page cache: reading it is a copy, and the cores do it.
+    pub is_storage_cached: bool,
     /// Its cores.
     pub cpu: CpuRates,
     /// Its device, if there is one.

@@ -171,6 +171,7 @@ fn published_rates(link_gb_per_s: f64, decode_gb_per_s: f64) -> Rates {
     let free = CoreRate { per_core_gb_per_s: FREE, all_cores_gb_per_s: FREE };
     Rates {
         storage_gb_per_s: FREE,
+        is_storage_cached: false,
         cpu: CpuRates { check: free, staging: free, decode: free, matching: free, encode: free },
         device: Some(DeviceRates {
             h2d_gb_per_s: link_gb_per_s,
@@ -191,7 +192,7 @@ fn with_link(rates: Rates, link_gb_per_s: f64) -> Rates {
         d2h_gb_per_s: link_gb_per_s,
         ..device
     });
-    Rates { storage_gb_per_s: link_gb_per_s, device, ..rates }
+    Rates { storage_gb_per_s: link_gb_per_s, is_storage_cached: false, device, ..rates }
 }
 
 #[cfg(test)]

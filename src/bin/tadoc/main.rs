@@ -5,7 +5,7 @@
 //! sql      statements, scripts or a prompt; every tadoc table function is registered
 //! info     what is in a corpus (reads the footer only)     verify   checks every stored byte
 //! cat      exact bytes of documents                        demo     a tour on text already here
-//! calibrate   rates of this machine for the throughput model
+//! plot     an SVG of what a query says                calibrate   rates of this machine for the model
 //! ```
 //!
 //! One file per subcommand; beside them [`inputs`] (which files), [`documents`] (files to
@@ -26,6 +26,7 @@ mod inputs;
 mod interrupt;
 mod output;
 mod pattern;
+mod plot;
 mod progress;
 mod sql;
 mod verify;
@@ -56,6 +57,7 @@ enum Command {
     Verify(verify::Arguments),
     Cat(cat::Arguments),
     Demo(demo::Arguments),
+    Plot(plot::Arguments),
     Calibrate(calibrate::Arguments),
 }
 
@@ -89,6 +91,7 @@ fn run(command: Command) -> Outcome {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Plot(arguments) => plot::run(&arguments),
         Command::Calibrate(arguments) => calibrate::run(&arguments),
     }
 }

@@ -94,6 +94,7 @@ impl Calibration {
         let device = self.device.as_ref().unwrap_or(&built_in);
         Rates {
             storage_gb_per_s: self.storage.gb_per_s,
+            is_storage_cached: self.storage.source == StorageSource::PageCache,
             cpu: self.width(width).cpu,
             device: has_device.then(|| device.rates(width)),
         }

@@ -1,4 +1,7 @@
-//! What `EXPLAIN ANALYZE` shows of a partition of a scan.
+//! What `EXPLAIN ANALYZE` shows of a partition of a scan, over all of its files.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time,
@@ -11,13 +14,14 @@ pub(super) struct Counters {
     pub(super) row_groups_pruned: Count,
     pub(super) row_groups_read: Count,
     pub(super) rows_decoded: Count,
-    pub(super) text_bytes_decoded: Count,
+    text_bytes_decoded: Count,
     pub(super) device_row_groups: Count,
     pub(super) device_rows_matched: Count,
     pub(super) device_fallbacks: Count,
     pub(super) pruning_errors: Count,
-    pub(super) predicted_mb_per_s: Gauge,
-    pub(super) measured_mb_per_s: Gauge,
+    predicted_mb_per_s: Gauge,
+    measured_mb_per_s: Gauge,
+    started: Arc<OnceLock<Instant>>,
     pub(super) time_fetching: Time,
     pub(super) time_on_device: Time,
     pub(super) time_decoding: Time,
@@ -39,10 +43,29 @@ impl Counters {
             device_fallbacks: counter("device_fallbacks"),
             predicted_mb_per_s: gauge("predicted_mb_per_s"),
             measured_mb_per_s: gauge("measured_mb_per_s"),
+            started: Arc::default(),
             pruning_errors: counter("pruning_errors"),
             time_fetching: time("time_fetching"),
             time_on_device: time("time_on_device"),
             time_decoding: time("time_decoding"),
         }
+    }
+
+    /// Notes what the model expects of all partitions together.
+    pub(super) fn predict(&self, rate_gb_per_s: f64) {
+        self.predicted_mb_per_s.set((rate_gb_per_s * 1000.0) as usize);
+    }
+
+    /// Notes that the first file is being opened: from now on text is expected.
+    pub(super) fn start(&self) {
+        self.started.get_or_init(Instant::now);
+    }
+
+    /// Counts text that has come, and how fast all of it came.
+    pub(super) fn count_text(&self, len_bytes: u64) {
+        self.text_bytes_decoded.add(len_bytes as usize);
+        let Some(started) = self.started.get() else { return };
+        let micros = started.elapsed().as_micros().max(1) as usize;
+        self.measured_mb_per_s.set(self.text_bytes_decoded.value() / micros);
     }
 }

@@ -15,7 +15,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, new_null_array};
@@ -54,7 +53,6 @@ pub(super) struct FileScan {
     pub(super) projector: Arc<Projector>,
     pub(super) reservation: Arc<MemoryReservation>,
     pub(super) device: Option<DeviceUse>,
-    pub(super) started: Instant,
     pub(super) counters: Counters,
 }
 
@@ -153,10 +151,7 @@ impl FileScan {
         let columns = (0..gsst.columns().len())
             .filter(|i| self.ranges_of.contains(&gsst.columns()[*i].field_idx));
         let of_column = |i| gsst.statistics(row_group_idx, i).map_or(0, |text| text.text_len_bytes);
-        let text_bytes = &self.counters.text_bytes_decoded;
-        text_bytes.add(columns.map(of_column).sum::<u64>() as usize);
-        let micros = self.started.elapsed().as_micros().max(1) as usize;
-        self.counters.measured_mb_per_s.set(text_bytes.value() / micros);
+        self.counters.count_text(columns.map(of_column).sum());
     }
 
     /// What a row group takes, once its memory is granted.

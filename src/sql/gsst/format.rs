@@ -162,7 +162,7 @@ impl FileFormat for GsstFormat {
         let files = config.file_groups.iter().flat_map(|group| group.iter());
         let options = self.options(session)?;
         let settings = Settings {
-            calibration: Arc::new(calibration(&options)),
+            calibration: Arc::new(calibration()),
             options,
             runtime: Arc::clone(session.runtime_env()),
             text_len_bytes: fields

@@ -9,7 +9,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::datasource::listing::PartitionedFile;
@@ -24,7 +23,6 @@ use datafusion::physical_expr_adapter::{
     PhysicalExprAdapterFactory, replace_columns_with_literals,
 };
 use datafusion::physical_plan::PhysicalExpr;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
@@ -51,7 +49,7 @@ pub(super) struct GsstOpener {
     pub(super) adapters: Arc<dyn PhysicalExprAdapterFactory>,
     pub(super) settings: Settings,
     pub(super) placement: Placement,
-    pub(super) metrics: ExecutionPlanMetricsSet,
+    pub(super) counters: Counters,
     pub(super) partition: usize,
 }
 
@@ -75,10 +73,8 @@ impl GsstOpener {
         let footer = read_footer(&self.objects.store, &file.object_meta, Some(&cache)).await?;
         let schema = read_schema(&footer);
         let (filter, projection) = self.adapted(&file, &schema)?;
-        let counters = Counters::new(&self.metrics, self.partition);
-        if let Some(rate) = self.placement.predicted_gb_per_s.filter(|_| self.partition == 0) {
-            counters.predicted_mb_per_s.set((rate * 1000.0) as usize);
-        }
+        let counters = self.counters.clone();
+        counters.start();
 
         let mut row_groups: Vec<usize> = (0..footer.num_row_groups()).collect();
         if let Some(range) = &file.range {
@@ -132,7 +128,6 @@ impl GsstOpener {
             objects: self.objects,
             footer,
             device,
-            started: Instant::now(),
             counters,
         })
     }

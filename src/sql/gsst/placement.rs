@@ -59,8 +59,8 @@ impl fmt::Display for Placement {
 }
 
 impl Placement {
-    fn on_cpu(reason: impl Into<String>) -> Self {
-        Self { is_on_device: false, reason: reason.into(), predicted_gb_per_s: None }
+    fn on_cpu(reason: impl Into<String>, predicted_gb_per_s: Option<f64>) -> Self {
+        Self { is_on_device: false, reason: reason.into(), predicted_gb_per_s }
     }
 }
 
@@ -90,8 +90,13 @@ pub(super) fn place(
     calibration: &Calibration,
     work: &Work,
 ) -> Result<Placement> {
+    let is_known = work.text_len_bytes > 0 || work.stored_len_bytes.is_some();
     match options.device {
-        Device::Cpu => Ok(Placement::on_cpu("tadoc.device = cpu")),
+        Device::Cpu => {
+            let choice = is_known.then(|| ask_model(options, calibration, work)).transpose()?;
+            let rate = choice.map(|choice| choice.cpu.rate_gb_per_s);
+            Ok(Placement::on_cpu("tadoc.device = cpu", rate))
+        }
         Device::Gpu => {
             if let Some(problem) = device::problem() {
                 return plan_err!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'");
@@ -103,9 +108,7 @@ pub(super) fn place(
                 predicted_gb_per_s: choice.gpu.map(|gpu| gpu.rate_gb_per_s),
             })
         }
-        Device::Auto if work.text_len_bytes == 0 && work.stored_len_bytes.is_none() => {
-            Ok(Placement::on_cpu("no GSST column is read"))
-        }
+        Device::Auto if !is_known => Ok(Placement::on_cpu("no GSST column is read", None)),
         Device::Auto => by_model(options, calibration, work),
     }
 }
@@ -113,11 +116,7 @@ pub(super) fn place(
 fn by_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> Result<Placement> {
     let choice = ask_model(options, calibration, work)?;
     if choice.place == ingestion::Place::Cpu {
-        return Ok(Placement {
-            is_on_device: false,
-            predicted_gb_per_s: Some(choice.cpu.rate_gb_per_s),
-            reason: reason_of(&choice, work),
-        });
+        return Ok(Placement::on_cpu(reason_of(&choice, work), Some(choice.cpu.rate_gb_per_s)));
     }
     Ok(match device::problem() {
         None => Placement {
@@ -125,11 +124,7 @@ fn by_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> R
             predicted_gb_per_s: Some(choice.prediction().rate_gb_per_s),
             reason: reason_of(&choice, work),
         },
-        Some(problem) => Placement {
-            is_on_device: false,
-            predicted_gb_per_s: Some(choice.cpu.rate_gb_per_s),
-            reason: problem,
-        },
+        Some(problem) => Placement::on_cpu(problem, Some(choice.cpu.rate_gb_per_s)),
     })
 }
 
@@ -157,11 +152,8 @@ pub(super) fn selectivity(
     predicates.iter().map(of_one).reduce(f64::min)
 }
 
-/// The rates that plans with these options go by; read once per plan, and not where nobody asks.
-pub(super) fn calibration(options: &TadocOptions) -> Calibration {
-    if options.device == Device::Cpu {
-        return Calibration::default();
-    }
+/// The rates that plans go by; read once per plan.
+pub(super) fn calibration() -> Calibration {
     Calibration::load().unwrap_or_else(|error| {
         tracing::warn!(%error, "planning with built-in rates; run tadoc calibrate");
         Calibration::default()
@@ -180,8 +172,14 @@ fn ask_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> 
         is_in_host_memory: false,
         num_cores: work.num_cores.min(calibration.num_cores),
     };
+    // A partition reads a row group at a time.
+    let num_row_groups = work.num_rows.div_ceil(options.gsst_row_group_rows.max(1));
     let situation = Situation {
-        num_blocks: text_len_bytes.div_ceil(8 << 20),
+        num_blocks: if work.num_rows > 0 {
+            num_row_groups
+        } else {
+            text_len_bytes.div_ceil(8 << 20)
+        },
         is_device_open: device::is_open(),
         is_resident: false,
     };

@@ -26,6 +26,7 @@ use object_store::ObjectStore;
 
 use super::super::options::TadocOptions;
 use super::conditions::code_predicates;
+use super::counters::Counters;
 use super::device;
 use super::fetch::Objects;
 use super::opener::GsstOpener;
@@ -145,6 +146,10 @@ impl FileSource for GsstSource {
             device::open_soon();
         }
         let is_local = config.object_store_url.as_str().starts_with("file:");
+        let counters = Counters::new(&self.metrics, partition);
+        if let Some(rate) = placement.predicted_gb_per_s.filter(|_| partition == 0) {
+            counters.predict(rate);
+        }
         let local = is_local.then(|| Arc::clone(&self.settings.buffers));
         Ok(Arc::new(GsstOpener {
             placement,
@@ -155,7 +160,7 @@ impl FileSource for GsstSource {
             batch_size: self.batch_size,
             adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
             settings: self.settings.clone(),
-            metrics: self.metrics.clone(),
+            counters,
             partition,
         }))
     }

@@ -6,13 +6,14 @@
 use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_cli::exec::exec_from_commands;
 
 use super::{Session, print};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 /// Stores that only datafusion-cli's own executor registers for DDL and COPY.
 const REMOTE_SCHEMES: [&str; 8] =
@@ -67,14 +68,26 @@ impl Session {
         let start = Instant::now();
         let plan = self.context.state().statement_to_plan(statement).await?;
         let whole = print::is_shown_whole(&plan);
-        let frame = self.context.execute_logical_plan(plan).await?;
+        let stream = self.context.execute_logical_plan(plan).await?.execute_stream().await?;
         let format_options = self.context.state().config_options().format.clone();
-        let stream = frame.execute_stream().await?;
         let num_rows = print::print(stream, &self.options, whole, &format_options).await?;
         if !self.options.quiet {
             eprintln!("{}", print::footer(&num_rows, start.elapsed()));
         }
         Ok(())
+    }
+
+    /// Runs all statements of `script`; the rows of the last one, and its text.
+    pub async fn rows_of(&self, script: &str) -> Outcome<(SendableRecordBatchStream, String)> {
+        let mut statements = self.parse(script);
+        let last = statements.pop().ok_or_else(|| Failure::usage("there is no statement"))??;
+        for statement in statements {
+            self.run_statement(statement?).await?;
+        }
+        let sql = last.to_string();
+        let plan = self.context.state().statement_to_plan(last).await?;
+        let frame = self.context.execute_logical_plan(plan).await?;
+        Ok((frame.execute_stream().await?, sql))
     }
 }
 

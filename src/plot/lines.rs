@@ -1,31 +1,27 @@
-//! Line charts with logarithmic axes, as SVG.
+//! Line charts, as SVG.
 //!
 //! ```text
 //! title, subtitle
 //! ┌─ guides: labelled lines at some x ──┐
 //! │ curves                              │─ label of each curve, moved apart
 //! │ points: labelled dots               │
-//! └─ decades, with lines at 2 to 9 ─────┘
+//! └─ ticks of both axes ────────────────┘
 //! x label, notes
 //! ```
 //!
-//! The same chart gives the same bytes: coordinates have one digit behind the point. There are no
-//! scripts, fonts or links in the file. Left out: linear axes, more than one column of labels.
+//! Left out: more than one column of labels.
 
 use std::fmt::{self, Write};
 
-const WIDTH: f64 = 1000.0;
+use super::axis::Axis;
+use super::svg::{FAINT, Frame, INK, line, text};
+
 const PLOT: Area = Area { left: 76.0, right: 740.0, top: 96.0, bottom: 520.0 };
-pub(super) const NOTE_HEIGHT: f64 = 17.0;
 const LABEL_GAP: f64 = 17.0;
-pub(super) const XMLNS: &str = "http://www.w3.org/2000/svg";
-pub(super) const FONT: &str = r#"font-family="Helvetica, Arial, sans-serif" font-size="13""#;
-pub(super) const INK: &str = "#222222";
-pub(super) const FAINT: &str = "#6b6b6b";
 
 /// A chart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chart {
+pub struct LineChart {
     /// First line.
     pub title: String,
     /// Second line.
@@ -44,17 +40,6 @@ pub struct Chart {
     pub guides: Vec<Guide>,
     /// Lines of text below.
     pub notes: Vec<String>,
-}
-
-/// A logarithmic axis.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
-    /// What it shows, with its unit.
-    pub label: String,
-    /// Its lower end, above 0.
-    pub min: f64,
-    /// Its upper end, above its lower one.
-    pub max: f64,
 }
 
 /// A line.
@@ -96,55 +81,20 @@ struct Area {
     bottom: f64,
 }
 
-impl Axis {
-    /// Where `value` lies: 0 at the lower end, 1 at the upper.
-    pub(super) fn part(&self, value: f64) -> f64 {
-        (value / self.min).log10() / (self.max / self.min).log10()
-    }
-
-    /// Multiples 1 to 9 of the powers of ten on the axis, and whether each is a power.
-    pub(super) fn ticks(&self) -> impl Iterator<Item = (f64, bool)> {
-        let decades = self.min.log10().floor() as i32..=self.max.log10().ceil() as i32;
-        let values =
-            decades.flat_map(|decade| (1..10).map(move |i| (f64::from(i), decade, i == 1)));
-        let (low, high) = (self.min * (1.0 - 1e-9), self.max * (1.0 + 1e-9));
-        values
-            .map(|(multiple, decade, is_power)| (multiple * 10_f64.powi(decade), is_power))
-            .filter(move |(value, _)| (low..=high).contains(value))
-    }
-}
-
-impl Chart {
+impl LineChart {
     /// The chart as an SVG document.
     pub fn to_svg(&self) -> String {
-        let mut svg = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write(&mut svg);
-        svg
-    }
-
-    fn write(&self, svg: &mut String) -> fmt::Result {
-        let height = PLOT.bottom + 62.0 + NOTE_HEIGHT * self.notes.len() as f64;
-        writeln!(
-            svg,
-            r#"<svg xmlns="{XMLNS}" viewBox="0 0 {WIDTH} {height}" {FONT} fill="{INK}">"#
-        )?;
-        writeln!(svg, "<title>{}</title>", escaped(&self.title))?;
-        writeln!(svg, r##"<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##)?;
-        text(svg, (PLOT.left, 32.0), r#"font-size="19" font-weight="bold""#, &self.title)?;
-        text(svg, (PLOT.left, 53.0), &format!(r#"fill="{FAINT}""#), &self.subtitle)?;
-        self.write_grid(svg)?;
-        self.write_guides(svg)?;
-        for curve in self.curves.iter().rev() {
-            self.write_curve(svg, curve)?;
-        }
-        self.write_labels(svg)?;
-        self.write_points(svg)?;
-        for (i, note) in self.notes.iter().enumerate() {
-            let y = PLOT.bottom + 66.0 + NOTE_HEIGHT * i as f64;
-            text(svg, (PLOT.left, y), &format!(r#"font-size="12" fill="{FAINT}""#), note)?;
-        }
-        writeln!(svg, "</svg>")
+        let Self { title, subtitle, notes, .. } = self;
+        let frame = Frame { left: PLOT.left, bottom: PLOT.bottom, title, subtitle, notes };
+        frame.to_svg(|svg| {
+            self.write_grid(svg)?;
+            self.write_guides(svg)?;
+            for curve in self.curves.iter().rev() {
+                self.write_curve(svg, curve)?;
+            }
+            self.write_labels(svg)?;
+            self.write_points(svg)
+        })
     }
 
     fn x_at(&self, x: f64) -> f64 {
@@ -156,20 +106,20 @@ impl Chart {
     }
 
     fn write_grid(&self, svg: &mut String) -> fmt::Result {
-        let color = |is_power| if is_power { "#c8c8c8" } else { "#efefef" };
+        let color = |label: &Option<_>| if label.is_some() { "#c8c8c8" } else { "#efefef" };
         let Area { left, right, top, bottom } = PLOT;
-        for (value, is_power) in self.x.ticks() {
-            let x = self.x_at(value);
-            line(svg, (x, top), (x, bottom), color(is_power))?;
-            if is_power {
-                text(svg, (x, bottom + 20.0), r#"text-anchor="middle""#, &number(value))?;
+        for tick in self.x.ticks() {
+            let x = self.x_at(tick.value);
+            line(svg, (x, top), (x, bottom), color(&tick.label))?;
+            if let Some(label) = tick.label {
+                text(svg, (x, bottom + 20.0), r#"text-anchor="middle""#, &label)?;
             }
         }
-        for (value, is_power) in self.y.ticks() {
-            let y = self.y_at(value);
-            line(svg, (left, y), (right, y), color(is_power))?;
-            if is_power {
-                text(svg, (left - 8.0, y + 4.5), r#"text-anchor="end""#, &number(value))?;
+        for tick in self.y.ticks() {
+            let y = self.y_at(tick.value);
+            line(svg, (left, y), (right, y), color(&tick.label))?;
+            if let Some(label) = tick.label {
+                text(svg, (left - 8.0, y + 4.5), r#"text-anchor="end""#, &label)?;
             }
         }
         writeln!(
@@ -277,35 +227,6 @@ fn moved_apart(wanted: &[f64]) -> Vec<f64> {
     groups.into_iter().flat_map(places).collect()
 }
 
-pub(super) fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), color: &str) -> fmt::Result {
-    let ((x1, y1), (x2, y2)) = (from, to);
-    writeln!(svg, r#"<path d="M{x1:.1} {y1:.1} L{x2:.1} {y2:.1}" stroke="{color}"/>"#)
-}
-
-pub(super) fn text(svg: &mut String, at: (f64, f64), style: &str, text: &str) -> fmt::Result {
-    writeln!(svg, r#"<text x="{:.1}" y="{:.1}" {style}>{}</text>"#, at.0, at.1, escaped(text))
-}
-
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
-/// `0.1`, `1`, `1,000`: a power of ten.
-pub(super) fn number(value: f64) -> String {
-    if value < 1.0 {
-        return format!("{value}");
-    }
-    let digits = format!("{value:.0}");
-    let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,22 +239,5 @@ mod tests {
         let wanted = [0.0, 1.0, 2.0, 30.0, 31.0, 200.0];
         let places = moved_apart(&wanted);
         assert!(places.is_sorted_by(|a, b| b - a > LABEL_GAP - 1e-9), "{places:?}");
-    }
-
-    #[test]
-    fn ticks_are_on_the_axis() {
-        let axis = Axis { label: String::new(), min: 0.5, max: 20.0 };
-        let ticks: Vec<_> = axis.ticks().collect();
-        assert_eq!(ticks.first().map(|tick| tick.1), Some(false));
-        let powers: Vec<_> = ticks.iter().filter(|tick| tick.1).map(|tick| tick.0).collect();
-        assert_eq!(powers, [1.0, 10.0]);
-        assert_eq!(ticks.len(), 5 + 9 + 2);
-        assert_eq!((axis.part(0.5), axis.part(20.0)), (0.0, 1.0));
-    }
-
-    #[test]
-    fn numbers_and_text_are_readable() {
-        assert_eq!([0.1, 1.0, 1e3, 1e7].map(number), ["0.1", "1", "1,000", "10,000,000"]);
-        assert_eq!(escaped("a < b & c"), "a &lt; b &amp; c");
     }
 }

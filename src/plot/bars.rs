@@ -1,4 +1,4 @@
-//! Bar charts with a logarithmic axis, as SVG.
+//! Bar charts, as SVG.
 //!
 //! ```text
 //! title, subtitle, colours of the series
@@ -8,13 +8,14 @@
 //! axis, notes
 //! ```
 //!
-//! The same chart gives the same bytes, as in [`plot`](super::plot). Left out: values below the axis.
+//! Left out: values below the axis.
 
 use std::fmt::{self, Write};
 
-use super::plot::{Axis, FAINT, FONT, INK, NOTE_HEIGHT, XMLNS, escaped, line, number, text};
+use super::axis::Axis;
+use super::svg::{Frame, grouped, line, text};
 
-const WIDTH: f64 = 1000.0;
+const MARGIN: f64 = 40.0;
 const LEFT: f64 = 250.0;
 const RIGHT: f64 = 900.0;
 const TOP: f64 = 92.0;
@@ -30,8 +31,8 @@ pub struct BarChart {
     pub subtitle: String,
     /// What the length of a bar says.
     pub axis: Axis,
-    /// Names and colours of the bars of a group, in their order.
-    pub series: Vec<(&'static str, &'static str)>,
+    /// Names and colours of the bars of a group, in their order; one without a name has no mark in the head.
+    pub series: Vec<(String, &'static str)>,
     /// From top to bottom.
     pub groups: Vec<Group>,
     /// Lines of text below.
@@ -50,35 +51,26 @@ pub struct Group {
 impl BarChart {
     /// The chart as an SVG document.
     pub fn to_svg(&self) -> String {
-        let mut svg = String::new();
-        // Writing to a string cannot fail.
-        let _ = self.write(&mut svg);
-        svg
-    }
-
-    fn write(&self, svg: &mut String) -> fmt::Result {
-        let num_bars = |group: &Group| group.values.iter().flatten().count() as f64;
         let heights = self.groups.iter().map(|group| num_bars(group) * BAR_HEIGHT + GROUP_GAP);
         let bottom = TOP + GROUP_GAP + heights.sum::<f64>();
-        let height = bottom + 62.0 + NOTE_HEIGHT * self.notes.len() as f64;
-        writeln!(
-            svg,
-            r#"<svg xmlns="{XMLNS}" viewBox="0 0 {WIDTH} {height}" {FONT} fill="{INK}">"#
-        )?;
-        writeln!(svg, "<title>{}</title>", escaped(&self.title))?;
-        writeln!(svg, r##"<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##)?;
-        text(svg, (40.0, 32.0), r#"font-size="19" font-weight="bold""#, &self.title)?;
-        text(svg, (40.0, 53.0), &format!(r#"fill="{FAINT}""#), &self.subtitle)?;
-        for (i, (name, color)) in self.series.iter().enumerate() {
-            let x = LEFT + 150.0 * i as f64;
-            bar(svg, (x, TOP - 23.0), 12.0, color)?;
-            text(svg, (x + 18.0, TOP - 11.5), "", name)?;
-        }
-        self.write_axis(svg, bottom)?;
+        let Self { title, subtitle, notes, .. } = self;
+        let frame = Frame { left: MARGIN, bottom, title, subtitle, notes };
+        frame.to_svg(|svg| {
+            let named = self.series.iter().filter(|(name, _)| !name.is_empty());
+            for (i, (name, color)) in named.enumerate() {
+                let x = LEFT + 150.0 * i as f64;
+                bar(svg, (x, TOP - 23.0), 12.0, color)?;
+                text(svg, (x + 18.0, TOP - 11.5), "", name)?;
+            }
+            self.write_axis(svg, bottom)?;
+            self.write_groups(svg)
+        })
+    }
+
+    fn write_groups(&self, svg: &mut String) -> fmt::Result {
         let mut y = TOP + GROUP_GAP;
         for group in &self.groups {
-            let bars = num_bars(group) * BAR_HEIGHT;
-            let middle = (LEFT - 10.0, y + bars / 2.0 + 4.5);
+            let middle = (LEFT - 10.0, y + num_bars(group) * BAR_HEIGHT / 2.0 + 4.5);
             text(svg, middle, r#"text-anchor="end""#, &group.label)?;
             for (value, (_, color)) in group.values.iter().zip(&self.series) {
                 if let Some(value) = value {
@@ -91,11 +83,7 @@ impl BarChart {
             }
             y += GROUP_GAP;
         }
-        for (i, note) in self.notes.iter().enumerate() {
-            let y = bottom + 66.0 + NOTE_HEIGHT * i as f64;
-            text(svg, (40.0, y), &format!(r#"font-size="12" fill="{FAINT}""#), note)?;
-        }
-        writeln!(svg, "</svg>")
+        Ok(())
     }
 
     fn x_at(&self, value: f64) -> f64 {
@@ -103,16 +91,21 @@ impl BarChart {
     }
 
     fn write_axis(&self, svg: &mut String, bottom: f64) -> fmt::Result {
-        for (value, is_power) in self.axis.ticks() {
-            let x = self.x_at(value);
-            line(svg, (x, TOP), (x, bottom), if is_power { "#c8c8c8" } else { "#efefef" })?;
-            if is_power {
-                text(svg, (x, bottom + 20.0), r#"text-anchor="middle""#, &number(value))?;
+        for tick in self.axis.ticks() {
+            let x = self.x_at(tick.value);
+            let color = if tick.label.is_some() { "#c8c8c8" } else { "#efefef" };
+            line(svg, (x, TOP), (x, bottom), color)?;
+            if let Some(label) = tick.label {
+                text(svg, (x, bottom + 20.0), r#"text-anchor="middle""#, &label)?;
             }
         }
         let middle = ((LEFT + RIGHT) / 2.0, bottom + 42.0);
         text(svg, middle, r#"text-anchor="middle""#, &self.axis.label)
     }
+}
+
+fn num_bars(group: &Group) -> f64 {
+    group.values.iter().flatten().count() as f64
 }
 
 fn bar(svg: &mut String, (x, y): (f64, f64), width: f64, color: &str) -> fmt::Result {
@@ -123,22 +116,23 @@ fn bar(svg: &mut String, (x, y): (f64, f64), width: f64, color: &str) -> fmt::Re
     )
 }
 
-/// With one digit behind the point below 10.
+/// With one digit behind the point below 10, where it says something.
 fn shown(value: f64) -> String {
-    if value < 10.0 { format!("{value:.1}") } else { number(value) }
+    if value < 10.0 && value.fract() != 0.0 { format!("{value:.1}") } else { grouped(value) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::Scale;
 
     #[test]
     fn bars_are_as_long_as_their_values_on_the_axis() {
         let chart = BarChart {
             title: "a & b".to_owned(),
             subtitle: String::new(),
-            axis: Axis { label: String::new(), min: 1.0, max: 100.0 },
-            series: vec![("one", "#000001"), ("two", "#000002")],
+            axis: Axis { label: String::new(), min: 1.0, max: 100.0, scale: Scale::Logarithmic },
+            series: vec![("one".to_owned(), "#000001"), ("two".to_owned(), "#000002")],
             groups: vec![Group { label: "g".to_owned(), values: vec![None, Some(10.0)] }],
             notes: Vec::new(),
         };
@@ -148,6 +142,6 @@ mod tests {
         assert_eq!(svg.matches(&half).count(), 1, "{svg}");
         // Of the other series only the mark beside its name.
         assert_eq!(svg.matches("#000001").count(), 1, "{svg}");
-        assert_eq!([1.234, 9.96, 1234.0].map(shown), ["1.2", "10.0", "1,234"]);
+        assert_eq!([1.234, 3.0, 9.96, 1234.0].map(shown), ["1.2", "3", "10.0", "1,234"]);
     }
 }

@@ -1,0 +1,105 @@
+//! `tadoc plot`: an SVG of what a query says.
+//!
+//! ```text
+//! first column    second            others     drawn as
+//! text            numbers           numbers    bars, one for each column of numbers
+//! text            text              numbers    bars, one for each text of the second column
+//! numbers, dates  numbers           numbers    lines over the first column, one for each other
+//! numbers, dates  text              numbers    lines, one for each text of the second column
+//! ```
+
+mod chart;
+mod series;
+
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+
+use clap::Args;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+
+use crate::display;
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use crate::sql::{Session, runtime};
+
+/// More rows than a picture shows.
+const MAX_ROWS: usize = 100_000;
+
+/// Draw what a query says as an SVG
+///
+/// The first column says what is compared: text gives bars, numbers and dates give lines. The other
+/// columns are numbers, or a text that names the bar or line and its number. Several statements share
+/// one session; the last one is drawn.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Statements, the last one with the rows
+    #[arg(value_name = "SQL")]
+    sql: String,
+
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// First line of the picture
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc plot \"SELECT word, count FROM word_count('notes.tadoc')
+              ORDER BY count DESC LIMIT 20\" -o words.svg
+  tadoc plot \"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'laws.tadoc';
+              SELECT d.year, s.sequence, sum(s.count)
+              FROM sequence_count('d', n => 2, by_doc => true) AS s JOIN d USING (doc_id)
+              WHERE s.sequence IN ('data protection', 'climate change')
+              GROUP BY 1, 2\" -o years.svg";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let interrupted = interrupt::watch();
+        tokio::select! {
+            outcome = draw(arguments) => outcome,
+            () = interrupted.notified() => Err(Failure::interrupted()),
+        }
+    });
+    runtime.shutdown_timeout(interrupt::GRACE);
+    let svg = outcome?;
+    match &arguments.output {
+        Some(path) => fs::write(path, svg)
+            .map_err(|error| Failure::with_cause(format!("writing {}", path.display()), &error)),
+        None => Ok(stdout().lock().write_all(svg.as_bytes())?),
+    }
+}
+
+async fn draw(arguments: &Arguments) -> Outcome<String> {
+    let session = Session::for_tables()?;
+    session.prepare().await?;
+    let (stream, sql) = session.rows_of(&arguments.sql).await?;
+    let series = series::series_of(&rows_of(stream).await?)?;
+    let title = arguments.title.as_deref();
+    chart::svg_of(&series, title, &sql)
+}
+
+async fn rows_of(mut stream: SendableRecordBatchStream) -> Outcome<RecordBatch> {
+    let (mut batches, mut num_rows) = (Vec::new(), 0);
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        num_rows += batch.num_rows();
+        if num_rows > MAX_ROWS {
+            let most = display::grouped(MAX_ROWS as u64);
+            return Err(Failure::new(format!(
+                "the query gives more than {most} rows; GROUP BY or LIMIT what is to be drawn"
+            )));
+        }
+        batches.push(batch);
+    }
+    Ok(concat_batches(&stream.schema(), &batches)?)
+}

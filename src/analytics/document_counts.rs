@@ -21,9 +21,11 @@ use super::{DocSelection, TermVectors};
 pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
     let vocabulary = vectors.vocabulary();
     let corpus = vocabulary.corpus();
-    let by_segment: Vec<Vec<u32>> = (0..corpus.segments().len())
+    let by_segment: Vec<Vec<u32>> = vocabulary
+        .first_ids()
         .into_par_iter()
-        .map(|segment_idx| segment_counts(corpus, segment_idx))
+        .enumerate()
+        .map(|(segment_idx, first_ids)| segment_counts(corpus, segment_idx, &first_ids))
         .collect();
     let count = |row: usize| {
         let ids = vocabulary.ids(row);
@@ -60,15 +62,15 @@ fn whole_docs(corpus: &Corpus, segment_idx: usize) -> Range<usize> {
     start..end
 }
 
-/// Number of whole documents with each word of a segment.
-fn segment_counts(corpus: &Corpus, segment_idx: usize) -> Vec<u32> {
+/// Number of whole documents with each word of a segment; of folded words with the first of them.
+fn segment_counts(corpus: &Corpus, segment_idx: usize, first_ids: &[u32]) -> Vec<u32> {
     let dag = &corpus.segments()[segment_idx].dag;
     let docs = whole_docs(corpus, segment_idx);
     let num_tasks = docs.len().div_ceil(DOCS_PER_TASK);
     let num_pieces = rayon::current_num_threads().min(num_tasks).max(1);
     let none = || vec![0u32; dag.num_words() as usize];
     let count_piece = |piece: usize| {
-        let (mut masks, mut counts) = (Masks::new(dag), none());
+        let (mut masks, mut counts) = (Masks::new(dag, first_ids), none());
         for task in num_tasks * piece / num_pieces..num_tasks * (piece + 1) / num_pieces {
             let first = docs.start + task * DOCS_PER_TASK;
             masks.count_docs(first..docs.end.min(first + DOCS_PER_TASK), &mut counts);

@@ -36,15 +36,15 @@ impl InvertedIndex {
     /// [`Error::Capacity`](crate::Error::Capacity) for more than 2^29 documents in the lists of a
     /// segment's words.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
-        let build = |segment: &Segment| {
+        let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
             let way = match traversal {
-                Traversal::Auto => choose_traversal(segment).0,
+                Traversal::Auto => choose_traversal(segment.as_ref()).0,
                 forced => forced,
             };
-            Postings::new(segment, way).map(Arc::new)
+            Postings::new(segment, way, &first_ids).map(Arc::new)
         };
-        let postings = vocabulary.corpus().segments().iter().map(|s| build(s));
-        let postings = postings.collect::<Result<_>>()?;
+        let segments = vocabulary.corpus().segments().iter().zip(vocabulary.first_ids());
+        let postings = segments.map(build).collect::<Result<_>>()?;
         Ok(Self { vocabulary, postings })
     }
 

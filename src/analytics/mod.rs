@@ -4,8 +4,9 @@
 //! `selected_word_count`, `inverted_index` (with `postings`, the index of one segment), `term_vector`
 //! (with `doc_terms`, which counts one document after the other, `term_bags` and `term_chunk`),
 //! `document_counts` and `tfidf` on top of it, `tokens` (with `word_walk`), `sequences` (n-grams, by
-//! document and ranked too), `cooccurrence`, `statistics`. `doc_selection` says which documents,
-//! `word_rows` leads from word ids to rows.
+//! document and ranked too), `cooccurrence`, `repeated_phrases`, `statistics`. `doc_selection` says
+//! which documents, `word_rows` leads from word ids to rows, `fold` makes rows of words that count as
+//! one.
 //!
 //! Each task is a pure function of the segments; what it returns keeps the corpus alive, and rows
 //! are reached by number, so paging costs nothing. Word ids are per segment: a row is a word, in
@@ -15,8 +16,10 @@ mod cooccurrence;
 mod doc_selection;
 mod doc_terms;
 mod document_counts;
+mod fold;
 mod inverted_index;
 mod postings;
+mod repeated_phrases;
 mod selected_word_count;
 mod sequences;
 mod statistics;
@@ -34,7 +37,9 @@ mod word_walk;
 pub use cooccurrence::{Cooccurrences, cooccurrence};
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
+pub use fold::Fold;
 pub use inverted_index::{InvertedIndex, inverted_index};
+pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use selected_word_count::SelectedWordCounts;
 pub use sequences::{
     DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,

@@ -55,11 +55,12 @@ pub(super) struct Postings {
 }
 
 impl Postings {
-    /// Builds the index of `segment` by `traversal` (`Auto` is taken as top-down).
+    /// Builds the index of `segment` by `traversal` (`Auto` is taken as top-down). Where there are
+    /// `first_ids`, the documents of a word are in the list of its first id, its own is empty.
     ///
     /// # Errors
     /// [`Error::Capacity`] for more than 2^29 documents in the lists of all words.
-    pub fn new(segment: &Segment, traversal: Traversal) -> Result<Self> {
+    pub fn new(segment: &Segment, traversal: Traversal, first_ids: &[u32]) -> Result<Self> {
         let dag = &segment.dag;
         let num_docs = dag.grammar().num_docs();
         let num_words = dag.num_words() as usize;
@@ -76,7 +77,7 @@ impl Postings {
             .into_par_iter()
             .with_min_len(num_tasks.div_ceil(4 * num_threads))
             .map_init(
-                || Masks::new(dag),
+                || Masks::new(dag, first_ids),
                 |masks, task| {
                     let first = task * docs_per_task;
                     let docs = first..num_docs.min(first + docs_per_task);
@@ -128,6 +129,8 @@ fn check_num_postings(at_least: u64) -> Result<()> {
 /// Masks of a task's documents, by element.
 pub(super) struct Masks<'a> {
     dag: &'a Dag,
+    /// By word: the one that its mask goes to. Empty where that is itself.
+    first_ids: &'a [u32],
     masks: Vec<u64>,
     /// Words with a mask, in the order they were met.
     words: Vec<u32>,
@@ -139,9 +142,10 @@ pub(super) struct Masks<'a> {
 }
 
 impl<'a> Masks<'a> {
-    pub fn new(dag: &'a Dag) -> Self {
+    pub fn new(dag: &'a Dag, first_ids: &'a [u32]) -> Self {
         Self {
             dag,
+            first_ids,
             masks: vec![0; dag.num_elements()],
             words: Vec::new(),
             rules: vec![0; dag.grammar().num_rules() / 64 + 1],
@@ -261,13 +265,32 @@ impl<'a> Masks<'a> {
     /// Adds the number of documents that hold each word, at most 64, to `counts`, by top-down.
     pub fn count_docs(&mut self, docs: Range<usize>, counts: &mut [u32]) {
         self.sweep(docs);
+        self.join_folded();
         for word in self.words.drain(..) {
             counts[word as usize] += std::mem::take(&mut self.masks[word as usize]).count_ones();
         }
     }
 
+    /// Adds the masks of words that count as one to that of the first of them.
+    fn join_folded(&mut self) {
+        if self.first_ids.is_empty() {
+            return;
+        }
+        for at in 0..self.words.len() {
+            let word = self.words[at];
+            let first_id = self.first_ids[word as usize];
+            if first_id != word {
+                let mask = std::mem::take(&mut self.masks[word as usize]);
+                self.add_word(first_id, mask);
+            }
+        }
+        let masks = &self.masks;
+        self.words.retain(|&word| masks[word as usize] != 0);
+    }
+
     /// Hands the masks over, grouped by ranges of `range_words` words, and forgets them.
     fn split(&mut self, first_doc: u32, range_words: usize, num_words: usize) -> TaskMasks {
+        self.join_folded();
         let num_ranges = num_words.div_ceil(range_words);
         let mut ends = vec![0u32; num_ranges + 1];
         for &word in &self.words {

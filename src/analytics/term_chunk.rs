@@ -96,8 +96,24 @@ impl TermVectorChunk {
 
     /// Appends the words of a document, or of a part of it.
     pub(super) fn extend(&mut self, rows: SegmentRows<'_>, terms: &DocTerms) {
+        let start = self.rows.len();
         rows.append(terms.words(), &mut self.rows);
         self.counts.extend_from_slice(terms.counts());
+        if !rows.are_ascending() {
+            self.join_from(start);
+        }
+    }
+
+    /// Puts the rows from `start` on in order and adds up those of words that were folded to one.
+    fn join_from(&mut self, start: usize) {
+        let counts = self.counts.drain(start..);
+        let mut counted: Vec<(u32, u64)> = self.rows.drain(start..).zip(counts).collect();
+        counted.sort_unstable_by_key(|(row, _)| *row);
+        for same in counted.chunk_by(|a, b| a.0 == b.0) {
+            self.rows.push(same[0].0);
+            // A segment has fewer than 2^64 words, so no sum of their counts is larger.
+            self.counts.push(same.iter().map(|(_, count)| count).sum());
+        }
     }
 
     /// Appends rows of the parts of a document, in any order.

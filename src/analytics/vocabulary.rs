@@ -7,7 +7,8 @@
 //!                                                         1:0
 //! ```
 //!
-//! One segment needs no table: the row is the word id. Several are merged by ranges of words in
+//! One segment needs no table: the row is the word id. A folded vocabulary ([`fold`](super::fold))
+//! has texts of its own, and several ids of one segment behind a row. Several are merged by ranges of words in
 //! parallel, O(words * log segments) comparisons, nearly all of them decided by the first 8 bytes;
 //! 8 bytes of memory for each word of each segment, and no copies of words.
 
@@ -20,6 +21,7 @@ use rayon::prelude::*;
 
 use crate::corpus::{Corpus, Segment};
 use crate::error::{Error, Result};
+use crate::text::Dictionary;
 
 /// Tasks per thread of a merge: enough that uneven ranges do not matter.
 const TASKS_PER_THREAD: usize = 4;
@@ -29,18 +31,20 @@ const TASKS_PER_THREAD: usize = 4;
 pub struct Vocabulary {
     corpus: Corpus,
     rows: Rows,
+    /// Of folded words, by row.
+    texts: Option<Dictionary>,
 }
 
 #[derive(Debug, Clone)]
 enum Rows {
     /// The row is the word id of the only segment.
     OneSegment,
-    /// Row `r` has the ids `ids[offsets[r]..offsets[r + 1]]`, ascending by segment.
+    /// Row `r` has the ids `ids[offsets[r]..offsets[r + 1]]`, ascending by segment, then by id.
     Merged { offsets: Vec<u32>, ids: Vec<WordRef> },
 }
 
 /// A word of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct WordRef {
     segment_idx: u32,
     word: u32,
@@ -66,7 +70,7 @@ impl Vocabulary {
             _ => false,
         };
         let rows = if is_plain { Rows::OneSegment } else { merge(corpus.segments())? };
-        Ok(Self { corpus, rows })
+        Ok(Self { corpus, rows, texts: None })
     }
 
     /// The corpus these are the words of.
@@ -93,6 +97,9 @@ impl Vocabulary {
     /// When `row` is not below [`len`](Self::len).
     #[inline]
     pub fn word(&self, row: usize) -> &str {
+        if let Some(texts) = &self.texts {
+            return texts.word(row as u32);
+        }
         let first = match &self.rows {
             Rows::OneSegment => WordRef { segment_idx: 0, word: row as u32 },
             Rows::Merged { offsets, ids } => ids[offsets[row] as usize],
@@ -100,7 +107,8 @@ impl Vocabulary {
         self.corpus.segments()[first.segment_idx as usize].dictionary.word(first.word)
     }
 
-    /// Segments that have the word of `row` and its id there, ascending by segment.
+    /// Segments that have the word of `row` and its id there, ascending by segment. Of folded words
+    /// a segment may have several.
     ///
     /// # Panics
     /// When `row` is not below [`len`](Self::len).
@@ -130,9 +138,67 @@ impl Vocabulary {
         None
     }
 
+    /// The words of a folded vocabulary: row and id are the same. Else words are in the dictionaries
+    /// of the segments.
+    pub fn folded_words(&self) -> Option<&Dictionary> {
+        self.texts.as_ref()
+    }
+
+    /// Main memory held, the corpus not counted.
+    pub fn memory_bytes(&self) -> usize {
+        let rows = match &self.rows {
+            Rows::OneSegment => 0,
+            Rows::Merged { offsets, ids } => {
+                4 * offsets.capacity() + size_of::<WordRef>() * ids.capacity()
+            }
+        };
+        rows + self.texts.as_ref().map_or(0, Dictionary::memory_bytes)
+    }
+
     /// Whether rows are the word ids of one segment.
     pub(super) fn is_one_segment(&self) -> bool {
         matches!(self.rows, Rows::OneSegment)
+    }
+
+    /// The words of `texts`, each with the ids of the rows of its group.
+    pub(super) fn grouped(
+        &self,
+        texts: Dictionary,
+        groups: impl Iterator<Item = impl Iterator<Item = usize>>,
+    ) -> Self {
+        let mut offsets = Vec::with_capacity(texts.len() as usize + 1);
+        let mut ids: Vec<WordRef> = Vec::with_capacity(self.len());
+        offsets.push(0);
+        for group in groups {
+            let start = ids.len();
+            let refs = group.flat_map(|row| self.ids(row));
+            ids.extend(refs.map(|(at, word)| WordRef { segment_idx: at as u32, word }));
+            ids[start..].sort_unstable();
+            offsets.push(ids.len() as u32);
+        }
+        let rows = Rows::Merged { offsets, ids };
+        Self { corpus: self.corpus.clone(), rows, texts: Some(texts) }
+    }
+
+    /// For each segment and word id the first id there of the same row; nothing for a vocabulary that
+    /// is not folded, where that is the word itself.
+    pub(super) fn first_ids(&self) -> Vec<Vec<u32>> {
+        let segments = self.corpus.segments().iter();
+        if self.texts.is_none() {
+            return segments.map(|_| Vec::new()).collect();
+        }
+        let mut first_ids: Vec<Vec<u32>> =
+            segments.map(|segment| (0..segment.dag.num_words()).collect()).collect();
+        for row in 0..self.len() {
+            let mut first = (usize::MAX, 0);
+            for (segment_idx, word) in self.ids(row) {
+                if segment_idx != first.0 {
+                    first = (segment_idx, word);
+                }
+                first_ids[segment_idx][word as usize] = first.1;
+            }
+        }
+        first_ids
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Axis {
 pub enum Scale {
     /// Evenly.
     Linear,
+    /// Evenly, with ticks at whole numbers only, for counts and years.
+    Whole,
     /// Evenly, with ticks where they are given, for what has names: dates, say.
     Named(Vec<(f64, String)>),
     /// By their logarithms.
@@ -38,25 +40,31 @@ pub(super) struct Tick {
 const MAX_LINEAR_TICKS: f64 = 8.0;
 
 impl Axis {
-    /// A linear axis on which all of `values` lie, from 0 on where `is_from_zero`, both ends on ticks.
+    /// A linear axis on which all of `values` lie, from 0 on where `is_from_zero`, both ends on ticks;
+    /// these are whole where all values are.
     pub fn of(label: &str, values: impl IntoIterator<Item = f64>, is_from_zero: bool) -> Self {
         let start = if is_from_zero { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
         let widen = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
-        let (low, high) = values.into_iter().filter(|value| value.is_finite()).fold(start, widen);
+        let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        let is_whole = values.iter().all(|value| value.fract() == 0.0);
+        let scale = if is_whole { Scale::Whole } else { Scale::Linear };
+        let (low, high) = values.into_iter().fold(start, widen);
         let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
         // Less than a number may be, so that their difference is one.
         let (low, high) = (low.max(f64::MIN / 8.0), high.min(f64::MAX / 8.0));
         let high = if low < high { high } else { low + low.abs().max(1.0) };
-        let step = step(high - low);
+        let step = scale.step(high - low);
         let (min, max) = ((low / step).floor() * step, (high / step).ceil() * step);
-        Self { label: label.to_owned(), min, max, scale: Scale::Linear }
+        Self { label: label.to_owned(), min, max, scale }
     }
 
     /// Where `value` lies: 0 at the lower end, 1 at the upper.
     pub(super) fn part(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Logarithmic => (value / self.min).log10() / (self.max / self.min).log10(),
-            Scale::Linear | Scale::Named(_) => (value - self.min) / (self.max - self.min),
+            Scale::Linear | Scale::Whole | Scale::Named(_) => {
+                (value - self.min) / (self.max - self.min)
+            }
         }
     }
 
@@ -71,8 +79,8 @@ impl Axis {
                 };
                 names.iter().map(tick).collect()
             }
-            Scale::Linear => {
-                let step = step(self.max - self.min);
+            Scale::Linear | Scale::Whole => {
+                let step = self.scale.step(self.max - self.min);
                 let (first, last) = ((self.min / step).ceil(), (self.max / step).floor());
                 let num_ticks = (last - first).clamp(0.0, 2.0 * MAX_LINEAR_TICKS) as u32;
                 let value = |i: u32| (first + f64::from(i)) * step;
@@ -94,12 +102,15 @@ impl Axis {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that a length has at most [`MAX_LINEAR_TICKS`] steps.
-fn step(len: f64) -> f64 {
-    let least = len / MAX_LINEAR_TICKS;
-    let power = 10_f64.powf(least.log10().floor());
-    let fits = |multiple: &f64| multiple * power >= least * (1.0 - 1e-9);
-    [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
+impl Scale {
+    /// 1, 2 or 5 times a power of ten, so that a length has at most [`MAX_LINEAR_TICKS`] steps.
+    fn step(&self, len: f64) -> f64 {
+        let least = len / MAX_LINEAR_TICKS;
+        let least = if *self == Self::Whole { least.max(1.0) } else { least };
+        let power = 10_f64.powf(least.log10().floor());
+        let fits = |multiple: &f64| multiple * power >= least * (1.0 - 1e-9);
+        [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
+    }
 }
 
 /// With as many digits as the step needs; thousands apart from 10,000 on, since 1990 may be a year.
@@ -141,7 +152,7 @@ mod tests {
         let axis = Axis::of("", [3.0, 1234.0], true);
         assert_eq!((axis.min, axis.max), (0.0, 1400.0));
         assert_eq!(labels(&axis), ["0", "200", "400", "600", "800", "1000", "1200", "1400"]);
-        assert_eq!(labels(&Axis::of("", [1991.0, 1996.0], false))[0], "1991");
+        assert_eq!(labels(&Axis::of("", [1991.0, 1993.0], false)), ["1991", "1992", "1993"]);
         assert_eq!(labels(&Axis::of("", [0.5, 0.72], false)).last().unwrap(), "0.75");
         assert_eq!(labels(&Axis::of("", [-30_000.0], true))[0], "-30,000");
     }

@@ -30,7 +30,7 @@ use super::failure::{datafusion_error, task_error};
 use super::location::{SourceFile, read_range, store_of};
 use super::options::TadocOptions;
 use crate::Error;
-use crate::analytics::Vocabulary;
+use crate::analytics::{Fold, Vocabulary};
 use crate::corpus::{Corpus, FileFooter, FooterOutcome, OpenLimits, Segment, read_segment};
 use crate::text::TokenizerProfile;
 
@@ -55,50 +55,76 @@ struct LoadedFile {
 #[derive(Debug)]
 pub(crate) struct LoadedCorpus {
     pub(crate) corpus: Corpus,
-    vocabulary: OnceLock<Arc<Vocabulary>>,
-    words: OnceLock<StringViewArray>,
+    /// By [`Fold`].
+    vocabularies: [OnceLock<Arc<Vocabulary>>; 2],
+    words: [OnceLock<StringViewArray>; 2],
     reservation: MemoryReservation,
     /// Keeps the reservations of the files for as long as their segments are used here.
     _files: Vec<Arc<LoadedFile>>,
 }
 
 impl LoadedCorpus {
-    /// Words of the corpus in byte order, merged over segments on first use.
-    pub(crate) fn vocabulary(&self) -> Result<Arc<Vocabulary>> {
-        if let Some(vocabulary) = self.vocabulary.get() {
+    /// Words of the corpus in byte order, merged over segments and folded on first use.
+    pub(crate) fn vocabulary(&self, fold: Fold) -> Result<Arc<Vocabulary>> {
+        let slot = &self.vocabularies[fold as usize];
+        if let Some(vocabulary) = slot.get() {
             return Ok(Arc::clone(vocabulary));
         }
+        let vocabulary = match fold {
+            Fold::None => self.merged()?,
+            Fold::Case => {
+                let words = self.vocabulary(Fold::None)?;
+                let held = self.reservation.new_empty();
+                // Each word with its place, and texts in lower case.
+                held.try_grow(64 * words.len())?;
+                let folded = words.folded(fold).map_err(datafusion_error)?;
+                self.reservation.try_grow(folded.memory_bytes())?;
+                folded
+            }
+        };
+        Ok(Arc::clone(slot.get_or_init(|| Arc::new(vocabulary))))
+    }
+
+    fn merged(&self) -> Result<Vocabulary> {
         let segments = self.corpus.segments();
         if segments.len() > 1 {
             // A row of the merge holds at most one (segment, id) pair and an offset for each word.
             let words: u64 = segments.iter().map(|s| u64::from(s.dictionary.num_words())).sum();
             self.reservation.try_grow(16 * words as usize)?;
         }
-        let vocabulary = Arc::new(Vocabulary::new(&self.corpus).map_err(datafusion_error)?);
-        Ok(Arc::clone(self.vocabulary.get_or_init(|| vocabulary)))
+        Vocabulary::new(&self.corpus).map_err(datafusion_error)
     }
 
     /// The vocabulary as an array whose views point into the dictionaries: 16 bytes a word, and
     /// no word is copied.
-    pub(crate) fn words(&self) -> Result<&StringViewArray> {
-        if let Some(words) = self.words.get() {
+    pub(crate) fn words(&self, fold: Fold) -> Result<&StringViewArray> {
+        let slot = &self.words[fold as usize];
+        if let Some(words) = slot.get() {
             return Ok(words);
         }
-        let vocabulary = self.vocabulary()?;
+        let vocabulary = self.vocabulary(fold)?;
         self.reservation.try_grow(16 * vocabulary.len())?;
         let words = word_views(&self.corpus, &vocabulary)?;
-        Ok(self.words.get_or_init(|| words))
+        Ok(slot.get_or_init(|| words))
     }
 }
 
 fn word_views(corpus: &Corpus, vocabulary: &Vocabulary) -> Result<StringViewArray> {
-    let dictionaries: Vec<_> = corpus.segments().iter().map(|s| &s.dictionary).collect();
+    let folded = vocabulary.folded_words();
+    let dictionaries: Vec<_> = match folded {
+        Some(words) => vec![words],
+        None => corpus.segments().iter().map(|segment| &segment.dictionary).collect(),
+    };
     let buffers: Vec<Buffer> =
         dictionaries.iter().map(|d| Buffer::from(d.bytes().clone())).collect();
     let view = |row: usize| {
-        vocabulary.ids(row).next().map_or(0, |(segment_idx, id)| {
-            let dictionary = dictionaries[segment_idx];
-            make_view(dictionary.get(id), segment_idx as u32, dictionary.offsets()[id as usize])
+        let place = match folded {
+            Some(_) => Some((0, row as u32)),
+            None => vocabulary.ids(row).next(),
+        };
+        place.map_or(0, |(dictionary_idx, id)| {
+            let dictionary = dictionaries[dictionary_idx];
+            make_view(dictionary.get(id), dictionary_idx as u32, dictionary.offsets()[id as usize])
         })
     };
     let views: ScalarBuffer<u128> = (0..vocabulary.len()).map(view).collect::<Vec<_>>().into();
@@ -209,8 +235,8 @@ impl CorpusCache {
         let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
         let corpus = Arc::new(LoadedCorpus {
             corpus: Corpus::new(profile, segments),
-            vocabulary: OnceLock::new(),
-            words: OnceLock::new(),
+            vocabularies: Default::default(),
+            words: Default::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
             _files: loaded,
         });

@@ -220,6 +220,9 @@ const NUM_WORDS: Argument = optional("n", ArgumentKind::Integer, "3", "words of 
 const TOP: Argument =
     optional("top", ArgumentKind::Integer, "NULL", "so many words of each document only");
 
+const FOLD: Argument =
+    optional("fold", ArgumentKind::Boolean, "false", "take words of the same lower case as one");
+
 const WORD: Column = column("word", ColumnKind::Text, "the word");
 const SEQUENCE: Column = column("sequence", ColumnKind::Text, "its words, joined by one blank");
 const DOC_ID: Column = column("doc_id", ColumnKind::Integer, "number of the document, from 0");
@@ -242,10 +245,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "word_count",
-        arguments: &[
-            CORPUS,
-            optional("fold", ArgumentKind::Boolean, "false", "count without regard to case"),
-        ],
+        arguments: &[CORPUS, FOLD],
         columns: &[
             column("word", ColumnKind::Text, "the word, in lower case where folded"),
             column("count", ColumnKind::Integer, "how often it occurs"),
@@ -254,13 +254,13 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "word_sort",
-        arguments: &[CORPUS],
+        arguments: &[CORPUS, FOLD],
         columns: &[WORD, column("count", ColumnKind::Integer, "how often it occurs")],
         summary: "how often each word occurs, in byte order of word",
     },
     Signature {
         name: "inverted_index",
-        arguments: &[CORPUS],
+        arguments: &[CORPUS, FOLD],
         columns: &[
             WORD,
             column("doc_count", ColumnKind::Integer, "number of documents that hold it"),
@@ -270,7 +270,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "term_vector",
-        arguments: &[CORPUS, TOP],
+        arguments: &[CORPUS, TOP, FOLD],
         columns: &[
             DOC_ID,
             WORD,
@@ -280,7 +280,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "tfidf",
-        arguments: &[CORPUS, TOP],
+        arguments: &[CORPUS, TOP, FOLD],
         columns: &[
             DOC_ID,
             WORD,
@@ -292,7 +292,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "doc_term_matrix",
-        arguments: &[CORPUS],
+        arguments: &[CORPUS, FOLD],
         columns: &[
             DOC_ID,
             column("word_ids", ColumnKind::IntegerList, "its words, ascending: rows of word_count"),
@@ -302,7 +302,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "tokens",
-        arguments: &[CORPUS],
+        arguments: &[CORPUS, FOLD],
         columns: &[
             DOC_ID,
             column("word_index", ColumnKind::Integer, "words before it in the document"),
@@ -317,6 +317,7 @@ pub const SIGNATURES: &[Signature] = &[
             CORPUS,
             NUM_WORDS,
             optional("by_doc", ArgumentKind::Boolean, "false", "count in each document"),
+            FOLD,
         ],
         columns: &[
             column("doc_id", ColumnKind::Integer, "number of the document; with by_doc only"),
@@ -327,7 +328,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "ranked_inverted_index",
-        arguments: &[CORPUS, NUM_WORDS],
+        arguments: &[CORPUS, NUM_WORDS, FOLD],
         columns: &[
             SEQUENCE,
             DOC_ID,
@@ -342,6 +343,7 @@ pub const SIGNATURES: &[Signature] = &[
             CORPUS,
             optional("window", ArgumentKind::Integer, "5", "words, of which a pair is two"),
             optional("min_count", ArgumentKind::Integer, "1", "leave out rarer pairs"),
+            FOLD,
         ],
         columns: &[
             column("word1", ColumnKind::Text, "the word that is less in byte order"),
@@ -349,6 +351,25 @@ pub const SIGNATURES: &[Signature] = &[
             column("count", ColumnKind::Integer, "how often both stand in one window"),
         ],
         summary: "which words stand near each other, and how often",
+    },
+    Signature {
+        name: "repeated_phrases",
+        arguments: &[
+            CORPUS,
+            optional("min_words", ArgumentKind::Integer, "8", "leave out shorter phrases"),
+            optional("min_count", ArgumentKind::Integer, "2", "leave out rarer phrases"),
+            FOLD,
+        ],
+        columns: &[
+            column(
+                "phrase",
+                ColumnKind::Text,
+                "its words, joined by one blank; after 64 KiB an ellipsis",
+            ),
+            column("words", ColumnKind::Integer, "number of its words"),
+            column("count", ColumnKind::Integer, "how often it occurs"),
+        ],
+        summary: "what the corpus repeats, as long as it can be, that which covers most words first",
     },
     Signature {
         name: "search",

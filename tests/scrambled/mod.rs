@@ -17,7 +17,7 @@ use datafusion_tadoc::text::{TokenizerProfile, for_each_token, tokenize_block};
 use proptest::prelude::*;
 
 /// Pieces that texts are strung together from.
-pub const PIECES: [&[u8]; 24] = [
+pub const PIECES: [&[u8]; 30] = [
     b"a",
     b"b",
     b"ab",
@@ -25,7 +25,13 @@ pub const PIECES: [&[u8]; 24] = [
     b"power",
     b"loss",
     b"c1",
+    b"A",
+    b"aB",
+    b"Power",
     "é".as_bytes(),
+    "É".as_bytes(),
+    "İ".as_bytes(),
+    "ΑΣ".as_bytes(),
     "中文".as_bytes(),
     b" ",
     b" ",

@@ -70,7 +70,7 @@ impl Edges {
     pub fn of_segments(vocabulary: &Vocabulary, reach: usize, max_bytes: u64) -> Result<Vec<Self>> {
         let segments = vocabulary.corpus().segments();
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); segments.len()];
-        if !has_one_segment(vocabulary) {
+        if !vocabulary.is_one_segment() {
             for (rows, segment) in rows.iter_mut().zip(segments) {
                 rows.resize(segment.dag.num_words() as usize, 0);
             }
@@ -296,13 +296,5 @@ pub(in crate::analytics) fn too_many_windows(requested: usize, limit: usize) -> 
         requested: requested as u64,
         limit: limit as u64,
         knob: "tadoc.max_memory_bytes",
-    }
-}
-
-/// Whether rows are the word ids of the only segment.
-fn has_one_segment(vocabulary: &Vocabulary) -> bool {
-    match vocabulary.corpus().segments() {
-        [segment] => vocabulary.len() == segment.dag.num_words() as usize,
-        _ => false,
     }
 }

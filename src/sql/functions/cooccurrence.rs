@@ -1,4 +1,4 @@
-//! `cooccurrence(corpus [, window] [, min_count])`: which words stand near each other, and how often.
+//! `cooccurrence(corpus [, window] [, min_count] [, fold])`: which words stand near each other, and how often.
 //!
 //! A pair of positions of one document, less than `window` words apart, counts once.
 
@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::doc_rows::words_at;
 use super::sequence_rows::{COUNT, check_at_least, for_each_counted, length, task_memory_bytes};
-use super::strings::int64;
-use crate::analytics::Cooccurrences;
+use super::strings::{fold_of, int64, shown_fold};
+use crate::analytics::{Cooccurrences, Fold};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -22,11 +22,13 @@ use crate::sql::signature::{Signature, entry};
 pub(crate) struct Cooccurrence {
     window: usize,
     min_count: u64,
+    fold: Fold,
 }
 
 impl Cooccurrence {
-    pub(crate) fn new(window: Option<u64>, min_count: Option<u64>) -> Self {
-        Self { window: length(window, 5), min_count: min_count.unwrap_or(1) }
+    pub(crate) fn new(window: Option<u64>, min_count: Option<u64>, is_folded: bool) -> Self {
+        let (window, min_count) = (length(window, 5), min_count.unwrap_or(1));
+        Self { window, min_count, fold: fold_of(is_folded) }
     }
 }
 
@@ -36,7 +38,10 @@ impl TableFunction for Cooccurrence {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())]
+        let mut arguments =
+            vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())];
+        arguments.extend(shown_fold(self.fold));
+        arguments
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -66,12 +71,12 @@ impl TableFunction for Cooccurrence {
 
 impl Cooccurrence {
     fn send_pairs(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let vocabulary = loaded.vocabulary()?;
+        let vocabulary = loaded.vocabulary(self.fold)?;
         let memory_bytes = task_memory_bytes(&run);
         let found =
             Cooccurrences::with_vocabulary(vocabulary, self.window, self.min_count, memory_bytes);
         let found = found.map_err(datafusion_error)?;
-        let words = loaded.words()?;
+        let words = loaded.words(self.fold)?;
         let reservation = run.reservation("Cooccurrence");
         reservation.try_grow(found.memory_bytes())?;
         for_each_counted(&mut run, found.counts(), |run, rows| {

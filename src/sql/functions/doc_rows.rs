@@ -8,7 +8,7 @@ use datafusion::error::Result;
 
 use super::documents::range_of;
 use super::strings::int64;
-use crate::analytics::{DocSelection, TermVectors};
+use crate::analytics::{DocSelection, Fold, TermVectors};
 use crate::corpus::Corpus;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
@@ -47,9 +47,13 @@ pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
 }
 
 /// The term vectors of a corpus, which all partitions share.
-pub(super) fn term_vectors(run: &Run, loaded: &LoadedCorpus) -> Result<Arc<TermVectors>> {
+pub(super) fn term_vectors(
+    run: &Run,
+    loaded: &LoadedCorpus,
+    fold: Fold,
+) -> Result<Arc<TermVectors>> {
     let traversal = run.scan.options.traversal;
-    run.shared.prepared(|| Ok(TermVectors::new(loaded.vocabulary()?, traversal)))
+    run.shared.prepared(|| Ok(TermVectors::new(loaded.vocabulary(fold)?, traversal)))
 }
 
 /// Words by row of the vocabulary.

@@ -1,4 +1,4 @@
-//! `doc_term_matrix(corpus)`: a row of a sparse matrix for each document, for LDA, GloVe and the like.
+//! `doc_term_matrix(corpus [, fold])`: a row of a sparse matrix for each document, for LDA, GloVe and the like.
 //!
 //! `word_ids` are the columns of the matrix, ascending: the word with id `i` is row `i` of
 //! `word_count(corpus)`, from 0. The lists of all documents one behind the other are the `indices`
@@ -13,18 +13,31 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors};
-use super::strings::{int64, int64_lists};
+use super::strings::{fold_of, int64, int64_lists, shown_fold};
+use crate::analytics::Fold;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
-pub(crate) struct DocTermMatrix;
+pub(crate) struct DocTermMatrix {
+    fold: Fold,
+}
+
+impl DocTermMatrix {
+    pub(crate) fn new(is_folded: bool) -> Self {
+        Self { fold: fold_of(is_folded) }
+    }
+}
 
 impl TableFunction for DocTermMatrix {
     fn signature(&self) -> &'static Signature {
         const { entry("doc_term_matrix") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        shown_fold(self.fold).into_iter().collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -50,15 +63,15 @@ impl TableFunction for DocTermMatrix {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded)).await
+            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let docs = selected_documents(&run, &loaded.corpus)?;
-    let vectors = term_vectors(&run, loaded)?;
+    let vectors = term_vectors(&run, loaded, fold)?;
     let reservation = run.reservation("DocTermMatrix");
     let mut cursor = vectors.cursor(&docs, None);
     while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {

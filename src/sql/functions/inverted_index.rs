@@ -1,4 +1,4 @@
-//! `inverted_index(corpus)`: the documents of each word.
+//! `inverted_index(corpus [, fold])`: the documents of each word.
 //!
 //! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what is chosen for
 //! the segments, and why, is in EXPLAIN. Filters on `word` and `doc_count` run over the dictionary,
@@ -13,9 +13,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::strings::{int64, lists};
+use super::strings::{fold_of, int64, lists, shown_fold};
 use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
-use crate::analytics::{self, Traversal, choose_traversal};
+use crate::analytics::{self, Fold, Traversal, choose_traversal};
 use crate::corpus::SegmentMeta;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
@@ -29,11 +29,23 @@ const DOC_IDS: usize = 2;
 const MAX_IDS: usize = 1 << 22;
 
 #[derive(Debug)]
-pub(crate) struct InvertedIndex;
+pub(crate) struct InvertedIndex {
+    fold: Fold,
+}
+
+impl InvertedIndex {
+    pub(crate) fn new(is_folded: bool) -> Self {
+        Self { fold: fold_of(is_folded) }
+    }
+}
 
 impl TableFunction for InvertedIndex {
     fn signature(&self) -> &'static Signature {
         const { entry("inverted_index") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        shown_fold(self.fold).into_iter().collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -56,18 +68,18 @@ impl TableFunction for InvertedIndex {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded)).await
+            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let needs_lists = run.scan.uses(DOC_COUNT) || run.scan.uses(DOC_IDS);
-    let index = needs_lists.then(|| build(&run, loaded)).transpose()?;
+    let index = needs_lists.then(|| build(&run, loaded, fold)).transpose()?;
     let reservation = run.reservation("InvertedIndex");
     reservation.try_grow(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
-    let words = loaded.words()?;
+    let words = loaded.words(fold)?;
     let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
     let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
     for_each_selected(&mut run, words, doc_counts, |run, words, rows| {
@@ -93,10 +105,10 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
     })
 }
 
-fn build(run: &Run, loaded: &LoadedCorpus) -> Result<analytics::InvertedIndex> {
+fn build(run: &Run, loaded: &LoadedCorpus, fold: Fold) -> Result<analytics::InvertedIndex> {
     record_sweep(run, loaded);
     let traversal = run.scan.options.traversal;
-    analytics::InvertedIndex::with_vocabulary(loaded.vocabulary()?, traversal)
+    analytics::InvertedIndex::with_vocabulary(loaded.vocabulary(fold)?, traversal)
         .map_err(datafusion_error)
 }
 

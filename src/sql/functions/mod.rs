@@ -17,6 +17,7 @@ mod kwic;
 mod ranked_inverted_index;
 mod read_lines;
 mod read_text;
+mod repeated_phrases;
 mod search;
 mod sequence_count;
 mod sequence_rows;
@@ -131,20 +132,31 @@ fn bind(
             Arc::new(Documents::new(table.map(|t| t.user_columns()).unwrap_or_default()))
         }
         "word_count" => Arc::new(word_count::WordCount::new(arguments.boolean(1))),
-        "word_sort" => Arc::new(word_count::WordCount::sorted()),
-        "inverted_index" => Arc::new(inverted_index::InvertedIndex),
-        "term_vector" => Arc::new(term_vector::TermVector::new(arguments.integer(1))),
-        "tfidf" => Arc::new(tfidf::Tfidf::new(arguments.integer(1))),
-        "doc_term_matrix" => Arc::new(doc_term_matrix::DocTermMatrix),
-        "tokens" => Arc::new(tokens::Tokens),
+        "word_sort" => Arc::new(word_count::WordCount::sorted(arguments.boolean(1))),
+        "inverted_index" => Arc::new(inverted_index::InvertedIndex::new(arguments.boolean(1))),
+        "term_vector" => {
+            Arc::new(term_vector::TermVector::new(arguments.integer(1), arguments.boolean(2)))
+        }
+        "tfidf" => Arc::new(tfidf::Tfidf::new(arguments.integer(1), arguments.boolean(2))),
+        "doc_term_matrix" => Arc::new(doc_term_matrix::DocTermMatrix::new(arguments.boolean(1))),
+        "tokens" => Arc::new(tokens::Tokens::new(arguments.boolean(1))),
         "sequence_count" => {
-            Arc::new(sequence_count::SequenceCount::new(arguments.integer(1), arguments.boolean(2)))
+            let (by_doc, is_folded) = (arguments.boolean(2), arguments.boolean(3));
+            Arc::new(sequence_count::SequenceCount::new(arguments.integer(1), by_doc, is_folded))
         }
         "ranked_inverted_index" => {
-            Arc::new(ranked_inverted_index::RankedInvertedIndex::new(arguments.integer(1)))
+            let num_words = arguments.integer(1);
+            let is_folded = arguments.boolean(2);
+            Arc::new(ranked_inverted_index::RankedInvertedIndex::new(num_words, is_folded))
         }
         "cooccurrence" => {
-            Arc::new(cooccurrence::Cooccurrence::new(arguments.integer(1), arguments.integer(2)))
+            let (window, min_count) = (arguments.integer(1), arguments.integer(2));
+            Arc::new(cooccurrence::Cooccurrence::new(window, min_count, arguments.boolean(3)))
+        }
+        "repeated_phrases" => {
+            let (min_words, min_count) = (arguments.integer(1), arguments.integer(2));
+            let is_folded = arguments.boolean(3);
+            Arc::new(repeated_phrases::RepeatedPhrases::new(min_words, min_count, is_folded))
         }
         "term_count" => Arc::new(term_count::TermCount::new(arguments.text(1))),
         "kwic" => Arc::new(kwic::Kwic::new(arguments.text(1), arguments.integer(2))),

@@ -1,4 +1,4 @@
-//! `ranked_inverted_index(corpus [, n])`: the documents of each sequence of n words, those that
+//! `ranked_inverted_index(corpus [, n] [, fold])`: the documents of each sequence of n words, those that
 //! repeat it most first.
 
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::TableFunction;
 use super::sequence_rows::{
     COUNT, check_at_least, for_each_counted, length, task_memory_bytes, texts,
 };
-use super::strings::int64;
-use crate::analytics;
+use super::strings::{fold_of, int64, shown_fold};
+use crate::analytics::{self, Fold};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -25,11 +25,12 @@ const COUNT_POSITION: usize = 2;
 #[derive(Debug)]
 pub(crate) struct RankedInvertedIndex {
     num_words: usize,
+    fold: Fold,
 }
 
 impl RankedInvertedIndex {
-    pub(crate) fn new(num_words: Option<u64>) -> Self {
-        Self { num_words: length(num_words, 3) }
+    pub(crate) fn new(num_words: Option<u64>, is_folded: bool) -> Self {
+        Self { num_words: length(num_words, 3), fold: fold_of(is_folded) }
     }
 }
 
@@ -39,7 +40,8 @@ impl TableFunction for RankedInvertedIndex {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        vec![("n", self.num_words.to_string())]
+        let n = ("n", self.num_words.to_string());
+        [n].into_iter().chain(shown_fold(self.fold)).collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -57,14 +59,15 @@ impl TableFunction for RankedInvertedIndex {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, self.num_words)).await
+            run.blocking(move |run| send_rows(run, &loaded, &self)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus, num_words: usize) -> Result<()> {
-    let vocabulary = loaded.vocabulary()?;
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
+    let &RankedInvertedIndex { num_words, fold } = asked;
+    let vocabulary = loaded.vocabulary(fold)?;
     let memory_bytes = task_memory_bytes(&run);
     let index =
         analytics::RankedInvertedIndex::with_vocabulary(vocabulary, num_words, memory_bytes);

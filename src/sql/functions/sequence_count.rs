@@ -1,4 +1,4 @@
-//! `sequence_count(corpus [, n] [, by_doc])`: how often sequences of n words occur.
+//! `sequence_count(corpus [, n] [, by_doc] [, fold])`: how often sequences of n words occur.
 //!
 //! Filters on `count` run before texts are made, so that `WHERE count > 9` and
 //! `ORDER BY count DESC LIMIT 10` write few of them. By document, filters on `doc_id` choose the
@@ -16,9 +16,9 @@ use super::doc_rows::{DOC_ID, selected_documents};
 use super::sequence_rows::{
     COUNT, check_at_least, for_each_counted, length, task_memory_bytes, texts,
 };
-use super::strings::int64;
+use super::strings::{fold_of, int64, shown_fold};
 use crate::access::document_num_words;
-use crate::analytics::{DocumentSequences, SequenceCounts};
+use crate::analytics::{DocumentSequences, Fold, SequenceCounts};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -33,11 +33,12 @@ const CHUNK_DOCS: usize = 8192;
 pub(crate) struct SequenceCount {
     num_words: usize,
     by_doc: bool,
+    fold: Fold,
 }
 
 impl SequenceCount {
-    pub(crate) fn new(num_words: Option<u64>, by_doc: bool) -> Self {
-        Self { num_words: length(num_words, 3), by_doc }
+    pub(crate) fn new(num_words: Option<u64>, by_doc: bool, is_folded: bool) -> Self {
+        Self { num_words: length(num_words, 3), by_doc, fold: fold_of(is_folded) }
     }
 }
 
@@ -55,7 +56,10 @@ impl TableFunction for SequenceCount {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        vec![("n", self.num_words.to_string()), ("by_doc", self.by_doc.to_string())]
+        let mut arguments =
+            vec![("n", self.num_words.to_string()), ("by_doc", self.by_doc.to_string())];
+        arguments.extend(shown_fold(self.fold));
+        arguments
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -79,8 +83,8 @@ impl TableFunction for SequenceCount {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| match self.by_doc {
-                true => send_by_document(run, &loaded, self.num_words),
-                false => send_counts(run, &loaded, self.num_words),
+                true => self.send_by_document(run, &loaded),
+                false => self.send_counts(run, &loaded),
             })
             .await
         }
@@ -88,47 +92,51 @@ impl TableFunction for SequenceCount {
     }
 }
 
-fn send_counts(mut run: Run, loaded: &LoadedCorpus, num_words: usize) -> Result<()> {
-    let memory_bytes = task_memory_bytes(&run);
-    let counts = SequenceCounts::with_vocabulary(loaded.vocabulary()?, num_words, memory_bytes);
-    let counts = counts.map_err(datafusion_error)?;
-    let reservation = run.reservation("SequenceCount");
-    reservation.try_grow(counts.memory_bytes())?;
-    let text_position = 0;
-    for_each_counted(&mut run, counts.counts(), |run, rows| {
-        run.send(rows.len(), |column| match column == text_position {
-            true => texts(counts.sequences(), rows.iter().copied()),
-            false => int64(rows.iter().map(|&row| counts.counts()[row])),
+impl SequenceCount {
+    fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let memory_bytes = task_memory_bytes(&run);
+        let vocabulary = loaded.vocabulary(self.fold)?;
+        let counts = SequenceCounts::with_vocabulary(vocabulary, self.num_words, memory_bytes);
+        let counts = counts.map_err(datafusion_error)?;
+        let reservation = run.reservation("SequenceCount");
+        reservation.try_grow(counts.memory_bytes())?;
+        let text_position = 0;
+        for_each_counted(&mut run, counts.counts(), |run, rows| {
+            run.send(rows.len(), |column| match column == text_position {
+                true => texts(counts.sequences(), rows.iter().copied()),
+                false => int64(rows.iter().map(|&row| counts.counts()[row])),
+            })
         })
-    })
-}
-
-fn send_by_document(mut run: Run, loaded: &LoadedCorpus, num_words: usize) -> Result<()> {
-    let docs: Vec<u64> = selected_documents(&run, &loaded.corpus)?.iter().collect();
-    let memory_bytes = task_memory_bytes(&run);
-    let sequences = DocumentSequences::new(loaded.vocabulary()?, num_words, memory_bytes);
-    let sequences = sequences.map_err(datafusion_error)?;
-    let reservation = run.reservation("SequenceCount");
-    let num_counted = run.counter("documents_counted");
-    let mut rest = &docs[..];
-    while !rest.is_empty() && !run.output.is_done() {
-        let (docs, behind) = rest.split_at(chunk_len(loaded, rest)?);
-        rest = behind;
-        let counts = sequences.chunk(docs).map_err(datafusion_error)?;
-        reservation.try_resize(sequences.memory_bytes() + counts.memory_bytes())?;
-        num_counted.add(docs.len());
-        let doc_of_row = |at: usize| std::iter::repeat_n(docs[at], counts.rows_of(at).len());
-        let num_rows = counts.counts().len();
-        let more = run.send(num_rows, |column| match column {
-            0 => int64((0..docs.len()).flat_map(doc_of_row)),
-            1 => texts(counts.sequences(), 0..num_rows),
-            _ => int64(counts.counts().iter().copied()),
-        })?;
-        if !more {
-            break;
-        }
     }
-    Ok(())
+
+    fn send_by_document(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let docs: Vec<u64> = selected_documents(&run, &loaded.corpus)?.iter().collect();
+        let memory_bytes = task_memory_bytes(&run);
+        let vocabulary = loaded.vocabulary(self.fold)?;
+        let sequences = DocumentSequences::new(vocabulary, self.num_words, memory_bytes);
+        let sequences = sequences.map_err(datafusion_error)?;
+        let reservation = run.reservation("SequenceCount");
+        let num_counted = run.counter("documents_counted");
+        let mut rest = &docs[..];
+        while !rest.is_empty() && !run.output.is_done() {
+            let (docs, behind) = rest.split_at(chunk_len(loaded, rest)?);
+            rest = behind;
+            let counts = sequences.chunk(docs).map_err(datafusion_error)?;
+            reservation.try_resize(sequences.memory_bytes() + counts.memory_bytes())?;
+            num_counted.add(docs.len());
+            let doc_of_row = |at: usize| std::iter::repeat_n(docs[at], counts.rows_of(at).len());
+            let num_rows = counts.counts().len();
+            let more = run.send(num_rows, |column| match column {
+                0 => int64((0..docs.len()).flat_map(doc_of_row)),
+                1 => texts(counts.sequences(), 0..num_rows),
+                _ => int64(counts.counts().iter().copied()),
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How many of `docs` are counted at once, one at least.

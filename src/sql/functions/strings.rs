@@ -9,6 +9,8 @@ use datafusion::arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::error::{DataFusionError, Result};
 
+use crate::analytics::Fold;
+
 /// Texts that lie one after another in one buffer.
 pub(super) struct Texts {
     buffer: Buffer,
@@ -65,6 +67,16 @@ impl Texts {
         }
         Ok(builder.finish())
     }
+}
+
+/// The argument `fold`.
+pub(super) fn fold_of(is_folded: bool) -> Fold {
+    if is_folded { Fold::Case } else { Fold::None }
+}
+
+/// The argument `fold` for EXPLAIN, where it is not the default.
+pub(super) fn shown_fold(fold: Fold) -> Option<(&'static str, String)> {
+    (fold != Fold::None).then(|| ("fold", "true".to_owned()))
 }
 
 /// An `Int64` column of counts.

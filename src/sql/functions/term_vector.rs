@@ -1,4 +1,4 @@
-//! `term_vector(corpus [, top])`: the words of each document, with how often they occur in it.
+//! `term_vector(corpus [, top] [, fold])`: the words of each document, with how often they occur in it.
 //!
 //! Filters on `doc_id`, and what joins above know of it, choose the documents before any is counted.
 
@@ -13,8 +13,8 @@ use super::doc_rows::{
     DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, words_at,
 };
 use super::inverted_index::shown_choices;
-use super::strings::int64;
-use crate::analytics::choose_term_traversal;
+use super::strings::{fold_of, int64, shown_fold};
+use crate::analytics::{Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -23,11 +23,13 @@ use crate::sql::signature::{Signature, entry};
 #[derive(Debug)]
 pub(crate) struct TermVector {
     top: Option<usize>,
+    fold: Fold,
 }
 
 impl TermVector {
-    pub(crate) fn new(top: Option<u64>) -> Self {
-        Self { top: top.map(|top| usize::try_from(top).unwrap_or(usize::MAX)) }
+    pub(crate) fn new(top: Option<u64>, is_folded: bool) -> Self {
+        let top = top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
+        Self { top, fold: fold_of(is_folded) }
     }
 }
 
@@ -37,7 +39,8 @@ impl TableFunction for TermVector {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        self.top.map(|top| ("top", top.to_string())).into_iter().collect()
+        let top = self.top.map(|top| ("top", top.to_string()));
+        top.into_iter().chain(shown_fold(self.fold)).collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -60,31 +63,33 @@ impl TableFunction for TermVector {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, self.top)).await
+            run.blocking(move |run| self.send_rows(run, &loaded)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus, top: Option<usize>) -> Result<()> {
-    let docs = selected_documents(&run, &loaded.corpus)?;
-    let vectors = term_vectors(&run, loaded)?;
-    let words = loaded.words()?;
-    let reservation = run.reservation("TermVector");
-    let num_counted = run.counter("documents_counted");
-    let mut cursor = vectors.cursor(&docs, top);
-    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
-        let shared = if run.partition == 0 { vectors.memory_bytes() } else { 0 };
-        reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
-        num_counted.add(chunk.num_docs());
-        let more = run.send(chunk.num_rows(), |column| match column {
-            0 => doc_ids(chunk.doc_ids(), chunk.offsets()),
-            1 => words_at(words, chunk.rows()),
-            _ => int64(chunk.counts().iter().copied()),
-        })?;
-        if !more {
-            break;
+impl TermVector {
+    fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let docs = selected_documents(&run, &loaded.corpus)?;
+        let vectors = term_vectors(&run, loaded, self.fold)?;
+        let words = loaded.words(self.fold)?;
+        let reservation = run.reservation("TermVector");
+        let num_counted = run.counter("documents_counted");
+        let mut cursor = vectors.cursor(&docs, self.top);
+        while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+            let shared = if run.partition == 0 { vectors.memory_bytes() } else { 0 };
+            reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
+            num_counted.add(chunk.num_docs());
+            let more = run.send(chunk.num_rows(), |column| match column {
+                0 => doc_ids(chunk.doc_ids(), chunk.offsets()),
+                1 => words_at(words, chunk.rows()),
+                _ => int64(chunk.counts().iter().copied()),
+            })?;
+            if !more {
+                break;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! `tfidf(corpus [, top])`: how much each word tells about each document.
+//! `tfidf(corpus [, top] [, fold])`: how much each word tells about each document.
 //!
 //! Filters on `doc_id` choose the documents that get rows; `df` and the number of documents are
 //! those of the whole corpus always.
@@ -13,8 +13,8 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, doc_ids, num_partitions, selected_documents, words_at};
 use super::inverted_index::shown_choices;
-use super::strings::int64;
-use crate::analytics::{self, TermVectors, choose_term_traversal};
+use super::strings::{fold_of, int64, shown_fold};
+use crate::analytics::{self, Fold, TermVectors, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -23,11 +23,13 @@ use crate::sql::signature::{Signature, entry};
 #[derive(Debug)]
 pub(crate) struct Tfidf {
     top: Option<usize>,
+    fold: Fold,
 }
 
 impl Tfidf {
-    pub(crate) fn new(top: Option<u64>) -> Self {
-        Self { top: top.map(|top| usize::try_from(top).unwrap_or(usize::MAX)) }
+    pub(crate) fn new(top: Option<u64>, is_folded: bool) -> Self {
+        let top = top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
+        Self { top, fold: fold_of(is_folded) }
     }
 }
 
@@ -37,7 +39,8 @@ impl TableFunction for Tfidf {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        self.top.map(|top| ("top", top.to_string())).into_iter().collect()
+        let top = self.top.map(|top| ("top", top.to_string()));
+        top.into_iter().chain(shown_fold(self.fold)).collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -60,38 +63,40 @@ impl TableFunction for Tfidf {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, self.top)).await
+            run.blocking(move |run| self.send_rows(run, &loaded)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus, top: Option<usize>) -> Result<()> {
-    let docs = selected_documents(&run, &loaded.corpus)?;
-    let traversal = run.scan.options.traversal;
-    let tfidf = run.shared.prepared(|| {
-        let vectors = TermVectors::new(loaded.vocabulary()?, traversal);
-        analytics::Tfidf::new(vectors).map_err(datafusion_error)
-    })?;
-    let words = loaded.words()?;
-    let reservation = run.reservation("Tfidf");
-    let num_counted = run.counter("documents_counted");
-    let mut cursor = tfidf.cursor(&docs, top);
-    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
-        let shared = if run.partition == 0 { tfidf.memory_bytes() } else { 0 };
-        reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
-        let terms = chunk.terms();
-        num_counted.add(terms.num_docs());
-        let more = run.send(terms.num_rows(), |column| match column {
-            0 => doc_ids(terms.doc_ids(), terms.offsets()),
-            1 => words_at(words, terms.rows()),
-            2 => int64(terms.counts().iter().copied()),
-            3 => int64(terms.rows().iter().map(|&row| tfidf.doc_counts()[row as usize])),
-            _ => Ok(Arc::new(Float64Array::from(chunk.scores().to_vec()))),
+impl Tfidf {
+    fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let docs = selected_documents(&run, &loaded.corpus)?;
+        let traversal = run.scan.options.traversal;
+        let tfidf = run.shared.prepared(|| {
+            let vectors = TermVectors::new(loaded.vocabulary(self.fold)?, traversal);
+            analytics::Tfidf::new(vectors).map_err(datafusion_error)
         })?;
-        if !more {
-            break;
+        let words = loaded.words(self.fold)?;
+        let reservation = run.reservation("Tfidf");
+        let num_counted = run.counter("documents_counted");
+        let mut cursor = tfidf.cursor(&docs, self.top);
+        while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+            let shared = if run.partition == 0 { tfidf.memory_bytes() } else { 0 };
+            reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
+            let terms = chunk.terms();
+            num_counted.add(terms.num_docs());
+            let more = run.send(terms.num_rows(), |column| match column {
+                0 => doc_ids(terms.doc_ids(), terms.offsets()),
+                1 => words_at(words, terms.rows()),
+                2 => int64(terms.counts().iter().copied()),
+                3 => int64(terms.rows().iter().map(|&row| tfidf.doc_counts()[row as usize])),
+                _ => Ok(Arc::new(Float64Array::from(chunk.scores().to_vec()))),
+            })?;
+            if !more {
+                break;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! `tokens(corpus)`: the words of each document in order, for word2vec and the like.
+//! `tokens(corpus [, fold])`: the words of each document in order, for word2vec and the like.
 //!
 //! `word_id` is the word's row in `word_count(corpus)`, from 0, and its column in
 //! `doc_term_matrix(corpus)`. Separators have no row.
@@ -12,19 +12,31 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, words_at};
-use super::strings::int64;
-use crate::analytics::TokenCursor;
+use super::strings::{fold_of, int64, shown_fold};
+use crate::analytics::{Fold, TokenCursor};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
-pub(crate) struct Tokens;
+pub(crate) struct Tokens {
+    fold: Fold,
+}
+
+impl Tokens {
+    pub(crate) fn new(is_folded: bool) -> Self {
+        Self { fold: fold_of(is_folded) }
+    }
+}
 
 impl TableFunction for Tokens {
     fn signature(&self) -> &'static Signature {
         const { entry("tokens") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        shown_fold(self.fold).into_iter().collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -52,17 +64,17 @@ impl TableFunction for Tokens {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded)).await
+            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let docs = selected_documents(&run, &loaded.corpus)?;
-    let words = loaded.words()?;
+    let words = loaded.words(fold)?;
     let num_read = run.counter("words_read");
-    let mut cursor = TokenCursor::new(loaded.vocabulary()?, &docs);
+    let mut cursor = TokenCursor::new(loaded.vocabulary(fold)?, &docs);
     while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
         num_read.add(chunk.len());
         let more = run.send(chunk.len(), |column| match column {

@@ -1,24 +1,21 @@
-//! `word_count(corpus [, fold])` and `word_sort(corpus)`: one sweep over the grammar, words straight
+//! `word_count(corpus [, fold])` and `word_sort(corpus [, fold])`: one sweep over the grammar, words straight
 //! from the dictionary, in byte order.
 //!
 //! Filters on `word` and `count` run over the dictionary, so that only the rows that pass are
 //! materialised.
-//! `fold => true` regroups the finished counts by Unicode lower case: O(dictionary), nothing is
-//! stored for it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, StringViewBuilder, UInt64Array};
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt64Array};
 use datafusion::arrow::compute::take;
 use datafusion::common::stats::Precision;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::strings::int64;
-use crate::analytics::WordCounts;
+use super::strings::{fold_of, int64};
+use crate::analytics::{Fold, WordCounts};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan, selected};
@@ -32,17 +29,17 @@ const CHUNK_LEN: usize = 65_536;
 #[derive(Debug)]
 pub(crate) struct WordCount {
     signature: &'static Signature,
-    fold: bool,
+    fold: Fold,
 }
 
 impl WordCount {
-    pub(crate) fn new(fold: bool) -> Self {
-        Self { signature: const { entry("word_count") }, fold }
+    pub(crate) fn new(is_folded: bool) -> Self {
+        Self { signature: const { entry("word_count") }, fold: fold_of(is_folded) }
     }
 
     /// `word_sort`.
-    pub(crate) fn sorted() -> Self {
-        Self { signature: const { entry("word_sort") }, fold: false }
+    pub(crate) fn sorted(is_folded: bool) -> Self {
+        Self { signature: const { entry("word_sort") }, fold: fold_of(is_folded) }
     }
 }
 
@@ -52,8 +49,7 @@ impl TableFunction for WordCount {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        let has_fold = self.signature.arguments.len() > 1;
-        has_fold.then(|| ("fold", self.fold.to_string())).into_iter().collect()
+        vec![("fold", (self.fold != Fold::None).to_string())]
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -78,10 +74,7 @@ impl TableFunction for WordCount {
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(
-                move |run| if self.fold { folded(run, &loaded) } else { plain(run, &loaded) },
-            )
-            .await
+            run.blocking(move |run| send_counts(run, &loaded, self.fold)).await
         }
         .boxed()
     }
@@ -101,49 +94,15 @@ pub(super) fn record_sweep(run: &Run, loaded: &LoadedCorpus) {
     run.counter("logical_bytes").add(run.scan.len_bytes() as usize);
 }
 
-fn counts(run: &Run, loaded: &LoadedCorpus) -> Result<WordCounts> {
-    record_sweep(run, loaded);
-    WordCounts::with_vocabulary(loaded.vocabulary()?).map_err(datafusion_error)
-}
-
-fn plain(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-    let counts = run.scan.uses(COUNT).then(|| counts(&run, loaded)).transpose()?;
-    let words = loaded.words()?;
-    let count = |row| counts.as_ref().map_or(0, |counts| counts.count(row));
-    send_counts(&mut run, words, &count)
-}
-
-fn folded(mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-    let counts = counts(&run, loaded)?;
-    let reservation = run.reservation("Fold");
-    // A word, its place in the list, and its place in the answer.
-    reservation.try_grow(64 * counts.len())?;
-    let mut groups: Vec<(Cow<'_, str>, u64)> =
-        counts.iter().map(|(word, count)| (fold(word), count)).collect();
-    // Words in lower case are in order already, which the sort makes use of.
-    groups.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut words = StringViewBuilder::with_capacity(groups.len());
-    let mut sums: Vec<u64> = Vec::with_capacity(groups.len());
-    for group in groups.chunk_by(|a, b| a.0 == b.0) {
-        let sum = group.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count));
-        let word = &group[0].0;
-        sums.push(sum.ok_or_else(|| {
-            DataFusionError::ResourcesExhausted(format!("count of {word} passes 2^64 - 1"))
-        })?);
-        words.append_value(word);
-    }
-    send_counts(&mut run, &words.finish(), &|row| sums[row])
-}
-
-/// Unicode lower case.
-fn fold(word: &str) -> Cow<'_, str> {
-    let is_folded = word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-    if is_folded { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }
-}
-
-fn send_counts(run: &mut Run, words: &StringViewArray, count: &dyn Fn(usize) -> u64) -> Result<()> {
+fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+    let counted = run.scan.uses(COUNT).then(|| {
+        record_sweep(&run, loaded);
+        WordCounts::with_vocabulary(loaded.vocabulary(fold)?).map_err(datafusion_error)
+    });
+    let counted = counted.transpose()?;
+    let count = |row| counted.as_ref().map_or(0, |counted| counted.count(row));
     let counts = |rows: &Rows| int64(rows.iter().map(count));
-    for_each_selected(run, words, counts, |run, words, rows| {
+    for_each_selected(&mut run, loaded.words(fold)?, counts, |run, words, rows| {
         run.send(words.len(), |column| match column {
             WORD => Ok(Arc::clone(words)),
             _ => counts(&rows),

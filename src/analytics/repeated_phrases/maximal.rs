@@ -1,0 +1,97 @@
+//! Maximal repeats, from sorted suffixes.
+//!
+//! ```text
+//! suffixes in order   b c d x     common with the one before
+//!                     b c d y     3     ┐ b c d: an interval of 2     ┐ b c: of 3
+//!                     b c z       2     ┘                             ┘
+//! ```
+//!
+//! Suffixes with the same beginning are an interval of the order, one that has more in common than
+//! its surroundings is a repeat that cannot be extended behind (Abouelhoda, Kurtz, Ohlebusch, 2004);
+//! where not the same symbol stands before all of them it cannot be extended before. One pass
+//! with a stack, O(suffixes).
+
+use std::cmp::Reverse;
+
+use rayon::prelude::*;
+
+use super::chains::{Chains, END};
+use super::suffixes::Suffixes;
+
+/// A row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Phrase {
+    /// Where it occurs in the text.
+    pub start: u32,
+    pub num_words: u32,
+    pub count: u32,
+}
+
+/// An interval whose end has not come yet.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    start: usize,
+    /// Symbols in common.
+    len: u32,
+    /// What stands before all suffixes, [`END`] where it differs.
+    before: u32,
+}
+
+/// The maximal repeats of `chains`, whose names are of `name_words` words, that occur `min_count`
+/// times or more, in the order of rows.
+pub(super) fn maximal_repeats(
+    chains: &Chains,
+    suffixes: &Suffixes,
+    name_words: usize,
+    min_count: usize,
+) -> Vec<Phrase> {
+    let order = suffixes.order();
+    let mut phrases = Vec::new();
+    for_each_maximal(chains, suffixes, |open, end| {
+        let first = order[open.start] as usize;
+        let num_names = chains.start(first + open.len as usize) - chains.start(first);
+        let num_words = num_names + (name_words - 1) as u32;
+        let count = end - open.start;
+        if count >= min_count {
+            // The place in the order, for ties: a phrase before those that begin with it.
+            phrases.push(Phrase { start: open.start as u32, num_words, count: count as u32 });
+        }
+    });
+    phrases.par_sort_unstable_by_key(|phrase| {
+        let cover = u64::from(phrase.num_words) * u64::from(phrase.count);
+        (Reverse(cover), phrase.start, phrase.num_words)
+    });
+    for phrase in &mut phrases {
+        phrase.start = chains.start(order[phrase.start as usize] as usize);
+    }
+    phrases
+}
+
+/// Calls `f` with each interval that has different symbols before it, and its end.
+fn for_each_maximal(chains: &Chains, suffixes: &Suffixes, mut f: impl FnMut(Open, usize)) {
+    let order = suffixes.order();
+    let mut stack: Vec<Open> = Vec::new();
+    for (index, &at) in order.iter().enumerate() {
+        let end = index + 1;
+        let common = if end < order.len() { suffixes.common(end) } else { 0 };
+        // The suffix alone, then the intervals that end with it, each a part of the one around.
+        let mut part = Open { start: index, len: u32::MAX, before: chains.before(at as usize) };
+        while let Some(top) = stack.pop_if(|top| top.len > common) {
+            part = joined(top, part);
+            if part.before == END {
+                f(part, end);
+            }
+        }
+        match stack.last_mut().filter(|top| top.len == common) {
+            Some(top) => *top = joined(*top, part),
+            None if common > 0 => stack.push(Open { len: common, ..part }),
+            None => {}
+        }
+    }
+}
+
+/// `outer` with `part`, the last of its parts.
+fn joined(outer: Open, part: Open) -> Open {
+    let before = if outer.before == part.before { outer.before } else { END };
+    Open { before, ..outer }
+}

@@ -1,0 +1,66 @@
+//! The words of documents one behind the other, as rows of the vocabulary, a border after each
+//! document.
+
+use crate::analytics::word_rows::WordRows;
+use crate::analytics::word_walk::WordWalk;
+use crate::analytics::{DocSelection, Vocabulary};
+use crate::error::{Error, Result};
+
+/// Stands behind the words of a document. No row: there are fewer.
+pub(super) const BORDER: u32 = u32::MAX;
+/// Memory of a word or border while phrases are looked for: 4 for the text, 20 for sorted suffixes,
+/// 8 while they are sorted or 12 for a row, and what vectors hold in reserve.
+const WORD_BYTES: u64 = 48;
+
+/// The words of `docs`.
+///
+/// # Errors
+/// [`Error::Capacity`] where the work on so many words needs more than `max_memory_bytes`.
+pub(super) fn read(
+    vocabulary: &Vocabulary,
+    docs: &DocSelection,
+    max_memory_bytes: u64,
+) -> Result<Vec<u32>> {
+    let corpus = vocabulary.corpus();
+    let docs = docs.within(0..corpus.num_docs());
+    let mut text = Vec::with_capacity(text_len(vocabulary, &docs, max_memory_bytes)?);
+    let rows = WordRows::new(vocabulary);
+    let mut walk = WordWalk::default();
+    for doc_id in docs.iter() {
+        let start = text.len();
+        for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+            let dag = &corpus.segments()[segment_idx].dag;
+            let rows = rows.of(segment_idx);
+            walk.start(dag.doc_range(doc));
+            walk.next_words(dag, usize::MAX, |word| text.push(rows.row(word)));
+        }
+        if text.len() > start {
+            text.push(BORDER);
+        }
+    }
+    Ok(text)
+}
+
+/// Words and borders of `docs`, from the grammar: a small file may expand to 2^60 words.
+fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, max_memory_bytes: u64) -> Result<usize> {
+    let limit = (max_memory_bytes / WORD_BYTES).min(u64::from(u32::MAX - 1));
+    let corpus = vocabulary.corpus();
+    let mut len = 0u64;
+    for doc_id in docs.iter() {
+        len = len.saturating_add(1);
+        for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+            let dag = &corpus.segments()[segment_idx].dag;
+            let elements = dag.grammar().symbols[dag.doc_range(doc)].iter();
+            len = elements.fold(len, |len, &element| len.saturating_add(dag.len_words(element)));
+        }
+    }
+    if len > limit {
+        return Err(Error::Capacity {
+            what: "looking for repeated phrases (bytes)",
+            requested: len.saturating_mul(WORD_BYTES),
+            limit: max_memory_bytes.min(WORD_BYTES * u64::from(u32::MAX - 1)),
+            knob: "tadoc.max_memory_bytes, or select fewer documents",
+        });
+    }
+    Ok(len as usize)
+}

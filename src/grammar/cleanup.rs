@@ -7,6 +7,8 @@
 //!
 //! O(G). Nothing recurses: expansion keeps its own stack.
 
+use std::slice::Iter;
+
 use rayon::prelude::*;
 
 use super::Grammar;
@@ -34,7 +36,8 @@ pub(super) fn clean_up(draft: Draft) -> Result<Grammar> {
     emit(num_terminals, &rules, &order, &is_inlined)
 }
 
-/// How often each rule is referred to.
+/// How often each element is referred to, terminals as well: what is a rule and what is not cannot be
+/// guessed.
 pub(super) struct Uses {
     in_root: Vec<u32>,
     in_bodies: Vec<u32>,
@@ -70,6 +73,8 @@ impl Rules {
         for body in segments.split(|&s| s == BARRIER).take(draft.num_segments as usize) {
             rules.push(body.iter().copied());
         }
+        rules.bodies.reserve(2 * draft.pairs.len());
+        rules.offsets.reserve(draft.pairs.len());
         for (left, right) in draft.pairs {
             rules.push([left, right]);
         }
@@ -84,28 +89,33 @@ impl Rules {
         &self.bodies[self.offsets[rule] as usize..self.offsets[rule + 1] as usize]
     }
 
-    /// The rule behind an element, unless it is a terminal or a barrier.
-    fn rule_of(&self, element: u32) -> Option<usize> {
-        let rule = element.checked_sub(self.num_terminals)? as usize;
-        (element != BARRIER).then_some(rule)
+    /// Number of elements: terminals and rules.
+    fn num_elements(&self) -> usize {
+        self.num_terminals as usize + self.len()
     }
 
-    /// How often each rule is referred to by the root and by rules in use.
+    /// How often each element is referred to by the root and by rules in use.
     pub(super) fn count_uses(&self) -> Uses {
-        let mut uses = Uses { in_root: vec![0; self.len()], in_bodies: vec![0; self.len()] };
-        for rule in self.root.iter().filter_map(|&e| self.rule_of(e)) {
-            uses.in_root[rule] += 1;
+        let num_terminals = self.num_terminals as usize;
+        let mut in_root = vec![0; self.num_elements()];
+        for &element in self.root.iter().filter(|&&element| element != BARRIER) {
+            in_root[element as usize] += 1;
         }
-        for rule in self.bodies.iter().filter_map(|&e| self.rule_of(e)) {
-            uses.in_bodies[rule] += 1;
+        let mut in_bodies = vec![0; self.num_elements()];
+        for &element in &self.bodies {
+            in_bodies[element as usize] += 1;
         }
-        let is_unused = |uses: &Uses, rule| uses.in_root[rule] == 0 && uses.in_bodies[rule] == 0;
-        let mut unused: Vec<usize> = (0..self.len()).filter(|&r| is_unused(&uses, r)).collect();
-        while let Some(rule) = unused.pop() {
-            for child in self.body(rule).iter().filter_map(|&e| self.rule_of(e)) {
-                uses.in_bodies[child] -= 1;
-                if is_unused(&uses, child) {
-                    unused.push(child);
+        let mut uses = Uses { in_root, in_bodies };
+        let is_unused = |uses: &Uses, element: usize| {
+            element >= num_terminals && uses.in_root[element] == 0 && uses.in_bodies[element] == 0
+        };
+        let rules = num_terminals..self.num_elements();
+        let mut unused: Vec<usize> = rules.filter(|&rule| is_unused(&uses, rule)).collect();
+        while let Some(element) = unused.pop() {
+            for &child in self.body(element - num_terminals) {
+                uses.in_bodies[child as usize] -= 1;
+                if is_unused(&uses, child as usize) {
+                    unused.push(child as usize);
                 }
             }
         }
@@ -114,29 +124,34 @@ impl Rules {
 
     /// The rules in use, each after all rules that refer to it.
     pub(super) fn parents_first(&self, uses: &Uses) -> Vec<u32> {
+        let num_terminals = self.num_terminals;
         let mut waiting = uses.in_bodies.clone();
-        let is_ready = |&rule: &u32| waiting[rule as usize] == 0 && uses.in_root[rule as usize] > 0;
+        let is_ready = |&rule: &u32| {
+            let element = (num_terminals + rule) as usize;
+            waiting[element] == 0 && uses.in_root[element] > 0
+        };
         let mut order: Vec<u32> = (0..self.len() as u32).filter(is_ready).collect();
-        let mut next = 0;
-        while next < order.len() {
-            let body = self.body(order[next] as usize);
-            for rule in body.iter().filter_map(|&e| self.rule_of(e)) {
-                waiting[rule] -= 1;
-                if waiting[rule] == 0 {
-                    order.push(rule as u32);
-                }
+        let (mut next, mut num_ordered) = (0, order.len());
+        // Written whether it is the next one or not, so there is a place behind the last one.
+        order.resize(self.len() + 1, 0);
+        while next < num_ordered {
+            for &element in self.body(order[next] as usize) {
+                let waiting = &mut waiting[element as usize];
+                *waiting -= 1;
+                order[num_ordered] = element.wrapping_sub(num_terminals);
+                num_ordered += usize::from((element >= num_terminals) & (*waiting == 0));
             }
             next += 1;
         }
+        order.truncate(num_ordered);
         order
     }
 
     /// Marks rules that cost no less than their copies, children first, so that lengths are final.
     fn choose_inlined(&self, uses: &Uses, order: &[u32]) -> Vec<bool> {
-        // By element, terminals as well: what is a rule and what is not cannot be guessed.
         let num_terminals = self.num_terminals as usize;
-        let mut num_uses = vec![0; num_terminals];
-        num_uses.extend(uses.in_root.iter().zip(&uses.in_bodies).map(|(root, body)| root + body));
+        let uses = uses.in_root.iter().zip(&uses.in_bodies);
+        let mut num_uses: Vec<u32> = uses.map(|(root, body)| root + body).collect();
         // What a use of each element adds to the rule that uses it.
         let mut lengths = vec![1u64; num_uses.len()];
         let mut is_inlined = vec![false; self.len()];
@@ -235,12 +250,13 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// A piece of the root, in which barriers end documents.
-    fn documents(&self, elements: &[u32]) -> Written {
+    fn documents<'s>(&'s self, elements: &'s [u32]) -> Written {
         let mut written =
             Written { symbols: Vec::with_capacity(elements.len() * 5 / 4), ends: Vec::new() };
+        let mut stack = Vec::new();
         for document in elements.split_inclusive(|&element| element == BARRIER) {
             let body = document.strip_suffix(&[BARRIER]);
-            self.expand(body.unwrap_or(document), &mut written.symbols);
+            self.expand(body.unwrap_or(document), &mut stack, &mut written.symbols);
             if body.is_some() {
                 written.ends.push(written.symbols.len() as u32);
             }
@@ -250,16 +266,23 @@ impl Writer<'_> {
 
     fn bodies(&self, rules: &[u32]) -> Written {
         let mut written = Written::default();
+        let mut stack = Vec::new();
         for &rule in rules {
-            self.expand(self.rules.body(rule as usize), &mut written.symbols);
+            self.expand(self.rules.body(rule as usize), &mut stack, &mut written.symbols);
             written.ends.push(written.symbols.len() as u32);
         }
         written
     }
 
     /// Appends the elements with their final ids, in place of inlined rules their bodies.
-    fn expand(&self, elements: &[u32], symbols: &mut Vec<u32>) {
-        let mut stack = vec![elements.iter()];
+    /// `stack` is scratch space.
+    fn expand<'s>(
+        &'s self,
+        elements: &'s [u32],
+        stack: &mut Vec<Iter<'s, u32>>,
+        symbols: &mut Vec<u32>,
+    ) {
+        stack.push(elements.iter());
         while let Some(mut rest) = stack.pop() {
             while let Some(&element) = rest.next() {
                 match self.final_ids[element as usize] {

@@ -22,6 +22,7 @@ use rustc_hash::FxHashMap;
 
 use super::Grammar;
 use super::chunk::BARRIER;
+use super::pair_join::pair;
 use crate::error::{Error, Result};
 
 /// A cut where the pair's hash has these bits clear: segments of 32 tokens on average (16 to 64
@@ -142,8 +143,11 @@ fn cut_hash(pair: &[u32]) -> u64 {
 }
 
 fn segment_hash(tokens: &[u32]) -> u64 {
-    mix(tokens.iter().fold(tokens.len() as u64, |hash, &token| {
-        (hash.rotate_left(5) ^ u64::from(token)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    let (pairs, last) = tokens.as_chunks();
+    let pairs = pairs.iter().map(|&[left, right]| pair(left, right));
+    let values = pairs.chain(last.iter().map(|&token| u64::from(token)));
+    mix(values.fold(tokens.len() as u64, |hash, value| {
+        (hash.rotate_left(29) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }))
 }
 
@@ -180,11 +184,13 @@ fn sampled_segment(tokens: &[u32], doc_offsets: &[usize], start: usize) -> (u64,
 fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
     let segments = cut(tokens, doc_offsets);
     let firsts = first_of_each(tokens, &segments);
-    let mut symbol_of_first: FxHashMap<u32, u32> = FxHashMap::default();
+    // By segment: its symbol, if it is the first of several.
+    let mut symbol_of_first = vec![None; segments.len()];
     let mut bodies = Vec::new();
     for (i, &first) in firsts.iter().enumerate() {
-        if first as usize != i && !symbol_of_first.contains_key(&first) {
-            symbol_of_first.insert(first, num_terminals + bodies.len() as u32);
+        let symbol = &mut symbol_of_first[first as usize];
+        if first as usize != i && symbol.is_none() {
+            *symbol = Some(num_terminals + bodies.len() as u32);
             bodies.push(first);
         }
     }
@@ -192,8 +198,8 @@ fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
     let mut next = 0;
     for doc in doc_offsets.windows(2) {
         while next < segments.len() && segments[next].end <= doc[1] {
-            match symbol_of_first.get(&firsts[next]) {
-                Some(&symbol) => symbols.push(symbol),
+            match symbol_of_first[firsts[next] as usize] {
+                Some(symbol) => symbols.push(symbol),
                 None => symbols.extend_from_slice(&tokens[segments[next].clone()]),
             }
             next += 1;

@@ -68,6 +68,14 @@ impl Answer {
         self.0 as u32
     }
 
+    /// The answer with an id, if it has one, that counts from `first_id` instead of 0.
+    #[inline]
+    fn counted_from(self, first_id: PairId) -> Self {
+        // Without a branch: which pairs have ids is as good as random.
+        let has_id = u64::from(self.id() != SEEN_ONCE);
+        Self(self.0 + has_id * u64::from(first_id))
+    }
+
     /// Level of the pair's count.
     pub(super) fn level(self) -> u8 {
         (self.0 >> 32) as u8
@@ -89,7 +97,7 @@ pub(super) fn number_pairs(chunks: Vec<Vec<Pair>>, first_id: PairId) -> Numbered
     let num_pairs: usize = chunks.iter().map(Vec::len).sum();
     let num_shards = (num_pairs / SHARD_LEN).next_power_of_two().clamp(1, MAX_SHARDS);
     let mut grouped: Vec<Grouped> =
-        chunks.into_par_iter().map(|pairs| Grouped::new(&pairs, num_shards)).collect();
+        chunks.into_par_iter().map(|pairs| Grouped::new(pairs, num_shards)).collect();
     let repeated: Vec<Vec<(Pair, u32)>> =
         by_shard(&mut grouped, num_shards).into_par_iter().map(number_shard).collect();
     let first_ids: Vec<PairId> = repeated
@@ -125,7 +133,7 @@ pub(super) fn hash(pair: Pair) -> u64 {
 
 /// Pairs of one chunk, grouped by shard: a counting sort that can be undone.
 struct Grouped {
-    /// Shard of each pair, in the order they were given.
+    /// Shard of each pair, in the order they were given; empty where there is one shard.
     shards: Vec<u16>,
     /// Where each shard's group ends in `values`.
     ends: Vec<u32>,
@@ -134,7 +142,10 @@ struct Grouped {
 }
 
 impl Grouped {
-    fn new(pairs: &[Pair], num_shards: usize) -> Self {
+    fn new(pairs: Vec<Pair>, num_shards: usize) -> Self {
+        if num_shards == 1 {
+            return Self { shards: Vec::new(), ends: vec![pairs.len() as u32], values: pairs };
+        }
         let mask = num_shards as u64 - 1;
         let shards: Vec<u16> = pairs.iter().map(|&p| (hash(p) >> 48 & mask) as u16).collect();
         let mut starts = vec![0u32; num_shards + 1];
@@ -156,16 +167,20 @@ impl Grouped {
 
     /// Answers in the order the pairs were given, with ids that count on through the shards.
     fn ungroup(self, first_ids: &[PairId]) -> Vec<Answer> {
+        if let [first_id] = *first_ids {
+            return self
+                .values
+                .into_iter()
+                .map(|value| Answer(value).counted_from(first_id))
+                .collect();
+        }
         let mut next: Vec<u32> = std::iter::once(0).chain(self.ends).collect();
         self.shards
             .iter()
             .map(|&shard| {
                 let next = &mut next[shard as usize];
                 *next += 1;
-                let local = Answer(self.values[*next as usize - 1]);
-                // Without a branch: which pairs have ids is as good as random.
-                let has_id = u64::from(local.id() != SEEN_ONCE);
-                Answer(local.0 + has_id * u64::from(first_ids[shard as usize]))
+                Answer(self.values[*next as usize - 1]).counted_from(first_ids[shard as usize])
             })
             .collect()
     }

@@ -13,6 +13,7 @@ mod block;
 mod classes;
 mod dictionary;
 mod interner;
+mod repeats;
 mod segments;
 mod tokenizer;
 

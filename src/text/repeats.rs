@@ -1,0 +1,118 @@
+//! Stretches of text that came before in the same piece, whose ids are copied instead of found.
+//!
+//! ```text
+//! text   ..word\nto be or not\nto be\nThe ..      a stretch begins and ends where a word does before a
+//!              |--- stretch ----|                 line break: its tokens depend on its bytes alone
+//! ids    .. |17 3 25| ..                          behind an equal stretch these are appended again
+//! ```
+//!
+//! The table is small and forgets: a slot has the last stretch whose first bytes have its hash, and
+//! bytes are compared before anything is copied. Where little is found, nothing more is looked for.
+//! O(bytes); 512 KiB a piece at most.
+//!
+//! Tried, share of versioned text found (this: 67 %): stretches of at least 64 bytes 70 % with twice
+//! as many look-ups, of at least 200 62 %; ends chosen by a hash of the bytes before them 58 to 65 %.
+
+use std::ops::Range;
+
+use memchr::memchr_iter;
+
+/// Bytes at the beginning of a stretch that decide about its slot.
+const KEY_BYTES: usize = 32;
+
+/// Shorter stretches are not worth a look-up.
+const MIN_STRETCH_BYTES: usize = 128;
+
+/// One slot for so many bytes of text.
+const TEXT_BYTES_PER_SLOT: usize = 256;
+const MAX_SLOTS: usize = 1 << 15;
+
+/// After so many bytes it is known whether looking pays.
+const TRIAL_BYTES: usize = 1 << 19;
+
+/// Looking pays where it finds one byte in so many.
+const LEAST_FOUND: usize = 8;
+
+/// A stretch and its ids.
+#[derive(Clone, Copy, Default)]
+struct Stretch {
+    start: u32,
+    len_bytes: u32,
+    first_id: u32,
+    num_ids: u32,
+}
+
+/// What a piece said so far.
+pub(super) struct Repeats<'t> {
+    text: &'t [u8],
+    slots: Vec<Stretch>,
+    looked_for_bytes: usize,
+    found_bytes: usize,
+}
+
+impl<'t> Repeats<'t> {
+    /// Nothing yet of a piece of `text` that has `piece_bytes`.
+    pub(super) fn new(text: &'t [u8], piece_bytes: usize) -> Self {
+        let num_slots = (piece_bytes / TEXT_BYTES_PER_SLOT).next_power_of_two().min(MAX_SLOTS);
+        let slots = vec![Stretch::default(); num_slots];
+        Self { text, slots, looked_for_bytes: 0, found_bytes: 0 }
+    }
+
+    /// Whether it pays to go on.
+    pub(super) fn is_worthwhile(&self) -> bool {
+        self.looked_for_bytes < TRIAL_BYTES
+            || self.found_bytes * LEAST_FOUND >= self.looked_for_bytes
+    }
+
+    /// Bytes and ids of an earlier stretch that stands at `at` again and ends before `end`.
+    #[inline]
+    pub(super) fn find(&mut self, at: usize, end: usize) -> Option<(usize, Range<usize>)> {
+        let stretch = self.slots[self.slot_idx(at)?];
+        let len_bytes = stretch.len_bytes as usize;
+        // With the line break behind it, so that it ends in the same way.
+        let again = self.text[at..end].get(..=len_bytes)?;
+        if len_bytes == 0 || again != &self.text[stretch.start as usize..][..=len_bytes] {
+            return None;
+        }
+        self.found_bytes += len_bytes;
+        self.looked_for_bytes += len_bytes;
+        let first_id = stretch.first_id as usize;
+        Some((len_bytes, first_id..first_id + stretch.num_ids as usize))
+    }
+
+    /// End of the stretch that begins at `at`, if it ends before `end`.
+    #[inline]
+    pub(super) fn stretch_end(&self, at: usize, end: usize) -> Option<usize> {
+        let from = at + MIN_STRETCH_BYTES;
+        let rest = self.text[..end].get(from..)?;
+        let mut breaks = memchr_iter(b'\n', rest).map(|offset| from + offset);
+        breaks.find(|&line_break| self.text[line_break - 1].is_ascii_alphanumeric())
+    }
+
+    /// Notes the ids of the stretch `range`.
+    #[inline]
+    pub(super) fn insert(&mut self, range: Range<usize>, ids: Range<usize>) {
+        self.looked_for_bytes += range.len();
+        // Where empty separators are many, there may be more ids than bytes.
+        if let Some(slot_idx) = self.slot_idx(range.start)
+            && let Ok(first_id) = u32::try_from(ids.start)
+        {
+            self.slots[slot_idx] = Stretch {
+                start: range.start as u32,
+                len_bytes: range.len() as u32,
+                first_id,
+                num_ids: ids.len() as u32,
+            };
+        }
+    }
+
+    /// The slot of a stretch that begins at `at`.
+    #[inline]
+    fn slot_idx(&self, at: usize) -> Option<usize> {
+        let (chunks, _) = self.text[at..].first_chunk::<KEY_BYTES>()?.as_chunks();
+        let hash = chunks.iter().fold(0, |hash: u64, &chunk| {
+            (hash.rotate_left(23) ^ u64::from_le_bytes(chunk)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        });
+        Some((hash >> 40) as usize & (self.slots.len() - 1))
+    }
+}

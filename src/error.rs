@@ -100,6 +100,39 @@ pub enum Error {
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A living corpus has no such version or file.
+    #[error("{place}: there is no {what}; {existing}")]
+    Missing {
+        /// Folder or prefix of the corpus.
+        place: String,
+        /// What was asked for, such as `version 7`.
+        what: String,
+        /// What there is, or what may have happened.
+        existing: String,
+    },
+    /// Another commit came first and changed what this one was about; nothing happened.
+    #[error("{what}: version {version} came first; look at it and try again")]
+    Conflict {
+        /// What was being done, with the place.
+        what: String,
+        /// The version of the other commit.
+        version: u64,
+    },
+    /// A commit was sent off and it is not known whether it happened.
+    #[error(
+        "{place}: no answer whether version {version} was committed: {source}; before trying again, \
+         look for commit {commit_id} in the history"
+    )]
+    UnknownCommit {
+        /// Folder or prefix of the corpus.
+        place: String,
+        /// The version it would be.
+        version: u64,
+        /// The commit.
+        commit_id: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

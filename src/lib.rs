@@ -8,7 +8,8 @@
 //!
 //! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`dag`] (rules as flat
 //! arrays), [`corpus`] (values and files), [`analytics`] and [`access`] (answers without
-//! decompressing), [`sql`] (the same answers from DataFusion). [`gsst`] stands alone: string columns
+//! decompressing), [`edits`] and [`living`] (documents that change, and how their versions are stored),
+//! [`sql`] (the answers from DataFusion). [`gsst`] stands alone: string columns
 //! as FSST codes, which [`gpu`] decodes on a device where [`ingestion`] says that it pays. [`plot`] draws
 //! charts.
 
@@ -16,12 +17,14 @@ pub mod access;
 pub mod analytics;
 pub mod corpus;
 pub mod dag;
+pub mod edits;
 pub mod error;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod grammar;
 pub mod gsst;
 pub mod ingestion;
+pub mod living;
 pub mod plot;
 pub mod sql;
 pub mod text;

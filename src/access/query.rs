@@ -51,6 +51,11 @@ impl Query {
         Ok(Self { items })
     }
 
+    /// The query for `word`, which is taken as it is, whatever its characters mean in a query.
+    pub fn of_word(word: &str) -> Self {
+        Self { items: vec![vec![WordPattern::exact(word.to_owned())]] }
+    }
+
     /// The items, each as what its words have to be.
     pub fn items(&self) -> &[Vec<WordPattern>] {
         &self.items

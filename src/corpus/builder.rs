@@ -228,6 +228,10 @@ impl<W: Write> CorpusBuilder<W> {
             len_bytes,
         };
         self.write_encoded()?;
+        if rayon::current_thread_index().is_some() {
+            // A worker that waited for a thread that needs workers could wait for itself.
+            return self.writer.write_segment(EncodedSegment::new(&parts)?);
+        }
         self.encoding = Some(std::thread::spawn(move || EncodedSegment::new(&parts)));
         Ok(())
     }
@@ -336,6 +340,7 @@ fn last_token_end(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rayon::prelude::*;
 
     use super::*;
 
@@ -343,6 +348,17 @@ mod tests {
         let mut tokens = Vec::new();
         for_each_token(profile, text, |token| tokens.push(token.bytes.to_vec()));
         tokens
+    }
+
+    #[test]
+    fn workers_may_build() {
+        let build = |_| {
+            let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+            builder.push_document("a", b"to be or not to be").unwrap();
+            builder.finish(None).unwrap().0
+        };
+        let built: Vec<Vec<u8>> = (0..64).into_par_iter().map(build).collect();
+        assert!(built.iter().all(|file| *file == built[0]));
     }
 
     proptest! {

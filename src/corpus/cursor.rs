@@ -8,18 +8,18 @@ use crate::error::{Error, Result};
 
 /// Where some bytes came from, for error texts.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(crate) struct Place<'a> {
     /// File or URL.
-    pub(super) file: &'a str,
+    pub(crate) file: &'a str,
     /// Name of the section.
-    pub(super) section: &'static str,
+    pub(crate) section: &'static str,
     /// Offset of the section inside the file.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
 }
 
 impl Place<'_> {
     /// The error for a fault `at` bytes into the section.
-    pub(super) fn fault(&self, at: usize, reason: impl Into<String>) -> Error {
+    pub(crate) fn fault(&self, at: usize, reason: impl Into<String>) -> Error {
         Error::Format {
             file: self.file.into(),
             section: self.section,
@@ -29,7 +29,7 @@ impl Place<'_> {
     }
 
     /// Checks `bytes`, which lie at this place, against their checksum.
-    pub(super) fn verify(&self, bytes: &[u8], expected: u32) -> Result<()> {
+    pub(crate) fn verify(&self, bytes: &[u8], expected: u32) -> Result<()> {
         let got = crc32c::crc32c(bytes);
         if got == expected {
             return Ok(());
@@ -41,29 +41,29 @@ impl Place<'_> {
 
 /// A position inside the bytes of one section.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     place: Place<'a>,
     bytes: &'a [u8],
     position: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(place: Place<'a>, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(place: Place<'a>, bytes: &'a [u8]) -> Self {
         Self { place, bytes, position: 0 }
     }
 
     /// Bytes not read yet.
-    pub(super) fn remaining(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
     /// The error for a fault at the current position.
-    pub(super) fn fault(&self, reason: impl Into<String>) -> Error {
+    pub(crate) fn fault(&self, reason: impl Into<String>) -> Error {
         self.place.fault(self.position, reason)
     }
 
     /// The next `len` bytes.
-    pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         if len > self.remaining() {
             let left = self.remaining();
             return Err(self.fault(format!("expected {len} more bytes, {left} are left")));
@@ -79,24 +79,24 @@ impl<'a> Cursor<'a> {
         Ok(array)
     }
 
-    pub(super) fn u8(&mut self) -> Result<u8> {
+    pub(crate) fn u8(&mut self) -> Result<u8> {
         Ok(u8::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u16(&mut self) -> Result<u16> {
+    pub(crate) fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32> {
+    pub(crate) fn u32(&mut self) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64> {
+    pub(crate) fn u64(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
     /// A text of at most 255 bytes, its length first.
-    pub(super) fn short_text(&mut self) -> Result<String> {
+    pub(crate) fn short_text(&mut self) -> Result<String> {
         let len = usize::from(self.u8()?);
         match std::str::from_utf8(self.take(len)?) {
             Ok(text) => Ok(text.into()),
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
 
     /// A LEB128 integer.
     #[inline]
-    pub(super) fn varint(&mut self) -> Result<u64> {
+    pub(crate) fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -119,7 +119,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A stream written by [`pack`], of at most `max_len` bytes once unpacked.
-    pub(super) fn unpack(&mut self, max_len: usize) -> Result<Vec<u8>> {
+    pub(crate) fn unpack(&mut self, max_len: usize) -> Result<Vec<u8>> {
         let at = self.clone();
         let raw_len = self.varint()?;
         let packed_len = self.varint()?;
@@ -141,7 +141,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Checks that everything was read.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         match self.remaining() {
             0 => Ok(()),
             left => {
@@ -153,7 +153,7 @@ impl<'a> Cursor<'a> {
 
 /// Appends `value` as LEB128.
 #[inline]
-pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -162,7 +162,7 @@ pub(super) fn push_varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends `raw` as one zstd frame behind its two lengths.
-pub(super) fn pack(out: &mut Vec<u8>, raw: &[u8], level: i32) -> Result<()> {
+pub(crate) fn pack(out: &mut Vec<u8>, raw: &[u8], level: i32) -> Result<()> {
     let packed =
         zstd::bulk::compress(raw, level).map_err(|e| Error::io("compressing with zstd", e))?;
     push_varint(out, raw.len() as u64);

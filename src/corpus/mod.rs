@@ -6,7 +6,7 @@
 //! (documents in, file out, bounded memory).
 
 mod builder;
-mod cursor;
+pub(crate) mod cursor;
 mod dictionary_codec;
 mod documents_codec;
 mod entropy;

@@ -11,6 +11,7 @@
 
 mod block;
 mod classes;
+mod cuts;
 mod dictionary;
 mod interner;
 mod repeats;
@@ -18,5 +19,6 @@ mod segments;
 mod tokenizer;
 
 pub use block::{TokenizedBlock, tokenize_block};
+pub use cuts::{first_cut, last_cut};
 pub use dictionary::Dictionary;
 pub use tokenizer::{MAX_TOKEN_BYTES, Token, TokenizerProfile, UNICODE_VERSION, for_each_token};

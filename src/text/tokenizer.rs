@@ -79,7 +79,7 @@ impl TokenizerProfile {
     }
 
     /// Whether a word ends behind `c` when white space follows.
-    fn ends_word(self, c: char) -> bool {
+    pub(super) fn ends_word(self, c: char) -> bool {
         match self {
             Self::Word => PerlWord::new().has_char(c),
             Self::Uax29 => c.is_alphanumeric(),
@@ -175,7 +175,7 @@ pub(super) fn next_cut(profile: TokenizerProfile, text: &[u8], from: usize) -> O
 }
 
 /// The character that ends `bytes`; `None` where that is not UTF-8.
-fn last_char(bytes: &[u8]) -> Option<char> {
+pub(super) fn last_char(bytes: &[u8]) -> Option<char> {
     let tail = &bytes[bytes.len().saturating_sub(4)..];
     let start = tail.iter().rposition(|byte| byte & 0xC0 != 0x80)?;
     let mut chars = std::str::from_utf8(&tail[start..]).ok()?.chars();

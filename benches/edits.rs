@@ -1,0 +1,253 @@
+//! Edits: 64 bytes appended in 2 us, inserted in 5 us, whatever the size of the corpus, and reads as
+//! fast as before; beside the plainest store there is, one `Vec<u8>` a document.
+//!
+//! `TADOC_CORPORA=/path cargo bench --bench edits`. Each row is 100,000 operations on random
+//! documents (fewer where documents are large), in time of the one thread that runs them (not of the clock: other programs do not
+//! count), the least of some rounds, both stores in turn. The mixes are those of the random-access
+//! paper, 20 % of each operation, in both modes. Words are drawn from the dictionary (`rare`) or from
+//! the text (`usual`). Lengths and counts of both stores are compared.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod corpora;
+
+use std::hint::black_box;
+
+use corpora::{Subject, subjects};
+use datafusion_tadoc::analytics::word_count;
+use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use memchr::memmem;
+
+const NUM_OPERATIONS: usize = 100_000;
+const TEXT_BYTES: u64 = 64;
+const ROUNDS: usize = 3;
+/// Most bytes that the plain store reads in a row of operations with counts or searches: where
+/// documents are large there are fewer operations.
+const MAX_READ_BYTES: u64 = 2 << 30;
+/// Least operations of a row.
+const MIN_OPERATIONS: u64 = 1_000;
+
+/// The same random numbers in each run (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % end.max(1)
+    }
+}
+
+/// Nanoseconds that this thread has run.
+fn thread_nanos() -> u64 {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    nanos.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.unwrap().as_nanos() as u64
+    })
+}
+
+/// Documents as they are.
+#[derive(Clone)]
+struct Plain {
+    docs: Vec<Vec<u8>>,
+}
+
+impl Plain {
+    fn find(&self, doc_id: u64, word: &str) -> Vec<u64> {
+        let text = &self.docs[doc_id as usize];
+        let is_word_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte > 127;
+        let found = memmem::find_iter(text, word.as_bytes()).filter(|&at| {
+            let before = at.checked_sub(1).and_then(|at| text.get(at));
+            let behind = text.get(at + word.len());
+            !before.is_some_and(is_word_byte) && !behind.is_some_and(is_word_byte)
+        });
+        found.map(|at| at as u64).collect()
+    }
+
+    /// Runs a batch; `edits` keeps offsets and lengths of inserts by document, for batch mode.
+    fn run(&mut self, mode: EditMode, operations: &[Operation]) -> u64 {
+        let mut inserts: Vec<Vec<(u64, u64)>> = vec![Vec::new(); self.docs.len()];
+        let before: Vec<u64> = self.docs.iter().map(|doc| doc.len() as u64).collect();
+        let mut sum = 0;
+        for operation in operations {
+            match operation {
+                Operation::Extract { doc_id, offset_bytes, len_bytes } => {
+                    let text = &self.docs[*doc_id as usize];
+                    let end = (*offset_bytes + len_bytes).min(text.len() as u64);
+                    sum +=
+                        black_box(text[*offset_bytes as usize..end as usize].to_vec()).len() as u64;
+                }
+                Operation::Search { doc_id, word } => sum += self.find(*doc_id, word).len() as u64,
+                Operation::Count { doc_id, word } => sum += self.find(*doc_id, word).len() as u64,
+                Operation::Edit(edit) => {
+                    let (doc_id, offset, text) = match edit {
+                        Edit::InsertText { doc_id, offset_bytes, text } => {
+                            (*doc_id as usize, *offset_bytes, text)
+                        }
+                        Edit::AppendText { doc_id, text } => {
+                            let doc = *doc_id as usize;
+                            let end = match mode {
+                                EditMode::InSequence => self.docs[doc].len() as u64,
+                                EditMode::InBatch => before[doc],
+                            };
+                            (doc, end, text)
+                        }
+                        _ => continue,
+                    };
+                    let mut at = offset;
+                    if mode == EditMode::InBatch {
+                        let earlier = inserts[doc_id].iter().filter(|insert| insert.0 <= offset);
+                        at += earlier.map(|insert| insert.1).sum::<u64>();
+                        inserts[doc_id].push((offset, text.len() as u64));
+                    }
+                    let at = at as usize;
+                    self.docs[doc_id].splice(at..at, text.iter().copied());
+                }
+            }
+        }
+        sum
+    }
+}
+
+/// Operations of one kind, or a fifth of each.
+struct Workload<'a> {
+    subject: &'a Subject,
+    rare: Vec<String>,
+    usual: Vec<String>,
+}
+
+impl<'a> Workload<'a> {
+    fn new(subject: &'a Subject) -> Self {
+        let counts = word_count(&subject.corpus).unwrap();
+        let mut random = Random(7);
+        let rare = (0..NUM_OPERATIONS)
+            .map(|_| counts.word(random.below(counts.len() as u64) as usize).to_owned());
+        let rare = rare.collect();
+        let usual = (0..200).flat_map(|_| {
+            let words = subject.words(random.below(subject.docs.len() as u64) as usize);
+            (0..500 * u64::from(!words.is_empty()))
+                .map(|_| words[random.below(words.len() as u64) as usize].clone())
+                .collect::<Vec<_>>()
+        });
+        Self { subject, rare, usual: usual.collect() }
+    }
+
+    /// Operations of the kinds that `kinds` are the names of, in turn at random.
+    fn operations(&self, mode: EditMode, kinds: &[&str]) -> Vec<Operation> {
+        let mut random = Random(kinds.len() as u64);
+        let mut lens: Vec<u64> = self.subject.docs.iter().map(|doc| doc.len() as u64).collect();
+        let first_lens = lens.clone();
+        let operation = |_| {
+            let doc_id = random.below(lens.len() as u64);
+            let len = &mut lens[doc_id as usize];
+            let words = random.below(u64::MAX) as usize;
+            let word_of = |words: &[String], at: usize| words[at % words.len()].clone();
+            let source = random.below(1 << 40);
+            let text = || {
+                let doc = &self.subject.docs[(source % self.subject.docs.len() as u64) as usize];
+                let at = source as usize % (doc.len() + 1);
+                let mut text = doc[at..(at + TEXT_BYTES as usize).min(doc.len())].to_vec();
+                text.resize(TEXT_BYTES as usize, b'.');
+                text
+            };
+            let operation = match kinds[random.below(kinds.len() as u64) as usize] {
+                "extract" => {
+                    let offset_bytes = random.below(*len + 1);
+                    Operation::Extract { doc_id, offset_bytes, len_bytes: TEXT_BYTES }
+                }
+                "search rare" => Operation::Search { doc_id, word: word_of(&self.rare, words) },
+                "search usual" => Operation::Search { doc_id, word: word_of(&self.usual, words) },
+                "count rare" => Operation::Count { doc_id, word: word_of(&self.rare, words) },
+                "count usual" => Operation::Count { doc_id, word: word_of(&self.usual, words) },
+                "append" => Operation::Edit(Edit::AppendText { doc_id, text: text() }),
+                _ => {
+                    let end = match mode {
+                        EditMode::InSequence => *len,
+                        EditMode::InBatch => first_lens[doc_id as usize],
+                    };
+                    let offset_bytes = random.below(end + 1);
+                    Operation::Edit(Edit::InsertText { doc_id, offset_bytes, text: text() })
+                }
+            };
+            *len += if let Operation::Edit(_) = operation { TEXT_BYTES } else { 0 };
+            operation
+        };
+        (0..self.num_operations(kinds)).map(operation).collect()
+    }
+
+    fn num_operations(&self, kinds: &[&str]) -> usize {
+        if kinds.iter().all(|kind| ["extract", "append", "insert"].contains(kind)) {
+            return NUM_OPERATIONS;
+        }
+        let doc_bytes = self.subject.len_bytes() / self.subject.docs.len() as u64;
+        let few = MAX_READ_BYTES / doc_bytes.max(1);
+        few.clamp(MIN_OPERATIONS, NUM_OPERATIONS as u64) as usize
+    }
+
+    fn measure(&self, name: &str, mode: EditMode, kinds: &[&str]) {
+        let operations = self.operations(mode, kinds);
+        let edits = operations.iter().map(|operation| match operation {
+            Operation::Edit(edit) => Some(edit.clone()),
+            _ => None,
+        });
+        let batch = edits.collect::<Option<Vec<_>>>().map(|edits| EditBatch { mode, edits });
+        let base = LivingCorpus::new(self.subject.corpus.clone());
+        let store = Plain { docs: self.subject.docs.clone() };
+        let (mut living_nanos, mut plain_nanos) = (u64::MAX, u64::MAX);
+        for _ in 0..ROUNDS {
+            let (mut living, mut plain) = (base.clone(), store.clone());
+            let started = thread_nanos();
+            match &batch {
+                Some(batch) => drop(living.apply(batch).unwrap()),
+                None => drop(black_box(living.run(mode, &operations).unwrap())),
+            }
+            living_nanos = living_nanos.min(thread_nanos() - started);
+            let started = thread_nanos();
+            black_box(plain.run(mode, &operations));
+            plain_nanos = plain_nanos.min(thread_nanos() - started);
+            for (doc_id, doc) in (0..).zip(&plain.docs).step_by(97) {
+                assert_eq!(living.extract(doc_id, 0, u64::MAX).unwrap(), *doc);
+            }
+        }
+        let per = |nanos: u64| nanos as f64 / operations.len() as f64;
+        let (living, plain) = (per(living_nanos), per(plain_nanos));
+        let name = format!("{} {mode}: {name}", self.subject.name);
+        println!("{name:<44} {living:>9.0} ns {plain:>9.0} ns {:>8.2}x", plain / living);
+    }
+}
+
+fn main() {
+    println!("{:<44} {:>12} {:>12} {:>9}", "", "living", "Vec<u8>s", "ratio");
+    for subject in &subjects() {
+        let megabytes = subject.len_bytes() as f64 / 1e6;
+        println!("{}: {megabytes:.1} MB, {} documents", subject.name, subject.docs.len());
+        let workload = Workload::new(subject);
+        let reads = ["extract", "count rare", "count usual", "search rare", "search usual"];
+        for kind in reads.into_iter().chain(["append", "insert"]) {
+            workload.measure(kind, EditMode::InSequence, &[kind]);
+        }
+        workload.measure("insert", EditMode::InBatch, &["insert"]);
+        for mode in [EditMode::InSequence, EditMode::InBatch] {
+            let mix = ["extract", "search rare", "count rare", "insert", "append"];
+            workload.measure("mix, rare words", mode, &mix);
+            let mix = ["extract", "search usual", "count usual", "insert", "append"];
+            workload.measure("mix, usual words", mode, &mix);
+        }
+        let mut living = LivingCorpus::new(subject.corpus.clone());
+        let inserts = workload.operations(EditMode::InSequence, &["insert"]);
+        living.run(EditMode::InSequence, &inserts).unwrap();
+        let started = std::time::Instant::now();
+        let snapshot = living.snapshot().unwrap();
+        let seconds = started.elapsed().as_secs_f64();
+        let elements: usize =
+            snapshot.segments().iter().map(|segment| segment.dag.grammar().symbols.len()).sum();
+        let held = living.memory_bytes() as f64 / 1e6;
+        println!(
+            "  after {NUM_OPERATIONS} inserts: {held:.1} MB held, snapshot {seconds:.2} s, G {elements}"
+        );
+    }
+}

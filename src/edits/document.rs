@@ -1,0 +1,365 @@
+//! One document that was edited or added: its base, a buffer of new text, and pieces of both.
+//!
+//! ```text
+//! base     the power loss of          insert "wer ro" at 6:  the po|wer ro|wer loss of
+//! text     power rower                the words beside the place move to the buffer
+//! pieces   base 0..4 | text 0..11 | base 9..17
+//! ```
+//!
+//! Pieces begin and end at cuts ([`crate::text::last_cut`]): the text between the cut before an edit and
+//! the one behind it is written to the buffer once more. So each piece can be tokenized by itself, and
+//! the tokens of the document are those of its pieces, one after the other; a base piece is a run of
+//! whole tokens of the base document. Counts, search and snapshots need no more than that. An edit
+//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text.
+//!
+//! Where no cut is near by ([`surroundings`]; a base64 blob has none), edits put in what they are told and
+//! no more: the document is then *not aligned*, its counts and searches read all of its text.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::base_words;
+use super::piece_tree::{Piece, PieceTree, Source};
+use super::surroundings::surroundings;
+use super::word_changes::WordChanges;
+use crate::access::{DEFAULT_MAX_OUTPUT_BYTES, extract_into};
+use crate::corpus::Corpus;
+use crate::error::{Error, Result};
+use crate::text::{TokenizerProfile, for_each_token};
+
+/// Words are no longer followed through an edit of more bytes than this, but counted anew when asked.
+const MAX_COUNTED_BYTES: u64 = 1 << 20;
+/// The buffer is first looked at for text that is in no piece when it has so many bytes.
+const FIRST_SWEEP_BYTES: usize = 1 << 12;
+
+/// A document whose text is not, or no longer, that of the base corpus.
+#[derive(Debug, Clone)]
+pub(super) struct EditedDocument {
+    /// The document in the base corpus that base pieces are ranges of.
+    base_doc: Option<u64>,
+    text: Vec<u8>,
+    pieces: PieceTree,
+    is_aligned: bool,
+    /// Made when a word is first counted or searched for.
+    changes: OnceLock<WordChanges>,
+    /// Bytes of the buffer at which it is next looked at for text that is in no piece.
+    next_sweep_bytes: usize,
+}
+
+impl EditedDocument {
+    /// Document `doc_id` of the base corpus, which has `len_bytes`, before any edit.
+    pub fn of_base(doc_id: u64, len_bytes: u64) -> Self {
+        let piece = Piece { source: Source::Base, start: 0, len: len_bytes };
+        Self {
+            base_doc: Some(doc_id),
+            text: Vec::new(),
+            pieces: PieceTree::new(piece),
+            is_aligned: true,
+            changes: OnceLock::new(),
+            next_sweep_bytes: FIRST_SWEEP_BYTES,
+        }
+    }
+
+    /// A document of new text.
+    pub fn of_text(text: Vec<u8>) -> Self {
+        let piece = Piece { source: Source::Text, start: 0, len: text.len() as u64 };
+        let next_sweep_bytes = FIRST_SWEEP_BYTES.max(text.len().saturating_mul(2));
+        Self {
+            base_doc: None,
+            text,
+            pieces: PieceTree::new(piece),
+            is_aligned: true,
+            changes: OnceLock::new(),
+            next_sweep_bytes,
+        }
+    }
+
+    /// Bytes of the document.
+    pub fn len_bytes(&self) -> u64 {
+        self.pieces.len_bytes()
+    }
+
+    /// Whether each piece can be tokenized by itself.
+    pub fn is_aligned(&self) -> bool {
+        self.is_aligned
+    }
+
+    /// The pieces, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        self.pieces.pieces_from(0)
+    }
+
+    /// The bytes of a piece of new text.
+    pub fn fresh_text(&self, piece: Piece) -> &[u8] {
+        &self.text[piece.start as usize..piece.end() as usize]
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        let changes = self.changes.get().map_or(0, WordChanges::memory_bytes);
+        size_of::<Self>() + self.text.capacity() + self.pieces.memory_bytes() + changes
+    }
+
+    /// Appends bytes `range` of the document to `output`, which may grow to `max_output_bytes`.
+    pub fn read(
+        &self,
+        corpus: &Corpus,
+        range: Range<u64>,
+        max_output_bytes: u64,
+        output: &mut Vec<u8>,
+    ) -> Result<()> {
+        let mut left = range.end - range.start;
+        let requested = left.saturating_add(output.len() as u64);
+        if requested > max_output_bytes {
+            return Err(Error::Capacity {
+                what: "decoded text in bytes",
+                requested,
+                limit: max_output_bytes,
+                knob: "tadoc.max_output_bytes",
+            });
+        }
+        let mut pieces = self.pieces.pieces_from(range.start);
+        while left > 0
+            && let Some(piece) = pieces.next()
+        {
+            let piece = Piece { len: piece.len.min(left), ..piece };
+            left -= piece.len;
+            self.read_piece(corpus, piece, max_output_bytes, output)?;
+        }
+        Ok(())
+    }
+
+    fn read_piece(
+        &self,
+        corpus: &Corpus,
+        piece: Piece,
+        max_output_bytes: u64,
+        output: &mut Vec<u8>,
+    ) -> Result<()> {
+        match (piece.source, self.base_doc) {
+            (Source::Base, Some(doc)) => {
+                extract_into(corpus, doc, piece.start, piece.len, max_output_bytes, output)
+            }
+            _ => {
+                output.extend_from_slice(self.fresh_text(piece));
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts `text` in the place of the bytes of `range`, which lies in the document.
+    pub fn splice(&mut self, corpus: &Corpus, range: Range<u64>, text: &[u8]) {
+        if range.is_empty() && text.is_empty() {
+            return;
+        }
+        if self.extends_last_piece(&range) {
+            self.append(corpus, text);
+        } else if self.is_aligned
+            && let Some(around) = surroundings(self, corpus, &range)
+        {
+            let (before, behind) = around.kept.split_at(around.num_before);
+            let start = range.start - before.len() as u64;
+            let end = range.end + behind.len() as u64;
+            let added = [before, text, behind].concat();
+            self.follow_words(corpus, start..end, &added);
+            self.replace(start..end, &added);
+        } else {
+            self.is_aligned = false;
+            self.changes.take();
+            self.replace(range, text);
+        }
+        if self.text.len() >= self.next_sweep_bytes {
+            self.sweep();
+        }
+    }
+
+    /// Makes the last piece longer. Its first character stays what it is, so it still begins at a cut.
+    fn append(&mut self, corpus: &Corpus, text: &[u8]) {
+        let end = self.len_bytes();
+        if self.changes.get().is_some() {
+            match surroundings(self, corpus, &(end..end)) {
+                Some(around) => {
+                    let start = end - around.kept.len() as u64;
+                    self.follow_words(corpus, start..end, &[&around.kept, text].concat());
+                }
+                None => {
+                    self.changes.take();
+                }
+            }
+        }
+        self.text.extend_from_slice(text);
+        self.pieces.extend_last(text.len() as u64);
+    }
+
+    fn replace(&mut self, range: Range<u64>, text: &[u8]) {
+        let (start, len) = (self.text.len() as u64, text.len() as u64);
+        self.text.extend_from_slice(text);
+        self.pieces.replace(range.start, range.end, Piece { source: Source::Text, start, len });
+    }
+
+    /// Whether text put at `range` can stand behind that of the last piece, in the buffer too.
+    fn extends_last_piece(&self, range: &Range<u64>) -> bool {
+        range.start == self.len_bytes()
+            && self.pieces.last_byte().is_some_and(|last| {
+                last.source == Source::Text && last.end() == self.text.len() as u64
+            })
+    }
+
+    /// Brings the numbers of words up to date, if there are any, before `range`, which ends at cuts,
+    /// becomes `added`.
+    fn follow_words(&mut self, corpus: &Corpus, range: Range<u64>, added: &[u8]) {
+        let Some(mut changes) = self.changes.take() else { return };
+        let is_short = range.end - range.start <= MAX_COUNTED_BYTES;
+        if is_short && self.leave(corpus, range, &mut changes).is_ok() {
+            changes.add(corpus.profile(), added);
+            self.changes = OnceLock::from(changes);
+        }
+    }
+
+    /// Notes that the words of `range`, which ends at cuts, are no more.
+    fn leave(&self, corpus: &Corpus, range: Range<u64>, changes: &mut WordChanges) -> Result<()> {
+        let mut left = range.end - range.start;
+        let mut pieces = self.pieces.pieces_from(range.start);
+        let mut text = Vec::new();
+        while left > 0
+            && let Some(piece) = pieces.next()
+        {
+            let piece = Piece { len: piece.len.min(left), ..piece };
+            left -= piece.len;
+            if piece.source == Source::Text {
+                changes.remove(corpus.profile(), self.fresh_text(piece));
+                continue;
+            }
+            text.clear();
+            self.read_piece(corpus, piece, DEFAULT_MAX_OUTPUT_BYTES, &mut text)?;
+            changes.lose(corpus.profile(), &text);
+        }
+        Ok(())
+    }
+
+    /// Takes text that is in no piece out of the buffer where that is at least half of it.
+    fn sweep(&mut self) {
+        let is_fresh = |piece: &Piece| piece.source == Source::Text;
+        let live_bytes: u64 = self.pieces().filter(is_fresh).map(|piece| piece.len).sum();
+        if live_bytes <= self.text.len() as u64 / 2 {
+            let mut text = Vec::with_capacity(live_bytes as usize);
+            let mut pieces = PieceTree::new(Piece { source: Source::Text, start: 0, len: 0 });
+            for mut piece in self.pieces() {
+                if is_fresh(&piece) {
+                    let start = text.len() as u64;
+                    text.extend_from_slice(self.fresh_text(piece));
+                    piece.start = start;
+                }
+                let end = pieces.len_bytes();
+                pieces.replace(end, end, piece);
+            }
+            (self.text, self.pieces) = (text, pieces);
+        }
+        self.next_sweep_bytes = FIRST_SWEEP_BYTES.max(self.text.len().saturating_mul(2));
+    }
+
+    /// How often `word` occurs.
+    pub fn count(&self, corpus: &Corpus, word: &str) -> Result<u64> {
+        if !self.is_aligned {
+            let mut offsets = Vec::new();
+            self.find_by_reading(corpus, word, &mut offsets)?;
+            return Ok(offsets.len() as u64);
+        }
+        let change = self.changes(corpus)?.of(word.as_bytes());
+        let of_base = match self.base_doc {
+            Some(doc) => base_words::count(corpus, doc, word)?,
+            None => 0,
+        };
+        Ok(of_base.saturating_sub(change.lost) + change.fresh)
+    }
+
+    /// Appends the byte offsets of `word`, ascending, to `offsets`.
+    pub fn find(&self, corpus: &Corpus, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
+        if !self.is_aligned {
+            return self.find_by_reading(corpus, word, offsets);
+        }
+        let num_fresh = self.changes(corpus)?.of(word.as_bytes()).fresh;
+        let mut in_base = Vec::new();
+        if let Some(doc) = self.base_doc {
+            base_words::find(corpus, doc, word, &mut in_base)?;
+        }
+        let (mut in_base, mut fresh_left) = (in_base.as_slice(), num_fresh);
+        let mut at = 0u64;
+        for piece in self.pieces() {
+            if in_base.is_empty() && fresh_left == 0 {
+                break;
+            }
+            if piece.source == Source::Base {
+                let num_before = in_base.partition_point(|&offset| offset < piece.start);
+                let here = &in_base[num_before..];
+                let num_here = here.partition_point(|&offset| offset < piece.end());
+                offsets.extend(here[..num_here].iter().map(|offset| at + (offset - piece.start)));
+                in_base = &here[num_here..];
+            } else if fresh_left > 0 {
+                let num_before = offsets.len();
+                let text = self.fresh_text(piece);
+                find_word(corpus.profile(), text, word, |offset| offsets.push(at + offset));
+                fresh_left -= (offsets.len() - num_before) as u64;
+            }
+            at += piece.len;
+        }
+        Ok(())
+    }
+
+    fn find_by_reading(&self, corpus: &Corpus, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
+        let mut text = Vec::new();
+        self.read(corpus, 0..self.len_bytes(), DEFAULT_MAX_OUTPUT_BYTES, &mut text)?;
+        find_word(corpus.profile(), &text, word, |offset| offsets.push(offset));
+        Ok(())
+    }
+
+    /// The numbers of words of this document, which is aligned.
+    fn changes(&self, corpus: &Corpus) -> Result<&WordChanges> {
+        if let Some(changes) = self.changes.get() {
+            return Ok(changes);
+        }
+        let changes = self.changes_of_pieces(corpus)?;
+        Ok(self.changes.get_or_init(|| changes))
+    }
+
+    /// The numbers of words from what is there now, by reading all text that is not as in the base.
+    fn changes_of_pieces(&self, corpus: &Corpus) -> Result<WordChanges> {
+        let mut changes = WordChanges::default();
+        let (mut base_at, mut text) = (0, Vec::new());
+        let mut lose = |changes: &mut WordChanges, lost: Range<u64>| -> Result<()> {
+            text.clear();
+            let piece =
+                Piece { source: Source::Base, start: lost.start, len: lost.end - lost.start };
+            self.read_piece(corpus, piece, DEFAULT_MAX_OUTPUT_BYTES, &mut text)?;
+            changes.lose(corpus.profile(), &text);
+            Ok(())
+        };
+        for piece in self.pieces() {
+            if piece.source == Source::Text {
+                changes.add(corpus.profile(), self.fresh_text(piece));
+                continue;
+            }
+            lose(&mut changes, base_at..piece.start)?;
+            base_at = piece.end();
+        }
+        if let Some(doc) = self.base_doc {
+            let end = crate::access::document_len_bytes(corpus, doc)?;
+            lose(&mut changes, base_at..end)?;
+        }
+        Ok(changes)
+    }
+}
+
+/// Calls `found` with the offset of each `word` of `text`, which is cut at both ends.
+fn find_word(profile: TokenizerProfile, text: &[u8], word: &str, mut found: impl FnMut(u64)) {
+    if memchr::memmem::find(text, word.as_bytes()).is_none() {
+        return;
+    }
+    let mut at = 0;
+    for_each_token(profile, text, |token| {
+        if token.is_word && token.bytes == word.as_bytes() {
+            found(at);
+        }
+        at += token.bytes.len() as u64;
+    });
+}

@@ -1,0 +1,324 @@
+//! A corpus that is edited: the base stays as it is, edited documents lie beside it.
+//!
+//! ```text
+//! ids        0      1      2      3      4      5
+//! base       doc    doc    doc    doc
+//! edited            pieces               text   text    added ones have no base
+//! dropped                  x                            its id is never used again
+//! ```
+//!
+//! Every read sees every edit at once. A document that was never edited is read from the base with no
+//! more than a look-up; an edited one through its [pieces](super::document). Edits cost O(log pieces)
+//! and the bytes beside them, whatever the size of the corpus. Clones share what neither changes, so a
+//! writer can edit a clone while others read the original.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::base_words;
+use super::document::EditedDocument;
+use super::edit::{Answer, EditBatch, EditMode, Operation};
+use super::plan::{Item, Step, checked_offset, plan};
+use crate::access::{DEFAULT_MAX_OUTPUT_BYTES, document_len_bytes, extract_into};
+use crate::corpus::Corpus;
+use crate::error::{Error, Result};
+use crate::text::{TokenizerProfile, for_each_token};
+
+/// A base corpus and all that was edited since.
+///
+/// ```
+/// use datafusion_tadoc::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+/// use datafusion_tadoc::edits::{Edit, EditBatch, LivingCorpus};
+///
+/// let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+/// builder.push_document("a.txt", b"to be or not")?;
+/// let (file, _) = builder.finish(None)?;
+/// let (_, base) = Corpus::from_bytes("memory", &file, &OpenLimits::default())?;
+///
+/// let mut living = LivingCorpus::new(base);
+/// let edits = vec![Edit::AppendText { doc_id: 0, text: b" to be".to_vec() }];
+/// living.apply(&EditBatch { edits, ..Default::default() })?;
+/// assert_eq!(living.extract(0, 9, 99)?, b"not to be");
+/// assert_eq!(living.search(0, "be")?, [3, 16]);
+/// # Ok::<(), datafusion_tadoc::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LivingCorpus {
+    base: Corpus,
+    /// Documents that were edited or added, by id.
+    documents: FxHashMap<u64, Arc<EditedDocument>>,
+    dropped: BTreeSet<u64>,
+    added_paths: Vec<Arc<str>>,
+}
+
+impl LivingCorpus {
+    /// `base` before any edit.
+    pub fn new(base: Corpus) -> Self {
+        Self {
+            base,
+            documents: FxHashMap::default(),
+            dropped: BTreeSet::new(),
+            added_paths: Vec::new(),
+        }
+    }
+
+    /// `base`, in which the documents `dropped` are only there to keep the ids of the others.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a document that `base` does not have.
+    pub fn with_dropped(base: Corpus, dropped: impl IntoIterator<Item = u64>) -> Result<Self> {
+        let dropped: BTreeSet<u64> = dropped.into_iter().collect();
+        match dropped.last() {
+            Some(&last) if last >= base.num_docs() => Err(unknown_document(last, base.num_docs())),
+            _ => Ok(Self { dropped, ..Self::new(base) }),
+        }
+    }
+
+    /// The corpus that edits are on top of.
+    pub fn base(&self) -> &Corpus {
+        &self.base
+    }
+
+    /// Ids given out, those of dropped documents included; the next document gets this one.
+    pub fn num_docs(&self) -> u64 {
+        self.base.num_docs() + self.added_paths.len() as u64
+    }
+
+    /// Ids of dropped documents, ascending.
+    pub fn dropped_docs(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.dropped.iter().copied()
+    }
+
+    /// Whether document `doc_id` is one that was dropped.
+    pub fn is_dropped(&self, doc_id: u64) -> bool {
+        self.dropped.contains(&doc_id)
+    }
+
+    /// Ids of documents that were edited or added and are still there, ascending.
+    pub fn edited_docs(&self) -> Vec<u64> {
+        let mut doc_ids: Vec<u64> = self.documents.keys().copied().collect();
+        doc_ids.sort_unstable();
+        doc_ids
+    }
+
+    /// Path of document `doc_id`, of a dropped one too.
+    pub fn path(&self, doc_id: u64) -> Option<&str> {
+        match doc_id.checked_sub(self.base.num_docs()) {
+            Some(added) => self.added_paths.get(usize::try_from(added).ok()?).map(|path| &**path),
+            None => {
+                let (segment_idx, doc) = self.base.doc_parts(doc_id).next()?;
+                self.base.segments()[segment_idx].paths.get(doc)
+            }
+        }
+    }
+
+    /// Bytes of memory held beside the base.
+    pub fn memory_bytes(&self) -> usize {
+        let documents = self.documents.values().map(|document| document.memory_bytes());
+        documents.sum::<usize>()
+            + self.documents.capacity() * size_of::<(u64, Arc<EditedDocument>)>()
+            + self.added_paths.iter().map(|path| path.len()).sum::<usize>()
+    }
+
+    /// Makes the edits of `batch`, all or none; returns the ids of the documents that it adds.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a document or an offset that is not there, and
+    /// [`Error::InvalidArgument`] for a dropped document and, in batch, for a document that is dropped
+    /// or replaced and has other edits. Nothing is changed then.
+    pub fn apply(&mut self, batch: &EditBatch) -> Result<Range<u64>> {
+        let first_added = self.num_docs();
+        let items: Vec<Item<'_>> = batch.edits.iter().map(Item::Edit).collect();
+        for step in plan(self, batch.mode, &items)? {
+            self.make(&step);
+        }
+        Ok(first_added..self.num_docs())
+    }
+
+    /// Makes the edits of a mixed batch, all or none, and answers its reads, each as of its place.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply), and those of the reads. Nothing is changed then.
+    pub fn run(&mut self, mode: EditMode, operations: &[Operation]) -> Result<Vec<Answer>> {
+        let items: Vec<Item<'_>> = operations.iter().map(Item::from).collect();
+        let steps = plan(self, mode, &items)?;
+        // A read may still fail for want of memory, and then the edits before it must not be seen.
+        let mut next = self.clone();
+        let mut answers = Vec::with_capacity(operations.len());
+        for step in &steps {
+            match step {
+                Step::Read(read) => answers.push(next.answer(read)?),
+                Step::Edited => answers.push(Answer::Edited),
+                edit => {
+                    next.make(edit);
+                    if let Step::Add { .. } = edit {
+                        answers.push(Answer::Added { doc_id: next.num_docs() - 1 });
+                    }
+                }
+            }
+        }
+        *self = next;
+        Ok(answers)
+    }
+
+    fn make(&mut self, step: &Step<'_>) {
+        match step {
+            Step::Splice { range, text, .. } if range.is_empty() && text.is_empty() => {}
+            Step::Splice { doc_id, range, text } => {
+                let base = &self.base;
+                let document = self.documents.entry(*doc_id).or_insert_with(|| {
+                    let len_bytes = document_len_bytes(base, *doc_id).unwrap_or_default();
+                    Arc::new(EditedDocument::of_base(*doc_id, len_bytes))
+                });
+                Arc::make_mut(document).splice(base, range.clone(), text);
+            }
+            Step::Replace { doc_id, content } => {
+                let document = EditedDocument::of_text(content.to_vec());
+                self.documents.insert(*doc_id, Arc::new(document));
+            }
+            Step::Drop { doc_id } => {
+                self.documents.remove(doc_id);
+                self.dropped.insert(*doc_id);
+            }
+            Step::Add { path, content } => {
+                let document = EditedDocument::of_text(content.to_vec());
+                self.documents.insert(self.num_docs(), Arc::new(document));
+                self.added_paths.push((*path).into());
+            }
+            Step::Read(_) | Step::Edited => {}
+        }
+    }
+
+    fn answer(&self, read: &Operation) -> Result<Answer> {
+        Ok(match read {
+            Operation::Extract { doc_id, offset_bytes, len_bytes } => {
+                Answer::Text(self.extract(*doc_id, *offset_bytes, *len_bytes)?)
+            }
+            Operation::Search { doc_id, word } => Answer::Offsets(self.search(*doc_id, word)?),
+            Operation::Count { doc_id, word } => Answer::Count(self.count(*doc_id, word)?),
+            Operation::Edit(_) => Answer::Edited,
+        })
+    }
+
+    /// Bytes of document `doc_id`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where there is no such document, [`Error::InvalidArgument`] where it was
+    /// dropped, [`Error::Capacity`] where it has 2^64 bytes or more.
+    pub fn len_bytes(&self, doc_id: u64) -> Result<u64> {
+        match self.edited(doc_id)? {
+            Some(document) => Ok(document.len_bytes()),
+            None => document_len_bytes(&self.base, doc_id),
+        }
+    }
+
+    /// Up to `len_bytes` bytes of document `doc_id` from `offset_bytes`; what lies beyond the end of
+    /// the document is left out.
+    ///
+    /// # Errors
+    /// As [`len_bytes`](Self::len_bytes); [`Error::OutOfRange`] for an offset larger than the length;
+    /// [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
+    pub fn extract(&self, doc_id: u64, offset_bytes: u64, len_bytes: u64) -> Result<Vec<u8>> {
+        let mut output = Vec::new();
+        let limit = DEFAULT_MAX_OUTPUT_BYTES;
+        self.extract_into(doc_id, offset_bytes, len_bytes, limit, &mut output)?;
+        Ok(output)
+    }
+
+    /// [`extract`](Self::extract), appended to `output`, which may grow to `max_output_bytes`.
+    ///
+    /// # Errors
+    /// As [`extract`](Self::extract); `output` is then as it was.
+    pub fn extract_into(
+        &self,
+        doc_id: u64,
+        offset_bytes: u64,
+        len_bytes: u64,
+        max_output_bytes: u64,
+        output: &mut Vec<u8>,
+    ) -> Result<()> {
+        let Some(document) = self.edited(doc_id)? else {
+            let base = &self.base;
+            return extract_into(base, doc_id, offset_bytes, len_bytes, max_output_bytes, output);
+        };
+        let start = checked_offset(offset_bytes, document.len_bytes())?;
+        let end = document.len_bytes().min(start.saturating_add(len_bytes));
+        let len_before = output.len();
+        let read = document.read(&self.base, start..end, max_output_bytes, output);
+        read.inspect_err(|_| output.truncate(len_before))
+    }
+
+    /// How often `word` occurs in document `doc_id`.
+    ///
+    /// # Errors
+    /// As [`len_bytes`](Self::len_bytes); [`Error::InvalidArgument`] where `word` is not one word;
+    /// [`Error::Capacity`] where more than [`DEFAULT_MAX_OUTPUT_BYTES`] of edited text would have to be
+    /// read.
+    pub fn count(&self, doc_id: u64, word: &str) -> Result<u64> {
+        check_word(self.base.profile(), word)?;
+        match self.edited(doc_id)? {
+            Some(document) => document.count(&self.base, word),
+            None => base_words::count(&self.base, doc_id, word),
+        }
+    }
+
+    /// Byte offsets of `word` in document `doc_id`, ascending.
+    ///
+    /// # Errors
+    /// As [`count`](Self::count).
+    pub fn search(&self, doc_id: u64, word: &str) -> Result<Vec<u64>> {
+        check_word(self.base.profile(), word)?;
+        let mut offsets = Vec::new();
+        match self.edited(doc_id)? {
+            Some(document) => document.find(&self.base, word, &mut offsets)?,
+            None => base_words::find(&self.base, doc_id, word, &mut offsets)?,
+        }
+        Ok(offsets)
+    }
+
+    /// Document `doc_id`, if it was edited or added.
+    pub(super) fn edited(&self, doc_id: u64) -> Result<Option<&EditedDocument>> {
+        if let Some(document) = self.documents.get(&doc_id) {
+            return Ok(Some(document));
+        }
+        if doc_id >= self.num_docs() {
+            return Err(unknown_document(doc_id, self.num_docs()));
+        }
+        if self.is_dropped(doc_id) {
+            return Err(dropped_document(doc_id));
+        }
+        Ok(None)
+    }
+}
+
+pub(super) fn unknown_document(doc_id: u64, num_docs: u64) -> Error {
+    Error::OutOfRange { what: "doc_id", got: doc_id, len: num_docs }
+}
+
+pub(super) fn dropped_document(doc_id: u64) -> Error {
+    Error::InvalidArgument {
+        name: "doc_id",
+        got: format!("{doc_id}, a document that was dropped"),
+        allowed: "the id of a document that is there (a new document gets a new id)".into(),
+    }
+}
+
+/// Refuses what is not one word: it would be found nowhere.
+pub(super) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
+    let (mut num_tokens, mut is_word) = (0, false);
+    for_each_token(profile, word.as_bytes(), |token| {
+        num_tokens += 1;
+        is_word = token.is_word;
+    });
+    if num_tokens == 1 && is_word {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        name: "word",
+        got: format!("`{word}`"),
+        allowed: format!("one word of the tokenizer profile {profile}"),
+    })
+}

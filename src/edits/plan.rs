@@ -1,0 +1,246 @@
+//! From the operations of a batch to steps that cannot fail.
+//!
+//! Lengths of documents are followed through the batch, so every document and offset is checked
+//! before anything is changed, and offsets of both modes become offsets in the text at the place of
+//! the step. O(1) for each operation in sequence, O(log operations) in batch.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::batch_offsets::BatchOffsets;
+use super::edit::{Edit, EditMode, Operation};
+use super::living_corpus::{LivingCorpus, check_word, dropped_document, unknown_document};
+use crate::error::{Error, Result};
+
+/// What is done to the corpus, in order.
+#[derive(Debug)]
+pub(super) enum Step<'a> {
+    Splice {
+        doc_id: u64,
+        range: Range<u64>,
+        text: &'a [u8],
+    },
+    Replace {
+        doc_id: u64,
+        content: &'a [u8],
+    },
+    Drop {
+        doc_id: u64,
+    },
+    Add {
+        path: &'a str,
+        content: &'a [u8],
+    },
+    Read(&'a Operation),
+    /// All steps of an edit are made.
+    Edited,
+}
+
+/// One operation of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Item<'a> {
+    Edit(&'a Edit),
+    Read(&'a Operation),
+}
+
+impl<'a> From<&'a Operation> for Item<'a> {
+    fn from(operation: &'a Operation) -> Self {
+        match operation {
+            Operation::Edit(edit) => Self::Edit(edit),
+            read => Self::Read(read),
+        }
+    }
+}
+
+/// The steps of `items` on `living`.
+///
+/// # Errors
+/// As [`LivingCorpus::apply`] and, for reads, those of the method that answers one.
+pub(super) fn plan<'a>(
+    living: &LivingCorpus,
+    mode: EditMode,
+    items: &[Item<'a>],
+) -> Result<Vec<Step<'a>>> {
+    let offsets = match mode {
+        EditMode::InSequence => None,
+        EditMode::InBatch => Some(batch_offsets(living, items)?),
+    };
+    let num_docs = living.num_docs();
+    let steps = Vec::with_capacity(2 * items.len());
+    let mut planner = Planner { living, num_docs, lens: FxHashMap::default(), offsets, steps };
+    for item in items {
+        match *item {
+            Item::Edit(edit) => planner.add_edit(edit)?,
+            Item::Read(read) => planner.add_read(read)?,
+        }
+    }
+    Ok(planner.steps)
+}
+
+struct Planner<'a, 'l> {
+    living: &'l LivingCorpus,
+    /// Ids given out so far.
+    num_docs: u64,
+    /// Bytes of the documents that the batch met, none for those it dropped.
+    lens: FxHashMap<u64, Option<u64>>,
+    /// By document, where offsets refer to the text before the batch.
+    offsets: Option<FxHashMap<u64, BatchOffsets>>,
+    steps: Vec<Step<'a>>,
+}
+
+impl<'a> Planner<'a, '_> {
+    fn add_edit(&mut self, edit: &'a Edit) -> Result<()> {
+        match edit {
+            Edit::InsertText { doc_id, offset_bytes, text } => {
+                self.add_insert(*doc_id, Some(*offset_bytes), text)?;
+            }
+            Edit::AppendText { doc_id, text } => self.add_insert(*doc_id, None, text)?,
+            Edit::DeleteText { doc_id, offset_bytes, len_bytes } => {
+                self.add_delete(*doc_id, *offset_bytes, *len_bytes)?;
+            }
+            Edit::AddDocument { path, content } => {
+                self.lens.insert(self.num_docs, Some(content.len() as u64));
+                self.num_docs += 1;
+                self.steps.push(Step::Add { path, content });
+                return Ok(());
+            }
+            Edit::DropDocument { doc_id } => {
+                self.len_of(*doc_id)?;
+                self.lens.insert(*doc_id, None);
+                self.steps.push(Step::Drop { doc_id: *doc_id });
+            }
+            Edit::ReplaceDocument { doc_id, content } => {
+                self.len_of(*doc_id)?;
+                self.lens.insert(*doc_id, Some(content.len() as u64));
+                self.steps.push(Step::Replace { doc_id: *doc_id, content });
+            }
+        }
+        self.steps.push(Step::Edited);
+        Ok(())
+    }
+
+    /// `offset` is none for the end.
+    fn add_insert(&mut self, doc_id: u64, offset: Option<u64>, text: &'a [u8]) -> Result<()> {
+        let len = self.len_of(doc_id)?;
+        let added = text.len() as u64;
+        let new_len = len.checked_add(added).ok_or(Error::Capacity {
+            what: "a document in bytes",
+            requested: u64::MAX,
+            limit: u64::MAX - 1,
+            knob: "nothing (lengths are 64-bit numbers)",
+        })?;
+        let at = match self.offsets_of(doc_id)? {
+            Some((offsets, before)) => {
+                offsets.insert(checked_offset(offset.unwrap_or(before), before)?, added)
+            }
+            None => checked_offset(offset.unwrap_or(len), len)?,
+        };
+        self.lens.insert(doc_id, Some(new_len));
+        self.steps.push(Step::Splice { doc_id, range: at..at, text });
+        Ok(())
+    }
+
+    fn add_delete(&mut self, doc_id: u64, offset: u64, num_deleted: u64) -> Result<()> {
+        let len = self.len_of(doc_id)?;
+        let ranges = match self.offsets_of(doc_id)? {
+            Some((offsets, before)) => offsets.delete(checked_range(offset, num_deleted, before)?),
+            None => vec![checked_range(offset, num_deleted, len)?],
+        };
+        let removed: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        self.lens.insert(doc_id, Some(len - removed));
+        let splices = ranges.into_iter().map(|range| Step::Splice { doc_id, range, text: &[] });
+        self.steps.extend(splices);
+        Ok(())
+    }
+
+    fn add_read(&mut self, read: &'a Operation) -> Result<()> {
+        match read {
+            Operation::Extract { doc_id, offset_bytes, .. } => {
+                checked_offset(*offset_bytes, self.len_of(*doc_id)?)?;
+            }
+            Operation::Search { doc_id, word } | Operation::Count { doc_id, word } => {
+                self.len_of(*doc_id)?;
+                check_word(self.living.base().profile(), word)?;
+            }
+            Operation::Edit(edit) => return self.add_edit(edit),
+        }
+        self.steps.push(Step::Read(read));
+        Ok(())
+    }
+
+    /// Where offsets refer to the text before the batch: those of the document, and its length then.
+    fn offsets_of(&mut self, doc_id: u64) -> Result<Option<(&mut BatchOffsets, u64)>> {
+        match self.offsets.as_mut().and_then(|offsets| offsets.get_mut(&doc_id)) {
+            Some(offsets) => Ok(Some((offsets, self.living.len_bytes(doc_id)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// Bytes of document `doc_id` at this place of the batch.
+    fn len_of(&mut self, doc_id: u64) -> Result<u64> {
+        match self.lens.get(&doc_id) {
+            Some(Some(len)) => Ok(*len),
+            Some(None) => Err(dropped_document(doc_id)),
+            None if doc_id >= self.num_docs => Err(unknown_document(doc_id, self.num_docs)),
+            None => {
+                let len = self.living.len_bytes(doc_id)?;
+                self.lens.insert(doc_id, Some(len));
+                Ok(len)
+            }
+        }
+    }
+}
+
+/// Numbers the places of all edits by document. What is edited must be there before the batch, and
+/// what is dropped or replaced can have no other edit: that would have no meaning.
+fn batch_offsets(
+    living: &LivingCorpus,
+    items: &[Item<'_>],
+) -> Result<FxHashMap<u64, BatchOffsets>> {
+    let mut places: FxHashMap<u64, (Vec<u64>, bool)> = FxHashMap::default();
+    for item in items {
+        let Item::Edit(edit) = item else { continue };
+        let Some(doc_id) = edit.doc_id() else { continue };
+        let len = living.len_bytes(doc_id)?;
+        let is_whole = matches!(edit, Edit::DropDocument { .. } | Edit::ReplaceDocument { .. });
+        let known = places.get(&doc_id).map(|(_, is_whole)| *is_whole);
+        if known == Some(true) || known.is_some() && is_whole {
+            return Err(Error::InvalidArgument {
+                name: "edits",
+                got: format!("an edit of document {doc_id} beside its drop or replacement"),
+                allowed: "one or the other, where offsets refer to the text before the batch; \
+                          or edit mode in_sequence"
+                    .into(),
+            });
+        }
+        let (places, is_whole_known) = places.entry(doc_id).or_default();
+        *is_whole_known = is_whole;
+        match edit {
+            Edit::InsertText { offset_bytes, .. } => places.push(*offset_bytes),
+            Edit::AppendText { .. } => places.push(len),
+            Edit::DeleteText { offset_bytes, len_bytes, .. } => {
+                places.extend([*offset_bytes, offset_bytes.saturating_add(*len_bytes)]);
+            }
+            _ => {}
+        }
+    }
+    Ok(places.into_iter().map(|(doc_id, (at, _))| (doc_id, BatchOffsets::new(at))).collect())
+}
+
+/// `offset`, if a document of `len` bytes has it; its end counts.
+pub(super) fn checked_offset(offset: u64, len: u64) -> Result<u64> {
+    if offset <= len {
+        return Ok(offset);
+    }
+    Err(Error::OutOfRange { what: "offset_bytes", got: offset, len: len.saturating_add(1) })
+}
+
+fn checked_range(offset: u64, len_bytes: u64, len: u64) -> Result<Range<u64>> {
+    let end = checked_offset(offset, len)?.saturating_add(len_bytes);
+    if end <= len {
+        return Ok(offset..end);
+    }
+    let what = "end of the deleted bytes";
+    Err(Error::OutOfRange { what, got: end, len: len.saturating_add(1) })
+}

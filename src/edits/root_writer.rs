@@ -1,0 +1,280 @@
+//! A segment with other documents: the rules stay, the root of what was edited is written anew.
+//!
+//! ```text
+//! document   root elements of the base         | new text    | base again
+//! new root   [rule 9] [rule 3] the [rule 7]      tokens        [rule 2] of
+//!                              └ a rule that was cut is entered, down to the cut
+//! ```
+//!
+//! Elements of the base are copied whole where they lie in a piece, and entered only at its ends. New
+//! words join the dictionary, whose ids follow byte order, so all terminals are numbered anew; rules and
+//! terminals that nothing uses any more are left out, so that no answer lists them. O(G + V + new
+//! text). The spaceless model holds across pieces: a blank is kept back until it is known whether a
+//! word follows.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use crate::corpus::Segment;
+use crate::dag::{Dag, Measure};
+use crate::error::{Error, Result};
+use crate::grammar::Grammar;
+use crate::text::{Dictionary, TokenizerProfile, for_each_token};
+
+/// The root of a segment that is being written.
+pub(super) struct RootWriter<'a> {
+    segment: &'a Segment,
+    profile: TokenizerProfile,
+    symbols: Vec<u32>,
+    doc_offsets: Vec<u32>,
+    /// Terminals met in new text, by class and bytes: ids of the base, or behind all of these.
+    terminals: FxHashMap<(bool, Box<[u8]>), u32>,
+    /// Those of them that the base does not have, in order of id.
+    new_terminals: Vec<(bool, Box<[u8]>)>,
+    after_word: bool,
+    /// Whether a blank comes before the next element, or is implied there.
+    blank_before: bool,
+}
+
+impl<'a> RootWriter<'a> {
+    /// A writer for `segment` without any document.
+    pub fn new(segment: &'a Segment, profile: TokenizerProfile) -> Self {
+        Self {
+            segment,
+            profile,
+            symbols: Vec::new(),
+            doc_offsets: vec![0],
+            terminals: FxHashMap::default(),
+            new_terminals: Vec::new(),
+            after_word: false,
+            blank_before: false,
+        }
+    }
+
+    /// Appends document `doc` of the segment as it is, and ends the document.
+    pub fn copy_document(&mut self, doc: usize) {
+        let dag = &self.segment.dag;
+        self.symbols.extend_from_slice(&dag.grammar().symbols[dag.doc_range(doc)]);
+        self.doc_offsets.push(self.symbols.len() as u32);
+    }
+
+    /// Ends the document.
+    pub fn end_document(&mut self) {
+        if self.blank_before {
+            let blank = self.terminal(false, b" ");
+            self.symbols.push(blank);
+        }
+        (self.after_word, self.blank_before) = (false, false);
+        self.doc_offsets.push(self.symbols.len() as u32);
+    }
+
+    /// Appends new text, which is cut at both ends.
+    pub fn push_text(&mut self, text: &[u8]) {
+        for_each_token(self.profile, text, |token| {
+            if token.is_word {
+                let word = self.terminal(true, token.bytes);
+                self.push(word, true, true);
+            } else {
+                self.push_separator(token.bytes);
+            }
+        });
+    }
+
+    /// Appends bytes `bytes` of document `doc` of the segment.
+    pub fn push_base(&mut self, doc: usize, bytes: Range<u64>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let segment = self.segment;
+        let dag = &segment.dag;
+        let sums = dag.prefix_sums();
+        let mut stack = vec![enter(dag, dag.doc_range(doc), 0, bytes.start)];
+        while let Some(frame) = stack.last_mut() {
+            let Some(position) = frame.positions.next() else {
+                stack.pop();
+                continue;
+            };
+            let element = dag.grammar().symbols[position];
+            let (len, has_blank) = sums.len_bytes_at(dag, position);
+            if has_blank {
+                self.blank_before |= bytes.contains(&frame.at);
+                frame.at += 1;
+            }
+            let (start, end) = (frame.at, frame.at + len);
+            frame.at = end;
+            if start >= bytes.end {
+                return;
+            }
+            let (from, to) = (bytes.start.max(start), bytes.end.min(end));
+            match dag.rule_of(element) {
+                _ if from >= to => {}
+                Some(rule_idx) if to - from < len => {
+                    stack.push(enter(dag, dag.rule_range(rule_idx), start, from));
+                }
+                Some(_) => {
+                    let begins = dag.begins_with_word(element);
+                    self.push(element, begins, dag.ends_with_word(element));
+                }
+                None if to - from < len => {
+                    let token = segment.dictionary.get(element);
+                    self.push_text(&token[(from - start) as usize..(to - start) as usize]);
+                }
+                None if dag.begins_with_word(element) => self.push(element, true, true),
+                None if len == 1 => self.push_separator(segment.dictionary.get(element)),
+                None => self.push(element, false, false),
+            }
+        }
+    }
+
+    fn push_separator(&mut self, separator: &[u8]) {
+        if separator == b" " && !self.blank_before {
+            self.blank_before = true;
+        } else {
+            let separator = self.terminal(false, separator);
+            self.push(separator, false, false);
+        }
+    }
+
+    fn push(&mut self, element: u32, begins_with_word: bool, ends_with_word: bool) {
+        let meets_word = self.after_word && begins_with_word;
+        if std::mem::take(&mut self.blank_before) != meets_word {
+            // A blank that is not implied, or words that touch.
+            let separator = self.terminal(false, if meets_word { b"" } else { b" " });
+            self.symbols.push(separator);
+        }
+        self.symbols.push(element);
+        self.after_word = ends_with_word;
+    }
+
+    fn terminal(&mut self, is_word: bool, bytes: &[u8]) -> u32 {
+        let key = (is_word, Box::from(bytes));
+        if let Some(&id) = self.terminals.get(&key) {
+            return id;
+        }
+        let dictionary = &self.segment.dictionary;
+        let known = match is_word {
+            true => dictionary.word_id(bytes),
+            false => dictionary.separator_id(bytes),
+        };
+        let id = known.unwrap_or_else(|| {
+            self.new_terminals.push(key.clone());
+            (self.segment.dag.num_elements() + self.new_terminals.len() - 1) as u32
+        });
+        self.terminals.insert(key, id);
+        id
+    }
+
+    /// The segment of the documents written, which are as many as `segment` has.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where the root, the words or the ids have more than 32 bits.
+    pub fn finish(self) -> Result<Segment> {
+        let dag = &self.segment.dag;
+        check_size("elements of a segment", self.symbols.len() + dag.grammar().symbols.len())?;
+        check_size("elements of a segment", dag.num_elements() + self.new_terminals.len())?;
+        let is_used = self.used_elements();
+        let mut ids = vec![u32::MAX; is_used.len()];
+        let (dictionary, num_words) = self.number_terminals(&is_used, &mut ids)?;
+        let num_terminals = dictionary.len();
+        let base_rules = dag.num_terminals() as usize + 1..dag.num_elements();
+        let used_rules: Vec<usize> = base_rules.filter(|&element| is_used[element]).collect();
+        for (&element, id) in used_rules.iter().zip(num_terminals + 1..) {
+            ids[element] = id;
+        }
+        let mut symbols: Vec<u32> =
+            self.symbols.iter().map(|&element| ids[element as usize]).collect();
+        let mut rule_offsets = vec![0, symbols.len() as u32];
+        for element in used_rules {
+            let rule = dag.grammar().rule(element - dag.num_terminals() as usize);
+            symbols.extend(rule.iter().map(|&element| ids[element as usize]));
+            rule_offsets.push(symbols.len() as u32);
+        }
+        let grammar =
+            Grammar { num_terminals, rule_offsets, symbols, doc_offsets: self.doc_offsets };
+        let dag = Dag::new(grammar, num_words, dictionary.lengths())?;
+        let (paths, continues) = (self.segment.paths.clone(), self.segment.continues);
+        Ok(Segment { dictionary, dag, paths, continues })
+    }
+
+    /// For each element of the base and each new terminal whether a document holds it.
+    fn used_elements(&self) -> Vec<bool> {
+        let dag = &self.segment.dag;
+        let mut is_used = vec![false; dag.num_elements() + self.new_terminals.len()];
+        self.symbols.iter().for_each(|&element| is_used[element as usize] = true);
+        // Parents come before their children, so one pass reaches all.
+        for rule_idx in 1..dag.grammar().num_rules() {
+            if is_used[dag.num_terminals() as usize + rule_idx] {
+                let rule = dag.grammar().rule(rule_idx);
+                rule.iter().for_each(|&element| is_used[element as usize] = true);
+            }
+        }
+        is_used
+    }
+
+    /// The dictionary of all terminals that are used, and the ids there of these.
+    fn number_terminals(&self, is_used: &[bool], ids: &mut [u32]) -> Result<(Dictionary, u32)> {
+        let base = &self.segment.dictionary;
+        let first_new = self.segment.dag.num_elements();
+        let (mut arena, mut offsets) = (Vec::new(), vec![0u32]);
+        let mut num_words = 0;
+        for (is_word, base_ids) in
+            [(true, 0..base.num_words()), (false, base.num_words()..base.len())]
+        {
+            let mut new: Vec<(&[u8], usize)> = self
+                .new_terminals
+                .iter()
+                .zip(first_new..)
+                .filter(|((class, _), _)| *class == is_word)
+                .map(|((_, bytes), element)| (&**bytes, element))
+                .collect();
+            new.sort_unstable();
+            let mut new = new.into_iter().peekable();
+            let mut take = |bytes: &[u8], element: usize| {
+                ids[element] = offsets.len() as u32 - 1;
+                arena.extend_from_slice(bytes);
+                offsets.push(arena.len() as u32);
+            };
+            for id in base_ids.filter(|&id| is_used[id as usize]) {
+                let bytes = base.get(id);
+                while let Some((bytes, element)) = new.next_if(|new| new.0 < bytes) {
+                    take(bytes, element);
+                }
+                take(bytes, id as usize);
+            }
+            new.for_each(|(bytes, element)| take(bytes, element));
+            if is_word {
+                num_words = offsets.len() as u32 - 1;
+            }
+        }
+        check_size("bytes of the words of a segment", arena.len())?;
+        Ok((Dictionary::from_parts(num_words, offsets, arena.into())?, num_words))
+    }
+}
+
+/// Positions of one rule or document that are still to be looked at.
+struct Frame {
+    positions: Range<usize>,
+    /// Where the next of them begins in the document, the blank before it ahead of us.
+    at: u64,
+}
+
+/// The positions of `range`, which begins at byte `start`, from the one that holds byte `from` on.
+fn enter(dag: &Dag, range: Range<usize>, start: u64, from: u64) -> Frame {
+    let sums = dag.prefix_sums();
+    let (position, offset) = sums.locate(dag, Measure::Bytes, range.clone(), from - start);
+    let blank = u64::from(sums.has_blank_before(position));
+    Frame { positions: position..range.end, at: start + offset - blank }
+}
+
+fn check_size(what: &'static str, requested: usize) -> Result<()> {
+    if u32::try_from(requested).is_ok() {
+        return Ok(());
+    }
+    Err(Error::Capacity {
+        what,
+        requested: requested as u64,
+        limit: u64::from(u32::MAX),
+        knob: "the number of segments (rebuild the corpus, with smaller blocks)",
+    })
+}

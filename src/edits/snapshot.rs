@@ -1,0 +1,180 @@
+//! A living corpus as a corpus, for everything that is answered from rules.
+//!
+//! Segments without an edited document are shared, others get [new roots](super::root_writer), and
+//! added documents make segments of their own. Ids stay: a dropped document is an empty one. A document
+//! that is cut over segments stays so; what was put in belongs to the part before it.
+//!
+//! O(G + V) for each segment with an edited document, all at once on all threads, and the time of the
+//! grammar builder for added text.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::document::EditedDocument;
+use super::living_corpus::LivingCorpus;
+use super::piece_tree::Source;
+use super::root_writer::RootWriter;
+use crate::access::DEFAULT_MAX_OUTPUT_BYTES;
+use crate::corpus::{Corpus, Paths, Segment};
+use crate::dag::Dag;
+use crate::error::Result;
+use crate::grammar::{RoundsOptions, build_rounds};
+use crate::text::{TokenizedBlock, TokenizerProfile, tokenize_block};
+
+/// Text of a segment of added documents, if these have more.
+const BLOCK_BYTES: usize = 64 << 20;
+
+/// A piece of one part of a document.
+enum PartPiece<'a> {
+    /// Bytes of the part in the base.
+    Base(Range<u64>),
+    Fresh(&'a [u8]),
+    Read(Vec<u8>),
+}
+
+/// What documents of a segment (by index) consist of, where not as in the base.
+type NewDocuments<'a> = BTreeMap<usize, Vec<PartPiece<'a>>>;
+
+impl LivingCorpus {
+    /// The corpus as it is now, on which every analysis and every access runs. Documents keep their
+    /// ids; a [dropped](Self::dropped_docs) one is empty there, and its path is still told.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`](crate::Error::Capacity) where a segment has too many words or elements for
+    /// 32 bits, or a document without any place to cut is larger than
+    /// [`DEFAULT_MAX_OUTPUT_BYTES`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an
+    /// added document of 4 GiB or more.
+    pub fn snapshot(&self) -> Result<Corpus> {
+        let base = self.base();
+        let mut by_segment: Vec<NewDocuments<'_>> = Vec::new();
+        by_segment.resize_with(base.segments().len(), BTreeMap::new);
+        for doc_id in self.dropped_docs().filter(|&doc_id| doc_id < base.num_docs()) {
+            for (segment_idx, doc) in base.doc_parts(doc_id) {
+                by_segment[segment_idx].insert(doc, Vec::new());
+            }
+        }
+        for doc_id in self.edited_docs().into_iter().filter(|&doc_id| doc_id < base.num_docs()) {
+            if let Some(document) = self.edited(doc_id)? {
+                for (segment_idx, doc, pieces) in parts(base, doc_id, document)? {
+                    by_segment[segment_idx].insert(doc, pieces);
+                }
+            }
+        }
+        let changed = base.segments().par_iter().zip(by_segment);
+        let mut segments = changed
+            .map(|(segment, documents)| with_documents(base.profile(), segment, &documents))
+            .collect::<Result<Vec<_>>>()?;
+        segments.extend(self.added_segments()?);
+        Ok(Corpus::new(base.profile(), segments))
+    }
+
+    /// Segments of the documents that were added.
+    fn added_segments(&self) -> Result<Vec<Arc<Segment>>> {
+        let mut segments = Vec::new();
+        let (mut text, mut doc_ends, mut paths) = (Vec::new(), Vec::new(), Paths::default());
+        for doc_id in self.base().num_docs()..self.num_docs() {
+            if !self.is_dropped(doc_id)
+                && let Some(document) = self.edited(doc_id)?
+            {
+                let len = document.len_bytes();
+                if !doc_ends.is_empty() && text.len() as u64 + len > BLOCK_BYTES as u64 {
+                    segments.push(built(self.base().profile(), &text, &doc_ends, paths)?);
+                    text.clear();
+                    doc_ends.clear();
+                    paths = Paths::default();
+                }
+                document.read(self.base(), 0..len, u64::MAX, &mut text)?;
+            }
+            doc_ends.push(text.len());
+            paths.push(self.path(doc_id).unwrap_or_default());
+        }
+        if !doc_ends.is_empty() {
+            segments.push(built(self.base().profile(), &text, &doc_ends, paths)?);
+        }
+        Ok(segments)
+    }
+}
+
+/// The pieces of each part of document `doc_id`: segment, index there, pieces.
+fn parts<'a>(
+    base: &Corpus,
+    doc_id: u64,
+    document: &'a EditedDocument,
+) -> Result<Vec<(usize, usize, Vec<PartPiece<'a>>)>> {
+    let mut parts: Vec<_> =
+        base.doc_parts(doc_id).map(|(segment_idx, doc)| (segment_idx, doc, Vec::new())).collect();
+    if !document.is_aligned() {
+        let mut text = Vec::new();
+        let len = document.len_bytes();
+        document.read(base, 0..len, DEFAULT_MAX_OUTPUT_BYTES, &mut text)?;
+        parts
+            .iter_mut()
+            .take(1)
+            .for_each(|part| part.2.push(PartPiece::Read(std::mem::take(&mut text))));
+        return Ok(parts);
+    }
+    let part_len = |part: &(usize, usize, _)| base.segments()[part.0].dag.doc_len_bytes(part.1);
+    let (mut part_idx, mut part_start) = (0, 0);
+    for piece in document.pieces() {
+        if piece.source == Source::Text {
+            parts[part_idx].2.push(PartPiece::Fresh(document.fresh_text(piece)));
+            continue;
+        }
+        let mut at = piece.start;
+        while at < piece.end() {
+            let part_end = part_start + part_len(&parts[part_idx]);
+            if at >= part_end && part_idx + 1 < parts.len() {
+                (part_idx, part_start) = (part_idx + 1, part_end);
+                continue;
+            }
+            let end = piece.end().min(part_end);
+            parts[part_idx].2.push(PartPiece::Base(at - part_start..end - part_start));
+            at = end;
+        }
+    }
+    Ok(parts)
+}
+
+/// `segment` with `documents` in the place of its own.
+fn with_documents(
+    profile: TokenizerProfile,
+    segment: &Arc<Segment>,
+    documents: &NewDocuments<'_>,
+) -> Result<Arc<Segment>> {
+    if documents.is_empty() {
+        return Ok(segment.clone());
+    }
+    let mut writer = RootWriter::new(segment, profile);
+    for doc in 0..segment.dag.grammar().num_docs() {
+        let Some(pieces) = documents.get(&doc) else {
+            writer.copy_document(doc);
+            continue;
+        };
+        for piece in pieces {
+            match piece {
+                PartPiece::Base(bytes) => writer.push_base(doc, bytes.clone()),
+                PartPiece::Fresh(text) => writer.push_text(text),
+                PartPiece::Read(text) => writer.push_text(text),
+            }
+        }
+        writer.end_document();
+    }
+    Ok(Arc::new(writer.finish()?))
+}
+
+/// A segment of new documents.
+fn built(
+    profile: TokenizerProfile,
+    text: &[u8],
+    doc_ends: &[usize],
+    paths: Paths,
+) -> Result<Arc<Segment>> {
+    let TokenizedBlock { dictionary, tokens, doc_offsets, .. } =
+        tokenize_block(profile, text, doc_ends)?;
+    let grammar = build_rounds(tokens, &doc_offsets, dictionary.len(), &RoundsOptions::default())?;
+    let dag = Dag::new(grammar, dictionary.num_words(), dictionary.lengths())?;
+    Ok(Arc::new(Segment { dictionary, dag, paths, continues: false }))
+}

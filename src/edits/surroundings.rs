@@ -1,0 +1,74 @@
+//! The bytes around an edit that are written anew with it, so that pieces begin and end at cuts.
+//!
+//! ```text
+//! document   … the power lo|ss of …        an insert inside a word
+//! kept                   lo|ss             from the last cut before to the first one behind
+//! ```
+//!
+//! A window of [`WINDOW_BYTES`] on each side has a cut in nearly every text; a wider one is looked at
+//! where it has not, up to [`MAX_WINDOW_BYTES`], so an edit reads 8 KiB at most.
+
+use std::ops::Range;
+
+use super::document::EditedDocument;
+use crate::access::DEFAULT_MAX_OUTPUT_BYTES;
+use crate::corpus::Corpus;
+use crate::error::Result;
+use crate::text::{first_cut, last_cut};
+
+/// Bytes on each side of an edit that are first looked at for a cut.
+const WINDOW_BYTES: u64 = 48;
+/// How much wider the next window is.
+const WINDOW_GROWTH: u64 = 9;
+/// Most bytes on each side that are looked at.
+const MAX_WINDOW_BYTES: u64 = 4096;
+
+/// The bytes that stay between two cuts around an edit, before it and behind it.
+pub(super) struct Surroundings {
+    pub kept: Vec<u8>,
+    pub num_before: usize,
+}
+
+/// The bytes from the last cut before `range` up to it, and from its end to the first cut behind it;
+/// none where there is no cut near by, or what is there cannot be read.
+pub(super) fn surroundings(
+    document: &EditedDocument,
+    corpus: &Corpus,
+    range: &Range<u64>,
+) -> Option<Surroundings> {
+    let mut window = WINDOW_BYTES;
+    while window <= MAX_WINDOW_BYTES {
+        if let Some(around) = within(document, corpus, range, window).ok()? {
+            return Some(around);
+        }
+        window *= WINDOW_GROWTH;
+    }
+    None
+}
+
+fn within(
+    document: &EditedDocument,
+    corpus: &Corpus,
+    range: &Range<u64>,
+    window: u64,
+) -> Result<Option<Surroundings>> {
+    let profile = corpus.profile();
+    let first = range.start.saturating_sub(window);
+    let last = document.len_bytes().min(range.end.saturating_add(window));
+    let mut seen = Vec::with_capacity(2 * window as usize + 16);
+    let stays = match range.is_empty() {
+        true => [first..last, last..last],
+        false => [first..range.start, range.end..last],
+    };
+    for range in stays.into_iter().filter(|range| !range.is_empty()) {
+        document.read(corpus, range, DEFAULT_MAX_OUTPUT_BYTES, &mut seen)?;
+    }
+    let (before, behind) = seen.split_at((range.start - first) as usize);
+    let start = last_cut(profile, before).or((first == 0).then_some(0));
+    let is_end_seen = last == document.len_bytes();
+    let end = first_cut(profile, behind).or(is_end_seen.then_some(behind.len()));
+    let (Some(start), Some(num_behind)) = (start, end) else { return Ok(None) };
+    let num_before = before.len() - start;
+    let end = before.len() + num_behind;
+    Ok(Some(Surroundings { kept: seen[start..end].to_vec(), num_before }))
+}

@@ -1,0 +1,243 @@
+//! What a living corpus must hold: plain texts, and the steps that change them.
+
+use std::time::Duration;
+
+use datafusion_tadoc::access::document_bytes;
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use datafusion_tadoc::edits::{Edit, EditBatch};
+use datafusion_tadoc::living::{
+    Change, CommitKind, LivingStore, Part, RetryPolicy, Storage, StoreOptions, Version, WrittenPart,
+};
+use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::{Error, Result};
+
+/// Documents by id; none where it was dropped.
+pub type Texts = Vec<Option<Vec<u8>>>;
+
+/// Attempts follow one another at once.
+pub fn eager() -> StoreOptions {
+    let retry =
+        RetryPolicy { max_attempts: 60, first_wait: Duration::ZERO, max_wait: Duration::ZERO };
+    StoreOptions { retry, ..StoreOptions::default() }
+}
+
+/// One commit, or a clean-up.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Append(Vec<&'static str>),
+    Edit(Vec<Edit>),
+    Optimize,
+    CleanUp,
+}
+
+pub fn add(text: &str) -> Edit {
+    Edit::AddDocument { path: "added".into(), content: text.into() }
+}
+
+pub fn append(doc_id: u64, text: &str) -> Edit {
+    Edit::AppendText { doc_id, text: text.into() }
+}
+
+pub fn batch(edits: Vec<Edit>) -> EditBatch {
+    EditBatch { edits, ..EditBatch::default() }
+}
+
+/// Steps of every kind, those that build on one another included.
+pub fn workload() -> Vec<Step> {
+    let insert = Edit::InsertText { doc_id: 0, offset_bytes: 1, text: b"\xff mid".to_vec() };
+    let delete = Edit::DeleteText { doc_id: 1, offset_bytes: 0, len_bytes: 3 };
+    let replace = Edit::ReplaceDocument { doc_id: 2, content: b"anew ".repeat(60) };
+    vec![
+        Step::Append(vec!["to be or not to be", "that is the question"]),
+        Step::Edit(vec![append(0, ", that"), insert, add("a third")]),
+        Step::Append(vec!["a fourth, in a file"]),
+        Step::Edit(vec![delete, replace, Edit::DropDocument { doc_id: 3 }]),
+        Step::Optimize,
+        Step::Edit(vec![add("a fifth"), append(4, " grows")]),
+        Step::CleanUp,
+        Step::Edit(vec![append(1, " last")]),
+    ]
+}
+
+/// Makes `edits` in sequence; documents that they add get the ids from `next_id` on.
+fn apply(texts: &mut Texts, edits: &[Edit], mut next_id: usize) {
+    for edit in edits {
+        let at = edit.doc_id().map_or(next_id, |id| id as usize);
+        if let Edit::AddDocument { content, .. } = edit {
+            texts[at] = Some(content.clone());
+            next_id += 1;
+            continue;
+        }
+        let Some(text) = &mut texts[at] else { panic!("{edit:?} of a dropped document") };
+        match edit {
+            Edit::InsertText { offset_bytes, text: added, .. } => {
+                drop(text.splice(*offset_bytes as usize..*offset_bytes as usize, added.clone()));
+            }
+            Edit::AppendText { text: added, .. } => text.extend(added),
+            Edit::DeleteText { offset_bytes, len_bytes, .. } => {
+                drop(text.drain(*offset_bytes as usize..(offset_bytes + len_bytes) as usize));
+            }
+            Edit::ReplaceDocument { content, .. } => text.clone_from(content),
+            Edit::DropDocument { .. } => texts[at] = None,
+            Edit::AddDocument { .. } => {}
+        }
+    }
+}
+
+/// The texts after `step`.
+pub fn after(texts: &Texts, step: &Step) -> Texts {
+    let mut texts = texts.clone();
+    match step {
+        Step::Append(added) => texts.extend(added.iter().map(|text| Some(text.as_bytes().into()))),
+        Step::Edit(edits) => {
+            let (next_id, num_added) =
+                (texts.len(), edits.iter().filter(|edit| edit.doc_id().is_none()).count());
+            texts.resize(next_id + num_added, None);
+            apply(&mut texts, edits, next_id);
+        }
+        Step::Optimize | Step::CleanUp => {}
+    }
+    texts
+}
+
+/// The texts of `version`, from its parts and edits.
+pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
+    let mut texts = Texts::new();
+    let mut firsts = Vec::new();
+    for part in &version.parts {
+        match part {
+            Part::File { .. } => {
+                let (_, corpus) = store.read_part(part, &OpenLimits::default()).await?;
+                for doc_id in 0..corpus.num_docs() {
+                    texts.push(Some(document_bytes(&corpus, doc_id, u64::MAX)?));
+                }
+            }
+            Part::Edits { version, num_docs } => {
+                firsts.push((*version, texts.len()));
+                texts.resize(texts.len() + *num_docs as usize, None);
+            }
+        }
+    }
+    for id in version.dropped.iter().cloned().flatten() {
+        texts[id as usize] = None;
+    }
+    for edits in store.edits(version.edit_versions()).await? {
+        let first = firsts.iter().find(|(number, _)| *number == edits.version);
+        apply(&mut texts, &edits.batch.edits, first.map_or(0, |(_, first)| *first));
+    }
+    Ok(texts)
+}
+
+/// Writes a segment file of `texts`; dropped ones are empty.
+pub async fn write_texts(store: &LivingStore, texts: Texts) -> Result<WrittenPart> {
+    store
+        .write_part(move |out| {
+            let mut builder = CorpusBuilder::new(out, IngestOptions::default())?;
+            for (id, text) in texts.iter().enumerate() {
+                builder.push_document(&format!("{id}.txt"), text.as_deref().unwrap_or_default())?;
+            }
+            Ok(builder.finish(None)?.1.footer)
+        })
+        .await
+}
+
+/// The change that compresses `version` anew.
+pub async fn optimization(store: &LivingStore, version: &Version) -> Result<Change> {
+    let texts = texts(store, version).await?;
+    let mut dropped: Vec<std::ops::Range<u64>> = Vec::new();
+    for id in (0..texts.len()).filter(|&id| texts[id].is_none()).map(|id| id as u64) {
+        match dropped.last_mut() {
+            Some(range) if range.end == id => range.end += 1,
+            _ => dropped.push(id..id + 1),
+        }
+    }
+    let written = write_texts(store, texts).await?;
+    Ok(Change::optimize(version, vec![written.part], dropped))
+}
+
+pub async fn run(store: &LivingStore, step: &Step) -> Result<()> {
+    let base = store.latest().await?;
+    let change = match step {
+        Step::Append(added) => {
+            let texts = added.iter().map(|text| Some(text.as_bytes().to_vec())).collect();
+            Change::append(CommitKind::Append, &[write_texts(store, texts).await?])
+        }
+        Step::Edit(edits) => Change::edit(CommitKind::Edit, &batch(edits.clone())),
+        Step::Optimize => optimization(store, &base).await?,
+        Step::CleanUp => return store.clean_up(Duration::ZERO, false).await.map(drop),
+    };
+    store.commit(&base, &change).await.map(drop)
+}
+
+/// What was acknowledged, and what may or may not have happened.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Texts of version 1, 2, ….
+    pub acknowledged: Vec<Texts>,
+    /// Texts of the version after those, if a commit failed.
+    pub in_flight: Option<Texts>,
+    /// A clean-up began.
+    pub has_cleaned: bool,
+}
+
+impl Ledger {
+    /// Creates a corpus in `storage` and runs `steps` up to the first that fails.
+    pub async fn write(&mut self, storage: impl Storage, steps: &[Step]) -> Result<()> {
+        self.in_flight = Some(Texts::new());
+        let store = LivingStore::create(storage, TokenizerProfile::Word, eager()).await?;
+        self.acknowledged.extend(self.in_flight.take());
+        for step in steps {
+            self.has_cleaned |= matches!(step, Step::CleanUp);
+            let texts = after(&self.acknowledged[self.acknowledged.len() - 1], step);
+            let is_commit = !matches!(step, Step::CleanUp);
+            self.in_flight = is_commit.then_some(texts);
+            run(&store, step).await?;
+            self.acknowledged.extend(self.in_flight.take());
+        }
+        Ok(())
+    }
+
+    fn texts_of(&self, number: u64) -> Option<&Texts> {
+        self.acknowledged.iter().chain(&self.in_flight).nth(number as usize - 1)
+    }
+
+    /// Checks that what is in `storage` is what was acknowledged, or one commit more; and that it
+    /// goes on from there.
+    pub async fn check(&self, storage: impl Storage + Clone) -> Result<()> {
+        let store = match LivingStore::open(storage.clone(), eager()).await {
+            Err(Error::Missing { .. }) if self.acknowledged.is_empty() => {
+                LivingStore::create(storage, TokenizerProfile::Word, eager()).await?
+            }
+            store => store?,
+        };
+        let latest = store.latest().await?;
+        let num_acknowledged = self.acknowledged.len() as u64;
+        let is_next = latest.number == num_acknowledged + 1 && self.in_flight.is_some();
+        assert!(is_next || latest.number == num_acknowledged, "{latest:?}");
+        let mut numbers = Vec::new();
+        for version in store.history().await? {
+            match store.version(version.number).await {
+                Err(Error::Missing { .. }) if self.has_cleaned => continue,
+                version => {
+                    let version = version?;
+                    let found = texts(&store, &version).await?;
+                    assert_eq!(Some(&found), self.texts_of(version.number), "{version:?}");
+                    numbers.push(version.number);
+                }
+            }
+        }
+        match self.has_cleaned {
+            false => assert!(numbers.iter().copied().eq(1..=latest.number), "{numbers:?}"),
+            true => assert_eq!(numbers.last(), Some(&latest.number)),
+        }
+        // It goes on.
+        let expected = after(self.texts_of(latest.number).unwrap(), &Step::Edit(vec![add("on")]));
+        run(&store, &Step::Edit(vec![add("on")])).await?;
+        run(&store, &Step::Optimize).await?;
+        run(&store, &Step::CleanUp).await?;
+        let latest = store.latest().await?;
+        assert_eq!(texts(&store, &latest).await?, expected);
+        assert_eq!(store.history().await?.len(), 1);
+        Ok(())
+    }
+}

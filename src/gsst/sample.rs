@@ -9,6 +9,9 @@
 //! A piece ends at the end of its row, so no symbol is learnt that no row has. The same rows give
 //! the same sample.
 
+use rustc_hash::FxHashSet;
+
+use super::symbol::Symbol;
 use super::training::bytes_of;
 
 /// Bytes of text per piece: from the start of a row where the row is not longer than that.
@@ -46,6 +49,24 @@ impl Sample {
     /// Which bytes occur in it.
     pub(super) fn occurs(&self) -> [bool; 256] {
         bytes_of(self.rows.iter().map(|&(start, end)| &self.text[start..end]))
+    }
+
+    /// The strings of `len_bytes` that occur in rows, in order; none where they are more than
+    /// `max_strings`, or where there is none.
+    pub(super) fn strings_of(&self, len_bytes: usize, max_strings: usize) -> Option<Vec<Symbol>> {
+        let rows = self.rows.iter().map(|&(start, end)| &self.text[start..end]);
+        let mut words = FxHashSet::default();
+        let mut strings = Vec::new();
+        for string in rows.flat_map(|row| row.windows(len_bytes)).filter_map(Symbol::try_new) {
+            if words.insert(string.word()) {
+                strings.push(string);
+                if strings.len() > max_strings {
+                    return None;
+                }
+            }
+        }
+        strings.sort_unstable_by_key(|string| string.word());
+        (!strings.is_empty()).then_some(strings)
     }
 
     /// Which bytes occur in some more of the rows it was taken from: all of them where they are

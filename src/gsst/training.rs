@@ -40,6 +40,9 @@ const GROWTH: usize = 2;
 /// escapes without looking for them, and this loses less than 2 % (on `l_comment` it gains 1 %), 12 %
 /// and more on `wiki` and `yago`.
 const MAX_NO_ESCAPE_BYTES: usize = 100;
+/// Letters that are few: all pairs of them have codes of 8 bits.
+const MAX_FEW_LETTERS: usize = 15;
+
 /// How much work goes into a table, at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrainingOptions {
@@ -98,6 +101,7 @@ impl SymbolTable {
         if width == CodeWidth::Twelve || num_bytes <= MAX_NO_ESCAPE_BYTES {
             trainer.require(&occurs);
         }
+        trainer.try_all_short();
         for _ in 0..options.num_rounds {
             trainer.grow();
             trainer.prune(options.num_stages);
@@ -180,6 +184,27 @@ impl<'a> Trainer<'a> {
         for (byte, _) in bytes.iter().enumerate().filter(|(_, occurs)| **occurs) {
             self.is_required[byte] = true;
             self.byte_units[byte] = 1;
+        }
+    }
+
+    /// Offers all strings that occur, as long as the table has room for all of their length. Over a
+    /// few letters nothing does better on rows so short that how they end decides: on `genome`, rows
+    /// of nine random letters of four, blocks get from 2.947 to 2.964 times smaller.
+    fn try_all_short(&mut self) {
+        let num_letters = self.sample.occurs().iter().filter(|occurs| **occurs).count();
+        if num_letters > MAX_FEW_LETTERS {
+            return;
+        }
+        let before = self.symbols.len();
+        for len_bytes in 2..=MAX_SYMBOL_BYTES {
+            let room = self.max_symbols.saturating_sub(self.num_symbols());
+            let Some(strings) = self.sample.strings_of(len_bytes, room) else { break };
+            self.symbols.extend(strings);
+        }
+        if self.symbols.len() > before {
+            let counts = self.count(false);
+            self.keep_if_best(&counts);
+            self.symbols.truncate(before);
         }
     }
 

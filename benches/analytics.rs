@@ -148,7 +148,8 @@ fn sequences_of_documents(criterion: &mut Criterion, subjects: &[Subject]) {
         group.throughput(Throughput::Bytes(subject.len_bytes()));
         group.bench_function(format!("{}/by_document", subject.name), |bencher| {
             bencher.iter(|| {
-                let sequences = DocumentSequences::new(vocabulary.clone(), 3, AMPLE).unwrap();
+                let sequences =
+                    DocumentSequences::new(vocabulary.clone(), 3, Traversal::Auto, AMPLE).unwrap();
                 assert_eq!(sequences.chunk(&all).unwrap().counts().len(), num_rows);
             });
         });

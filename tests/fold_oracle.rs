@@ -18,7 +18,8 @@ use scrambled::{Case, recipes};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
-const WAYS: [Traversal; 3] = [Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+const WAYS: [Traversal; 4] =
+    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
 /// The folded words of `case`, and the words of its folded text.
 fn both(case: &Case) -> [Arc<Vocabulary>; 2] {
@@ -115,23 +116,26 @@ proptest! {
     ) {
         let case = recipe.cook();
         let both = both(&case);
-        agree(&both, |words| {
-            let counts = SequenceCounts::with_vocabulary(words, n, AMPLE).unwrap();
-            (texts(counts.sequences()), counts.counts().to_vec())
-        });
-        agree(&both, |words| {
-            let docs: Vec<u64> = (0..words.corpus().num_docs()).collect();
-            let counts = DocumentSequences::new(words, n, AMPLE).unwrap().chunk(&docs).unwrap();
-            (texts(counts.sequences()), counts.counts().to_vec())
-        });
-        agree(&both, |words| {
-            let index = RankedInvertedIndex::with_vocabulary(words, n, AMPLE).unwrap();
-            (texts(index.sequences()), index.doc_ids().to_vec(), index.counts().to_vec())
-        });
-        agree(&both, |words| {
-            let pairs = Cooccurrences::with_vocabulary(words, n + 1, 1, AMPLE).unwrap();
-            (texts(pairs.pairs()), pairs.counts().to_vec())
-        });
+        for way in WAYS {
+            agree(&both, |words| {
+                let counts = SequenceCounts::with_vocabulary(words, n, way, AMPLE).unwrap();
+                (texts(counts.sequences()), counts.counts().to_vec())
+            });
+            agree(&both, |words| {
+                let docs: Vec<u64> = (0..words.corpus().num_docs()).collect();
+                let sequences = DocumentSequences::new(words, n, way, AMPLE).unwrap();
+                let counts = sequences.chunk(&docs).unwrap();
+                (texts(counts.sequences()), counts.counts().to_vec())
+            });
+            agree(&both, |words| {
+                let index = RankedInvertedIndex::with_vocabulary(words, n, way, AMPLE).unwrap();
+                (texts(index.sequences()), index.doc_ids().to_vec(), index.counts().to_vec())
+            });
+            agree(&both, |words| {
+                let pairs = Cooccurrences::with_vocabulary(words, n + 1, 1, way, AMPLE).unwrap();
+                (texts(pairs.pairs()), pairs.counts().to_vec())
+            });
+        }
         agree(&both, |words| {
             let docs = DocSelection::all(words.corpus());
             let phrases = RepeatedPhrases::with_vocabulary(words, &docs, n, 2, AMPLE).unwrap();

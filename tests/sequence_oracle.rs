@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion_tadoc::analytics::{
-    DocumentSequences, Sequences, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
+    Cooccurrences, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences, Traversal,
+    Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
 use datafusion_tadoc::corpus::{Paths, Segment};
 use datafusion_tadoc::dag::Dag;
@@ -22,6 +23,13 @@ use scrambled::{Plain, recipes};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
+
+const WAYS: [Traversal; 4] =
+    [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
+
+fn vocabulary(corpus: &Corpus) -> Arc<Vocabulary> {
+    Arc::new(Vocabulary::new(corpus).unwrap())
+}
 
 type Counts<'a> = BTreeMap<Vec<&'a str>, u64>;
 
@@ -70,7 +78,11 @@ proptest! {
         let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
         let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
         prop_assert_eq!(counts.is_empty(), expected.is_empty());
-        prop_assert_eq!(rows(counts.sequences(), counts.counts()), expected.clone());
+        for way in WAYS {
+            let words = vocabulary(&case.corpus);
+            let counts = SequenceCounts::with_vocabulary(words, n, way, AMPLE).unwrap();
+            prop_assert_eq!(rows(counts.sequences(), counts.counts()), expected.clone(), "{}", way);
+        }
         for (row, (words, _)) in expected.iter().enumerate() {
             let mut text = String::new();
             counts.sequences().append_text(row, &mut text);
@@ -86,23 +98,28 @@ proptest! {
     ) {
         let case = recipe.cook();
         let num_docs = case.plain.docs.len();
-        let vocabulary = Arc::new(Vocabulary::new(&case.corpus).unwrap());
-        let by_document = DocumentSequences::new(vocabulary, n, AMPLE).unwrap();
         let mut doc_ids: Vec<u64> = (0..num_docs as u64).collect();
         if num_docs > 0 {
             doc_ids.extend(picks.iter().map(|pick| pick.index(num_docs) as u64));
         }
-        let chunk = by_document.chunk(&doc_ids).unwrap();
-        prop_assert_eq!(chunk.doc_ids(), &doc_ids[..]);
-        let all = rows(chunk.sequences(), chunk.counts());
-        for (at, &doc_id) in doc_ids.iter().enumerate() {
-            let expected: Vec<_> =
-                read_document(&case.plain, doc_id as usize, n).into_iter().collect();
-            prop_assert_eq!(&all[chunk.rows_of(at)], &expected[..]);
+        for way in WAYS {
+            let words = vocabulary(&case.corpus);
+            let by_document = DocumentSequences::new(words, n, way, AMPLE).unwrap();
+            // Twice, as chunks use again what those before left.
+            for doc_ids in [&doc_ids[..], &doc_ids[doc_ids.len() / 2..]] {
+                let chunk = by_document.chunk(doc_ids).unwrap();
+                prop_assert_eq!(chunk.doc_ids(), doc_ids);
+                let all = rows(chunk.sequences(), chunk.counts());
+                for (at, &doc_id) in doc_ids.iter().enumerate() {
+                    let expected: Vec<_> =
+                        read_document(&case.plain, doc_id as usize, n).into_iter().collect();
+                    prop_assert_eq!(&all[chunk.rows_of(at)], &expected[..], "{}", way);
+                }
+            }
+            let outside = by_document.chunk(&[num_docs as u64]).unwrap_err();
+            let is_out_of_range = matches!(outside, Error::OutOfRange { what: "doc_id", .. });
+            prop_assert!(is_out_of_range, "{}", outside);
         }
-        let outside = by_document.chunk(&[num_docs as u64]).unwrap_err();
-        let is_out_of_range = matches!(outside, Error::OutOfRange { what: "doc_id", .. });
-        prop_assert!(is_out_of_range, "{}", outside);
     }
 
     #[test]
@@ -114,14 +131,17 @@ proptest! {
                 expected.entry(sequence).or_default().insert((Reverse(count), doc as u64));
             }
         }
-        let index = ranked_inverted_index(&case.corpus, n, AMPLE).unwrap();
-        prop_assert_eq!(index.len(), expected.len());
-        for (row, (words, docs)) in expected.into_iter().enumerate() {
-            prop_assert_eq!(sequence(index.sequences(), row), words);
-            let places = index.places_of(row);
-            let found = index.counts()[places.clone()].iter().zip(&index.doc_ids()[places]);
-            let found: Vec<_> = found.map(|(&count, &doc_id)| (Reverse(count), doc_id)).collect();
-            prop_assert_eq!(found, docs.into_iter().collect::<Vec<_>>());
+        for way in WAYS {
+            let words = vocabulary(&case.corpus);
+            let index = RankedInvertedIndex::with_vocabulary(words, n, way, AMPLE).unwrap();
+            prop_assert_eq!(index.len(), expected.len());
+            for (row, (words, docs)) in expected.iter().enumerate() {
+                prop_assert_eq!(&sequence(index.sequences(), row), words);
+                let places = index.places_of(row);
+                let found = index.counts()[places.clone()].iter().zip(&index.doc_ids()[places]);
+                let found = found.map(|(&count, &doc_id)| (Reverse(count), doc_id));
+                prop_assert_eq!(found.collect::<Vec<_>>(), docs.iter().copied().collect::<Vec<_>>(), "{}", way);
+            }
         }
     }
 
@@ -143,9 +163,13 @@ proptest! {
             }
         }
         expected.retain(|_, count| *count >= min_count);
-        let found = cooccurrence(&case.corpus, window, min_count, AMPLE).unwrap();
         let expected: Vec<_> = expected.into_iter().collect();
-        prop_assert_eq!(rows(found.pairs(), found.counts()), expected);
+        for way in WAYS {
+            let words = vocabulary(&case.corpus);
+            let found = Cooccurrences::with_vocabulary(words, window, min_count, way, AMPLE);
+            let found = found.unwrap();
+            prop_assert_eq!(rows(found.pairs(), found.counts()), expected.clone(), "{}", way);
+        }
     }
 }
 
@@ -177,9 +201,11 @@ fn counts_beyond_32_bits_are_exact() {
     let expected = [(vec!["a", "b", "a"], times - 1), (vec!["b", "a", "b"], times - 1)];
     let counts = sequence_count(&corpus, 3, AMPLE).unwrap();
     assert_eq!(rows(counts.sequences(), counts.counts()), expected);
-    let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
-    let chunk = DocumentSequences::new(vocabulary, 3, AMPLE).unwrap().chunk(&[0]).unwrap();
-    assert_eq!(rows(chunk.sequences(), chunk.counts()), expected);
+    for way in [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp] {
+        let by_document = DocumentSequences::new(vocabulary(&corpus), 3, way, AMPLE).unwrap();
+        let chunk = by_document.chunk(&[0]).unwrap();
+        assert_eq!(rows(chunk.sequences(), chunk.counts()), expected);
+    }
     let index = ranked_inverted_index(&corpus, 3, AMPLE).unwrap();
     assert_eq!((index.doc_ids(), index.counts()), (&[0, 0][..], &[times - 1; 2][..]));
     let pairs = cooccurrence(&corpus, 3, 1, AMPLE).unwrap();
@@ -198,6 +224,10 @@ fn what_does_not_fit_the_limit_is_refused() {
     refused(ranked_inverted_index(&corpus, 1 << 40, tight).unwrap_err());
     refused(cooccurrence(&corpus, 1 << 40, 1, tight).unwrap_err());
     refused(sequence_count(&corpus, 1 << 8, 1 << 10).unwrap_err());
+    let (scan, words) = (Traversal::TokenScan, || vocabulary(&corpus));
+    refused(SequenceCounts::with_vocabulary(words(), 3, scan, AMPLE).unwrap_err());
+    refused(Cooccurrences::with_vocabulary(words(), 3, 1, scan, AMPLE).unwrap_err());
+    refused(RankedInvertedIndex::with_vocabulary(words(), 3, scan, AMPLE).unwrap_err());
     refused(sequence_count(&corpus, 1 << 10, 1 << 17).unwrap_err());
     let invalid = |error: Error| assert!(matches!(error, Error::InvalidArgument { .. }), "{error}");
     invalid(sequence_count(&corpus, 0, AMPLE).unwrap_err());
@@ -238,9 +268,10 @@ fn long_documents_are_counted_in_tasks() {
         .map(|len| (0..len).map(|_| format!("w{} ", next())).collect::<String>().into_bytes())
         .collect();
     let case = scrambled::case_of(TokenizerProfile::Word, docs, 11);
-    for n in [1, 2, 3, 12] {
-        let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
+    for (n, way) in [1, 2, 3, 12].into_iter().flat_map(|n| WAYS.map(|way| (n, way))) {
+        let words = vocabulary(&case.corpus);
+        let counts = SequenceCounts::with_vocabulary(words, n, way, AMPLE).unwrap();
         let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
-        assert!(rows(counts.sequences(), counts.counts()) == expected, "{n}");
+        assert!(rows(counts.sequences(), counts.counts()) == expected, "{n}, {way}");
     }
 }

@@ -4,24 +4,28 @@
 //! pair of their words, the smaller word first; separators do not matter, and a word pairs with
 //! itself. So `window` = 2 pairs neighbours, and k equal words in a row have k - 1 such pairs.
 //!
-//! Pairs are met like windows of `window` words, in the rule where they cross a border between two
-//! children, with the rule's weight. O(windows * window).
+//! Pairs are met like windows of `window` words: in the rule where they cross a border between two
+//! children, with the rule's weight, or at every word of the text. O(windows * window).
 
 use std::sync::Arc;
 
-use super::Vocabulary;
-use super::sequences::count::{Limit, counted, walk_tasks};
-use super::sequences::edges::{Edges, Sink};
-use super::sequences::entries::{Entry, sorted_buckets};
+use super::sequences::choice::chosen;
+use super::sequences::count::counted_keys;
+use super::sequences::edges::Sink;
+use super::sequences::entries::Keyed;
+use super::sequences::key::Key;
 use super::sequences::packing::Packing;
 use super::sequences::rows::{Counted, Sequences};
+use super::sequences::walk::{Limit, Walk};
+use super::sequences::weights::{NumberedWeights, Weights};
+use super::{Traversal, TraversalTask, Vocabulary};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 
 /// Words of a text that are kept before the oldest are dropped.
 const CONTEXT_LEN: usize = 1 << 12;
-/// Memory of a pair while it is counted.
-const PAIR_BYTES: u64 = 64;
+/// Room for pairs that a task begins with.
+const TASK_PAIRS: usize = 1 << 17;
 
 /// How often each pair of words stands at a distance below `window`, where that is `min_count`
 /// times or more; ascending by the first word, then the second.
@@ -36,7 +40,8 @@ pub fn cooccurrence(
     max_memory_bytes: u64,
 ) -> Result<Cooccurrences> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
-    Cooccurrences::with_vocabulary(vocabulary, window, min_count, max_memory_bytes)
+    let auto = Traversal::Auto;
+    Cooccurrences::with_vocabulary(vocabulary, window, min_count, auto, max_memory_bytes)
 }
 
 /// Pairs of words and their counts as rows.
@@ -47,7 +52,7 @@ pub struct Cooccurrences {
 }
 
 impl Cooccurrences {
-    /// The pairs of the words of `vocabulary`.
+    /// The pairs of the words of `vocabulary`, by `traversal`. Bottom-up is taken as top-down.
     ///
     /// # Errors
     /// As [`cooccurrence`].
@@ -55,6 +60,7 @@ impl Cooccurrences {
         vocabulary: Arc<Vocabulary>,
         window: usize,
         min_count: u64,
+        traversal: Traversal,
         max_memory_bytes: u64,
     ) -> Result<Self> {
         if window < 2 {
@@ -66,17 +72,20 @@ impl Cooccurrences {
             });
         }
         let packing = Packing::new(2, vocabulary.len());
-        let edges = Edges::of_segments(&vocabulary, window - 1, max_memory_bytes / 2)?;
-        let limit = Limit::of_windows(max_memory_bytes / 2 / PAIR_BYTES);
-        let reach = window - 1;
-        let tasks = walk_tasks(&edges, &vocabulary, &limit, || Pairs::new(packing, reach))?;
-        drop(edges);
-        let entries = tasks.into_iter().map(|pairs| pairs.entries).collect();
-        let add = |entries: &mut [Entry]| {
-            counted(entries, packing, &|_| &[][..], &|value| value, min_count)
+        let limit = Limit::new(max_memory_bytes, packing);
+        let way = match traversal {
+            Traversal::Auto => chosen(TraversalTask::Cooccurrence, &vocabulary, window, &limit),
+            forced => forced,
         };
-        let parts = sorted_buckets(entries, packing.key_bits(), add);
-        let parts = parts.into_iter().collect::<Result<Vec<Counted>>>()?;
+        let walk = Walk::new(&vocabulary, window - 1, way, max_memory_bytes / 2)?;
+        let weights = walk.weights();
+        let (vocabulary_ref, reach, weights) = (&*vocabulary, window - 1, &weights);
+        let counting =
+            Counting { vocabulary: vocabulary_ref, packing, reach, min_count, limit, weights };
+        let parts = match packing.all_bits() + { weights }.bits() {
+            0..=64 => counting.counted::<u64>(walk)?,
+            _ => counting.counted::<u128>(walk)?,
+        };
         let mut pairs = Sequences::new(vocabulary, packing);
         pairs.extend(parts.iter());
         let counts = parts.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
@@ -109,40 +118,71 @@ impl Cooccurrences {
     }
 }
 
-/// Pairs as they are met: the smaller word, then the other; the value is the weight.
-#[derive(Debug)]
-struct Pairs {
+/// What is counted.
+struct Counting<'a> {
+    vocabulary: &'a Vocabulary,
     packing: Packing,
     /// Largest distance.
     reach: usize,
-    weight: u64,
-    /// Words of the text so far; the last `reach` of them matter.
-    context: Vec<u32>,
-    entries: Vec<Entry>,
+    min_count: u64,
+    limit: Limit,
+    weights: &'a Weights,
 }
 
-impl Pairs {
-    fn new(packing: Packing, reach: usize) -> Self {
-        Self { packing, reach, weight: 0, context: Vec::new(), entries: Vec::new() }
+impl Counting<'_> {
+    /// Meets all pairs and adds them up, ascending.
+    fn counted<K: Key + Keyed<Key = K>>(&self, walk: Walk) -> Result<Vec<Counted>> {
+        let new = || Pairs::<K>::new(self.packing, self.reach, self.weights, self.limit.max_met());
+        let tasks = walk.tasks(self.vocabulary, &self.limit, new)?;
+        drop(walk);
+        let keys = tasks.into_iter().map(|pairs| pairs.keys).collect();
+        counted_keys(keys, self.packing, self.weights, self.min_count)
+    }
+}
+
+/// Pairs as they are met: the smaller word, the other, and below them the number of the weight.
+#[derive(Debug)]
+struct Pairs<'a, K> {
+    packing: Packing,
+    /// Largest distance.
+    reach: usize,
+    weights: &'a Weights,
+    /// Number of the weight at hand.
+    weight: u32,
+    /// Pairs after which no more are kept, as the walk will be refused.
+    max_met: usize,
+    /// Words of the text so far; the last `reach` of them matter.
+    context: Vec<u32>,
+    keys: Vec<K>,
+}
+
+impl<'a, K: Key> Pairs<'a, K> {
+    fn new(packing: Packing, reach: usize, weights: &'a Weights, max_met: usize) -> Self {
+        let (context, keys) = (Vec::new(), Vec::with_capacity(TASK_PAIRS));
+        Self { packing, reach, weights, weight: 0, max_met, context, keys }
     }
 
     /// Pairs `word`, `skipped` words behind the context, with the words of that.
     #[inline]
     fn meet(&mut self, word: u32, skipped: usize) {
+        if self.keys.len() > self.max_met {
+            return;
+        }
         let reach = self.reach.saturating_sub(skipped).min(self.context.len());
-        let (packing, value) = (self.packing, self.weight);
+        let (word_bits, all_bits) = (self.packing.word_bits(), self.packing.all_bits());
+        let (weight, weight_bits) = (self.weight, self.weights.bits());
         let near = &self.context[self.context.len() - reach..];
-        self.entries.extend(near.iter().map(|&other| {
-            let key = packing.rolled(u64::from(word.min(other)), word.max(other));
-            Entry { key, value }
+        self.keys.extend(near.iter().map(|&other| {
+            let first = K::default().rolled(word.min(other), word_bits, all_bits);
+            first.rolled(word.max(other), word_bits, all_bits).with_value(weight, weight_bits)
         }));
     }
 }
 
-impl Sink for Pairs {
+impl<K: Key> Sink for Pairs<'_, K> {
     fn begin(&mut self, weight: u64) {
         self.context.clear();
-        self.weight = weight;
+        self.weight = self.weights.number(weight);
     }
 
     #[inline]
@@ -168,10 +208,10 @@ impl Sink for Pairs {
     }
 
     fn num_met(&self) -> usize {
-        self.entries.len()
+        self.keys.len()
     }
 
     fn forget(&mut self, num_met: usize) {
-        self.entries.truncate(num_met);
+        self.keys.truncate(num_met);
     }
 }

@@ -1,21 +1,13 @@
-//! The words of one document with counts, ascending, from the grammar of its segment.
+//! The words of a few documents with counts, ascending, from the grammar of their segment.
 //!
-//! A document's root range puts a count on each element it names; counts flow from rules to what
-//! they hold, parents before children, so each rule is looked at once however often the document
-//! uses it. Rules that wait are bits, with one bit more for each 64, so that the next one is found
-//! in a few steps. Words that got a count are a list, sorted by comparison where they are few and
-//! by one bit a word where they are many.
+//! - *top-down*: counts of [`GROUP_LEN`] documents flow from the root to rules and words in one sweep
+//!   ([`lane_counts`](super::lane_counts)).
+//! - *bottom-up*: one document at a time; small rules add their bag of words
+//!   ([`term_bags`](super::term_bags)).
+//! - *token scan*: the document is written as an array of words and these are counted.
 //!
-//! ```text
-//! document 7   root: [R1 R2 R3 R4]          ┐ R1 R2 R4 cancel out,   words of document 7
-//! document 8   root: [R1 R2 R5 R4 "new"]    ┘ R5 - R3 flows down  ─▶ + and - where R5 differs
-//! ```
-//!
-//! A document made of few large rules is compared with the one before it first: where they share
-//! half of their words or more, only the difference flows down, and the words before are copied.
-//! Counts wrap on the way and are exact at the end, as no document has 2^64 words.
-//!
-//! Cost: O(root range + rules reached), at most O(G) a document, whatever it expands to.
+//! Cost: O(root ranges + rules reached) for the first two, whatever the documents expand to;
+//! O(words) for the third.
 
 use std::ops::Range;
 
@@ -23,275 +15,170 @@ use crate::dag::Dag;
 use crate::error::{Error, Result};
 
 use super::Traversal;
+use super::expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
+use super::lane_counts::{Bodies, Held, LaneCounts};
 use super::term_bags::TermBags;
 use super::word_walk::WordWalk;
 
-/// Words for each root element of a document from which it is compared with the one before.
-const MIN_WORDS_TO_COMPARE: u64 = 8;
+/// Documents of one sweep: 32 bytes a word and rule.
+pub(super) const GROUP_LEN: usize = 8;
+/// Counts of a group at most, about what caches hold: behind that a sweep for several documents is slower
+/// than several sweeps (38 against 24 ms for 1.9 million elements, hardly one in two documents).
+const MAX_GROUP_BYTES: usize = 1 << 24;
 /// Text of a document at most where every token is looked at.
 const MAX_SCAN_BYTES: u64 = 1 << 32;
+/// Words that are handed over at once where a document is too large for an array.
+const STEP_WORDS: usize = 1 << 16;
 
-/// Counts of the words of one document at a time, all of one segment.
+/// What was made for the rules of a segment to count its documents sooner.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Helps<'a> {
+    /// For bottom-up.
+    pub bags: Option<&'a TermBags>,
+    /// For a token scan.
+    pub texts: Option<&'a RuleTexts>,
+}
+
+/// Counts of the words of some documents at a time, all of one segment.
 #[derive(Debug)]
-pub(super) struct DocTerms {
-    /// By element, 0 between documents but for separators, whose counts nobody reads.
-    element_counts: Vec<u64>,
-    /// Words whose count changed from 0, maybe more than once.
-    touched: Vec<u32>,
-    /// One bit a rule: it waits for its count to be passed on.
-    waiting: Vec<u64>,
-    /// One bit for each element of `waiting`: it is not 0.
-    waiting_blocks: Vec<u64>,
-    num_waiting: usize,
-    first_block: usize,
-    /// One bit a word, all 0 between documents.
-    word_bits: Vec<u64>,
-    walk: WordWalk,
-    last_doc: Option<usize>,
-    words: Vec<u32>,
-    word_counts: Vec<u64>,
-    changes: Vec<(u32, u64)>,
+pub(super) enum DocTerms {
+    /// One sweep for several documents of fewer than 2^32 words.
+    Group(Box<LaneCounts<u32, GROUP_LEN>>),
+    /// One document at a time, of any size.
+    Single(LaneCounts<u64, 1>),
+    /// One document at a time, every token of it.
+    Scan(LaneCounts<u64, 1>, Expansion),
 }
 
 impl DocTerms {
-    pub fn new(dag: &Dag) -> Self {
-        let num_blocks = dag.grammar().num_rules() / 64 + 1;
-        Self {
-            element_counts: vec![0; dag.num_elements()],
-            touched: Vec::new(),
-            waiting: vec![0; num_blocks],
-            waiting_blocks: vec![0; num_blocks / 64 + 1],
-            num_waiting: 0,
-            first_block: usize::MAX,
-            word_bits: vec![0; dag.num_words() as usize / 64 + 1],
-            walk: WordWalk::default(),
-            last_doc: None,
-            words: Vec::new(),
-            word_counts: Vec::new(),
-            changes: Vec::new(),
+    /// Counts the words of documents of `dag` by `traversal`.
+    pub fn new(dag: &Dag, traversal: Traversal) -> Self {
+        let (num_words, num_rules) = (dag.num_words() as usize, dag.grammar().num_rules());
+        let is_narrow = dag.len_words(dag.num_terminals()) <= u64::from(u32::MAX);
+        let group_bytes = size_of::<[u32; GROUP_LEN]>() * (num_words + num_rules);
+        match traversal {
+            Traversal::TokenScan => Self::Scan(LaneCounts::new(num_words, 0), Expansion::default()),
+            Traversal::TopDown if is_narrow && group_bytes <= MAX_GROUP_BYTES => {
+                Self::Group(Box::new(LaneCounts::new(num_words, num_rules)))
+            }
+            _ => Self::Single(LaneCounts::new(num_words, num_rules)),
         }
     }
 
-    /// Words of the document that was counted last, ascending.
-    pub fn words(&self) -> &[u32] {
-        &self.words
+    /// Documents that are counted at once, at most.
+    pub fn group_len(&self) -> usize {
+        match self {
+            Self::Group(_) => GROUP_LEN,
+            Self::Single(_) | Self::Scan(..) => 1,
+        }
+    }
+
+    /// Words of the document at `lane` of those that were counted last, ascending.
+    pub fn words(&self, lane: usize) -> &[u32] {
+        match self {
+            Self::Group(counts) => counts.items(lane),
+            Self::Single(counts) | Self::Scan(counts, _) => counts.items(lane),
+        }
     }
 
     /// How often each of [`words`](Self::words) occurs.
-    pub fn counts(&self) -> &[u64] {
-        &self.word_counts
+    pub fn counts(&self, lane: usize) -> &[u64] {
+        match self {
+            Self::Group(counts) => counts.counts(lane),
+            Self::Single(counts) | Self::Scan(counts, _) => counts.counts(lane),
+        }
     }
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        8 * (self.element_counts.capacity()
-            + self.waiting.capacity()
-            + self.waiting_blocks.capacity()
-            + self.word_bits.capacity()
-            + self.word_counts.capacity())
-            + 4 * (self.touched.capacity() + self.words.capacity())
-            + 16 * self.changes.capacity()
+        match self {
+            Self::Group(counts) => counts.memory_bytes(),
+            Self::Single(counts) => counts.memory_bytes(),
+            Self::Scan(counts, expansion) => counts.memory_bytes() + expansion.memory_bytes(),
+        }
     }
 
-    /// Counts the words of document `doc` (index inside the segment), by bags where there are any.
+    /// Counts the words of `docs` (indexes inside the segment), one at least and at
+    /// most [`group_len`](Self::group_len) of them, with bags and texts where there are any.
     ///
     /// # Errors
     /// [`Error::Capacity`] for a token scan of a document of more than 2^32 bytes.
-    pub fn count(
-        &mut self,
-        dag: &Dag,
-        doc: usize,
-        traversal: Traversal,
-        bags: Option<&TermBags>,
-    ) -> Result<()> {
-        if traversal == Traversal::TokenScan {
-            self.scan(dag, doc)?;
-            self.replace(dag);
-            return Ok(());
-        }
-        let positions = dag.doc_range(doc);
-        self.add_all(dag, positions.clone(), 1);
-        let is_similar = self.subtract_last(dag, positions);
-        self.pass_on(dag, bags);
-        match is_similar {
-            true => self.change(dag),
-            false => self.replace(dag),
-        }
-        self.last_doc = Some(doc);
-        Ok(())
-    }
-
-    /// Takes the document before off the counts where that leaves less to do.
-    fn subtract_last(&mut self, dag: &Dag, positions: Range<usize>) -> bool {
-        let Some(last) = self.last_doc else { return false };
-        let last = dag.doc_range(last);
-        let symbols = &dag.grammar().symbols;
-        let len_words = |element: u32| dag.len_words(element);
-        let sum = |sum: u64, len: u64| sum.saturating_add(len);
-        let num_words = symbols[positions.clone()].iter().map(|&e| len_words(e)).fold(0, sum);
-        let num_elements = (positions.len() + last.len()) as u64;
-        if num_elements * MIN_WORDS_TO_COMPARE > num_words {
-            return false;
-        }
-        self.add_all(dag, last.clone(), u64::MAX);
-        let both = symbols[positions].iter().chain(&symbols[last.clone()]);
-        let changed = both.filter(|&&element| self.element_counts[element as usize] != 0);
-        let num_changed = changed.map(|&e| len_words(e)).fold(0, sum);
-        let is_similar = num_changed <= num_words;
-        if !is_similar {
-            self.add_all(dag, last, 1);
-        }
-        is_similar
-    }
-
-    /// Adds `count`, wrapping, to each element at `positions`.
-    fn add_all(&mut self, dag: &Dag, positions: Range<usize>, count: u64) {
-        let num_words = dag.num_words();
-        for &element in &dag.grammar().symbols[positions] {
-            if element < num_words {
-                self.add_word(element, count);
-            } else if let Some(rule_idx) = dag.rule_of(element) {
-                let slot = &mut self.element_counts[element as usize];
-                *slot = slot.wrapping_add(count);
-                let (block, bit) = (rule_idx / 64, 1 << (rule_idx % 64));
-                self.num_waiting += usize::from(self.waiting[block] & bit == 0);
-                self.waiting[block] |= bit;
-                self.waiting_blocks[block / 64] |= 1 << (block % 64);
-                self.first_block = self.first_block.min(block / 64);
+    pub fn count(&mut self, dag: &Dag, docs: &[usize], helps: Helps<'_>) -> Result<()> {
+        let words = Words { dag, bags: helps.bags };
+        match self {
+            Self::Group(counts) => counts.count(&words, docs),
+            Self::Single(counts) => counts.count(&words, docs),
+            Self::Scan(counts, expansion) => {
+                let positions = dag.doc_range(docs[0]);
+                check_len_bytes(dag, positions.clone())?;
+                let none = RuleTexts::default();
+                let texts = helps.texts.unwrap_or(&none);
+                counts.count_each(|add| match num_words_at(dag, positions.clone()) {
+                    0..=MAX_WORDS => add(expansion.expand(dag, texts, positions)),
+                    _ => walk(dag, positions, add),
+                });
             }
         }
+        Ok(())
+    }
+}
+
+/// Hands the words at `positions` over in small arrays.
+fn walk(dag: &Dag, positions: Range<usize>, add: &mut dyn FnMut(&[u32])) {
+    let mut walk = WordWalk::default();
+    walk.start(positions);
+    let mut words = Vec::with_capacity(STEP_WORDS);
+    while walk.next_words(dag, STEP_WORDS, |word| words.push(word)) > 0 {
+        add(&words);
+        words.clear();
+    }
+}
+
+pub(super) fn check_len_bytes(dag: &Dag, positions: Range<usize>) -> Result<()> {
+    let lens = dag.grammar().symbols[positions].iter().map(|&element| dag.len_bytes(element));
+    let len_bytes = lens.fold(0, u64::saturating_add);
+    if len_bytes <= MAX_SCAN_BYTES {
+        return Ok(());
+    }
+    Err(Error::Capacity {
+        what: "a token scan of one document in bytes",
+        requested: len_bytes,
+        limit: MAX_SCAN_BYTES,
+        knob: "nothing, but take another traversal (the others expand no document)",
+    })
+}
+
+/// Words and rules on right-hand sides, or the bags of rules that have one.
+struct Words<'a> {
+    dag: &'a Dag,
+    bags: Option<&'a TermBags>,
+}
+
+impl Words<'_> {
+    #[inline]
+    fn at(&self, positions: Range<usize>, mut f: impl FnMut(Held)) {
+        let num_words = self.dag.num_words();
+        for &element in &self.dag.grammar().symbols[positions] {
+            if element < num_words {
+                f(Held::Item(element));
+            } else if let Some(rule_idx) = self.dag.rule_of(element) {
+                f(Held::Rule(rule_idx));
+            }
+        }
+    }
+}
+
+impl Bodies for Words<'_> {
+    #[inline]
+    fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
+        self.at(self.dag.doc_range(doc), f);
     }
 
     #[inline]
-    fn add_word(&mut self, word: u32, count: u64) {
-        let slot = &mut self.element_counts[word as usize];
-        if *slot == 0 {
-            self.touched.push(word);
-        }
-        *slot = slot.wrapping_add(count);
-    }
-
-    /// Passes the counts of rules on to words, parents before children.
-    fn pass_on(&mut self, dag: &Dag, bags: Option<&TermBags>) {
-        let num_terminals = dag.num_terminals() as usize;
-        let mut at = self.first_block;
-        while self.num_waiting > 0 {
-            if self.waiting_blocks[at] == 0 {
-                at += 1;
-                continue;
-            }
-            let block = at * 64 + self.waiting_blocks[at].trailing_zeros() as usize;
-            // Rules met on the way may wait in the same block, behind the one that is looked at.
-            while self.waiting[block] != 0 {
-                let rule_idx = block * 64 + self.waiting[block].trailing_zeros() as usize;
-                self.waiting[block] &= self.waiting[block] - 1;
-                self.num_waiting -= 1;
-                let count = std::mem::take(&mut self.element_counts[num_terminals + rule_idx]);
-                if count == 0 {
-                    continue;
-                }
-                match bags.and_then(|bags| bags.get(rule_idx)) {
-                    Some(bag) => bag.iter().for_each(|&(word, times)| {
-                        self.add_word(word, count.wrapping_mul(u64::from(times)));
-                    }),
-                    None => self.add_all(dag, dag.rule_range(rule_idx), count),
-                }
-            }
-            self.waiting_blocks[at] &= !(1 << (block % 64));
-        }
-        self.first_block = usize::MAX;
-    }
-
-    /// Looks at every token of the document.
-    fn scan(&mut self, dag: &Dag, doc: usize) -> Result<()> {
-        let positions = dag.doc_range(doc);
-        let elements = &dag.grammar().symbols[positions.clone()];
-        let lens = elements.iter().map(|&element| dag.len_bytes(element));
-        let len_bytes = lens.fold(0, u64::saturating_add);
-        if len_bytes > MAX_SCAN_BYTES {
-            return Err(Error::Capacity {
-                what: "a token scan of one document in bytes",
-                requested: len_bytes,
-                limit: MAX_SCAN_BYTES,
-                knob: "nothing, but take another traversal (the others expand no document)",
-            });
-        }
-        let mut walk = std::mem::take(&mut self.walk);
-        walk.start(positions);
-        walk.next_words(dag, usize::MAX, |word| self.add_word(word, 1));
-        self.walk = walk;
-        self.last_doc = None;
-        Ok(())
-    }
-
-    /// Takes the counts of all words that were touched as the document's.
-    fn replace(&mut self, dag: &Dag) {
-        let (mut words, mut word_counts) =
-            (std::mem::take(&mut self.words), std::mem::take(&mut self.word_counts));
-        words.clear();
-        word_counts.clear();
-        self.drain(dag, |word, count| {
-            words.push(word);
-            word_counts.push(count);
-        });
-        (self.words, self.word_counts) = (words, word_counts);
-    }
-
-    /// Changes the words of the document before by what was touched.
-    fn change(&mut self, dag: &Dag) {
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.clear();
-        self.drain(dag, |word, count| changes.push((word, count)));
-        let (words, counts) =
-            (std::mem::take(&mut self.words), std::mem::take(&mut self.word_counts));
-        let mut start = 0;
-        self.words.reserve(words.len() + changes.len());
-        self.word_counts.reserve(words.len() + changes.len());
-        for &(word, change) in &changes {
-            let end = start + words[start..].partition_point(|&before| before < word);
-            self.words.extend_from_slice(&words[start..end]);
-            self.word_counts.extend_from_slice(&counts[start..end]);
-            let is_there = words.get(end) == Some(&word);
-            let before = if is_there { counts[end] } else { 0 };
-            let after = before.wrapping_add(change);
-            if after != 0 {
-                self.words.push(word);
-                self.word_counts.push(after);
-            }
-            start = end + usize::from(is_there);
-        }
-        self.words.extend_from_slice(&words[start..]);
-        self.word_counts.extend_from_slice(&counts[start..]);
-        self.changes = changes;
-    }
-
-    /// Hands out the words with a count, ascending, and forgets them.
-    fn drain(&mut self, dag: &Dag, mut f: impl FnMut(u32, u64)) {
-        let num_words = dag.num_words() as usize;
-        let num_steps = self.touched.len() * (self.touched.len() | 1).ilog2() as usize;
-        if num_steps < num_words / 16 {
-            self.touched.sort_unstable();
-            for word in self.touched.drain(..) {
-                let count = std::mem::take(&mut self.element_counts[word as usize]);
-                if count != 0 {
-                    f(word, count);
-                }
-            }
-            return;
-        }
-        for word in self.touched.drain(..) {
-            self.word_bits[word as usize / 64] |= 1 << (word % 64);
-        }
-        for (block, bits) in self.word_bits.iter_mut().enumerate() {
-            let mut bits = std::mem::take(bits);
-            while bits != 0 {
-                let word = block * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                let count = std::mem::take(&mut self.element_counts[word]);
-                if count != 0 {
-                    f(word as u32, count);
-                }
-            }
+    fn of_rule(&self, rule_idx: usize, mut f: impl FnMut(Held)) {
+        match self.bags.and_then(|bags| bags.get(rule_idx)) {
+            Some(bag) => bag.iter().for_each(|&(word, times)| f(Held::Items(word, times))),
+            None => self.at(self.dag.rule_range(rule_idx), f),
         }
     }
 }

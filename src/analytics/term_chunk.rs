@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-use super::doc_terms::DocTerms;
 use super::word_rows::SegmentRows;
 
 /// Term vectors of documents that follow each other in the selection.
@@ -95,10 +94,10 @@ impl TermVectorChunk {
     }
 
     /// Appends the words of a document, or of a part of it.
-    pub(super) fn extend(&mut self, rows: SegmentRows<'_>, terms: &DocTerms) {
+    pub(super) fn extend(&mut self, rows: SegmentRows<'_>, words: &[u32], counts: &[u64]) {
         let start = self.rows.len();
-        rows.append(terms.words(), &mut self.rows);
-        self.counts.extend_from_slice(terms.counts());
+        rows.append(words, &mut self.rows);
+        self.counts.extend_from_slice(counts);
         if !rows.are_ascending() {
             self.join_from(start);
         }

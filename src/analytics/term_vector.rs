@@ -18,10 +18,14 @@ use rayon::prelude::*;
 use crate::corpus::{Corpus, Segment};
 use crate::error::Result;
 
-use super::doc_terms::DocTerms;
+use super::doc_terms::{DocTerms, GROUP_LEN, Helps};
+use super::expansion::RuleTexts;
 use super::term_bags::TermBags;
 use super::word_rows::WordRows;
-use super::{DocSelection, SegmentShape, TermVectorChunk, Traversal, Vocabulary};
+use super::{
+    DocSelection, SegmentShape, TermVectorChunk, Traversal, TraversalTask, Vocabulary,
+    choose_task_traversal,
+};
 
 /// Rows after which a chunk ends, with the document at hand.
 const CHUNK_ROWS: usize = 8192;
@@ -29,11 +33,8 @@ const CHUNK_ROWS: usize = 8192;
 const CHUNK_DOCS: usize = 8192;
 /// Pieces for each thread, so that uneven documents do not matter.
 const PIECES_PER_THREAD: usize = 16;
-/// Words of a document on average where the words of small rules are worth to be kept: below, a
-/// document has hardly any rule, above, it uses small rules more than once.
-const BAG_WORDS_PER_DOC: Range<u64> = 16..10_000;
-/// A cursor over fewer documents than a part so large makes no bags: they cost O(G).
-const PART_WORTH_BAGS: u64 = 32;
+/// A cursor over fewer documents than a part so large makes no bags and texts: they cost O(G).
+const PART_WORTH_HELPS: u64 = 32;
 
 /// Words with counts of every document of `corpus`, in parallel.
 ///
@@ -59,6 +60,8 @@ struct Way {
     is_forced: bool,
     /// For bottom-up, made by the first cursor that comes here with documents enough.
     bags: OnceLock<TermBags>,
+    /// The same for a token scan.
+    texts: OnceLock<RuleTexts>,
 }
 
 impl TermVectors {
@@ -72,6 +75,7 @@ impl TermVectors {
             },
             is_forced: traversal != Traversal::Auto,
             bags: OnceLock::new(),
+            texts: OnceLock::new(),
         };
         let ways = vocabulary.corpus().segments().iter().map(way).collect();
         let rows = Arc::new(WordRows::new(&vocabulary));
@@ -90,8 +94,9 @@ impl TermVectors {
 
     /// Main memory of what cursors share, the vocabulary not counted.
     pub fn memory_bytes(&self) -> usize {
-        let bags = self.ways.iter().filter_map(|way| way.bags.get());
-        self.rows.memory_bytes() + bags.map(TermBags::memory_bytes).sum::<usize>()
+        let bags = self.ways.iter().filter_map(|way| way.bags.get()).map(TermBags::memory_bytes);
+        let texts = self.ways.iter().filter_map(|way| way.texts.get()).map(RuleTexts::memory_bytes);
+        self.rows.memory_bytes() + bags.chain(texts).sum::<usize>()
     }
 
     /// A cursor over the words of `docs`. With `top`, of each document only its so many most
@@ -101,10 +106,11 @@ impl TermVectors {
         TermVectorCursor {
             vectors: self.clone(),
             next: 0,
-            makes_bags: self.is_worth_bags(&docs),
+            makes_helps: self.is_worth_helps(&docs),
             docs,
             top,
             open: None,
+            group: 0..0,
             parts: Vec::new(),
         }
     }
@@ -115,7 +121,9 @@ impl TermVectors {
     /// As [`TermVectorCursor::next_chunk`].
     pub fn collect(&self, docs: &DocSelection, top: Option<usize>) -> Result<TermVectorChunk> {
         let docs = docs.within(0..self.vocabulary.corpus().num_docs());
-        let num_pieces = (rayon::current_num_threads() * PIECES_PER_THREAD).min(docs.len());
+        let num_threads = rayon::current_num_threads();
+        let num_groups = docs.len().div_ceil(GROUP_LEN).next_multiple_of(num_threads);
+        let num_pieces = (num_threads * PIECES_PER_THREAD).min(num_groups).min(docs.len());
         let cut = |piece: usize| docs.len() * piece / num_pieces;
         let chunks: Vec<TermVectorChunk> = (0..num_pieces)
             .into_par_iter()
@@ -123,7 +131,7 @@ impl TermVectors {
                 || self.cursor(&docs, None),
                 |cursor, piece| {
                     cursor.docs = docs.slice(cut(piece)..cut(piece + 1));
-                    cursor.next = 0;
+                    (cursor.next, cursor.group) = (0, 0..0);
                     cursor.chunk_of(usize::MAX, usize::MAX, |chunk| chunk.keep_frequent(top))
                 },
             )
@@ -141,10 +149,12 @@ pub struct TermVectorCursor {
     vectors: TermVectors,
     docs: DocSelection,
     next: usize,
-    makes_bags: bool,
+    makes_helps: bool,
     top: Option<usize>,
     /// The segment that was looked at last.
     open: Option<(usize, DocTerms)>,
+    /// Indexes in `docs` that were counted last, in `open`.
+    group: Range<usize>,
     /// Rows and counts of a document that was cut, from all its segments.
     parts: Vec<(u32, u64)>,
 }
@@ -195,73 +205,111 @@ impl TermVectorCursor {
     }
 
     fn append(&mut self, doc_id: u64, chunk: &mut TermVectorChunk) -> Result<()> {
-        let Self { vectors, open, parts, makes_bags, .. } = self;
-        let mut doc_parts = vectors.vocabulary.corpus().doc_parts(doc_id);
+        let vectors = self.vectors.clone();
+        let corpus = vectors.vocabulary.corpus();
+        let mut doc_parts = corpus.doc_parts(doc_id);
         match (doc_parts.next(), doc_parts.next()) {
             (Some((segment_idx, doc)), None) => {
-                let terms = vectors.count(open, segment_idx, doc, *makes_bags)?;
-                chunk.extend(vectors.rows.of(segment_idx), terms);
+                if !self.group.contains(&self.next) {
+                    self.count_group(segment_idx, doc)?;
+                }
+                let lane = self.next - self.group.start;
+                if let Some((_, terms)) = &self.open {
+                    let rows = vectors.rows.of(segment_idx);
+                    chunk.extend(rows, terms.words(lane), terms.counts(lane));
+                }
             }
             _ => {
-                parts.clear();
-                for (segment_idx, doc) in vectors.vocabulary.corpus().doc_parts(doc_id) {
+                self.group = 0..0;
+                self.parts.clear();
+                for (segment_idx, doc) in corpus.doc_parts(doc_id) {
                     let rows = vectors.rows.of(segment_idx);
-                    let terms = vectors.count(open, segment_idx, doc, *makes_bags)?;
-                    let counted = terms.words().iter().zip(terms.counts());
-                    parts.extend(counted.map(|(&word, &count)| (rows.row(word), count)));
+                    let terms =
+                        vectors.count(&mut self.open, segment_idx, &[doc], self.makes_helps)?;
+                    let counted = terms.words(0).iter().zip(terms.counts(0));
+                    self.parts.extend(counted.map(|(&word, &count)| (rows.row(word), count)));
                 }
-                chunk.extend_joined(parts)?;
+                chunk.extend_joined(&mut self.parts)?;
             }
         }
         chunk.end_document(doc_id);
         Ok(())
     }
+
+    /// Counts document `doc` of a segment, which is the next one, and those after it that lie in this
+    /// segment alone, as many as are counted at once.
+    fn count_group(&mut self, segment_idx: usize, doc: usize) -> Result<()> {
+        let vectors = self.vectors.clone();
+        let corpus = vectors.vocabulary.corpus();
+        let group_len = vectors.open(&mut self.open, segment_idx).group_len();
+        let (mut docs, mut num_docs) = ([doc; GROUP_LEN], 1);
+        // Even groups: two of 5 cost less than one of 8 and one of 2.
+        let num_left = self.docs.len() - self.next;
+        let group_len = num_left.div_ceil(num_left.div_ceil(group_len));
+        for at in self.next + 1..self.next + group_len {
+            let Some(doc_id) = self.docs.get(at) else { break };
+            let mut parts = corpus.doc_parts(doc_id);
+            match (parts.next(), parts.next()) {
+                (Some((idx, doc)), None) if idx == segment_idx => docs[num_docs] = doc,
+                _ => break,
+            }
+            num_docs += 1;
+        }
+        vectors.count(&mut self.open, segment_idx, &docs[..num_docs], self.makes_helps)?;
+        self.group = self.next..self.next + num_docs;
+        Ok(())
+    }
 }
 
 impl TermVectors {
-    fn is_worth_bags(&self, docs: &DocSelection) -> bool {
-        docs.len() as u64 >= self.vocabulary.corpus().num_docs() / PART_WORTH_BAGS
+    fn is_worth_helps(&self, docs: &DocSelection) -> bool {
+        docs.len() as u64 >= self.vocabulary.corpus().num_docs() / PART_WORTH_HELPS
     }
 
-    /// Counts the words of a document of a segment with what is open for it.
+    /// What counts documents of a segment, the one at hand where it is of this segment.
+    fn open<'a>(
+        &self,
+        open: &'a mut Option<(usize, DocTerms)>,
+        segment_idx: usize,
+    ) -> &'a mut DocTerms {
+        let kept = open.take().filter(|(open_idx, _)| *open_idx == segment_idx);
+        let (_, terms) = open.insert(kept.unwrap_or_else(|| {
+            let dag = &self.vocabulary.corpus().segments()[segment_idx].dag;
+            (segment_idx, DocTerms::new(dag, self.ways[segment_idx].traversal))
+        }));
+        terms
+    }
+
+    /// Counts the words of documents of a segment with what is open for it.
     fn count<'a>(
         &self,
         open: &'a mut Option<(usize, DocTerms)>,
         segment_idx: usize,
-        doc: usize,
-        makes_bags: bool,
+        docs: &[usize],
+        makes_helps: bool,
     ) -> Result<&'a DocTerms> {
         let dag = &self.vocabulary.corpus().segments()[segment_idx].dag;
         let way = &self.ways[segment_idx];
-        let kept = open.take().filter(|(open_idx, _)| *open_idx == segment_idx);
-        let (_, terms) = open.insert(match kept {
-            Some(kept) => kept,
-            None => (segment_idx, DocTerms::new(dag)),
-        });
-        let bags = match way.traversal {
-            Traversal::BottomUp if makes_bags || way.is_forced => {
-                Some(way.bags.get_or_init(|| TermBags::new(dag)))
-            }
-            Traversal::BottomUp => way.bags.get(),
-            _ => None,
-        };
-        terms.count(dag, doc, way.traversal, bags)?;
+        let is_worth = makes_helps || way.is_forced;
+        let mut helps = Helps::default();
+        match way.traversal {
+            Traversal::BottomUp => helps.bags = got(&way.bags, is_worth, || TermBags::new(dag)),
+            Traversal::TokenScan => helps.texts = got(&way.texts, is_worth, || RuleTexts::new(dag)),
+            _ => {}
+        }
+        let terms = self.open(open, segment_idx);
+        terms.count(dag, docs, helps)?;
         Ok(terms)
     }
+}
+
+/// What `slot` holds, made where that is worth it.
+fn got<T>(slot: &OnceLock<T>, is_worth: bool, make: impl FnOnce() -> T) -> Option<&T> {
+    if is_worth { Some(slot.get_or_init(make)) } else { slot.get() }
 }
 
 /// The way to take for the term vectors of a segment of this `shape`, never [`Traversal::Auto`],
 /// and the reason for `EXPLAIN`. O(1) from counted statistics.
 pub fn choose_term_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
-    let SegmentShape { num_docs, num_words, num_elements, .. } = shape.into();
-    let words_per_doc = num_words / num_docs.max(1);
-    let reuse = num_elements as f64 / num_words.max(1) as f64;
-    let size = format!("documents of {words_per_doc} words, {reuse:.2} grammar elements a word");
-    if BAG_WORDS_PER_DOC.contains(&words_per_doc) {
-        return (
-            Traversal::BottomUp,
-            format!("{size}: small documents add the words of small rules"),
-        );
-    }
-    (Traversal::TopDown, format!("{size}: each rule is looked at once for a document"))
+    choose_task_traversal(TraversalTask::TermVector, shape.into(), 2)
 }

@@ -1,20 +1,24 @@
 //! Which way a document task goes through the grammar, and why.
 
 use std::fmt;
+use std::iter::Sum;
 use std::str::FromStr;
 
 use crate::corpus::{Segment, SegmentMeta};
 use crate::error::{Error, Result};
 
+use super::{TraversalTask, choose_task_traversal};
+
 /// How a task that tells documents apart goes through the grammar. All ways give the same rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Traversal {
-    /// Chosen for each segment by [`choose_traversal`].
+    /// Chosen by [`choose_task_traversal`].
     #[default]
     Auto,
-    /// Sets of documents flow from parents to children, 64 documents in one sweep.
+    /// Sets or counts of documents flow from parents to children, several documents in one sweep.
     TopDown,
-    /// Sets of words flow from children to parents; documents add up the sets of their rules.
+    /// Sets of words flow from children to parents, or sequences get numbers; documents add up what
+    /// their rules have.
     BottomUp,
     /// Every token of every document is looked at.
     TokenScan,
@@ -54,42 +58,10 @@ impl FromStr for Traversal {
     }
 }
 
-/// Documents below this many words on average are too small for sweeps of 64 to pay: what they
-/// share is found sooner in the sets of words of their rules.
-const MIN_SWEEP_WORDS_PER_DOC: u64 = 150;
-/// Bytes of text for each element of the grammar at most where every token is looked at. Small
-/// documents that share nothing have about 6; a hostile file of 1 KB may have 2^60.
-const MAX_SCAN_BYTES_PER_ELEMENT: u64 = 64;
-
-/// The way to take for the documents of a segment of this `shape`, never [`Traversal::Auto`], and the reason for
-/// `EXPLAIN`. O(1) from counted statistics.
-///
-/// Milliseconds of processor time for an inverted index (top-down, bottom-up, token scan):
-///
-/// | corpus | documents | words each | G / words | times |
-/// | --- | --- | --- | --- | --- |
-/// | Rust sources, 240 MB | 16,259 | 1,892 | 0.40 | **273**, 368, 597 |
-/// | logs, 13 MB | 33 | 77,619 | 0.19 | **2.7**, 4.9, 18.6 |
-/// | revisions of 18 texts, 7 MB | 361 | 3,084 | 0.14 | **2.2**, 5.1, 13.1 |
-/// | English novels, 7 MB | 9 | 146,833 | 0.77 | **7.1**, 10.5, 17.9 |
-/// | Markdown pages, 5 MB | 4,486 | 180 | 0.49 | **8.2**, 8.8, 13.0 |
-/// | JSON lines, 4 MB | 8,817 | 109 | 0.67 | 14.3, **12.7**, 16.2 |
-/// | log lines, 13 MB | 109,428 | 23 | 0.21 | 21.9, **19.6**, 30.3 |
-/// | short strings, 13 MB | 686,399 | 2 | 1.19 | 129, 123, **122** |
+/// The way to take for the documents of a segment of this `shape`, never [`Traversal::Auto`], and the
+/// reason for `EXPLAIN`. O(1) from counted statistics.
 pub fn choose_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
-    let SegmentShape { num_docs, num_words, num_elements, len_bytes } = shape.into();
-    let words_per_doc = num_words / num_docs.max(1);
-    let reuse = num_elements as f64 / num_words.max(1) as f64;
-    let size = format!("documents of {words_per_doc} words, {reuse:.2} grammar elements a word");
-    if words_per_doc >= MIN_SWEEP_WORDS_PER_DOC {
-        let reason = format!("{size}: each rule is looked at once for 64 documents");
-        return (Traversal::TopDown, reason);
-    }
-    if reuse < 1.0 || len_bytes > num_elements.saturating_mul(MAX_SCAN_BYTES_PER_ELEMENT) {
-        let reason = format!("{size}: small documents share sets of words by rule");
-        return (Traversal::BottomUp, reason);
-    }
-    (Traversal::TokenScan, format!("{size}: hardly any rule is used twice in small documents"))
+    choose_task_traversal(TraversalTask::InvertedIndex, shape.into(), 2)
 }
 
 /// What the choice of a traversal depends on. A footer has it, so EXPLAIN needs no grammar.
@@ -103,6 +75,19 @@ pub struct SegmentShape {
     pub num_elements: u64,
     /// Bytes of text.
     pub len_bytes: u64,
+}
+
+/// The shape of several segments as one.
+impl Sum for SegmentShape {
+    fn sum<I: Iterator<Item = Self>>(shapes: I) -> Self {
+        let none = Self { num_docs: 0, num_words: 0, num_elements: 0, len_bytes: 0 };
+        shapes.fold(none, |sum, shape| Self {
+            num_docs: sum.num_docs.saturating_add(shape.num_docs),
+            num_words: sum.num_words.saturating_add(shape.num_words),
+            num_elements: sum.num_elements.saturating_add(shape.num_elements),
+            len_bytes: sum.len_bytes.saturating_add(shape.len_bytes),
+        })
+    }
 }
 
 impl From<&Segment> for SegmentShape {

@@ -1,24 +1,37 @@
 //! How often each sequence of n words occurs in each document.
 //!
-//! A document is counted from the rules below it: weights inside the document flow from its part of
-//! the root to its rules, parents before children, and every rule is looked at once, however often
-//! the document repeats it. O(windows of the rules below) for each document, and nothing is kept
-//! between documents, so that callers choose documents and stop between chunks of them.
+//! - *top-down*: weights inside the document flow from its part of the root to its rules, parents
+//!   before children, and the windows of every rule are sorted with the document's others. O(windows of
+//!   the rules below) for each document, and nothing is kept between documents.
+//! - *bottom-up*: all sequences get numbers first, and counts of 8 documents flow down at once
+//!   ([`numbered`](super::numbered)). Best where documents share rules.
+//! - *token scan*: the document is written out and its windows sorted. Best for small documents.
+//!
+//! Callers choose documents and stop between chunks of them.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analytics::Vocabulary;
+use crate::analytics::ascending_set::AscendingSet;
+use crate::analytics::doc_terms::GROUP_LEN;
+use crate::analytics::expansion::Expansion;
+use crate::analytics::{Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 
 use super::borders::walk_borders;
-use super::count::{Limit, check_num_words};
+use super::choice::chosen;
+use super::count::check_num_words;
 use super::edges::{Edges, Sink};
-use super::entries::sort;
+use super::entries::{Keyed, sort};
+use super::key::Key;
+use super::numbered::Numbered;
 use super::packing::Packing;
 use super::rows::{Counted, Sequences};
+use super::token_walk::TokenWalk;
+use super::walk::Limit;
+use super::weights::{ListedWeights, NumberedWeights, Weights};
 use super::windows::{PackedWindows, TextWindows};
 
 /// Tasks for each thread, so that uneven documents do not matter.
@@ -29,26 +42,73 @@ const TASKS_PER_THREAD: usize = 8;
 pub struct DocumentSequences {
     vocabulary: Arc<Vocabulary>,
     packing: Packing,
-    edges: Vec<Edges>,
+    way: Way,
     max_memory_bytes: u64,
 }
 
+/// How documents are counted.
+#[derive(Debug)]
+enum Way {
+    Rules(Vec<Edges>),
+    /// The edges are for documents that were cut over segments.
+    Numbers(Vec<Edges>, Numbered),
+    Tokens(TokenWalk),
+}
+
+/// Rows of some documents, and how many each of them has.
+type Part = (Counted, Vec<usize>);
+
 impl DocumentSequences {
-    /// Prepares the grammar: O(rules * n).
+    /// Prepares `traversal`, or the best way
+    /// ([`choose_task_traversal`](crate::analytics::choose_task_traversal)): O(rules * n), and for bottom-up the windows of all rules. Bottom-up is taken as top-down for sequences that do not
+    /// fit 64 bits and segments of 2^32 words.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] where that takes more than
     /// `max_memory_bytes`.
-    pub fn new(vocabulary: Arc<Vocabulary>, n: usize, max_memory_bytes: u64) -> Result<Self> {
+    pub fn new(
+        vocabulary: Arc<Vocabulary>,
+        n: usize,
+        traversal: Traversal,
+        max_memory_bytes: u64,
+    ) -> Result<Self> {
         check_num_words(n)?;
         let packing = Packing::new(n, vocabulary.len());
-        let edges = Edges::of_segments(&vocabulary, n - 1, max_memory_bytes / 2)?;
-        Ok(Self { vocabulary, packing, edges, max_memory_bytes })
+        let limit = Limit::new(max_memory_bytes, packing);
+        let traversal = match traversal {
+            Traversal::Auto => chosen(TraversalTask::DocumentSequences, &vocabulary, n, &limit),
+            forced => forced,
+        };
+        let edges = || Edges::of_segments(&vocabulary, n - 1, max_memory_bytes / 2);
+        let way = match traversal {
+            Traversal::TokenScan => Way::Tokens(TokenWalk::new(&vocabulary, n - 1)),
+            Traversal::BottomUp if packing.is_whole() && are_narrow(&vocabulary) => {
+                let edges = edges()?;
+                let numbered = Numbered::new(&edges, packing, &limit)?;
+                Way::Numbers(edges, numbered)
+            }
+            _ => Way::Rules(edges()?),
+        };
+        Ok(Self { vocabulary, packing, way, max_memory_bytes })
+    }
+
+    /// The way that is taken, never [`Traversal::Auto`].
+    pub fn traversal(&self) -> Traversal {
+        match &self.way {
+            Way::Rules(_) => Traversal::TopDown,
+            Way::Numbers(..) => Traversal::BottomUp,
+            Way::Tokens(_) => Traversal::TokenScan,
+        }
     }
 
     /// Main memory held between chunks, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
-        self.edges.iter().map(Edges::memory_bytes).sum()
+        let edges = |edges: &[Edges]| edges.iter().map(Edges::memory_bytes).sum::<usize>();
+        match &self.way {
+            Way::Rules(rules) => edges(rules),
+            Way::Numbers(rules, numbered) => edges(rules) + numbered.memory_bytes(),
+            Way::Tokens(walk) => walk.memory_bytes(),
+        }
     }
 
     /// The counts of the documents `doc_ids`, in this order; no other document is looked at.
@@ -63,10 +123,16 @@ impl DocumentSequences {
         }
         let limit = Limit::new(self.max_memory_bytes, self.packing);
         let num_tasks = rayon::current_num_threads() * TASKS_PER_THREAD;
-        let task_len = doc_ids.len().div_ceil(num_tasks).max(1);
-        let tasks = doc_ids.par_chunks(task_len).map(|doc_ids| match self.packing.is_whole() {
-            true => self.count_packed(doc_ids, &limit),
-            false => self.count_texts(doc_ids, &limit),
+        let task_len = match &self.way {
+            Way::Numbers(..) => doc_ids.len().div_ceil(num_tasks).next_multiple_of(GROUP_LEN),
+            _ => doc_ids.len().div_ceil(num_tasks),
+        };
+        let tasks = doc_ids.par_chunks(task_len.max(1)).map(|doc_ids| match &self.way {
+            Way::Rules(edges) => self.count_by_rules(edges, doc_ids, &limit),
+            Way::Tokens(walk) => self.count_by_tokens(walk, doc_ids, &limit),
+            Way::Numbers(edges, numbered) => {
+                self.count_by_numbers(edges, numbered, doc_ids, &limit)
+            }
         });
         let (counted, lens): (Vec<Counted>, Vec<Vec<usize>>) =
             tasks.collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -81,18 +147,60 @@ impl DocumentSequences {
         Ok(DocumentSequenceCounts { doc_ids: doc_ids.to_vec(), ends, sequences, counts })
     }
 
-    /// Sequences of documents one after another, and how many rows each document has.
-    fn count_packed(&self, doc_ids: &[u64], limit: &Limit) -> Result<(Counted, Vec<usize>)> {
-        let mut windows = PackedWindows::new(self.packing);
-        let mut rules = LocalRules::new(&self.edges);
-        let (mut counted, mut lens) = (Counted::default(), Vec::new());
+    fn count_by_rules(&self, edges: &[Edges], doc_ids: &[u64], limit: &Limit) -> Result<Part> {
+        let mut rules = LocalRules::new(edges);
+        let value_bits = ListedWeights::default().bits();
+        if self.packing.all_bits().saturating_add(value_bits) > u128::BITS {
+            let walk = |doc_id, sink: &mut _| {
+                walk_document(edges, &self.vocabulary, doc_id, &mut rules, sink, limit)
+            };
+            return self.count_texts(doc_ids, limit, walk);
+        }
+        let mut windows = PackedWindows::<u128, _>::new(self.packing, ListedWeights::default(), 0);
+        self.count_packed(doc_ids, limit, &mut windows, |doc_id, windows| {
+            windows.weights.clear();
+            walk_document(edges, &self.vocabulary, doc_id, &mut rules, windows, limit)
+        })
+    }
+
+    fn count_by_tokens(&self, walk: &TokenWalk, doc_ids: &[u64], limit: &Limit) -> Result<Part> {
+        let mut expansion = Expansion::default();
+        let weights = Weights::one();
+        match self.packing.all_bits() {
+            0..=64 => {
+                let mut windows = PackedWindows::<u64, _>::new(self.packing, &weights, 0);
+                self.count_packed(doc_ids, limit, &mut windows, |doc_id, windows| {
+                    walk.document(&self.vocabulary, doc_id, &mut expansion, windows, limit)
+                })
+            }
+            65..=128 => {
+                let mut windows = PackedWindows::<u128, _>::new(self.packing, &weights, 0);
+                self.count_packed(doc_ids, limit, &mut windows, |doc_id, windows| {
+                    walk.document(&self.vocabulary, doc_id, &mut expansion, windows, limit)
+                })
+            }
+            _ => self.count_texts(doc_ids, limit, |doc_id, windows| {
+                walk.document(&self.vocabulary, doc_id, &mut expansion, windows, limit)
+            }),
+        }
+    }
+
+    /// Sequences of documents one after another that `walk` hands over.
+    fn count_packed<K: Key + Keyed<Key = K>, W: NumberedWeights>(
+        &self,
+        doc_ids: &[u64],
+        limit: &Limit,
+        windows: &mut PackedWindows<K, W>,
+        mut walk: impl FnMut(u64, &mut PackedWindows<K, W>) -> Result<()>,
+    ) -> Result<Part> {
+        let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
+        let mut scratch = Vec::new();
         for &doc_id in doc_ids {
-            windows.entries.clear();
-            self.walk(doc_id, &mut rules, &mut windows, limit)?;
+            windows.keys.clear();
+            walk(doc_id, windows)?;
             let before = counted.counts.len();
-            sort(&mut windows.entries);
-            let packing = self.packing;
-            counted.add(&mut windows.entries, packing, &|_| &[][..], &|value| value, 1)?;
+            sort(&mut windows.keys, &mut scratch, windows.weights.bits());
+            counted.add_keys(&windows.keys, self.packing, &windows.weights, 1)?;
             lens.push(counted.counts.len() - before);
             limit.add(counted.counts.len() - before)?;
         }
@@ -100,16 +208,21 @@ impl DocumentSequences {
     }
 
     /// The same for sequences that do not fit a key.
-    fn count_texts(&self, doc_ids: &[u64], limit: &Limit) -> Result<(Counted, Vec<usize>)> {
+    fn count_texts(
+        &self,
+        doc_ids: &[u64],
+        limit: &Limit,
+        mut walk: impl FnMut(u64, &mut TextWindows) -> Result<()>,
+    ) -> Result<Part> {
         let mut windows = TextWindows::new(self.packing);
-        let mut rules = LocalRules::new(&self.edges);
-        let (mut counted, mut lens) = (Counted::default(), Vec::new());
+        let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
+        let mut scratch = Vec::new();
         for &doc_id in doc_ids {
             windows.clear();
-            self.walk(doc_id, &mut rules, &mut windows, limit)?;
+            walk(doc_id, &mut windows)?;
             let mut entries = windows.entries(0);
             let before = counted.counts.len();
-            sort(&mut entries);
+            sort(&mut entries, &mut scratch, 0);
             let words = |value: u64| windows.words(value as usize);
             let weight = |value: u64| windows.weight(value as usize);
             counted.add(&mut entries, self.packing, &words, &weight, 1)?;
@@ -119,83 +232,119 @@ impl DocumentSequences {
         Ok((counted, lens))
     }
 
-    /// Hands all windows of a document to `sink`.
-    fn walk(
+    fn count_by_numbers(
         &self,
-        doc_id: u64,
-        rules: &mut LocalRules,
-        sink: &mut impl Sink,
+        edges: &[Edges],
+        numbered: &Numbered,
+        doc_ids: &[u64],
         limit: &Limit,
-    ) -> Result<()> {
-        let corpus = self.vocabulary.corpus();
-        let mut num_parts = 0;
-        for (at, doc) in corpus.doc_parts(doc_id) {
-            let edges = &self.edges[at];
-            let range = edges.dag().doc_range(doc);
-            sink.begin(1);
-            edges.walk(range.clone(), sink, limit.max_met())?;
-            rules.add_children(edges, range, 1);
-            while let Some((rule_idx, weight)) = rules.pop() {
-                let range = edges.dag().rule_range(rule_idx);
-                sink.begin(weight);
-                edges.walk(range.clone(), sink, limit.max_met())?;
-                rules.add_children(edges, range, weight);
+    ) -> Result<Part> {
+        let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
+        let mut counts = numbered.counts();
+        let mut rest = doc_ids;
+        while let Some(&doc_id) = rest.first() {
+            let (docs, num_docs, at) = self.group(rest);
+            if num_docs == 0 {
+                let (cut, cut_lens) = self.count_by_rules(edges, &[doc_id], limit)?;
+                counted.append(&cut);
+                lens.extend(cut_lens);
+            } else {
+                numbered.count(&edges[at], at, &docs[..num_docs], &mut counts);
             }
-            num_parts += 1;
+            for lane in 0..num_docs {
+                let items = counts.items(lane);
+                limit.add(items.len())?;
+                items.iter().for_each(|&item| counted.push_key(numbered.key(item), self.packing));
+                counted.counts.extend_from_slice(counts.counts(lane));
+                lens.push(items.len());
+            }
+            rest = &rest[num_docs.max(1)..];
         }
-        if num_parts > 1 {
-            walk_borders(&self.edges, corpus, Some(doc_id), sink);
-        }
-        Ok(())
+        numbered.give_back(counts);
+        Ok((counted, lens))
     }
+
+    /// The first of `doc_ids` that lie in one segment alone, as indexes inside it, and the segment;
+    /// none where the first was cut.
+    fn group(&self, doc_ids: &[u64]) -> ([usize; GROUP_LEN], usize, usize) {
+        let (mut docs, mut num_docs, mut segment_idx) = ([0; GROUP_LEN], 0, 0);
+        for &doc_id in doc_ids.iter().take(GROUP_LEN) {
+            let mut parts = self.vocabulary.corpus().doc_parts(doc_id);
+            match (parts.next(), parts.next()) {
+                (Some((at, doc)), None) if num_docs == 0 || at == segment_idx => {
+                    (docs[num_docs], segment_idx) = (doc, at);
+                }
+                _ => break,
+            }
+            num_docs += 1;
+        }
+        (docs, num_docs, segment_idx)
+    }
+}
+
+/// Whether no document can have 2^32 words in a segment.
+fn are_narrow(vocabulary: &Vocabulary) -> bool {
+    let mut dags = vocabulary.corpus().segments().iter().map(|segment| &segment.dag);
+    dags.all(|dag| dag.len_words(dag.num_terminals()) <= u64::from(u32::MAX))
+}
+
+/// Hands all windows of a document to `sink`.
+fn walk_document(
+    edges: &[Edges],
+    vocabulary: &Vocabulary,
+    doc_id: u64,
+    rules: &mut LocalRules,
+    sink: &mut impl Sink,
+    limit: &Limit,
+) -> Result<()> {
+    let corpus = vocabulary.corpus();
+    let mut num_parts = 0;
+    for (at, doc) in corpus.doc_parts(doc_id) {
+        let edges = &edges[at];
+        let range = edges.dag().doc_range(doc);
+        sink.begin(1);
+        edges.walk(range.clone(), sink, limit.max_met())?;
+        rules.add_children(edges, range, 1);
+        while let Some((rule_idx, weight)) = rules.pop() {
+            let range = edges.dag().rule_range(rule_idx);
+            sink.begin(weight);
+            edges.walk(range.clone(), sink, limit.max_met())?;
+            rules.add_children(edges, range, weight);
+        }
+        num_parts += 1;
+    }
+    if num_parts > 1 {
+        walk_borders(edges, corpus, Some(doc_id), sink);
+    }
+    Ok(())
 }
 
 /// Rules of one document that are still to be looked at, parents before children.
 struct LocalRules {
     weights: Vec<u64>,
-    /// One bit a rule: it has a weight.
-    bits: Vec<u64>,
-    /// One bit for each of `bits` that is not 0.
-    summary: Vec<u64>,
-    /// Before here `summary` is 0.
-    first: usize,
+    waiting: AscendingSet,
 }
 
 impl LocalRules {
     fn new(edges: &[Edges]) -> Self {
         let num_rules = edges.iter().map(|edges| edges.dag().grammar().num_rules()).max();
         let num_rules = num_rules.unwrap_or(0);
-        let bits = vec![0; num_rules / 64 + 1];
-        let summary = vec![0; bits.len() / 64 + 1];
-        Self { weights: vec![0; num_rules], bits, summary, first: 0 }
+        Self { weights: vec![0; num_rules], waiting: AscendingSet::new(num_rules) }
     }
 
     fn add_children(&mut self, edges: &Edges, positions: Range<usize>, weight: u64) {
         let dag = edges.dag();
         for &element in &dag.grammar().symbols[positions] {
             if let Some(rule_idx) = dag.rule_of(element) {
-                self.weights[rule_idx] += weight;
-                self.bits[rule_idx / 64] |= 1 << (rule_idx % 64);
-                self.summary[rule_idx / 4096] |= 1 << (rule_idx / 64 % 64);
+                self.weights[rule_idx] = self.weights[rule_idx].wrapping_add(weight);
+                self.waiting.insert(rule_idx);
             }
         }
     }
 
     /// The first rule and its weight.
     fn pop(&mut self) -> Option<(usize, u64)> {
-        let ahead = self.summary[self.first..].iter().position(|&bits| bits != 0);
-        let Some(ahead) = ahead else {
-            self.first = 0;
-            return None;
-        };
-        self.first += ahead;
-        let at = self.first * 64 + self.summary[self.first].trailing_zeros() as usize;
-        let bits = self.bits[at];
-        let rule_idx = at * 64 + bits.trailing_zeros() as usize;
-        self.bits[at] = bits & (bits - 1);
-        if self.bits[at] == 0 {
-            self.summary[self.first] &= self.summary[self.first] - 1;
-        }
+        let rule_idx = self.waiting.pop()?;
         Some((rule_idx, std::mem::take(&mut self.weights[rule_idx])))
     }
 }

@@ -1,30 +1,30 @@
 //! How often each sequence of n words occurs.
 //!
 //! Windows are met where they cross a border in the grammar ([`edges`](super::edges)), each with
-//! the weight of its rule, then sorted by ranges of sequences and added up. O(windows * n) with at most
-//! as many windows as the text has words.
+//! the weight of its rule, or at every word of the text ([`token_walk`](super::token_walk)); then sorted
+//! by ranges of sequences and added up. O(windows * n) with at most as many windows as the text has
+//! words. Single words have their weights, O(G).
 
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use crate::analytics::Vocabulary;
+use crate::analytics::TraversalTask::SequenceCount;
+use crate::analytics::{Traversal, Vocabulary, WordCounts};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 
-use super::borders::walk_borders;
-use super::edges::{Edges, Sink, too_many_windows};
-use super::entries::{Entry, sorted_buckets};
+use super::choice::chosen;
+use super::entries::{Entry, Keyed, sorted_buckets};
+use super::key::Key;
 use super::packing::Packing;
 use super::rows::{Counted, Sequences};
+use super::walk::{Limit, Walk};
+use super::weights::{NumberedWeights, Weights};
 use super::windows::{PackedWindows, TextWindows};
 
-/// Positions of the grammar in a task.
-const TASK_POSITIONS: usize = 1 << 15;
-/// Memory of a window while it is counted, its words not included.
-const WINDOW_BYTES: u64 = 64;
+/// Room for windows that a task begins with.
+const TASK_WINDOWS: usize = 1 << 16;
 
 /// How often each sequence of `n` words occurs in `corpus`, ascending by the words in order.
 /// Sequences lie within one document; separators between words do not matter.
@@ -33,7 +33,8 @@ const WINDOW_BYTES: u64 = 64;
 /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] where more than `max_memory_bytes`
 /// would be used or a count has more than 64 bits, and as [`Vocabulary::new`].
 pub fn sequence_count(corpus: &Corpus, n: usize, max_memory_bytes: u64) -> Result<SequenceCounts> {
-    SequenceCounts::with_vocabulary(Arc::new(Vocabulary::new(corpus)?), n, max_memory_bytes)
+    let vocabulary = Arc::new(Vocabulary::new(corpus)?);
+    SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, max_memory_bytes)
 }
 
 /// Sequences and their counts as rows.
@@ -44,38 +45,38 @@ pub struct SequenceCounts {
 }
 
 impl SequenceCounts {
-    /// The counts of the sequences of `n` words of `vocabulary`.
+    /// The counts of the sequences of `n` words of `vocabulary`, by `traversal` or the better
+    /// way ([`choose_task_traversal`](crate::analytics::choose_task_traversal)). Bottom-up is taken as top-down.
     ///
     /// # Errors
     /// As [`sequence_count`].
     pub fn with_vocabulary(
         vocabulary: Arc<Vocabulary>,
         n: usize,
+        traversal: Traversal,
         max_memory_bytes: u64,
     ) -> Result<Self> {
         check_num_words(n)?;
         let packing = Packing::new(n, vocabulary.len());
-        let edges = Edges::of_segments(&vocabulary, n - 1, max_memory_bytes / 2)?;
+        if n == 1 {
+            let words = WordCounts::with_vocabulary(vocabulary.clone())?;
+            let counts = words.counts().to_vec();
+            return Ok(Self { sequences: Sequences::of_words(vocabulary, packing), counts });
+        }
         let limit = Limit::new(max_memory_bytes, packing);
-        let counted: Result<Vec<Counted>> = if packing.is_whole() {
-            let tasks = walk_tasks(&edges, &vocabulary, &limit, || PackedWindows::new(packing))?;
-            let entries = tasks.into_iter().map(|windows| windows.entries).collect();
-            let add =
-                |entries: &mut [Entry]| counted(entries, packing, &|_| &[][..], &|value| value, 1);
-            sorted_buckets(entries, packing.key_bits(), add).into_iter().collect()
-        } else {
-            let tasks = walk_tasks(&edges, &vocabulary, &limit, || TextWindows::new(packing))?;
-            let entries =
-                tasks.par_iter().enumerate().map(|(at, task)| task.entries((at as u64) << 32));
-            let entries = entries.collect();
-            let (task, window) = (|value: u64| (value >> 32) as usize, |value: u64| value as u32);
-            let words = |value| tasks[task(value)].words(window(value) as usize);
-            let weight = |value| tasks[task(value)].weight(window(value) as usize);
-            let add = |entries: &mut [Entry]| counted(entries, packing, &words, &weight, 1);
-            sorted_buckets(entries, packing.key_bits(), add).into_iter().collect()
+        let way = match traversal {
+            Traversal::Auto => chosen(SequenceCount, &vocabulary, n, &limit),
+            forced => forced,
         };
-        drop(edges);
-        let counted = counted?;
+        let walk = Walk::new(&vocabulary, n - 1, way, max_memory_bytes / 2)?;
+        let weights = walk.weights();
+        let key_bits = packing.all_bits().saturating_add((&weights).bits());
+        let counting = Counting { vocabulary: &vocabulary, packing, limit, weights: &weights };
+        let counted = match key_bits {
+            0..=64 => counting.packed::<u64>(walk)?,
+            65..=128 => counting.packed::<u128>(walk)?,
+            _ => counting.texts(walk)?,
+        };
         let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(counted.iter());
         let counts = counted.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
@@ -116,72 +117,56 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
     Err(Error::InvalidArgument { name: "n", got: n.to_string(), allowed })
 }
 
-/// Rows of the sequences in a bucket that occur `min_count` times or more.
-pub(in crate::analytics) fn counted<'a>(
-    entries: &mut [Entry],
+/// What the ways to hold a window share.
+struct Counting<'a> {
+    vocabulary: &'a Vocabulary,
     packing: Packing,
-    words: &impl Fn(u64) -> &'a [u32],
-    weight: &impl Fn(u64) -> u64,
+    limit: Limit,
+    weights: &'a Weights,
+}
+
+impl Counting<'_> {
+    /// Windows that fit keys with the number of a weight.
+    fn packed<K: Key + Keyed<Key = K>>(&self, walk: Walk) -> Result<Vec<Counted>> {
+        let new = || PackedWindows::<K, _>::new(self.packing, self.weights, TASK_WINDOWS);
+        let tasks = walk.tasks(self.vocabulary, &self.limit, new)?;
+        drop(walk);
+        let keys = tasks.into_iter().map(|windows| windows.keys).collect();
+        counted_keys(keys, self.packing, self.weights, 1)
+    }
+
+    /// Windows of any length.
+    fn texts(&self, walk: Walk) -> Result<Vec<Counted>> {
+        let tasks = walk.tasks(self.vocabulary, &self.limit, || TextWindows::new(self.packing))?;
+        drop(walk);
+        let entries =
+            tasks.par_iter().enumerate().map(|(at, task)| task.entries((at as u64) << 32));
+        let entries: Vec<Vec<Entry>> = entries.collect();
+        let (task, window) = (|value: u64| (value >> 32) as usize, |value: u64| value as u32);
+        let words = |value| tasks[task(value)].words(window(value) as usize);
+        let weight = |value| tasks[task(value)].weight(window(value) as usize);
+        let add = |entries: &mut [Entry]| {
+            let mut counted = Counted::default();
+            counted.add(entries, self.packing, &words, &weight, 1)?;
+            Ok(counted)
+        };
+        sorted_buckets(entries, self.packing.key_bits(), 0, add).into_iter().collect()
+    }
+}
+
+/// Rows of the sequences that occur `min_count` times or more, ascending.
+pub(in crate::analytics) fn counted_keys<K: Key + Keyed<Key = K>>(
+    tasks: Vec<Vec<K>>,
+    packing: Packing,
+    weights: &Weights,
     min_count: u64,
-) -> Result<Counted> {
-    let mut counted = Counted::default();
-    counted.add(entries, packing, words, weight, min_count)?;
-    Ok(counted)
-}
-
-/// Windows that all tasks together may meet.
-pub(in crate::analytics) struct Limit {
-    max_met: usize,
-    num_met: AtomicUsize,
-}
-
-impl Limit {
-    pub fn new(max_memory_bytes: u64, packing: Packing) -> Self {
-        let words = if packing.is_whole() { 0 } else { packing.num_words as u64 };
-        let window_bytes = words.saturating_mul(4).saturating_add(WINDOW_BYTES);
-        Self::of_windows(max_memory_bytes / 2 / window_bytes)
-    }
-
-    pub fn of_windows(max_met: u64) -> Self {
-        let max_met = max_met.min(u64::from(u32::MAX)) as usize;
-        Self { max_met, num_met: AtomicUsize::new(0) }
-    }
-
-    pub fn max_met(&self) -> usize {
-        self.max_met
-    }
-
-    pub fn add(&self, num_met: usize) -> Result<()> {
-        let sum = self.num_met.fetch_add(num_met, Ordering::Relaxed) + num_met;
-        if sum > self.max_met { Err(too_many_windows(sum, self.max_met)) } else { Ok(()) }
-    }
-}
-
-/// Walks over the grammars of all segments and the borders between them, in tasks.
-pub(in crate::analytics) fn walk_tasks<S: Sink + Send>(
-    edges: &[Edges],
-    vocabulary: &Vocabulary,
-    limit: &Limit,
-    new: impl Fn() -> S + Sync,
-) -> Result<Vec<S>> {
-    let tasks: Vec<(usize, Range<usize>)> = edges
-        .iter()
-        .enumerate()
-        .flat_map(|(at, edges)| edges.ranges(TASK_POSITIONS).map(move |range| (at, range)))
-        .collect();
-    edges.par_iter().for_each(|edges| {
-        edges.dag().weights();
-    });
-    let walk = |(at, range): (usize, Range<usize>)| {
-        let mut sink = new();
-        edges[at].walk_all(range, &mut sink, limit.max_met)?;
-        limit.add(sink.num_met())?;
-        Ok(sink)
+) -> Result<Vec<Counted>> {
+    let weight_bits = { weights }.bits();
+    let add = |keys: &mut [K]| {
+        let mut counted = Counted::with_capacity(keys.len(), packing);
+        counted.add_keys(keys, packing, &weights, min_count)?;
+        Ok(counted)
     };
-    let mut sinks = tasks.into_par_iter().map(walk).collect::<Result<Vec<S>>>()?;
-    let mut sink = new();
-    walk_borders(edges, vocabulary.corpus(), None, &mut sink);
-    limit.add(sink.num_met())?;
-    sinks.push(sink);
-    Ok(sinks)
+    let key_bits = packing.all_bits() + weight_bits;
+    sorted_buckets(tasks, key_bits, weight_bits, add).into_iter().collect()
 }

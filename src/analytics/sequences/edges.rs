@@ -8,8 +8,9 @@
 //! A window of n words belongs to the rule where it crosses a border between two children, and
 //! occurs as often as that rule (Goto, Bannai, Inenaga, Takeda, "Fast q-gram mining on SLP
 //! compressed strings", 2011, there for binary rules). What lies inside a child is met in the
-//! child's own rule, so of a child only the first and the last n - 1 words matter. Heads and tails are made by one
-//! backward sweep, children before parents, O(rules * n); separators are left out.
+//! child's own rule, so of a child only the first and the last n - 1 words matter. Heads and tails are
+//! made by a backward sweep each, children before parents and both at once, O(rules * n); separators
+//! are left out.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub(in crate::analytics) struct Edges {
 }
 
 /// Head and tail of a rule in `words`: all words, or `reach` of both, one behind the other.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
     head_len: u32,
@@ -58,8 +59,95 @@ struct Span {
 
 /// Added to the length of a head that is not all.
 const HAS_TAIL: u32 = 1 << 31;
+
+/// Heads, or tails, of all rules: `reach` words, or all where a rule has no more.
+#[derive(Debug)]
+struct Ends {
+    /// Start in `words` and length, by rule.
+    spans: Vec<(u32, u32)>,
+    words: Vec<u32>,
+}
+
+impl Ends {
+    /// Children before parents.
+    fn new(
+        dag: &Dag,
+        reach: usize,
+        max_words: u64,
+        is_tail: bool,
+        row: impl Fn(u32) -> u32,
+    ) -> Result<Self> {
+        let grammar = dag.grammar();
+        let num_rules = grammar.num_rules();
+        let mut ends = Self { spans: vec![(0, 0); num_rules], words: Vec::new() };
+        for rule_idx in (1..num_rules).rev() {
+            let num_words = dag.len_words(dag.num_terminals() + rule_idx as u32);
+            let len = num_words.min(reach as u64) as usize;
+            let start = ends.words.len();
+            if (start + len) as u64 > max_words {
+                return Err(too_many_edge_words(start + len, max_words));
+            }
+            ends.spans[rule_idx] = (start as u32, len as u32);
+            if is_tail {
+                ends.words.resize(start + len, 0);
+                ends.fill_tail(dag, rule_idx, start..start + len, &row);
+            } else {
+                ends.append_head(dag, rule_idx, start + len, &row);
+            }
+        }
+        Ok(ends)
+    }
+
+    fn append_head(&mut self, dag: &Dag, rule_idx: usize, end: usize, row: &impl Fn(u32) -> u32) {
+        for &element in dag.grammar().rule(rule_idx) {
+            let num_left = end - self.words.len();
+            if num_left == 0 {
+                break;
+            }
+            if element < dag.num_words() {
+                self.words.push(row(element));
+            } else if let Some(child) = dag.rule_of(element) {
+                let (start, len) = self.spans[child];
+                let start = start as usize;
+                self.words.extend_from_within(start..start + num_left.min(len as usize));
+            }
+        }
+    }
+
+    fn fill_tail(
+        &mut self,
+        dag: &Dag,
+        rule_idx: usize,
+        place: Range<usize>,
+        row: &impl Fn(u32) -> u32,
+    ) {
+        let mut end = place.end;
+        for &element in dag.grammar().rule(rule_idx).iter().rev() {
+            if end == place.start {
+                break;
+            }
+            if element < dag.num_words() {
+                end -= 1;
+                self.words[end] = row(element);
+            } else if let Some(child) = dag.rule_of(element) {
+                let (start, len) = self.spans[child];
+                let child_end = (start + len) as usize;
+                let len = (end - place.start).min(len as usize);
+                end -= len;
+                self.words.copy_within(child_end - len..child_end, end);
+            }
+        }
+    }
+
+    #[inline]
+    fn of(&self, rule_idx: usize) -> &[u32] {
+        let (start, len) = self.spans[rule_idx];
+        &self.words[start as usize..start as usize + len as usize]
+    }
+}
+
 /// Words that a walk meets at most before the limit is looked at again.
-const STEP_WORDS: usize = 1 << 16;
+pub(super) const STEP_WORDS: usize = 1 << 16;
 
 impl Edges {
     /// Edges of `reach` words for each segment of the corpus behind `vocabulary`, in at most
@@ -94,32 +182,27 @@ impl Edges {
     }
 
     fn new(segment: &Arc<Segment>, rows: Vec<u32>, reach: usize, max_bytes: u64) -> Result<Self> {
-        let dag = &segment.dag;
-        let num_rules = dag.grammar().num_rules();
-        let max_words = (max_bytes / 4).min(u64::from(u32::MAX));
-        let spans = vec![Span::default(); num_rules];
-        let mut edges = Self { segment: segment.clone(), rows, reach, spans, words: Vec::new() };
-        let (mut head, mut tail) = (Vec::new(), Vec::new());
-        for rule_idx in (1..num_rules).rev() {
-            let num_words = dag.len_words(dag.num_terminals() + rule_idx as u32);
-            let range = dag.rule_range(rule_idx);
-            let is_all = num_words <= reach as u64;
-            let start = edges.words.len();
-            let len = num_words.min(reach as u64) as usize;
-            let end = len.saturating_mul(2).saturating_add(start);
-            if end as u64 > max_words {
-                return Err(too_many_edge_words(end, max_words));
+        // Heads and tails apart, and then side by side: a walk wants both of a rule.
+        let max_words = (max_bytes / 16).min(u64::from(u32::MAX / 2));
+        let row = |word: u32| if rows.is_empty() { word } else { rows[word as usize] };
+        let (heads, tails) = rayon::join(
+            || Ends::new(&segment.dag, reach, max_words, false, row),
+            || Ends::new(&segment.dag, reach, max_words, true, row),
+        );
+        let (heads, tails) = (heads?, tails?);
+        let mut words = Vec::with_capacity(heads.words.len() + tails.words.len());
+        let spans = (0..heads.spans.len()).map(|rule_idx| {
+            let (start, head) = (words.len() as u32, heads.of(rule_idx));
+            let element = segment.dag.num_terminals() + rule_idx as u32;
+            words.extend_from_slice(head);
+            let has_tail = segment.dag.len_words(element) > head.len() as u64;
+            if has_tail {
+                words.extend_from_slice(tails.of(rule_idx));
             }
-            edges.head(range.clone(), &mut head);
-            edges.words.extend_from_slice(&head);
-            if !is_all {
-                edges.tail(range, &mut tail);
-                edges.words.extend_from_slice(&tail);
-            }
-            let head_len = if is_all { len as u32 } else { len as u32 | HAS_TAIL };
-            edges.spans[rule_idx] = Span { start: start as u32, head_len };
-        }
-        Ok(edges)
+            Span { start, head_len: head.len() as u32 | if has_tail { HAS_TAIL } else { 0 } }
+        });
+        let spans = spans.collect();
+        Ok(Self { segment: segment.clone(), spans, words, rows, reach })
     }
 
     /// The first words at `positions` of one rule, as many as a head has at most.

@@ -1,5 +1,7 @@
 //! Sequences of words as numbers that order as the sequences do.
 
+use super::key::Key;
+
 /// How words are packed into 64-bit keys: the same number of bits for each row of a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::analytics) struct Packing {
@@ -13,6 +15,16 @@ impl Packing {
     pub fn new(num_words: usize, vocabulary_len: usize) -> Self {
         let bits = (usize::BITS - vocabulary_len.saturating_sub(1).leading_zeros()).max(1);
         Self { num_words, bits }
+    }
+
+    /// Bits of a word.
+    pub fn word_bits(self) -> u32 {
+        self.bits
+    }
+
+    /// Bits of all words, 2^32 - 1 at most.
+    pub fn all_bits(self) -> u32 {
+        u32::try_from(self.num_words).unwrap_or(u32::MAX).saturating_mul(self.bits)
     }
 
     /// Words of a key.
@@ -30,12 +42,6 @@ impl Packing {
         self.bits * self.words_per_key() as u32
     }
 
-    /// The key of the words before, with `word` behind and the oldest one out.
-    #[inline]
-    pub fn rolled(self, key: u64, word: u32) -> u64 {
-        (key << self.bits | u64::from(word)) & (u64::MAX >> (64 - self.key_bits()))
-    }
-
     /// The key of the first words of `words`, which may be fewer than a key has at the end of a
     /// sequence.
     pub fn key(self, words: &[u32]) -> u64 {
@@ -47,8 +53,7 @@ impl Packing {
 
     /// Word `at` of a whole sequence.
     #[inline]
-    pub fn word(self, key: u64, at: usize) -> u32 {
-        let shift = self.bits as usize * (self.num_words - 1 - at);
-        (key >> shift & (u64::MAX >> (64 - self.bits))) as u32
+    pub fn word<K: Key>(self, key: K, at: usize) -> u32 {
+        key.above(self.bits * (self.num_words - 1 - at) as u32).low(self.bits)
     }
 }

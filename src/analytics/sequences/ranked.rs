@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analytics::Vocabulary;
+use crate::analytics::{Traversal, Vocabulary};
 use crate::corpus::Corpus;
 use crate::error::Result;
 
@@ -30,7 +30,8 @@ pub fn ranked_inverted_index(
     n: usize,
     max_memory_bytes: u64,
 ) -> Result<RankedInvertedIndex> {
-    RankedInvertedIndex::with_vocabulary(Arc::new(Vocabulary::new(corpus)?), n, max_memory_bytes)
+    let vocabulary = Arc::new(Vocabulary::new(corpus)?);
+    RankedInvertedIndex::with_vocabulary(vocabulary, n, Traversal::Auto, max_memory_bytes)
 }
 
 /// Sequences and their documents as rows.
@@ -53,22 +54,24 @@ struct Part {
 }
 
 impl RankedInvertedIndex {
-    /// The index of the sequences of `n` words of `vocabulary`.
+    /// The index of the sequences of `n` words of `vocabulary`; documents are counted by `traversal`.
     ///
     /// # Errors
     /// As [`ranked_inverted_index`].
     pub fn with_vocabulary(
         vocabulary: Arc<Vocabulary>,
         n: usize,
+        traversal: Traversal,
         max_memory_bytes: u64,
     ) -> Result<Self> {
         let all: Vec<u64> = (0..vocabulary.corpus().num_docs()).collect();
-        let by_document = DocumentSequences::new(vocabulary.clone(), n, max_memory_bytes)?;
+        let by_document =
+            DocumentSequences::new(vocabulary.clone(), n, traversal, max_memory_bytes)?;
         let table = by_document.chunk(&all)?;
         drop(by_document);
         let packing = table.sequences().packing();
         let parts =
-            sorted_buckets(entries(&table), packing.key_bits(), |entries| part(entries, &table));
+            sorted_buckets(entries(&table), packing.key_bits(), 0, |entries| part(entries, &table));
         let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(parts.iter().map(|part| &part.sequences));
         let mut ends = vec![0];

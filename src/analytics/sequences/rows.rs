@@ -6,7 +6,9 @@ use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
 
 use super::entries::{Entry, for_each_sequence};
+use super::key::Key;
 use super::packing::Packing;
+use super::weights::NumberedWeights;
 
 /// Sequences of n words each, as rows: 8 bytes a row where the n words fit 64 bits (for n = 3 up to
 /// two million distinct words), else 4 bytes a word.
@@ -23,6 +25,12 @@ pub struct Sequences {
 impl Sequences {
     pub(in crate::analytics) fn new(vocabulary: Arc<Vocabulary>, packing: Packing) -> Self {
         Self { vocabulary, packing, keys: Vec::new(), words: Vec::new() }
+    }
+
+    /// All words as sequences of one.
+    pub(in crate::analytics) fn of_words(vocabulary: Arc<Vocabulary>, packing: Packing) -> Self {
+        let keys = (0..vocabulary.len() as u64).collect();
+        Self { vocabulary, packing, keys, words: Vec::new() }
     }
 
     /// The words, which [`words`](Self::words) are rows of.
@@ -120,6 +128,16 @@ pub(in crate::analytics) struct Counted {
 }
 
 impl Counted {
+    /// No row, and room for `num_rows`.
+    pub fn with_capacity(num_rows: usize, packing: Packing) -> Self {
+        let (keys, words) = match packing.is_whole() {
+            true => (num_rows, 0),
+            false => (0, num_rows * packing.num_words),
+        };
+        let (keys, words) = (Vec::with_capacity(keys), Vec::with_capacity(words));
+        Self { keys, words, counts: Vec::with_capacity(num_rows) }
+    }
+
     /// Adds up the `weight`s of equal sequences among `entries`, sorted by key, and appends those
     /// that reach `min_count`.
     ///
@@ -144,6 +162,51 @@ impl Counted {
             }
         });
         if is_exact { Ok(()) } else { Err(too_many_occurrences()) }
+    }
+
+    /// The same for sorted keys with the number of a weight each.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where a sum has more than 64 bits.
+    pub fn add_keys<K: Key>(
+        &mut self,
+        keys: &[K],
+        packing: Packing,
+        weights: &impl NumberedWeights,
+        min_count: u64,
+    ) -> Result<()> {
+        let value_bits = weights.bits();
+        let mut at = 0;
+        while at < keys.len() {
+            let key = keys[at].above(value_bits);
+            let mut sum = 0u64;
+            while at < keys.len() && keys[at].above(value_bits) == key {
+                let weight = weights.weight(keys[at].low(value_bits));
+                sum = sum.checked_add(weight).ok_or_else(too_many_occurrences)?;
+                at += 1;
+            }
+            if sum >= min_count {
+                self.push_key(key, packing);
+                self.counts.push(sum);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the rows of `other`.
+    pub fn append(&mut self, other: &Self) {
+        self.keys.extend_from_slice(&other.keys);
+        self.words.extend_from_slice(&other.words);
+        self.counts.extend_from_slice(&other.counts);
+    }
+
+    /// Appends the sequence of `key` as a row.
+    #[inline]
+    pub fn push_key<K: Key>(&mut self, key: K, packing: Packing) {
+        match packing.is_whole() {
+            true => self.keys.push(key.number()),
+            false => self.words.extend((0..packing.num_words).map(|at| packing.word(key, at))),
+        }
     }
 
     /// Appends the sequence of `entry` as a row.

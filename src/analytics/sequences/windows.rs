@@ -2,36 +2,47 @@
 
 use super::edges::Sink;
 use super::entries::Entry;
+use super::key::Key;
 use super::packing::Packing;
+use super::weights::NumberedWeights;
 
-/// Windows whose key is the whole sequence; the value is their weight.
+/// Windows as keys: the whole sequence and, below it, the number of the weight.
 #[derive(Debug)]
-pub(in crate::analytics) struct PackedWindows {
+pub(in crate::analytics) struct PackedWindows<K, W> {
     packing: Packing,
-    key: u64,
+    pub weights: W,
+    key: K,
     /// Words behind `key` since the text began.
     len: usize,
-    weight: u64,
-    pub entries: Vec<Entry>,
+    /// Number of the weight at hand.
+    weight: u32,
+    pub keys: Vec<K>,
 }
 
-impl PackedWindows {
-    pub fn new(packing: Packing) -> Self {
-        Self { packing, key: 0, len: 0, weight: 0, entries: Vec::new() }
+impl<K: Key, W: NumberedWeights> PackedWindows<K, W> {
+    /// No window yet, and room for `capacity`.
+    pub fn new(packing: Packing, weights: W, capacity: usize) -> Self {
+        let keys = Vec::with_capacity(capacity);
+        Self { packing, weights, key: K::default(), len: 0, weight: 0, keys }
+    }
+
+    #[inline]
+    fn rolled(&self, key: K, word: u32) -> K {
+        key.rolled(word, self.packing.word_bits(), self.packing.all_bits())
     }
 }
 
-impl Sink for PackedWindows {
+impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
     fn begin(&mut self, weight: u64) {
-        (self.len, self.weight) = (0, weight);
+        (self.len, self.weight) = (0, self.weights.number(weight));
     }
 
     #[inline]
     fn push(&mut self, word: u32) {
-        self.key = self.packing.rolled(self.key, word);
+        self.key = self.rolled(self.key, word);
         self.len += 1;
         if self.len >= self.packing.num_words {
-            self.entries.push(Entry { key: self.key, value: self.weight });
+            self.keys.push(self.key.with_value(self.weight, self.weights.bits()));
         }
     }
 
@@ -39,20 +50,19 @@ impl Sink for PackedWindows {
     fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>) {
         head.iter().for_each(|&word| self.push(word));
         if let Some(tail) = tail {
-            self.key = tail.iter().fold(0, |key, &word| self.packing.rolled(key, word));
+            self.key = tail.iter().fold(K::default(), |key, &word| self.rolled(key, word));
             self.len = tail.len();
         }
     }
 
     fn num_met(&self) -> usize {
-        self.entries.len()
+        self.keys.len()
     }
 
     fn forget(&mut self, num_met: usize) {
-        self.entries.truncate(num_met);
+        self.keys.truncate(num_met);
     }
 }
-
 /// Windows of any length: the key is the beginning, the value a number among those met.
 #[derive(Debug)]
 pub(in crate::analytics) struct TextWindows {

@@ -10,9 +10,10 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::words_at;
+use super::inverted_index::shown_choice;
 use super::sequence_rows::{COUNT, check_at_least, for_each_counted, length, task_memory_bytes};
 use super::strings::{fold_of, int64, shown_fold};
-use crate::analytics::{Cooccurrences, Fold};
+use crate::analytics::{Cooccurrences, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -56,8 +57,9 @@ impl TableFunction for Cooccurrence {
         check_at_least(self.signature(), "window", self.window, 2)
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![("device", "cpu".into())]
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = shown_choice(scan, TraversalTask::Cooccurrence, self.window);
+        vec![("device", "cpu".into()), ("traversal", traversal)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
@@ -73,9 +75,15 @@ impl Cooccurrence {
     fn send_pairs(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let vocabulary = loaded.vocabulary(self.fold)?;
         let memory_bytes = task_memory_bytes(&run);
-        let found =
-            Cooccurrences::with_vocabulary(vocabulary, self.window, self.min_count, memory_bytes);
-        let found = found.map_err(datafusion_error)?;
+        let traversal = run.scan.options.traversal;
+        let found = Cooccurrences::with_vocabulary(
+            vocabulary,
+            self.window,
+            self.min_count,
+            traversal,
+            memory_bytes,
+        )
+        .map_err(datafusion_error)?;
         let words = loaded.words(self.fold)?;
         let reservation = run.reservation("Cooccurrence");
         reservation.try_grow(found.memory_bytes())?;

@@ -15,7 +15,9 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::strings::{fold_of, int64, lists, shown_fold};
 use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
-use crate::analytics::{self, Fold, Traversal, choose_traversal};
+use crate::analytics::{
+    self, Fold, SegmentShape, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
+};
 use crate::corpus::SegmentMeta;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
@@ -130,6 +132,23 @@ pub(super) fn shown_choices(
         [] => String::new(),
     };
     runs.map(shown).collect::<Vec<_>>().join("; ")
+}
+
+/// The traversal of a task over sequences of `n` words of all segments, and its reason.
+pub(super) fn shown_choice(scan: &Scan, task: TraversalTask, n: usize) -> String {
+    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+    let shape: SegmentShape = segments.map(SegmentShape::from).sum();
+    let has_bottom_up = task == TraversalTask::DocumentSequences;
+    match scan.options.traversal {
+        Traversal::Auto => {
+            let (chosen, reason) = choose_task_traversal(task, shape, n);
+            format!("{chosen}: {reason}")
+        }
+        Traversal::BottomUp if !has_bottom_up => {
+            "top_down: forced by tadoc.traversal (bottom_up is no way of this function)".to_owned()
+        }
+        forced => format!("{forced}: forced by tadoc.traversal"),
+    }
 }
 
 /// How many of `rows` go into one batch.

@@ -8,11 +8,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
+use super::inverted_index::shown_choice;
 use super::sequence_rows::{
     COUNT, check_at_least, for_each_counted, length, task_memory_bytes, texts,
 };
 use super::strings::{fold_of, int64, shown_fold};
-use crate::analytics::{self, Fold};
+use crate::analytics::{self, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -52,8 +53,9 @@ impl TableFunction for RankedInvertedIndex {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![("device", "cpu".into())]
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = shown_choice(scan, TraversalTask::DocumentSequences, self.num_words);
+        vec![("device", "cpu".into()), ("traversal", traversal)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
@@ -69,9 +71,14 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
     let &RankedInvertedIndex { num_words, fold } = asked;
     let vocabulary = loaded.vocabulary(fold)?;
     let memory_bytes = task_memory_bytes(&run);
-    let index =
-        analytics::RankedInvertedIndex::with_vocabulary(vocabulary, num_words, memory_bytes);
-    let index = index.map_err(datafusion_error)?;
+    let traversal = run.scan.options.traversal;
+    let index = analytics::RankedInvertedIndex::with_vocabulary(
+        vocabulary,
+        num_words,
+        traversal,
+        memory_bytes,
+    )
+    .map_err(datafusion_error)?;
     // For each row its sequence, too.
     let of_rows = || (0..index.len()).flat_map(|row| index.places_of(row).map(move |_| row as u32));
     let reservation = run.reservation("RankedInvertedIndex");

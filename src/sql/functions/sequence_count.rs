@@ -13,12 +13,14 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, selected_documents};
+use super::inverted_index::shown_choice;
 use super::sequence_rows::{
     COUNT, check_at_least, for_each_counted, length, task_memory_bytes, texts,
 };
 use super::strings::{fold_of, int64, shown_fold};
+use super::word_count::SWEEP;
 use crate::access::document_num_words;
-use crate::analytics::{DocumentSequences, Fold, SequenceCounts};
+use crate::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -28,6 +30,8 @@ use crate::sql::signature::{Signature, entry};
 const CHUNK_WORDS: u64 = 1 << 18;
 /// Documents that are counted at once at most.
 const CHUNK_DOCS: usize = 8192;
+/// Fewer documents than a part so large are counted one by one from the top.
+const PART_WORTH_PREPARING: u64 = 32;
 
 #[derive(Debug)]
 pub(crate) struct SequenceCount {
@@ -74,9 +78,13 @@ impl TableFunction for SequenceCount {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        let how = "top_down: windows over the borders of each rule's children, times its weight";
-        vec![("device", "cpu".into()), ("traversal", how.into())]
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let how = match (self.by_doc, self.num_words) {
+            (true, n) => shown_choice(scan, TraversalTask::DocumentSequences, n),
+            (false, 1) => SWEEP.to_owned(),
+            (false, n) => shown_choice(scan, TraversalTask::SequenceCount, n),
+        };
+        vec![("device", "cpu".into()), ("traversal", how)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
@@ -96,7 +104,9 @@ impl SequenceCount {
     fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
         let vocabulary = loaded.vocabulary(self.fold)?;
-        let counts = SequenceCounts::with_vocabulary(vocabulary, self.num_words, memory_bytes);
+        let traversal = run.scan.options.traversal;
+        let counts =
+            SequenceCounts::with_vocabulary(vocabulary, self.num_words, traversal, memory_bytes);
         let counts = counts.map_err(datafusion_error)?;
         let reservation = run.reservation("SequenceCount");
         reservation.try_grow(counts.memory_bytes())?;
@@ -113,7 +123,11 @@ impl SequenceCount {
         let docs: Vec<u64> = selected_documents(&run, &loaded.corpus)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
         let vocabulary = loaded.vocabulary(self.fold)?;
-        let sequences = DocumentSequences::new(vocabulary, self.num_words, memory_bytes);
+        let traversal = match run.scan.options.traversal {
+            Traversal::Auto if is_small_part(loaded, docs.len()) => Traversal::TopDown,
+            traversal => traversal,
+        };
+        let sequences = DocumentSequences::new(vocabulary, self.num_words, traversal, memory_bytes);
         let sequences = sequences.map_err(datafusion_error)?;
         let reservation = run.reservation("SequenceCount");
         let num_counted = run.counter("documents_counted");
@@ -137,6 +151,12 @@ impl SequenceCount {
         }
         Ok(())
     }
+}
+
+/// Whether so few documents are counted that what the other ways make for all rules first, O(G), does
+/// not pay.
+fn is_small_part(loaded: &LoadedCorpus, num_docs: usize) -> bool {
+    (num_docs as u64) < loaded.corpus.num_docs() / PART_WORTH_PREPARING
 }
 
 /// How many of `docs` are counted at once, one at least.

@@ -26,6 +26,9 @@ const COUNT: usize = 1;
 /// Words looked at between two tests for cancellation.
 const CHUNK_LEN: usize = 65_536;
 
+/// How words are counted, for EXPLAIN.
+pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the words";
+
 #[derive(Debug)]
 pub(crate) struct WordCount {
     signature: &'static Signature,
@@ -65,10 +68,7 @@ impl TableFunction for WordCount {
     }
 
     fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![
-            ("device", "cpu".into()),
-            ("traversal", "top_down: weights flow once from the root to the words".into()),
-        ]
+        vec![("device", "cpu".into()), ("traversal", SWEEP.into())]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

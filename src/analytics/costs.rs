@@ -1,0 +1,190 @@
+//! What each way through the grammar costs, and the choice of the cheapest.
+//!
+//! ```text
+//! cost of a way = sum over statistics of (statistic * nanoseconds of the table)
+//! ```
+//!
+//! Statistics are counted ones of a footer, so `EXPLAIN` needs no grammar; only how many elements a
+//! group of documents reaches is estimated. If N words take G elements, n words take about
+//! n^(ln G / ln N) of them (Heaps' law with the exponent of this text).
+//!
+//! `cargo bench --bench traversal` measures all tasks with each way forced, shows how good the choices
+//! are, and prints the table anew: put it below. Times are those of one thread.
+
+use super::{SegmentShape, Traversal};
+
+/// A task that has several ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraversalTask {
+    /// Documents of each word.
+    InvertedIndex,
+    /// Words of each document.
+    TermVector,
+    /// Sequences of n words.
+    SequenceCount,
+    /// Sequences of n words of each document.
+    DocumentSequences,
+    /// Pairs of words in windows of n.
+    Cooccurrence,
+}
+
+/// Number of statistics a cost depends on.
+pub const NUM_STATISTICS: usize = 5;
+
+use Traversal::{BottomUp, TokenScan, TopDown};
+use TraversalTask::{Cooccurrence, DocumentSequences, InvertedIndex, SequenceCount, TermVector};
+
+/// Nanoseconds for each element, word, document, element reached by one document and element reached by
+/// a group of 8 (for an inverted index 64). Elements count once for each of the n - 1 words that a window
+/// reaches across a border (2 at most; all for pairs), and so do words of pairs.
+///
+/// Sequences of documents: least squares tell versions of a text (fast from the bottom up) from logs (fast
+/// from the top) by 5 % only, as a footer does not say how much documents share. Their constants were
+/// searched for the least regret instead, 2 % on average over seven corpora and n of 1, 2, 3 and 5; what
+/// the bench prints for them is worse.
+const TABLE: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 13] = [
+    (InvertedIndex, TopDown, [0.0, 0.0, 1309.3, 0.0, 9.5]),
+    (InvertedIndex, BottomUp, [4.8, 0.0, 919.4, 10.5, 0.0]),
+    (InvertedIndex, TokenScan, [16.2, 9.8, 869.6, 0.0, 0.0]),
+    (TermVector, TopDown, [0.0, 0.0, 3893.8, 0.0, 10.3]),
+    (TermVector, BottomUp, [0.0, 0.0, 2511.8, 13.0, 0.0]),
+    (TermVector, TokenScan, [17.4, 2.2, 1725.3, 0.0, 0.0]),
+    (SequenceCount, TopDown, [33.9, 0.0, 786.7, 0.0, 0.0]),
+    (SequenceCount, TokenScan, [12.7, 30.7, 1093.8, 0.0, 0.0]),
+    (DocumentSequences, TopDown, [0.0, 0.0, 32000.0, 47.0, 0.0]),
+    (DocumentSequences, BottomUp, [76.4, 0.0, 5313.4, 0.0, 0.0]),
+    (DocumentSequences, TokenScan, [14.7, 36.1, 0.0, 0.0, 0.0]),
+    (Cooccurrence, TopDown, [46.0, 0.0, 0.0, 0.0, 0.0]),
+    (Cooccurrence, TokenScan, [15.6, 29.3, 0.0, 0.0, 0.0]),
+];
+
+/// Words of a sequence at most that surely fit a key where there are two million different words or
+/// fewer, which a footer does not tell of all segments together.
+const MAX_NUMBERED_WORDS: usize = 3;
+/// Words behind a border at most that cost more: a window is met once for each word at most, and keys
+/// of more words cost all ways alike.
+const MAX_REACH: usize = 2;
+
+/// The statistics of a text of this `shape` that the cost of `task` depends on, for windows of `n` words (2
+/// where there are none). O(1).
+pub fn traversal_statistics(
+    task: TraversalTask,
+    shape: SegmentShape,
+    n: usize,
+) -> [f64; NUM_STATISTICS] {
+    let reach = n.saturating_sub(1).max(1) as f64;
+    let (elements, words) = (shape.num_elements as f64, shape.num_words as f64);
+    let num_docs = shape.num_docs.max(1) as f64;
+    let exponent = (elements.max(2.0).ln() / words.max(2.0).ln()).min(1.0);
+    let group_len = if task == InvertedIndex { 64.0 } else { 8.0_f64 };
+    let reached = |group_len: f64| {
+        let num_groups = (num_docs / group_len).max(1.0);
+        num_groups * (words / num_groups).powf(exponent).min(elements)
+    };
+    let (one, group) = (reached(1.0), reached(group_len));
+    match task {
+        InvertedIndex | TermVector => [elements, words, num_docs, one, group],
+        SequenceCount | DocumentSequences => {
+            let reach = reach.min(MAX_REACH as f64);
+            [reach * elements, words, num_docs, reach * one, reach * group]
+        }
+        Cooccurrence => [reach * elements, reach * words, num_docs, reach * one, reach * group],
+    }
+}
+
+/// The ways of `task` and what each costs, in nanoseconds. Sequences of many words have no numbers, so
+/// they are not counted from the bottom up.
+pub fn traversal_costs(
+    task: TraversalTask,
+    shape: SegmentShape,
+    n: usize,
+) -> impl Iterator<Item = (Traversal, f64)> {
+    let statistics = traversal_statistics(task, shape, n);
+    let is_way = move |way| task != DocumentSequences || way != BottomUp || n <= MAX_NUMBERED_WORDS;
+    let ways = TABLE.iter().filter(move |(of, way, _)| *of == task && is_way(*way));
+    ways.map(move |(_, way, nanoseconds)| {
+        let cost = nanoseconds.iter().zip(statistics).map(|(ns, statistic)| ns * statistic).sum();
+        (*way, cost)
+    })
+}
+
+/// The cheapest way of `task` for a text of this `shape`, never [`Traversal::Auto`], and the reason for
+/// `EXPLAIN`: the others by cost, without numbers that a new table would change.
+pub fn choose_task_traversal(
+    task: TraversalTask,
+    shape: SegmentShape,
+    n: usize,
+) -> (Traversal, String) {
+    let costs = cheapest_first(task, shape, n);
+    let words_per_doc = shape.num_words / shape.num_docs.max(1);
+    let reuse = shape.num_elements as f64 / shape.num_words.max(1) as f64;
+    let dearer: Vec<&str> = costs.iter().skip(1).map(|(way, _)| way.as_str()).collect();
+    let reason = format!(
+        "documents of {words_per_doc} words, {reuse:.2} grammar elements a word: \
+         estimated to cost less than {}",
+        dearer.join(", ")
+    );
+    (costs.first().map_or(TopDown, |&(way, _)| way), reason)
+}
+
+/// The ways of `task` and what each costs, ascending.
+pub(super) fn cheapest_first(
+    task: TraversalTask,
+    shape: SegmentShape,
+    n: usize,
+) -> Vec<(Traversal, f64)> {
+    let mut costs: Vec<(Traversal, f64)> = traversal_costs(task, shape, n).collect();
+    costs.sort_by(|a, b| a.1.total_cmp(&b.1));
+    costs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2^60 words in a hundred elements are never looked at one by one.
+    #[test]
+    fn a_text_that_expands_is_not_scanned() {
+        let shape =
+            SegmentShape { num_docs: 3, num_words: 1 << 60, num_elements: 100, len_bytes: 1 << 62 };
+        for (task, ..) in TABLE {
+            assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
+        }
+    }
+
+    /// Shapes of corpora where one way is much faster.
+    #[test]
+    fn documents_are_counted_by_the_way_that_was_fastest() {
+        let shape = |num_docs, num_words, num_elements| SegmentShape {
+            num_docs,
+            num_words,
+            num_elements,
+            len_bytes: 6 * num_words,
+        };
+        let (logs, versions) = (shape(30, 2_558_124, 488_478), shape(360, 1_113_111, 162_151));
+        let small_pages = shape(7424, 596_730, 453_924);
+        for (shape, n, fastest) in [
+            (logs, 3, TopDown),
+            (logs, 5, TopDown),
+            (versions, 3, BottomUp),
+            (versions, 5, TokenScan),
+            (small_pages, 3, TokenScan),
+        ] {
+            assert_eq!(choose_task_traversal(DocumentSequences, shape, n).0, fastest, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn the_cheapest_way_is_chosen_and_all_are_shown() {
+        let shape =
+            SegmentShape { num_docs: 9, num_words: 5000, num_elements: 700, len_bytes: 30_000 };
+        for (task, ..) in TABLE {
+            let (chosen, reason) = choose_task_traversal(task, shape, 4);
+            let costs: Vec<_> = traversal_costs(task, shape, 4).collect();
+            let least = costs.iter().map(|&(_, cost)| cost).fold(f64::MAX, f64::min);
+            assert!(costs.contains(&(chosen, least)), "{task:?}");
+            let mut dearer = costs.iter().filter(|&&(way, _)| way != chosen);
+            assert!(dearer.all(|(way, _)| reason.contains(way.as_str())), "{reason}");
+        }
+    }
+}

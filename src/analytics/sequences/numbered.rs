@@ -1,0 +1,207 @@
+//! Sequences by number: what every rule and document holds across its children, written once.
+//!
+//! ```text
+//! keys      [a b c | b c d | ...]                 ascending, so numbers order as sequences do
+//! numbers   rule 4: 0 17 3 | rule 5: 9 | ...      windows over the borders of its children
+//! ```
+//!
+//! With them a document is counted like a term vector: counts of 8 documents flow down at once and a
+//! rule adds them to the numbers it holds ([`lane_counts`](crate::analytics::lane_counts)); nothing
+//! is packed, sorted or compared again. O(windows of all rules) to prepare, whatever the number of
+//! documents counted later.
+
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use crate::analytics::doc_terms::GROUP_LEN;
+use crate::analytics::lane_counts::{Bodies, Held, LaneCounts};
+use crate::error::Result;
+
+use super::edges::{Edges, Sink};
+use super::entries::{Entry, sorted_buckets};
+use super::packing::Packing;
+use super::walk::Limit;
+use super::weights::Weights;
+use super::windows::PackedWindows;
+
+/// Positions of the grammar in a task.
+const TASK_POSITIONS: usize = 1 << 15;
+
+/// Counts of a group of documents.
+pub(super) type GroupCounts = LaneCounts<u32, GROUP_LEN>;
+
+/// Numbers of the sequences that fit 64 bits.
+#[derive(Debug)]
+pub(super) struct Numbered {
+    /// By number.
+    keys: Vec<u64>,
+    segments: Vec<SegmentNumbers>,
+    num_rules: usize,
+    /// Counts that no task uses now.
+    spare: Mutex<Vec<GroupCounts>>,
+}
+
+/// The numbers of one segment.
+#[derive(Debug, Default)]
+struct SegmentNumbers {
+    /// Document or rule `at` has the numbers `ends[at]..ends[at + 1]`; documents first, then rules
+    /// without the root.
+    ends: Vec<u32>,
+    numbers: Vec<u32>,
+}
+
+impl Numbered {
+    /// Numbers the windows of all rules and documents. Sequences that lie across segments only get no
+    /// number.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`](crate::Error::Capacity) for more windows than `limit` has.
+    pub fn new(edges: &[Edges], packing: Packing, limit: &Limit) -> Result<Self> {
+        let mut segments = Vec::with_capacity(edges.len());
+        let mut entries = Vec::new();
+        let mut base = 0;
+        for edges in edges {
+            let mut ends = vec![0u32];
+            for (keys, lens) in windows(edges, packing, limit)? {
+                entries.push((base, keys));
+                let before = ends.len();
+                ends.extend(lens);
+                for at in before..ends.len() {
+                    ends[at] += ends[at - 1];
+                }
+                base += entries.last().map_or(0, |(_, keys)| keys.len());
+            }
+            segments.push(SegmentNumbers { ends, numbers: Vec::new() });
+        }
+        let tasks = entries.into_par_iter().map(|(base, keys)| {
+            let places = keys.iter().zip(base as u64..);
+            places.map(|(&key, value)| Entry { key, value }).collect()
+        });
+        let parts = sorted_buckets(tasks.collect(), packing.all_bits(), 0, distinct);
+        let (mut keys, mut numbers) = (Vec::new(), vec![0u32; base]);
+        for (part, places) in parts {
+            let first = keys.len() as u32;
+            places.iter().for_each(|&(place, number)| numbers[place as usize] = first + number);
+            keys.extend_from_slice(&part);
+        }
+        let mut start = 0;
+        for segment in &mut segments {
+            let len = segment.ends.last().map_or(0, |&end| end as usize);
+            segment.numbers = numbers[start..start + len].to_vec();
+            start += len;
+        }
+        let num_rules = edges.iter().map(|edges| edges.dag().grammar().num_rules()).max();
+        let (num_rules, spare) = (num_rules.unwrap_or(0), Mutex::default());
+        Ok(Self { keys, segments, num_rules, spare })
+    }
+
+    /// The sequence of `number`.
+    #[inline]
+    pub fn key(&self, number: u32) -> u64 {
+        self.keys[number as usize]
+    }
+
+    /// What groups are counted with.
+    pub fn counts(&self) -> GroupCounts {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.unwrap_or_else(|| LaneCounts::new(self.keys.len(), self.num_rules))
+    }
+
+    /// Takes counts back for the next task.
+    pub fn give_back(&self, counts: GroupCounts) {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
+    }
+
+    /// Counts the sequences of documents that lie in segment `at` alone.
+    pub fn count(&self, edges: &Edges, at: usize, docs: &[usize], counts: &mut GroupCounts) {
+        counts.count(&Sequenced { edges, numbers: &self.segments[at] }, docs);
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        let segments = self.segments.iter();
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        8 * self.keys.capacity()
+            + segments.map(|s| 4 * (s.ends.capacity() + s.numbers.capacity())).sum::<usize>()
+            + spare.iter().map(LaneCounts::memory_bytes).sum::<usize>()
+    }
+}
+
+/// The windows of all documents, then of all rules, and how many each has; in tasks.
+fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
+    let grammar = edges.dag().grammar();
+    // Documents tile the root and rules follow it, so their positions ascend.
+    let docs = (0..grammar.num_docs()).map(|doc| edges.dag().doc_range(doc));
+    let rules = (1..grammar.num_rules()).map(|rule_idx| edges.dag().rule_range(rule_idx));
+    let bodies: Vec<Range<usize>> = docs.chain(rules).collect();
+    let mut tasks: Vec<&[Range<usize>]> = Vec::new();
+    let mut rest = &bodies[..];
+    while let Some(first) = rest.first() {
+        let len = rest.partition_point(|body| body.start < first.start + TASK_POSITIONS);
+        let (task, behind) = rest.split_at(len.max(1));
+        tasks.push(task);
+        rest = behind;
+    }
+    let weights = Weights::one();
+    let count = |bodies: &[Range<usize>]| {
+        let mut windows = PackedWindows::<u64, _>::new(packing, &weights, TASK_POSITIONS);
+        let mut lens = Vec::with_capacity(bodies.len());
+        for body in bodies {
+            let before = windows.keys.len();
+            windows.begin(1);
+            edges.walk(body.clone(), &mut windows, limit.max_met())?;
+            lens.push((windows.keys.len() - before) as u32);
+        }
+        limit.add(windows.keys.len())?;
+        Ok((windows.keys, lens))
+    };
+    tasks.into_par_iter().map(count).collect()
+}
+
+/// The different keys of sorted entries, and for each entry its value and the place of its key.
+fn distinct(entries: &mut [Entry]) -> (Vec<u64>, Vec<(u32, u32)>) {
+    let mut keys: Vec<u64> = Vec::new();
+    let places = entries.iter().map(|entry| {
+        if keys.last() != Some(&entry.key) {
+            keys.push(entry.key);
+        }
+        (entry.value as u32, keys.len() as u32 - 1)
+    });
+    let places = places.collect();
+    (keys, places)
+}
+
+/// Numbers and rules on right-hand sides.
+struct Sequenced<'a> {
+    edges: &'a Edges,
+    numbers: &'a SegmentNumbers,
+}
+
+impl Sequenced<'_> {
+    #[inline]
+    fn at(&self, body: usize, positions: Range<usize>, mut f: impl FnMut(Held)) {
+        let range = self.numbers.ends[body] as usize..self.numbers.ends[body + 1] as usize;
+        self.numbers.numbers[range].iter().for_each(|&number| f(Held::Item(number)));
+        let dag = self.edges.dag();
+        for &element in &dag.grammar().symbols[positions] {
+            if let Some(rule_idx) = dag.rule_of(element) {
+                f(Held::Rule(rule_idx));
+            }
+        }
+    }
+}
+
+impl Bodies for Sequenced<'_> {
+    #[inline]
+    fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
+        self.at(doc, self.edges.dag().doc_range(doc), f);
+    }
+
+    #[inline]
+    fn of_rule(&self, rule_idx: usize, f: impl FnMut(Held)) {
+        let body = self.edges.dag().grammar().num_docs() + rule_idx - 1;
+        self.at(body, self.edges.dag().rule_range(rule_idx), f);
+    }
+}

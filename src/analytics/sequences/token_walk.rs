@@ -1,0 +1,201 @@
+//! Walks over every token: documents are written out in arrays, without weights, heads and tails.
+//!
+//! ```text
+//! root      | task 1 ............ | task 2 ..................
+//! document  | a b c d e f g h i j   k l m n ...
+//!             task 1 looks at the n - 1 words behind its last one, too
+//! ```
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::analytics::Vocabulary;
+use crate::analytics::expansion::{Expansion, RuleTexts, num_words_at};
+use crate::analytics::word_rows::WordRows;
+use crate::analytics::word_walk::WordWalk;
+use crate::dag::Dag;
+use crate::error::Result;
+
+use super::edges::{STEP_WORDS, Sink, too_many_windows};
+use super::walk::Limit;
+
+/// Words of a task at least.
+const TASK_WORDS: u64 = 1 << 17;
+
+/// What a walk over tokens needs.
+#[derive(Debug)]
+pub(in crate::analytics) struct TokenWalk {
+    rows: WordRows,
+    /// By segment.
+    texts: Vec<RuleTexts>,
+    /// Words of a window that lie behind its first.
+    reach: usize,
+}
+
+impl TokenWalk {
+    /// Writes small rules out. O(G).
+    pub fn new(vocabulary: &Vocabulary, reach: usize) -> Self {
+        let segments = vocabulary.corpus().segments();
+        let texts = segments.par_iter().map(|segment| RuleTexts::new(&segment.dag)).collect();
+        Self { rows: WordRows::new(vocabulary), texts, reach }
+    }
+
+    /// Hands all documents to sinks, in tasks.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`](crate::Error::Capacity) where there are more words than windows may be
+    /// met.
+    pub fn tasks<S: Sink + Send>(
+        &self,
+        vocabulary: &Vocabulary,
+        limit: &Limit,
+        new: impl Fn() -> S + Sync,
+    ) -> Result<Vec<S>> {
+        let segments = vocabulary.corpus().segments();
+        let lens = segments.iter().map(|segment| segment.dag.len_words(root(&segment.dag)));
+        check_num_words(lens.fold(0, u64::saturating_add), limit)?;
+        let task_words = TASK_WORDS.max(self.reach as u64);
+        let tasks: Vec<(usize, Range<usize>)> = segments
+            .iter()
+            .enumerate()
+            .flat_map(|(at, segment)| {
+                cut(&segment.dag, task_words).into_iter().map(move |range| (at, range))
+            })
+            .collect();
+        tasks
+            .into_par_iter()
+            .map_init(Expansion::default, |expansion, (at, range)| {
+                let mut sink = new();
+                self.walk(vocabulary, (at, range), (expansion, limit), &mut sink)?;
+                limit.add(sink.num_met())?;
+                Ok(sink)
+            })
+            .collect()
+    }
+
+    /// Hands one document to `sink`.
+    ///
+    /// # Errors
+    /// As [`tasks`](Self::tasks).
+    pub fn document(
+        &self,
+        vocabulary: &Vocabulary,
+        doc_id: u64,
+        expansion: &mut Expansion,
+        sink: &mut impl Sink,
+        limit: &Limit,
+    ) -> Result<()> {
+        sink.begin(1);
+        for (at, doc) in vocabulary.corpus().doc_parts(doc_id) {
+            let dag = &vocabulary.corpus().segments()[at].dag;
+            check_num_words(num_words_at(dag, dag.doc_range(doc)), limit)?;
+            self.push_all(dag, at, dag.doc_range(doc), (expansion, limit), sink)?;
+        }
+        Ok(())
+    }
+
+    /// Hands the windows that begin at `range` of the root of segment `at` to `sink`.
+    fn walk(
+        &self,
+        vocabulary: &Vocabulary,
+        (at, range): (usize, Range<usize>),
+        (expansion, limit): (&mut Expansion, &Limit),
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let dag = &vocabulary.corpus().segments()[at].dag;
+        let doc_offsets = &dag.grammar().doc_offsets;
+        let mut start = range.start;
+        let mut doc_end = doc_offsets.partition_point(|&offset| offset as usize <= start);
+        while start < range.end {
+            let end = doc_offsets[doc_end] as usize;
+            let part = start..end.min(range.end);
+            sink.begin(1);
+            self.push_all(dag, at, part.clone(), (expansion, limit), sink)?;
+            let behind = self.behind(vocabulary, at, doc_end - 1, part.end..end);
+            sink.push_child(&behind, None);
+            start = end;
+            doc_end += 1;
+        }
+        Ok(())
+    }
+
+    fn push_all(
+        &self,
+        dag: &Dag,
+        at: usize,
+        positions: Range<usize>,
+        (expansion, limit): (&mut Expansion, &Limit),
+        sink: &mut impl Sink,
+    ) -> Result<()> {
+        let rows = self.rows.of(at);
+        let words = expansion.expand(dag, &self.texts[at], positions);
+        for step in words.chunks(STEP_WORDS / (self.reach + 1) + 1) {
+            step.iter().for_each(|&word| sink.push(rows.row(word)));
+            if sink.num_met() > limit.max_met() {
+                return Err(too_many_windows(sink.num_met(), limit.max_met()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first words of document `doc` of segment `at` from `positions` on, at most `reach`.
+    fn behind(
+        &self,
+        vocabulary: &Vocabulary,
+        at: usize,
+        doc: usize,
+        positions: Range<usize>,
+    ) -> Vec<u32> {
+        let corpus = vocabulary.corpus();
+        let doc_id = corpus.first_doc_id(at) + doc as u64;
+        let later = corpus.doc_parts(doc_id).skip_while(|&(part_at, _)| part_at <= at);
+        let later = later.map(|(at, doc)| (at, corpus.segments()[at].dag.doc_range(doc)));
+        let mut words = Vec::new();
+        let mut walk = WordWalk::default();
+        for (at, positions) in std::iter::once((at, positions)).chain(later) {
+            let num_left = self.reach - words.len();
+            if num_left == 0 {
+                break;
+            }
+            let rows = self.rows.of(at);
+            walk.start(positions);
+            let dag = &corpus.segments()[at].dag;
+            walk.next_words(dag, num_left, |word| words.push(rows.row(word)));
+        }
+        words
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.rows.memory_bytes() + self.texts.iter().map(RuleTexts::memory_bytes).sum::<usize>()
+    }
+}
+
+fn root(dag: &Dag) -> u32 {
+    dag.num_terminals()
+}
+
+fn check_num_words(num_words: u64, limit: &Limit) -> Result<()> {
+    match usize::try_from(num_words).ok().filter(|&num_words| num_words <= limit.max_met()) {
+        Some(_) => Ok(()),
+        None => {
+            Err(too_many_windows(usize::try_from(num_words).unwrap_or(usize::MAX), limit.max_met()))
+        }
+    }
+}
+
+/// The root in ranges of about `task_words` words.
+fn cut(dag: &Dag, task_words: u64) -> Vec<Range<usize>> {
+    let (mut ranges, mut start, mut num_words) = (Vec::new(), 0, 0u64);
+    let elements = dag.grammar().root();
+    for (at, &element) in elements.iter().enumerate() {
+        num_words = num_words.saturating_add(dag.len_words(element));
+        if num_words >= task_words {
+            ranges.push(start..at + 1);
+            (start, num_words) = (at + 1, 0);
+        }
+    }
+    ranges.push(start..elements.len());
+    ranges
+}

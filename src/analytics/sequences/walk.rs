@@ -1,0 +1,132 @@
+//! The ways to meet every window of a corpus once, in tasks.
+//!
+//! - *top-down*: over the rules, each with its weight ([`edges`](super::edges)).
+//! - *token scan*: over the text, each window with weight 1 ([`token_walk`](super::token_walk)).
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use crate::analytics::{Traversal, Vocabulary};
+use crate::error::Result;
+
+use super::borders::walk_borders;
+use super::edges::{Edges, Sink, too_many_windows};
+use super::packing::Packing;
+use super::token_walk::TokenWalk;
+use super::weights::Weights;
+
+/// Positions of the grammar in a task.
+const TASK_POSITIONS: usize = 1 << 15;
+/// Memory of a window while it is counted: met, split and, if there is no other like it, a row. Words
+/// of sequences that do not fit a key are not included.
+const WINDOW_BYTES: u64 = 64;
+
+/// One of the ways.
+pub(in crate::analytics) enum Walk {
+    Rules(Vec<Edges>),
+    Tokens(TokenWalk),
+}
+
+impl Walk {
+    /// Prepares windows of `reach` + 1 words by `traversal`; there is no way from the bottom up.
+    ///
+    /// # Errors
+    /// As [`Edges::of_segments`].
+    pub fn new(
+        vocabulary: &Vocabulary,
+        reach: usize,
+        traversal: Traversal,
+        max_bytes: u64,
+    ) -> Result<Self> {
+        Ok(match traversal {
+            Traversal::TokenScan => Self::Tokens(TokenWalk::new(vocabulary, reach)),
+            _ => Self::Rules(Edges::of_segments(vocabulary, reach, max_bytes)?),
+        })
+    }
+
+    /// The weights that windows are met with.
+    pub fn weights(&self) -> Weights {
+        match self {
+            Self::Rules(edges) => Weights::of_rules(edges),
+            Self::Tokens(_) => Weights::one(),
+        }
+    }
+
+    /// Hands every window to one of the sinks.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`](crate::Error::Capacity) where more than the limit are met.
+    pub fn tasks<S: Sink + Send>(
+        &self,
+        vocabulary: &Vocabulary,
+        limit: &Limit,
+        new: impl Fn() -> S + Sync,
+    ) -> Result<Vec<S>> {
+        match self {
+            Self::Rules(edges) => walk_rules(edges, vocabulary, limit, new),
+            Self::Tokens(walk) => walk.tasks(vocabulary, limit, new),
+        }
+    }
+}
+
+/// Windows that all tasks together may meet.
+pub(in crate::analytics) struct Limit {
+    max_met: usize,
+    num_met: AtomicUsize,
+}
+
+impl Limit {
+    pub fn new(max_memory_bytes: u64, packing: Packing) -> Self {
+        let words = if packing.is_whole() { 0 } else { packing.num_words as u64 };
+        let window_bytes = words.saturating_mul(4).saturating_add(WINDOW_BYTES);
+        let max_met = (max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
+        Self { max_met, num_met: AtomicUsize::new(0) }
+    }
+
+    /// Whether `num_windows` numbered windows fit, and counts of a group of documents for each of them
+    /// in every thread, which take half a window's memory.
+    pub fn fits_numbers(&self, num_windows: u64) -> bool {
+        let num_threads = rayon::current_num_threads() as u64;
+        num_windows.saturating_mul(2 + num_threads) / 2 <= self.max_met as u64
+    }
+
+    pub fn max_met(&self) -> usize {
+        self.max_met
+    }
+
+    pub fn add(&self, num_met: usize) -> Result<()> {
+        let sum = self.num_met.fetch_add(num_met, Ordering::Relaxed) + num_met;
+        if sum > self.max_met { Err(too_many_windows(sum, self.max_met)) } else { Ok(()) }
+    }
+}
+
+/// Walks over the grammars of all segments and the borders between them, in tasks.
+fn walk_rules<S: Sink + Send>(
+    edges: &[Edges],
+    vocabulary: &Vocabulary,
+    limit: &Limit,
+    new: impl Fn() -> S + Sync,
+) -> Result<Vec<S>> {
+    let tasks: Vec<(usize, Range<usize>)> = edges
+        .iter()
+        .enumerate()
+        .flat_map(|(at, edges)| edges.ranges(TASK_POSITIONS).map(move |range| (at, range)))
+        .collect();
+    edges.par_iter().for_each(|edges| {
+        edges.dag().weights();
+    });
+    let walk = |(at, range): (usize, Range<usize>)| {
+        let mut sink = new();
+        edges[at].walk_all(range, &mut sink, limit.max_met)?;
+        limit.add(sink.num_met())?;
+        Ok(sink)
+    };
+    let mut sinks = tasks.into_par_iter().map(walk).collect::<Result<Vec<S>>>()?;
+    let mut sink = new();
+    walk_borders(edges, vocabulary.corpus(), None, &mut sink);
+    limit.add(sink.num_met())?;
+    sinks.push(sink);
+    Ok(sinks)
+}

@@ -1,0 +1,108 @@
+//! The weights of all rules, numbered, so that a window carries a few bits instead of 64.
+//!
+//! d different weights need d (d - 1) / 2 words of text, so there are few: 11 bits for a million words.
+
+use super::edges::Edges;
+
+/// Weights below this are numbered by a table.
+const TABLE_LEN: usize = 1 << 12;
+
+/// Different weights, ascending.
+#[derive(Debug, Clone)]
+pub(in crate::analytics) struct Weights {
+    weights: Vec<u64>,
+    /// Numbers of the small ones, by weight.
+    table: Vec<u32>,
+}
+
+impl Weights {
+    /// Only the weight 1.
+    pub fn one() -> Self {
+        Self { weights: vec![1], table: vec![0; 2] }
+    }
+
+    /// 1 and the weights of all rules. O(rules).
+    pub fn of_rules(edges: &[Edges]) -> Self {
+        let mut is_used = vec![false; TABLE_LEN];
+        is_used[1] = true;
+        let mut large = Vec::new();
+        for edges in edges {
+            let first_rule = edges.dag().num_terminals() as usize;
+            for &weight in &edges.dag().weights()[first_rule..] {
+                match is_used.get_mut(weight as usize) {
+                    Some(is_used) => *is_used = true,
+                    None => large.push(weight),
+                }
+            }
+        }
+        large.sort_unstable();
+        large.dedup();
+        let mut weights = Vec::new();
+        let mut table = vec![0; TABLE_LEN];
+        for weight in (0..TABLE_LEN).filter(|&weight| is_used[weight]) {
+            table[weight] = weights.len() as u32;
+            weights.push(weight as u64);
+        }
+        weights.append(&mut large);
+        Self { weights, table }
+    }
+}
+
+/// Weights that have numbers.
+pub(in crate::analytics) trait NumberedWeights {
+    /// Bits of a number, at most 32.
+    fn bits(&self) -> u32;
+    /// The number of `weight`.
+    fn number(&mut self, weight: u64) -> u32;
+    /// The weight of `number`.
+    fn weight(&self, number: u32) -> u64;
+}
+
+impl NumberedWeights for &Weights {
+    #[inline]
+    fn bits(&self) -> u32 {
+        usize::BITS - (self.weights.len() - 1).leading_zeros()
+    }
+
+    #[inline]
+    fn number(&mut self, weight: u64) -> u32 {
+        match self.table.get(weight as usize) {
+            Some(&number) => number,
+            None => self.weights.partition_point(|&other| other < weight) as u32,
+        }
+    }
+
+    #[inline]
+    fn weight(&self, number: u32) -> u64 {
+        self.weights[number as usize]
+    }
+}
+
+/// Weights in the order they come.
+#[derive(Debug, Default)]
+pub(in crate::analytics) struct ListedWeights(Vec<u64>);
+
+impl ListedWeights {
+    /// Forgets all and keeps the memory.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl NumberedWeights for ListedWeights {
+    #[inline]
+    fn bits(&self) -> u32 {
+        u32::BITS
+    }
+
+    #[inline]
+    fn number(&mut self, weight: u64) -> u32 {
+        self.0.push(weight);
+        (self.0.len() - 1) as u32
+    }
+
+    #[inline]
+    fn weight(&self, number: u32) -> u64 {
+        self.0[number as usize]
+    }
+}

@@ -65,6 +65,10 @@ const MAX_NUMBERED_WORDS: usize = 3;
 /// of more words cost all ways alike.
 const MAX_REACH: usize = 2;
 
+/// Bytes of text for each element of the grammar at most where every token is looked at. Versions of a
+/// text have about 50; separators cost time too, and a hostile file of 1 KB may have 2^60.
+const MAX_SCAN_BYTES_PER_ELEMENT: u64 = 64;
+
 /// The statistics of a text of this `shape` that the cost of `task` depends on, for windows of `n` words (2
 /// where there are none). O(1).
 pub fn traversal_statistics(
@@ -93,14 +97,20 @@ pub fn traversal_statistics(
 }
 
 /// The ways of `task` and what each costs, in nanoseconds. Sequences of many words have no numbers, so
-/// they are not counted from the bottom up.
+/// they are not counted from the bottom up; a text that is very much longer than its grammar is not
+/// scanned.
 pub fn traversal_costs(
     task: TraversalTask,
     shape: SegmentShape,
     n: usize,
 ) -> impl Iterator<Item = (Traversal, f64)> {
     let statistics = traversal_statistics(task, shape, n);
-    let is_way = move |way| task != DocumentSequences || way != BottomUp || n <= MAX_NUMBERED_WORDS;
+    let max_scan_bytes = shape.num_elements.saturating_mul(MAX_SCAN_BYTES_PER_ELEMENT);
+    let is_way = move |way| match (task, way) {
+        (_, TokenScan) => shape.len_bytes <= max_scan_bytes,
+        (DocumentSequences, BottomUp) => n <= MAX_NUMBERED_WORDS,
+        _ => true,
+    };
     let ways = TABLE.iter().filter(move |(of, way, _)| *of == task && is_way(*way));
     ways.map(move |(_, way, nanoseconds)| {
         let cost = nanoseconds.iter().zip(statistics).map(|(ns, statistic)| ns * statistic).sum();
@@ -147,6 +157,16 @@ mod tests {
     fn a_text_that_expands_is_not_scanned() {
         let shape =
             SegmentShape { num_docs: 3, num_words: 1 << 60, num_elements: 100, len_bytes: 1 << 62 };
+        for (task, ..) in TABLE {
+            assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
+        }
+    }
+
+    /// 50,000 documents of one word and 50,000 commas.
+    #[test]
+    fn separators_are_not_scanned_either() {
+        let (num_docs, num_words, num_elements) = (50_000, 50_000, 100_001);
+        let shape = SegmentShape { num_docs, num_words, num_elements, len_bytes: 50_000 * 50_001 };
         for (task, ..) in TABLE {
             assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
         }

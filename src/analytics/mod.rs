@@ -1,13 +1,44 @@
 //! Answers about the whole corpus, from the grammar.
 //!
+//! Tasks go through the grammar in one of three ways, which give the same rows:
+//!
+//! ```text
+//! documents   0: a b a b c     1: a b d                  rules   root: R R c | R d     R: a b
+//!
+//! top-down    what the root says of R flows to a and b    document 0: R 2, c 1 ──▶ a 2, b 2, c 1
+//! bottom-up   what R holds flows to those that use R      R holds {a 1, b 1}; document 0: 2 R + c
+//! token scan  documents are written out                   a b a b c ──▶ a 2, b 2, c 1
+//!
+//! windows     of 2 words lie in R (a b, as often as R) or across a border between two elements of a
+//!             rule: b a, b c in the root; for these each rule keeps its first and last n - 1 words
+//! ```
+//!
+//! With G elements in the rules, N words, D documents, V different words:
+//!
+//! | task | top-down | bottom-up | token scan |
+//! | --- | --- | --- | --- |
+//! | [`word_count()`] | weights of rules in one sweep, O(G) | | |
+//! | [`inverted_index()`] | sets of 64 documents flow down, O(D / 64 * rules reached) | sets of words flow up, documents add theirs | O(N) |
+//! | [`term_vector()`], [`Tfidf`] | counts of 8 documents flow down at once | bags of small rules are kept, documents add them | O(N) |
+//! | [`sequence_count()`], [`cooccurrence()`] | windows of each rule, times its weight: at most N, 0.1 to 0.8 N measured | | windows of the text |
+//! | [`DocumentSequences`], [`ranked_inverted_index()`] | windows of each rule, times its weight in the document | windows of all rules get numbers once, then as term vectors | windows of each document |
+//! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
+//! | [`TokenCursor`] | | | O(words read) |
+//!
+//! Sources: top-down and bottom-up traversals, heads and tails of rules: Zhang et al., "TADOC: Text
+//! analytics directly on compression", VLDB Journal 2021; phrases: see there. What is different here:
+//! flat arrays in topological order instead of queues of rules and hash tables for each of them,
+//! several documents in one sweep, packed windows that are sorted instead of hashed. A table of
+//! measured costs says which way is taken ([`choose_task_traversal`]); figures: `benches/README.md`.
+//!
 //! Reading order: `vocabulary` (the words of all segments as rows), `word_count`,
 //! `selected_word_count`, `inverted_index` (with `postings`, the index of one segment), `term_vector`
 //! (with `doc_terms` and `lane_counts`, which count a few documents at a time, `ascending_set`,
-//! `expansion`, `term_bags` and `term_chunk`),
-//! `document_counts` and `tfidf` on top of it, `tokens` (with `word_walk`), `sequences` (n-grams, by
-//! document and ranked too), `cooccurrence`, `repeated_phrases`, `statistics`. `traversal` names the
-//! ways, `costs` chooses. `doc_selection` says which documents, `word_rows` leads from word ids to
-//! rows, `fold` makes rows of words that count as one.
+//! `expansion`, `term_bags` and `term_chunk`), `document_counts` and `tfidf` on top of it, `tokens`
+//! (with `word_walk`), `sequences` (n-grams, by document and ranked too), `cooccurrence`,
+//! `repeated_phrases`, `statistics`. `traversal` names the ways, `costs` chooses. `doc_selection` says
+//! which documents, `word_rows` leads from word ids to rows, `fold` makes rows of words that count as
+//! one.
 //!
 //! Each task is a pure function of the segments; what it returns keeps the corpus alive, and rows
 //! are reached by number, so paging costs nothing. Word ids are per segment: a row is a word, in

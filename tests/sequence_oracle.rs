@@ -13,13 +13,10 @@ use datafusion_tadoc::analytics::{
     Cooccurrences, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences, Traversal,
     Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
-use datafusion_tadoc::corpus::{Paths, Segment};
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
+use datafusion_tadoc::text::TokenizerProfile;
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
-use scrambled::{Plain, recipes};
+use scrambled::{Plain, doubled, recipes};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
@@ -171,27 +168,6 @@ proptest! {
             prop_assert_eq!(rows(found.pairs(), found.counts()), expected.clone(), "{}", way);
         }
     }
-}
-
-/// One document of 2^`doublings` times "a b", from a grammar of a few bytes.
-fn doubled(doublings: u32) -> Corpus {
-    let offsets = vec![0, 1, 2];
-    let dictionary = Dictionary::from_parts(2, offsets, b"ab".as_slice().into()).unwrap();
-    let first = 3;
-    let mut rules = vec![vec![first]];
-    rules.extend((0..doublings).map(|level| vec![first + level + 1; 2]));
-    rules.push(vec![0, 1]);
-    let mut rule_offsets = vec![0];
-    rules
-        .iter()
-        .for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
-    let symbols = rules.concat();
-    let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 1] };
-    let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
-    let mut paths = Paths::default();
-    paths.push("doubled.txt");
-    let segment = Segment { dictionary, dag, paths, continues: false };
-    Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
 }
 
 #[test]

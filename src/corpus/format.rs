@@ -527,7 +527,7 @@ impl Postscript {
             return Err(place.fault(checked_len + 4, reason));
         }
         place.verify(&bytes[..checked_len], crc32c)?;
-        check_version(file, major, features)?;
+        check_version(file, "format", (FORMAT_MAJOR, KNOWN_FEATURES), (major, features))?;
         if footer_offset.checked_add(u64::from(footer_len)) != Some(offset) {
             let reason = format!(
                 "expected a footer that ends here, got {footer_len} bytes at {footer_offset}"
@@ -551,11 +551,17 @@ impl Postscript {
     }
 }
 
-/// Refuses what a later version made compulsory.
-fn check_version(file: &str, major: u16, features: u64) -> Result<()> {
-    let unknown = features & !KNOWN_FEATURES;
-    let (expected, got) = if major != FORMAT_MAJOR {
-        (format!("format {FORMAT_MAJOR}"), format!("format {major}"))
+/// Refuses what a later version of a `format` made compulsory: what is known of it and what a file
+/// asks for are a major version and bits of features.
+pub(crate) fn check_version(
+    file: &str,
+    format: &str,
+    (known_major, known_features): (u16, u64),
+    (major, features): (u16, u64),
+) -> Result<()> {
+    let unknown = features & !known_features;
+    let (expected, got) = if major != known_major {
+        (format!("{format} {known_major}"), format!("{format} {major}"))
     } else if unknown != 0 {
         let bit = unknown.trailing_zeros();
         ("no required features".into(), format!("required feature {bit}"))

@@ -19,6 +19,7 @@ mod strings;
 mod writer;
 
 pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+pub(crate) use format::check_version;
 pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta, check_header};
 pub use reader::{OpenLimits, read_columns, read_segment};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentParts};

@@ -22,6 +22,7 @@
 use bytes::Bytes;
 
 use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
+use crate::corpus::check_version;
 use crate::corpus::cursor::{Cursor, Place, pack, push_varint};
 use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
@@ -141,7 +142,7 @@ pub fn decode_manifest(
     cursor.take(MAGIC.len())?;
     let (major, _minor) = (cursor.u16()?, cursor.u16()?);
     let reserved = cursor.u32()?;
-    check_format(file, major, cursor.u64()?)?;
+    check_version(file, "version format", (MAJOR, KNOWN_FEATURES), (major, cursor.u64()?))?;
     if reserved != 0 {
         return Err(cursor.fault(format!("expected zeros before the features, got {reserved}")));
     }
@@ -200,19 +201,6 @@ fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
         dropped,
         edits_since,
     })
-}
-
-fn check_format(file: &str, major: u16, features: u64) -> Result<()> {
-    let unknown = features & !KNOWN_FEATURES;
-    let (expected, got) = if major != MAJOR {
-        (format!("version format {MAJOR}"), format!("version format {major}"))
-    } else if unknown != 0 {
-        let bit = unknown.trailing_zeros();
-        ("no required features".into(), format!("required feature {bit}"))
-    } else {
-        return Ok(());
-    };
-    Err(Error::Version { file: file.into(), expected, got })
 }
 
 fn id(cursor: &mut Cursor<'_>) -> Result<CommitId> {

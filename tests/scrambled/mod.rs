@@ -13,7 +13,7 @@ use datafusion_tadoc::Corpus;
 use datafusion_tadoc::corpus::{Paths, Segment};
 use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{TokenizerProfile, for_each_token, tokenize_block};
+use datafusion_tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 use proptest::prelude::*;
 
 /// Pieces that texts are strung together from.
@@ -335,4 +335,25 @@ fn number(bodies: Vec<Vec<u32>>, num_docs: usize, num_terminals: u32) -> Grammar
         rule_offsets.push(symbols.len() as u32);
     }
     Grammar { num_terminals, rule_offsets, symbols, doc_offsets }
+}
+
+/// One document of 2^`doublings` times "a b", from a grammar of a few bytes.
+pub fn doubled(doublings: u32) -> Corpus {
+    let offsets = vec![0, 1, 2];
+    let dictionary = Dictionary::from_parts(2, offsets, b"ab".as_slice().into()).unwrap();
+    let first = 3;
+    let mut rules = vec![vec![first]];
+    rules.extend((0..doublings).map(|level| vec![first + level + 1; 2]));
+    rules.push(vec![0, 1]);
+    let mut rule_offsets = vec![0];
+    rules
+        .iter()
+        .for_each(|rule| rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32));
+    let symbols = rules.concat();
+    let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 1] };
+    let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
+    let mut paths = Paths::default();
+    paths.push("doubled.txt");
+    let segment = Segment { dictionary, dag, paths, continues: false };
+    Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
 }

@@ -84,11 +84,12 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
     let reservation = run.reservation("RankedInvertedIndex");
     reservation.try_grow(index.memory_bytes() + 4 * index.doc_ids().len())?;
     let sequences: Vec<u32> = of_rows().collect();
+    let append = |row, text: &mut String| index.sequences().append_text(row, text);
     for_each_counted(&mut run, index.counts(), |run, rows| {
         let sequence = |row: &usize| sequences[*row] as usize;
         let rank = |row: &usize| (row - index.places_of(sequence(row)).start + 1) as u64;
         run.send(rows.len(), |column| match column {
-            SEQUENCE => texts(index.sequences(), rows.iter().map(sequence)),
+            SEQUENCE => texts(rows.iter().map(sequence), append),
             DOC_ID => int64(rows.iter().map(|&row| index.doc_ids()[row])),
             COUNT_POSITION => int64(rows.iter().map(|&row| index.counts()[row])),
             _ => int64(rows.iter().map(rank)),

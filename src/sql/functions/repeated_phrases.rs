@@ -4,20 +4,22 @@
 //! Those that cover most words (words times count) come first. Filters on `words` and `count` run
 //! before texts are made.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::sequence_rows::{COUNT, check_at_least, length, task_memory_bytes};
+use super::sequence_rows::{
+    COUNT, check_at_least, for_each_passing, length, task_memory_bytes, texts,
+};
 use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{self, DocSelection, Fold};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
-use crate::sql::scan::{Run, Scan, selected};
+use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
 const PHRASE: usize = 0;
@@ -26,8 +28,6 @@ const WORDS: usize = 1;
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Text of one batch, which Arrow's views could not address past 2 GiB.
 const BATCH_BYTES: usize = 32 << 20;
-/// Rows looked at between two tests for cancellation.
-const CHUNK_ROWS: usize = 65_536;
 
 #[derive(Debug)]
 pub(crate) struct RepeatedPhrases {
@@ -95,53 +95,32 @@ impl RepeatedPhrases {
             WORDS => phrases.words(row).len() as u64,
             _ => phrases.count(row),
         };
-        let scan = Arc::clone(&run.scan);
-        for start in (0..phrases.len()).step_by(CHUNK_ROWS) {
-            let chunk = start..phrases.len().min(start + CHUNK_ROWS);
-            let numbers = |column| int64(chunk.clone().map(|row| number(column, row)));
-            let rows: Vec<usize> = match scan.mask(chunk.len(), numbers)? {
-                None => chunk.collect(),
-                Some(mask) => selected(&mask).map(|i| start + i).collect(),
-            };
-            let mut rest = rows.as_slice();
-            while !rest.is_empty() {
-                let len = batch_len(&phrases, rest, run.output.batch_size());
-                let (batch, behind) = rest.split_at(len);
-                rest = behind;
-                let more = run.send(len, |column| match column {
-                    PHRASE => texts(&phrases, batch),
+        let append = |row, text: &mut String| phrases.append_text(row, MAX_TEXT_BYTES, text);
+        let column = |column, rows: Range<usize>| int64(rows.map(|row| number(column, row)));
+        for_each_passing(&mut run, phrases.len(), column, |run, mut rows| {
+            while !rows.is_empty() {
+                let (batch, behind) = rows.split_at(batch_len(&phrases, rows));
+                rows = behind;
+                let more = run.send(batch.len(), |column| match column {
+                    PHRASE => texts(batch.iter().copied(), append),
                     _ => int64(batch.iter().map(|&row| number(column, row))),
                 })?;
                 if !more {
-                    return Ok(());
+                    return Ok(false);
                 }
             }
-            if run.output.is_done() {
-                return Ok(());
-            }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 }
 
 /// How many of `rows` go into one batch, one at least. Words are short: that many bytes of text are
 /// passed by little.
-fn batch_len(phrases: &analytics::RepeatedPhrases, rows: &[usize], batch_size: usize) -> usize {
+fn batch_len(phrases: &analytics::RepeatedPhrases, rows: &[usize]) -> usize {
     let mut num_bytes = 0;
     let fits = |&&row: &&usize| {
         num_bytes += (16 * phrases.words(row).len()).min(MAX_TEXT_BYTES);
         num_bytes <= BATCH_BYTES
     };
-    rows.iter().take(batch_size).take_while(fits).count().max(1)
-}
-
-fn texts(phrases: &analytics::RepeatedPhrases, rows: &[usize]) -> Result<ArrayRef> {
-    let mut builder = StringViewBuilder::with_capacity(rows.len());
-    let mut text = String::new();
-    for &row in rows {
-        text.clear();
-        phrases.append_text(row, MAX_TEXT_BYTES, &mut text);
-        builder.try_append_value(&text)?;
-    }
-    Ok(Arc::new(builder.finish()))
+    rows.iter().take_while(fits).count().max(1)
 }

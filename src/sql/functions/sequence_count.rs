@@ -110,10 +110,11 @@ impl SequenceCount {
         let counts = counts.map_err(datafusion_error)?;
         let reservation = run.reservation("SequenceCount");
         reservation.try_grow(counts.memory_bytes())?;
+        let append = |row, text: &mut String| counts.sequences().append_text(row, text);
         let text_position = 0;
         for_each_counted(&mut run, counts.counts(), |run, rows| {
             run.send(rows.len(), |column| match column == text_position {
-                true => texts(counts.sequences(), rows.iter().copied()),
+                true => texts(rows.iter().copied(), append),
                 false => int64(rows.iter().map(|&row| counts.counts()[row])),
             })
         })
@@ -139,10 +140,11 @@ impl SequenceCount {
             reservation.try_resize(sequences.memory_bytes() + counts.memory_bytes())?;
             num_counted.add(docs.len());
             let doc_of_row = |at: usize| std::iter::repeat_n(docs[at], counts.rows_of(at).len());
+            let append = |row, text: &mut String| counts.sequences().append_text(row, text);
             let num_rows = counts.counts().len();
             let more = run.send(num_rows, |column| match column {
                 0 => int64((0..docs.len()).flat_map(doc_of_row)),
-                1 => texts(counts.sequences(), 0..num_rows),
+                1 => texts(0..num_rows, append),
                 _ => int64(counts.counts().iter().copied()),
             })?;
             if !more {

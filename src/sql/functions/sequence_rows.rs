@@ -1,12 +1,12 @@
 //! What functions over sequences of words share: memory, filters on counts, and texts.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryLimit;
 
-use crate::analytics::Sequences;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::Signature;
 
@@ -46,17 +46,28 @@ pub(super) fn length(number: Option<u64>, default: usize) -> usize {
     number.map_or(default, |number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-/// Calls `send` with the rows whose count passes the filter, as many at once as go into a batch, until
-/// it answers false. `counts` are those of all rows.
+/// [`for_each_passing`] of rows that have `counts`, on which alone there is a filter.
 pub(super) fn for_each_counted(
     run: &mut Run,
     counts: &[u64],
+    send: impl FnMut(&mut Run, &[usize]) -> Result<bool>,
+) -> Result<()> {
+    let count = |_, rows: Range<usize>| int64(counts[rows].iter().copied());
+    for_each_passing(run, counts.len(), count, send)
+}
+
+/// Calls `send` with the rows that pass the filter, as many at once as go into a batch, until it
+/// answers false. `column` makes some rows of a column that the filter looks at.
+pub(super) fn for_each_passing(
+    run: &mut Run,
+    num_rows: usize,
+    column: impl Fn(usize, Range<usize>) -> Result<ArrayRef>,
     mut send: impl FnMut(&mut Run, &[usize]) -> Result<bool>,
 ) -> Result<()> {
     let scan: Arc<Scan> = Arc::clone(&run.scan);
-    for start in (0..counts.len()).step_by(CHUNK_ROWS) {
-        let end = counts.len().min(start + CHUNK_ROWS);
-        let mask = scan.mask(end - start, |_| int64(counts[start..end].iter().copied()))?;
+    for start in (0..num_rows).step_by(CHUNK_ROWS) {
+        let end = num_rows.min(start + CHUNK_ROWS);
+        let mask = scan.mask(end - start, |position| column(position, start..end))?;
         let rows: Vec<usize> = match mask {
             None => (start..end).collect(),
             Some(mask) => selected(&mask).map(|i| start + i).collect(),
@@ -73,16 +84,16 @@ pub(super) fn for_each_counted(
     Ok(())
 }
 
-/// The texts of sequences: their words, joined by one blank.
+/// The texts of `rows`, which `append` writes.
 pub(super) fn texts(
-    sequences: &Sequences,
     rows: impl ExactSizeIterator<Item = usize>,
+    append: impl Fn(usize, &mut String),
 ) -> Result<ArrayRef> {
     let mut builder = StringViewBuilder::with_capacity(rows.len());
     let mut text = String::new();
     for row in rows {
         text.clear();
-        sequences.append_text(row, &mut text);
+        append(row, &mut text);
         builder.try_append_value(&text)?;
     }
     Ok(Arc::new(builder.finish()))

@@ -218,11 +218,14 @@ fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
 async fn joins_and_sorts_tell_a_scan_which_rows_they_want() {
     let dir = tempfile::tempdir().unwrap();
     let large = write_large(dir.path());
-    let ctx = session_with(SessionConfig::new().with_batch_size(8));
+    // A scan runs ahead of the sort above it: a batch under work, two in the channel, one it waits
+    // to send and the next. Several partitions would do so at once.
+    let config = SessionConfig::new().with_target_partitions(1).with_batch_size(8);
+    let ctx = session_with(config);
     let wanted = "(VALUES ('07.txt'), ('11.txt')) AS wanted (name)";
     for (sql, most) in [
         (format!("SELECT text FROM documents('{large}') JOIN {wanted} ON path = name"), 5),
-        (format!("SELECT text FROM documents('{large}') ORDER BY path LIMIT 3"), 24),
+        (format!("SELECT text FROM documents('{large}') ORDER BY path LIMIT 3"), 5 * 8),
     ] {
         let plan = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         let rows = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();

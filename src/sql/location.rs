@@ -28,6 +28,10 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
 use url::Url;
 
+use super::failure::datafusion_error;
+use crate::error::Error;
+use crate::living::{LivingStore, LocalFolder, ObjectPrefix, StoreOptions};
+
 /// Extension of corpus files, with its dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
 
@@ -112,6 +116,44 @@ pub(crate) async fn resolve_files(
         return Err(nothing_found(location, &place, wanted, num_below));
     }
     Ok(files)
+}
+
+/// The living corpus at `location`, if one is there: a folder or prefix with versions.
+///
+/// # Errors
+/// Those of the store, and of the latest version.
+pub(crate) async fn living_store(
+    runtime: &RuntimeEnv,
+    location: &str,
+) -> Result<Option<LivingStore>> {
+    let place = Place::parse(location)?;
+    let is_local = place.url.scheme() == "file";
+    let root = match location.contains("://") {
+        true => PathBuf::from(format!("/{}", place.path)),
+        false => PathBuf::from(if location.is_empty() { "." } else { location }),
+    };
+    let may_be = match is_local {
+        true => root.is_dir(),
+        false => !location.ends_with(CORPUS_EXTENSION),
+    };
+    if place.glob.is_some() || !may_be {
+        return Ok(None);
+    }
+    let options = StoreOptions::default();
+    let opened = match is_local {
+        // Of the two only this one is durable on disks.
+        true => LivingStore::open(LocalFolder::new(root), options).await,
+        false => {
+            let store = object_store(runtime, &place.url)?;
+            let prefix = ObjectPrefix::new(store, place.path).with_place(location);
+            LivingStore::open(prefix, options).await
+        }
+    };
+    match opened {
+        Ok(store) => Ok(Some(store)),
+        Err(Error::Missing { .. }) => Ok(None),
+        Err(error) => Err(datafusion_error(error)),
+    }
 }
 
 /// The store behind `url`, made and registered where the session does not know it.

@@ -7,6 +7,9 @@
 //! dropped                  x                            its id is never used again
 //! ```
 //!
+//! Documents of further files may come after added ones ([`LivingCorpus::append_base`]): ids then run
+//! through the base and the added documents by turns.
+//!
 //! Every read sees every edit at once. A document that was never edited is read from the base with no
 //! more than a look-up; an edited one through its [pieces](super::document). Edits cost O(log pieces)
 //! and the bytes beside them, whatever the size of the corpus. Clones share what neither changes, so a
@@ -48,16 +51,47 @@ use crate::text::{TokenizerProfile, for_each_token};
 #[derive(Debug, Clone)]
 pub struct LivingCorpus {
     base: Corpus,
+    /// Ids in order, each run up to the first id of the next one; the first run is of the base.
+    runs: Vec<Run>,
+    num_docs: u64,
     /// Documents that were edited or added, by id.
     documents: FxHashMap<u64, Arc<EditedDocument>>,
     dropped: BTreeSet<u64>,
     added_paths: Vec<Arc<str>>,
 }
 
+/// Documents of consecutive ids that are all in the base, or all added.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    first_id: u64,
+    pub(super) source: RunSource,
+}
+
+/// Where the documents of a run are.
+#[derive(Debug, Clone)]
+pub(super) enum RunSource {
+    /// In the base from document `first_doc` on, which are those of `segments`.
+    Base { first_doc: u64, segments: Range<usize> },
+    /// Added, the first of them as number `first`.
+    Added { first: u64 },
+}
+
+/// Where one document was before any edit.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Origin {
+    /// A document of the base.
+    Base(u64),
+    /// An added one, by its number among those.
+    Added(u64),
+}
+
 impl LivingCorpus {
     /// `base` before any edit.
     pub fn new(base: Corpus) -> Self {
+        let source = RunSource::Base { first_doc: 0, segments: 0..base.segments().len() };
         Self {
+            runs: vec![Run { first_id: 0, source }],
+            num_docs: base.num_docs(),
             base,
             documents: FxHashMap::default(),
             dropped: BTreeSet::new(),
@@ -65,26 +99,69 @@ impl LivingCorpus {
         }
     }
 
-    /// `base`, in which the documents `dropped` are only there to keep the ids of the others.
+    /// Notes that the documents `doc_ids` are only there to keep the ids of the others.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a document that `base` does not have.
-    pub fn with_dropped(base: Corpus, dropped: impl IntoIterator<Item = u64>) -> Result<Self> {
-        let dropped: BTreeSet<u64> = dropped.into_iter().collect();
-        match dropped.last() {
-            Some(&last) if last >= base.num_docs() => Err(unknown_document(last, base.num_docs())),
-            _ => Ok(Self { dropped, ..Self::new(base) }),
+    /// [`Error::OutOfRange`] where one of them is not there; nothing is noted then.
+    pub fn mark_dropped(&mut self, doc_ids: Range<u64>) -> Result<()> {
+        if doc_ids.end > self.num_docs {
+            return Err(unknown_document(doc_ids.end - 1, self.num_docs));
         }
+        for doc_id in doc_ids {
+            self.documents.remove(&doc_id);
+            self.dropped.insert(doc_id);
+        }
+        Ok(())
     }
 
-    /// The corpus that edits are on top of.
+    /// Puts the documents of `files` behind all others, with the next ids.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where they were cut by another tokenizer, or begin inside a document.
+    pub fn append_base(&mut self, files: &Corpus) -> Result<()> {
+        if files.profile() != self.base.profile() {
+            return Err(Error::InvalidArgument {
+                name: "tokenizer",
+                got: files.profile().to_string(),
+                allowed: format!("{}, as of the documents before", self.base.profile()),
+            });
+        }
+        let first_doc = self.base.num_docs();
+        let first_segment = self.base.segments().len();
+        let segments = [self.base.segments(), files.segments()].concat();
+        let segments_end = segments.len();
+        let base = Corpus::new(self.base.profile(), segments);
+        if base.num_docs() - first_doc != files.num_docs() {
+            return Err(Error::InvalidArgument {
+                name: "files",
+                got: "a first segment that goes on with the document before it".into(),
+                allowed: "files that begin with a document".into(),
+            });
+        }
+        self.base = base;
+        match self.runs.last_mut() {
+            Some(Run { source: RunSource::Base { segments, .. }, .. }) => {
+                segments.end = segments_end;
+            }
+            _ => {
+                let segments = first_segment..segments_end;
+                let source = RunSource::Base { first_doc, segments };
+                self.runs.push(Run { first_id: self.num_docs, source });
+            }
+        }
+        self.num_docs += files.num_docs();
+        Ok(())
+    }
+
+    /// The corpus that edits are on top of; its ids are those of the documents here up to the first
+    /// one that was added.
     pub fn base(&self) -> &Corpus {
         &self.base
     }
 
     /// Ids given out, those of dropped documents included; the next document gets this one.
     pub fn num_docs(&self) -> u64 {
-        self.base.num_docs() + self.added_paths.len() as u64
+        self.num_docs
     }
 
     /// Ids of dropped documents, ascending.
@@ -106,10 +183,10 @@ impl LivingCorpus {
 
     /// Path of document `doc_id`, of a dropped one too.
     pub fn path(&self, doc_id: u64) -> Option<&str> {
-        match doc_id.checked_sub(self.base.num_docs()) {
-            Some(added) => self.added_paths.get(usize::try_from(added).ok()?).map(|path| &**path),
-            None => {
-                let (segment_idx, doc) = self.base.doc_parts(doc_id).next()?;
+        match self.origin(doc_id)? {
+            Origin::Added(added) => self.added_paths.get(added as usize).map(|path| &**path),
+            Origin::Base(doc) => {
+                let (segment_idx, doc) = self.base.doc_parts(doc).next()?;
                 self.base.segments()[segment_idx].paths.get(doc)
             }
         }
@@ -168,10 +245,15 @@ impl LivingCorpus {
         match step {
             Step::Splice { range, text, .. } if range.is_empty() && text.is_empty() => {}
             Step::Splice { doc_id, range, text } => {
-                let base = &self.base;
+                let (base, origin) = (&self.base, self.origin(*doc_id));
                 let document = self.documents.entry(*doc_id).or_insert_with(|| {
-                    let len_bytes = document_len_bytes(base, *doc_id).unwrap_or_default();
-                    Arc::new(EditedDocument::of_base(*doc_id, len_bytes))
+                    Arc::new(match origin {
+                        Some(Origin::Base(doc)) => {
+                            let len_bytes = document_len_bytes(base, doc).unwrap_or_default();
+                            EditedDocument::of_base(doc, len_bytes)
+                        }
+                        _ => EditedDocument::of_text(Vec::new()),
+                    })
                 });
                 Arc::make_mut(document).splice(base, range.clone(), text);
             }
@@ -185,8 +267,13 @@ impl LivingCorpus {
             }
             Step::Add { path, content } => {
                 let document = EditedDocument::of_text(content.to_vec());
-                self.documents.insert(self.num_docs(), Arc::new(document));
+                self.documents.insert(self.num_docs, Arc::new(document));
+                if let Some(Run { source: RunSource::Base { .. }, .. }) = self.runs.last() {
+                    let source = RunSource::Added { first: self.added_paths.len() as u64 };
+                    self.runs.push(Run { first_id: self.num_docs, source });
+                }
                 self.added_paths.push((*path).into());
+                self.num_docs += 1;
             }
             Step::Read(_) | Step::Edited => {}
         }
@@ -209,9 +296,9 @@ impl LivingCorpus {
     /// [`Error::OutOfRange`] where there is no such document, [`Error::InvalidArgument`] where it was
     /// dropped, [`Error::Capacity`] where it has 2^64 bytes or more.
     pub fn len_bytes(&self, doc_id: u64) -> Result<u64> {
-        match self.edited(doc_id)? {
-            Some(document) => Ok(document.len_bytes()),
-            None => document_len_bytes(&self.base, doc_id),
+        match self.current(doc_id)? {
+            Current::Edited(document) => Ok(document.len_bytes()),
+            Current::Base(doc) => document_len_bytes(&self.base, doc),
         }
     }
 
@@ -240,9 +327,12 @@ impl LivingCorpus {
         max_output_bytes: u64,
         output: &mut Vec<u8>,
     ) -> Result<()> {
-        let Some(document) = self.edited(doc_id)? else {
-            let base = &self.base;
-            return extract_into(base, doc_id, offset_bytes, len_bytes, max_output_bytes, output);
+        let document = match self.current(doc_id)? {
+            Current::Edited(document) => document,
+            Current::Base(doc) => {
+                let base = &self.base;
+                return extract_into(base, doc, offset_bytes, len_bytes, max_output_bytes, output);
+            }
         };
         let start = checked_offset(offset_bytes, document.len_bytes())?;
         let end = document.len_bytes().min(start.saturating_add(len_bytes));
@@ -259,9 +349,9 @@ impl LivingCorpus {
     /// read.
     pub fn count(&self, doc_id: u64, word: &str) -> Result<u64> {
         check_word(self.base.profile(), word)?;
-        match self.edited(doc_id)? {
-            Some(document) => document.count(&self.base, word),
-            None => base_words::count(&self.base, doc_id, word),
+        match self.current(doc_id)? {
+            Current::Edited(document) => document.count(&self.base, word),
+            Current::Base(doc) => base_words::count(&self.base, doc, word),
         }
     }
 
@@ -272,26 +362,54 @@ impl LivingCorpus {
     pub fn search(&self, doc_id: u64, word: &str) -> Result<Vec<u64>> {
         check_word(self.base.profile(), word)?;
         let mut offsets = Vec::new();
-        match self.edited(doc_id)? {
-            Some(document) => document.find(&self.base, word, &mut offsets)?,
-            None => base_words::find(&self.base, doc_id, word, &mut offsets)?,
+        match self.current(doc_id)? {
+            Current::Edited(document) => document.find(&self.base, word, &mut offsets)?,
+            Current::Base(doc) => base_words::find(&self.base, doc, word, &mut offsets)?,
         }
         Ok(offsets)
     }
 
-    /// Document `doc_id`, if it was edited or added.
-    pub(super) fn edited(&self, doc_id: u64) -> Result<Option<&EditedDocument>> {
+    /// What document `doc_id` is now.
+    pub(super) fn current(&self, doc_id: u64) -> Result<Current<'_>> {
         if let Some(document) = self.documents.get(&doc_id) {
-            return Ok(Some(document));
-        }
-        if doc_id >= self.num_docs() {
-            return Err(unknown_document(doc_id, self.num_docs()));
+            return Ok(Current::Edited(document));
         }
         if self.is_dropped(doc_id) {
             return Err(dropped_document(doc_id));
         }
-        Ok(None)
+        match self.origin(doc_id) {
+            Some(Origin::Base(doc)) => Ok(Current::Base(doc)),
+            _ => Err(unknown_document(doc_id, self.num_docs)),
+        }
     }
+
+    /// Where document `doc_id` was before any edit, if there is one.
+    pub(super) fn origin(&self, doc_id: u64) -> Option<Origin> {
+        if doc_id >= self.num_docs {
+            return None;
+        }
+        let behind = self.runs.partition_point(|run| run.first_id <= doc_id);
+        let run = &self.runs[behind.checked_sub(1)?];
+        let place = doc_id - run.first_id;
+        Some(match run.source {
+            RunSource::Base { first_doc, .. } => Origin::Base(first_doc + place),
+            RunSource::Added { first } => Origin::Added(first + place),
+        })
+    }
+
+    /// The runs of ids, each with its ids.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (Range<u64>, &RunSource)> + '_ {
+        let ends = self.runs.iter().skip(1).map(|run| run.first_id).chain([self.num_docs]);
+        self.runs.iter().zip(ends).map(|(run, end)| (run.first_id..end, &run.source))
+    }
+}
+
+/// What a document is, edits made.
+pub(super) enum Current<'a> {
+    /// As in the base, where it is this document.
+    Base(u64),
+    /// Edited or added.
+    Edited(&'a EditedDocument),
 }
 
 pub(super) fn unknown_document(doc_id: u64, num_docs: u64) -> Error {

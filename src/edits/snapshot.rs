@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::document::EditedDocument;
-use super::living_corpus::LivingCorpus;
+use super::living_corpus::{Current, LivingCorpus, Origin, RunSource};
 use super::piece_tree::Source;
 use super::root_writer::RootWriter;
 use crate::access::DEFAULT_MAX_OUTPUT_BYTES;
@@ -51,33 +51,45 @@ impl LivingCorpus {
         let base = self.base();
         let mut by_segment: Vec<NewDocuments<'_>> = Vec::new();
         by_segment.resize_with(base.segments().len(), BTreeMap::new);
-        for doc_id in self.dropped_docs().filter(|&doc_id| doc_id < base.num_docs()) {
-            for (segment_idx, doc) in base.doc_parts(doc_id) {
-                by_segment[segment_idx].insert(doc, Vec::new());
+        for doc_id in self.dropped_docs() {
+            if let Some(Origin::Base(doc)) = self.origin(doc_id) {
+                for (segment_idx, doc) in base.doc_parts(doc) {
+                    by_segment[segment_idx].insert(doc, Vec::new());
+                }
             }
         }
-        for doc_id in self.edited_docs().into_iter().filter(|&doc_id| doc_id < base.num_docs()) {
-            if let Some(document) = self.edited(doc_id)? {
-                for (segment_idx, doc, pieces) in parts(base, doc_id, document)? {
+        for doc_id in self.edited_docs() {
+            if let (Some(Origin::Base(doc)), Current::Edited(document)) =
+                (self.origin(doc_id), self.current(doc_id)?)
+            {
+                for (segment_idx, doc, pieces) in parts(base, doc, document)? {
                     by_segment[segment_idx].insert(doc, pieces);
                 }
             }
         }
         let changed = base.segments().par_iter().zip(by_segment);
-        let mut segments = changed
+        let changed = changed
             .map(|(segment, documents)| with_documents(base.profile(), segment, &documents))
             .collect::<Result<Vec<_>>>()?;
-        segments.extend(self.added_segments()?);
+        let mut segments = Vec::with_capacity(changed.len());
+        for (doc_ids, source) in self.runs() {
+            match source {
+                RunSource::Base { segments: of_run, .. } => {
+                    segments.extend_from_slice(&changed[of_run.clone()]);
+                }
+                RunSource::Added { .. } => segments.extend(self.added_segments(doc_ids)?),
+            }
+        }
         Ok(Corpus::new(base.profile(), segments))
     }
 
-    /// Segments of the documents that were added.
-    fn added_segments(&self) -> Result<Vec<Arc<Segment>>> {
+    /// Segments of the documents `doc_ids`, which were added.
+    fn added_segments(&self, doc_ids: Range<u64>) -> Result<Vec<Arc<Segment>>> {
         let mut segments = Vec::new();
         let (mut text, mut doc_ends, mut paths) = (Vec::new(), Vec::new(), Paths::default());
-        for doc_id in self.base().num_docs()..self.num_docs() {
+        for doc_id in doc_ids {
             if !self.is_dropped(doc_id)
-                && let Some(document) = self.edited(doc_id)?
+                && let Current::Edited(document) = self.current(doc_id)?
             {
                 let len = document.len_bytes();
                 if !doc_ends.is_empty() && text.len() as u64 + len > BLOCK_BYTES as u64 {
@@ -98,7 +110,7 @@ impl LivingCorpus {
     }
 }
 
-/// The pieces of each part of document `doc_id`: segment, index there, pieces.
+/// The pieces of each part of document `doc_id` of the base: segment, index there, pieces.
 fn parts<'a>(
     base: &Corpus,
     doc_id: u64,

@@ -6,7 +6,7 @@
 //!
 //!  open, latest, version, history ─▶ Version ◀──── commit, update, optimize (by put-if-absent)
 //!                                      │ parts            ▲ Change
-//!               read_part, edits ◀─────┘   write_part ────┘
+//!       corpus, read_part, edits ◀─────┘   write_part ────┘
 //! ```
 //!
 //! A [`Version`] is a list of [`Part`]s, which hold the documents in order of id, and the edits of
@@ -17,10 +17,12 @@
 //!
 //! Reading order: `version` (the value), `manifest` (its bytes), `storage` (what a place must be
 //! able to do), `local` and `object` (folders that survive power loss, object stores), `change` and
-//! `commit` (the next version), `store` (the handle), `part_file`, `clean_up`.
+//! `commit` (the next version), `store` (the handle), `part_file`,
+//! `assemble` (a version as a corpus), `clean_up`.
 //!
 //! Nothing here needs a runtime: blocking work and waiting happen on threads of their own.
 
+mod assemble;
 mod change;
 mod clean_up;
 mod commit;
@@ -34,6 +36,7 @@ mod store;
 mod thread;
 mod version;
 
+pub use assemble::assemble;
 pub use change::Change;
 pub use clean_up::{CleanUp, RemovedFile};
 pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use datafusion_tadoc::access::document_bytes;
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
 use datafusion_tadoc::edits::{Edit, EditBatch};
 use datafusion_tadoc::living::{
-    Change, CommitKind, LivingStore, Part, RetryPolicy, Storage, StoreOptions, Version, WrittenPart,
+    Change, CommitKind, LivingStore, RetryPolicy, Storage, StoreOptions, Version, WrittenPart,
 };
 use datafusion_tadoc::text::TokenizerProfile;
 use datafusion_tadoc::{Error, Result};
@@ -100,32 +99,14 @@ pub fn after(texts: &Texts, step: &Step) -> Texts {
     texts
 }
 
-/// The texts of `version`, from its parts and edits.
+/// The texts of `version`.
 pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
-    let mut texts = Texts::new();
-    let mut firsts = Vec::new();
-    for part in &version.parts {
-        match part {
-            Part::File { .. } => {
-                let (_, corpus) = store.read_part(part, &OpenLimits::default()).await?;
-                for doc_id in 0..corpus.num_docs() {
-                    texts.push(Some(document_bytes(&corpus, doc_id, u64::MAX)?));
-                }
-            }
-            Part::Edits { version, num_docs } => {
-                firsts.push((*version, texts.len()));
-                texts.resize(texts.len() + *num_docs as usize, None);
-            }
-        }
-    }
-    for id in version.dropped.iter().cloned().flatten() {
-        texts[id as usize] = None;
-    }
-    for edits in store.edits(version.edit_versions()).await? {
-        let first = firsts.iter().find(|(number, _)| *number == edits.version);
-        apply(&mut texts, &edits.batch.edits, first.map_or(0, |(_, first)| *first));
-    }
-    Ok(texts)
+    let corpus = store.corpus(version, &OpenLimits::default()).await?;
+    let text = |doc_id| match corpus.is_dropped(doc_id) {
+        true => Ok(None),
+        false => corpus.extract(doc_id, 0, u64::MAX).map(Some),
+    };
+    (0..corpus.num_docs()).map(text).collect()
 }
 
 /// Writes a segment file of `texts`; dropped ones are empty.

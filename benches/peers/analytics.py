@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""word_count, inverted_index, term_vector and sequence_count (3 words): DuckDB, Polars, and `tadoc sql`.
+"""word_count, inverted_index, term_vector, tfidf, sequence_count (3 words) and cooccurrence (5): DuckDB and
+`tadoc sql`, and Polars for four of them.
 
 Claim it supports: "word_count and inverted_index, warm, through SQL: at least 50x and 10x DuckDB on
 the same text and the same word definition, rows equal".
@@ -70,6 +71,19 @@ SEQUENCES = f"""
 INDEXED = """
     SELECT word, count(*) AS doc_count, list_sort(list(doc_id)) AS doc_ids FROM ({}) GROUP BY word"""
 
+# Scores are compared as whole millionths, so that the last bits of a logarithm do not matter.
+SCORED = """
+    SELECT doc_id, word, count AS tf, df, CAST(round(1e6 * count * ln(num_docs / df)) AS BIGINT) AS score
+    FROM (SELECT *, count(*) OVER (PARTITION BY word) AS df FROM ({}))
+    CROSS JOIN (SELECT count(*) AS num_docs FROM docs)"""
+# Each word with the four behind it.
+PAIRS = f"""
+    SELECT least(a, b) AS word1, greatest(a, b) AS word2, count(*) AS count FROM (
+        SELECT unnest(words[:len(words) - d]) AS a, unnest(words[1 + d:]) AS b
+        FROM (SELECT regexp_extract_all(text, '{WORD}') AS words FROM docs),
+        (SELECT unnest(range(1, 5)) AS d) WHERE len(words) > d)
+    GROUP BY ALL"""
+
 # The ways DuckDB is asked; the fastest counts. Which one that is depends on the corpus: line by line is
 # twice as fast for a few large documents and slower for many small ones.
 DUCKDB_WAYS = {
@@ -81,13 +95,19 @@ DUCKDB_WAYS = {
         INDEXED.format(f"SELECT DISTINCT doc_id, word FROM ({LINES_WORDS})"),
     ],
     "term_vector": [VECTORS.format(DOCS_WORDS), VECTORS.format(LINES_WORDS)],
+    "tfidf": [SCORED.format(VECTORS.format(words)) for words in (DOCS_WORDS, LINES_WORDS)],
     "sequence_count": [SEQUENCES],
+    "cooccurrence": [PAIRS],
 }
+# What of our rows is compared, where that is not all of them.
+COMPARED = {"tfidf": "doc_id, word, tf, df, CAST(round(1e6 * score) AS BIGINT) AS score"}
 # One row that reads every column: {rows} is the relation.
 DIGEST = {
     "word_count": "SELECT count(*), sum({num_bytes}(word)), sum(count) FROM {rows}",
     "term_vector": "SELECT count(*), sum({num_bytes}(word)), sum(count) FROM {rows}",
     "sequence_count": "SELECT count(*), sum({num_bytes}(sequence)), sum(count) FROM {rows}",
+    "tfidf": "SELECT count(*), sum({num_bytes}(word)), sum(tf), sum(df), sum(doc_id) FROM {rows}",
+    "cooccurrence": "SELECT count(*), sum({num_bytes}(word1)), sum({num_bytes}(word2)), sum(count) FROM {rows}",
     "inverted_index": "SELECT count(*), sum({num_bytes}(word)), sum(doc_count), "
                       "sum(doc_ids[1]), sum({list_len}(doc_ids)) FROM {rows}",
 }
@@ -221,7 +241,8 @@ class Tadoc:
 
     def export(self, task, out):
         """Writes the full result as Parquet."""
-        self.sql(f"COPY (SELECT * FROM {task}('{self.corpus}')) TO '{out}' STORED AS PARQUET")
+        columns = COMPARED.get(task, "*")
+        self.sql(f"COPY (SELECT {columns} FROM {task}('{self.corpus}')) TO '{out}' STORED AS PARQUET")
 
 
 def timed(query):
@@ -254,7 +275,8 @@ def measure(folder, binary, with_polars):
         del docs
         tadoc = Tadoc(binary, folder, temp) if binary else None
         for task in DUCKDB_WAYS:
-            results = {engine.name: engine.run(task) for engine in engines + ([tadoc] if tadoc else [])}
+            asked = [engine for engine in engines if not isinstance(engine, Polars) or hasattr(engine, task)]
+            results = {engine.name: engine.run(task) for engine in asked + ([tadoc] if tadoc else [])}
             warm = {engine: min(seconds[1:]) for engine, (seconds, _) in results.items()}
             for engine, (seconds, digest) in results.items():
                 ratio = f"{warm['DuckDB'] / max(warm[engine], 1e-9):.1f}x"

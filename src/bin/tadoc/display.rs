@@ -41,11 +41,13 @@ pub fn rate(len_bytes: u64, elapsed: Duration) -> String {
     format!("{rate_mb_per_s:.1} MB/s")
 }
 
-/// Seconds with a precision that fits their size.
+/// Seconds, or milliseconds, to three digits.
 pub fn seconds(elapsed: Duration) -> String {
     let secs = elapsed.as_secs_f64();
     match secs {
         s if s < 0.01 => format!("{:.2} ms", secs * 1e3),
+        s if s < 0.1 => format!("{:.1} ms", secs * 1e3),
+        s if s < 1.0 => format!("{:.0} ms", secs * 1e3),
         s if s < 10.0 => format!("{secs:.2} s"),
         _ => format!("{secs:.1} s"),
     }

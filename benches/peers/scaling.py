@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Time over size, threads and memory of the tasks, through `tadoc sql`; the tables 3 and 4 of the TADOC
+paper for our engine.
+
+Claims it supports: "two threads at least 1.7 times one", "time grows linearly in the size of the grammar",
+"memory at most 1.5 times the loaded corpus plus its output", and how first runs divide into opening and
+counting.
+
+    python3 benches/peers/scaling.py --tadoc target/release/tadoc --sizes-mb 10,100,1000 /tmp/tadoc-large
+    python3 benches/peers/scaling.py --tadoc target/release/tadoc ../shared/corpora/d-logs
+
+Method. The first documents of the folder up to each size are ingested. A task is asked six times in one
+session for each number of threads; every query reads all columns of all its rows. "open" is the first
+run less the shortest of the others, which is "warm". Memory is the largest resident set of a process that
+asks once, with two threads, beside that of one that only opens the corpus and holds it (`word_count`).
+gzip is level 6 over the documents one behind the other.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import tempfile
+import zlib
+
+from analytics import DIGEST
+from documents import read_documents
+
+NUM_RUNS = 6
+TASKS = list(DIGEST) + ["ranked_inverted_index"]
+RANKED = "SELECT count(*), sum(octet_length(sequence)), sum(doc_id), sum(count) FROM {rows}"
+
+
+def query_of(task, corpus):
+    """The statement that reads every column of the task."""
+    return DIGEST.get(task, RANKED).format(rows=f"{task}('{corpus}')", num_bytes="octet_length",
+                                           list_len="cardinality")
+
+
+def session(binary, statements, num_threads):
+    """Seconds of each statement of a session, what it printed, and its largest resident set in MB."""
+    settings = [f"SET datafusion.execution.target_partitions = {num_threads}"]
+    arguments = [part for statement in settings + statements for part in ("-c", statement)]
+    environment = {**os.environ, "RAYON_NUM_THREADS": str(num_threads)}
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen([binary, "sql", "--format", "csv", *arguments], env=environment,
+                                 stdout=out, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(child.pid, 0)
+        out.seek(0)
+        output = out.read().decode()
+    if status != 0:
+        raise SystemExit(f"tadoc sql failed: {output}")
+    # `1 row, 4.56 ms` or `1 row, 1.23 s` behind each statement.
+    times = re.findall(r"1 row, ([0-9.]+) (ms|s)$", output, re.MULTILINE)
+    seconds = [float(number) / (1000 if unit == "ms" else 1) for number, unit in times]
+    return seconds, output, usage.ru_maxrss / 1e3
+
+
+def staged(folder, size_bytes, temp):
+    """A folder of the first documents up to `size_bytes`, its bytes, and those of gzip."""
+    out = os.path.join(temp, "documents")
+    num_bytes = num_gzip_bytes = 0
+    gzip = zlib.compressobj(6)
+    for path, data in read_documents(folder):
+        if num_bytes + len(data) > size_bytes > 0:
+            break
+        os.makedirs(os.path.dirname(os.path.join(out, path)), exist_ok=True)
+        with open(os.path.join(out, path), "wb") as file:
+            file.write(data)
+        num_bytes += len(data)
+        num_gzip_bytes += len(gzip.compress(data))
+    return out, num_bytes, num_gzip_bytes + len(gzip.flush())
+
+
+def measure(folder, size_bytes, binary):
+    """Prints the Markdown rows of one corpus."""
+    with tempfile.TemporaryDirectory() as temp:
+        documents, num_bytes, num_gzip_bytes = staged(folder, size_bytes, temp)
+        corpus = os.path.join(temp, "corpus.tadoc")
+        subprocess.run([binary, "ingest", documents, "-o", corpus], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, facts, _ = session(binary, [f"SELECT * FROM corpus_info('{corpus}')"], 1)
+        facts = dict(line.split(",", 1) for line in facts.splitlines() if "," in line)
+        num_elements, file_bytes = int(facts["elements"]), int(facts["file_bytes"])
+        print(f"\n{os.path.basename(os.path.normpath(folder))}: {num_bytes / 1e6:.1f} MB of text, "
+              f"{facts['documents']} documents, {num_elements / 1e6:.2f} million elements; "
+              f"text / file {num_bytes / file_bytes:.2f}, text / gzip {num_bytes / num_gzip_bytes:.2f}\n")
+        print("| task | open ms | warm ms, 1 thread | 2 threads | ratio | ns an element | MB | MB opened |")
+        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+        _, _, opened_mb = session(binary, [query_of("word_count", corpus)], 2)
+        for task in TASKS:
+            query = query_of(task, corpus)
+            (one, _, _), (two, _, _) = (session(binary, [query] * NUM_RUNS, n) for n in (1, 2))
+            _, _, peak_mb = session(binary, [query], 2)
+            warm, warm_two = min(one[1:]), min(two[1:])
+            print(f"| {task} | {1e3 * (one[0] - warm):.1f} | {1e3 * warm:.1f} | {1e3 * warm_two:.1f} "
+                  f"| {warm / warm_two:.2f} | {1e9 * warm / num_elements:.1f} | {peak_mb:.0f} "
+                  f"| {opened_mb:.0f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--tadoc", required=True, help="the tadoc binary")
+    parser.add_argument("--sizes-mb", default="0", help="how much of each folder, 0 for all of it")
+    args = parser.parse_args()
+    for folder in args.folders:
+        for size_mb in args.sizes_mb.split(","):
+            measure(folder, int(size_mb) * 10**6, args.tadoc)
+
+
+if __name__ == "__main__":
+    main()

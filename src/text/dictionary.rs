@@ -17,6 +17,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 
 use crate::error::{Error, Result};
 
@@ -24,6 +25,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dictionary {
     bytes: Bytes,
+    /// The words' part of the arena.
+    words: ByteString,
     offsets: Vec<u32>,
     num_words: u32,
     max_token_len: usize,
@@ -32,7 +35,8 @@ pub struct Dictionary {
 impl Default for Dictionary {
     /// The dictionary without any token.
     fn default() -> Self {
-        Self { bytes: Bytes::new(), offsets: vec![0], num_words: 0, max_token_len: 0 }
+        let (bytes, words) = (Bytes::new(), ByteString::new());
+        Self { bytes, words, offsets: vec![0], num_words: 0, max_token_len: 0 }
     }
 }
 
@@ -49,11 +53,11 @@ impl Dictionary {
     pub fn from_parts(num_words: u32, offsets: Vec<u32>, bytes: Bytes) -> Result<Self> {
         check_offsets(num_words, &offsets, bytes.len())?;
         let num_words_len = num_words as usize;
-        check_words(&offsets[..=num_words_len], &bytes)?;
+        let words = check_words(&offsets[..=num_words_len], &bytes)?;
         check_ascending("separator", &offsets[num_words_len..], &bytes)?;
         let max_token_len =
             offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0);
-        Ok(Self { bytes, offsets, num_words, max_token_len })
+        Ok(Self { bytes, words, offsets, num_words, max_token_len })
     }
 
     /// Number of tokens, words and separators.
@@ -94,7 +98,12 @@ impl Dictionary {
     ///
     /// When `id` is not below [`len`](Self::len).
     pub fn word(&self, id: u32) -> &str {
-        std::str::from_utf8(self.get(id)).unwrap_or_default()
+        let id_idx = id as usize;
+        let range = self.offsets[id_idx] as usize..self.offsets[id_idx + 1] as usize;
+        match self.words.get(range) {
+            Some(word) => word,
+            None => std::str::from_utf8(self.get(id)).unwrap_or_default(),
+        }
     }
 
     /// Id of the word with exactly these bytes.
@@ -183,9 +192,9 @@ fn check_offsets(num_words: u32, offsets: &[u32], len_bytes: usize) -> Result<()
 }
 
 /// One pass over the whole region answers for each word, where each begins at a char boundary.
-fn check_words(offsets: &[u32], bytes: &[u8]) -> Result<()> {
+fn check_words(offsets: &[u32], bytes: &Bytes) -> Result<ByteString> {
     let end_offset = offsets[offsets.len() - 1] as usize;
-    let words = std::str::from_utf8(&bytes[..end_offset])
+    let words = ByteString::try_from(bytes.slice(..end_offset))
         .map_err(|fault| unusable(format!("a word with {fault}"), "words of valid UTF-8".into()))?;
     if let Some(&at) = offsets.iter().find(|&&at| !words.is_char_boundary(at as usize)) {
         let got = format!("a word cut inside a character at byte {at}");
@@ -197,7 +206,8 @@ fn check_words(offsets: &[u32], bytes: &[u8]) -> Result<()> {
     if let Some(id) = offsets.windows(2).position(|pair| pair[0] == pair[1]) {
         return Err(unusable(format!("an empty word with id {id}"), "words of 1 byte up".into()));
     }
-    check_ascending("word", offsets, bytes)
+    check_ascending("word", offsets, bytes)?;
+    Ok(words)
 }
 
 fn check_ascending(class: &str, offsets: &[u32], bytes: &[u8]) -> Result<()> {

@@ -26,8 +26,18 @@ impl Tfidf {
     /// # Errors
     /// As [`document_counts`].
     pub fn new(vectors: TermVectors) -> Result<Self> {
+        let num_docs = vectors.vocabulary().corpus().num_docs();
+        Self::with_num_docs(vectors, num_docs)
+    }
+
+    /// [`new`](Self::new) for a corpus of `num_docs` documents, those that only keep the ids of
+    /// dropped ones not counted.
+    ///
+    /// # Errors
+    /// As [`document_counts`].
+    pub fn with_num_docs(vectors: TermVectors, num_docs: u64) -> Result<Self> {
         let doc_counts: Arc<[u64]> = document_counts(&vectors)?.into();
-        let num_docs = vectors.vocabulary().corpus().num_docs() as f64;
+        let num_docs = num_docs as f64;
         let weights = doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
         Ok(Self { vectors, doc_counts, weights })
     }

@@ -12,6 +12,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::signature::{Argument, ArgumentKind, Signature};
 
+/// Name of the argument that asks for a version of a living corpus.
+const VERSION: &str = "version";
+
 /// Checked arguments of one call, by position.
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
@@ -56,6 +59,12 @@ impl Arguments {
             Value::Integer(number) => Some(number),
             _ => None,
         }
+    }
+
+    /// The argument `version`, if it was given.
+    pub(crate) fn version(&self, signature: &Signature) -> Option<u64> {
+        let position = signature.arguments.iter().position(|argument| argument.name == VERSION)?;
+        self.integer(position)
     }
 
     /// Number with a fraction of argument `position`; 0 where it was left out.
@@ -184,7 +193,7 @@ mod tests {
 
     #[test]
     fn refusals_name_argument_value_and_usage() {
-        let usage = "usage: extract(corpus, doc_id, byte_offset, byte_len)";
+        let usage = "usage: extract(corpus, doc_id, byte_offset, byte_len, version => NULL)";
         let text = error("extract", &[lit("c"), lit(0i64), lit(-1i64), lit(4i64)]);
         assert!(text.contains("byte_offset: got -1, expected a whole number, 0 or more"), "{text}");
         assert!(text.ends_with(usage), "{text}");
@@ -192,7 +201,8 @@ mod tests {
         assert!(error("documents", &[lit(1i64)]).contains("got 1, expected text"));
         assert!(error("documents", &[lit("")]).contains("got '', expected text"));
         assert!(error("documents", &[lit(ScalarValue::Null)]).contains("got NULL"));
-        assert!(error("documents", &[lit("a"), lit("b")]).contains("got 2 arguments"));
+        let three = [lit("a"), lit(1i64), lit("b")];
+        assert!(error("documents", &three).contains("got 3 arguments"));
         assert!(error("word_count", &[lit("a"), lit("yes")]).contains("got 'yes', expected true"));
         let above_zero = "expected a number above 0";
         assert!(error("ingestion_model", &[lit("fast")]).contains(above_zero));

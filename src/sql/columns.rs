@@ -33,6 +33,15 @@ use crate::corpus::read_columns;
 /// Names that `documents` gives itself; user columns cannot have them.
 pub(crate) const RESERVED: [&str; 6] = ["doc_id", "path", "bytes", "words", "text", "content"];
 
+/// Where rows of user columns come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowSource<'a> {
+    /// The documents of a file.
+    File(&'a OpenFile),
+    /// So many documents that came without columns.
+    Nulls(u64),
+}
+
 /// The type a user column has in SQL.
 fn sql_type(data_type: &DataType) -> DataType {
     match data_type {
@@ -69,20 +78,26 @@ pub(crate) async fn user_fields(runtime: &RuntimeEnv, files: &[OpenFile]) -> Res
     Ok(fields.into_iter().map(|(field, _)| field).collect())
 }
 
-/// One array for each of `fields`, a row per document of `files`; at most `limit_bytes` a file.
+/// One array for each of `fields`, a row per document of `sources`; at most `limit_bytes` a file.
 pub(crate) async fn read_user_columns(
     runtime: &RuntimeEnv,
-    files: &[OpenFile],
+    sources: Vec<RowSource<'_>>,
     fields: Vec<FieldRef>,
     limit_bytes: u64,
     reservation: &MemoryReservation,
 ) -> Result<Vec<ArrayRef>> {
     let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
-    for open in files {
-        let num_docs = open.footer.num_docs() as usize;
-        let arrays = match columns_bytes(runtime, open).await? {
+    for source in sources {
+        let (num_docs, stored) = match source {
+            RowSource::File(open) => {
+                let stored = columns_bytes(runtime, open).await?.map(|bytes| (open, bytes));
+                (open.footer.num_docs() as usize, stored)
+            }
+            RowSource::Nulls(num_docs) => (num_docs as usize, None),
+        };
+        let arrays = match stored {
             None => fields.iter().map(|f| new_null_array(f.data_type(), num_docs)).collect(),
-            Some(bytes) => {
+            Some((open, bytes)) => {
                 let wanted = fields.clone();
                 let decode = move || decode_columns(bytes, num_docs, &wanted, limit_bytes);
                 blocking(open, decode).await?
@@ -95,6 +110,7 @@ pub(crate) async fn read_user_columns(
     }
     let join = |arrays: Vec<ArrayRef>| match arrays.as_slice() {
         [one] => Ok(Arc::clone(one)),
+        [] => Ok(new_null_array(&DataType::Null, 0)),
         many => Ok(concat(&many.iter().map(AsRef::as_ref).collect::<Vec<_>>())?),
     };
     parts.into_iter().map(join).collect()

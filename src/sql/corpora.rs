@@ -3,6 +3,7 @@
 //! ```text
 //! footers   file version ──▶ FileFooter                      one small read, while planning a scan
 //! files     file version ──▶ segments, memory reservation    all of the file, on first execution
+//!           commit ──▶ the same, of a living corpus           what its edits changed, once
 //! corpora   list of versions ──▶ Corpus, vocabulary, word views
 //! ```
 //!
@@ -10,9 +11,10 @@
 //! again. Two queries that want the same file load it once. The decoded form is reserved in the
 //! session's memory pool for as long as it is kept; least recently used files go first when
 //! `tadoc.max_memory_bytes`, or half of a bounded pool, is passed, or when the pool refuses a new
-//! file. What a running query holds stays until it ends. Decoding runs on blocking threads.
+//! file. A version of a living corpus shares with its files the segments that no edit touched; a later
+//! version that brings files reads only those. What a running query holds stays until it ends. Decoding runs on blocking threads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use datafusion::arrow::array::{StringViewArray, make_view};
@@ -27,12 +29,14 @@ use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
 use super::failure::{datafusion_error, task_error};
+use super::living::{LivingCache, LivingView, explain_missing};
 use super::location::{SourceFile, read_range, store_of};
 use super::options::TadocOptions;
+use super::scan::Scan;
 use crate::Error;
 use crate::analytics::{Fold, Vocabulary};
 use crate::corpus::{Corpus, FileFooter, FooterOutcome, OpenLimits, Segment, read_segment};
-use crate::text::TokenizerProfile;
+use crate::living::assemble;
 
 const MAX_FOOTERS: usize = 4096;
 const MAX_CORPORA: usize = 16;
@@ -49,6 +53,8 @@ pub(crate) struct OpenFile {
 struct LoadedFile {
     segments: Vec<Arc<Segment>>,
     reservation: MemoryReservation,
+    /// Files that segments are shared with.
+    _shared: Vec<Arc<LoadedFile>>,
 }
 
 /// A corpus ready for queries, with what several queries share.
@@ -137,12 +143,15 @@ pub(crate) struct LoadContext {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) options: TadocOptions,
     pub(crate) bytes_read: Count,
+    /// Of living corpora only.
+    pub(crate) versions_made: Option<Count>,
 }
 
 /// The open corpora of one registration; see the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct CorpusCache {
     state: Mutex<State>,
+    pub(crate) living: LivingCache,
 }
 
 #[derive(Debug, Default)]
@@ -153,10 +162,12 @@ struct State {
     corpora: HashMap<Vec<String>, (u64, Arc<LoadedCorpus>)>,
 }
 
-/// A file that is loaded or being loaded.
+/// A file, or a version of a living corpus, that is loaded or being loaded.
 #[derive(Debug, Default)]
 struct Slot {
     last_used: u64,
+    /// Keys of the files it shares segments with.
+    made_of: Vec<String>,
     cell: Arc<OnceCell<Arc<LoadedFile>>>,
 }
 
@@ -205,13 +216,15 @@ impl CorpusCache {
         Ok(footer)
     }
 
-    /// The corpus made of `files`, loaded where it is not.
+    /// The corpus of `scan`, loaded where it is not.
     pub(crate) async fn load(
         &self,
         context: &LoadContext,
-        files: &[OpenFile],
+        scan: &Scan,
     ) -> Result<Arc<LoadedCorpus>> {
-        let keys: Vec<String> = files.iter().map(|open| open.file.version_key()).collect();
+        let files = scan.corpora();
+        let mut keys: Vec<String> = files.iter().map(|open| open.file.version_key()).collect();
+        keys.extend(scan.living().map(|view| view.key.clone()));
         {
             let mut state = self.lock();
             let now = state.tick();
@@ -228,13 +241,19 @@ impl CorpusCache {
         let mut loaded = Vec::with_capacity(files.len());
         for (open, key) in files.iter().zip(&keys) {
             let cell = Arc::clone(&self.lock().slot(key).cell);
-            let file = cell.get_or_try_init(|| self.load_file(context, open, &keys)).await?;
+            let file = cell.get_or_try_init(|| self.load_file(context, open, &keys)).await;
+            let file = file.map_err(|error| match scan.living() {
+                Some(view) => explain_missing(&view.place, error),
+                None => error,
+            })?;
             loaded.push(Arc::clone(file));
         }
-        let profile = files.first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
+        if let Some(view) = scan.living() {
+            loaded = vec![self.load_version(context, view, loaded, &keys).await?];
+        }
         let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
         let corpus = Arc::new(LoadedCorpus {
-            corpus: Corpus::new(profile, segments),
+            corpus: Corpus::new(scan.profile(), segments),
             vocabularies: Default::default(),
             words: Default::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
@@ -253,14 +272,10 @@ impl CorpusCache {
         open: &OpenFile,
         keep: &[String],
     ) -> Result<Arc<LoadedFile>> {
-        let reservation = MemoryConsumer::new(format!("TadocCorpus[{}]", open.file.path))
-            .register(context.pool());
         let parallel = std::thread::available_parallelism().map_or(1, usize::from);
         let estimate = estimate_bytes(&open.footer, parallel, &context.options)?;
-        if reservation.try_grow(estimate).is_err() {
-            self.lock().evict(0, keep);
-            reservation.try_grow(estimate)?;
-        }
+        let consumer = format!("TadocCorpus[{}]", open.file.path);
+        let reservation = self.reserve(context, consumer, estimate, keep)?;
         let store = store_of(&context.runtime, &open.file)?;
         let segments: Vec<Arc<Segment>> = stream::iter(0..open.footer.segments.len())
             .map(|segment_idx| load_segment(context, Arc::clone(&store), open, segment_idx))
@@ -269,7 +284,71 @@ impl CorpusCache {
             .await?;
         let held: usize = segments.iter().map(|segment| memory_with_derived(segment)).sum();
         reservation.try_resize(held)?;
-        Ok(Arc::new(LoadedFile { segments, reservation }))
+        Ok(Arc::new(LoadedFile { segments, reservation, _shared: Vec::new() }))
+    }
+
+    /// The version of `view`, made of its `files` and its edits where it is not yet.
+    async fn load_version(
+        &self,
+        context: &LoadContext,
+        view: &Arc<LivingView>,
+        files: Vec<Arc<LoadedFile>>,
+        keys: &[String],
+    ) -> Result<Arc<LoadedFile>> {
+        let cell = {
+            let mut state = self.lock();
+            let slot = state.slot(&view.key);
+            slot.made_of = keys.iter().filter(|&key| key != &view.key).cloned().collect();
+            Arc::clone(&slot.cell)
+        };
+        let made = cell.get_or_try_init(|| self.make_version(context, view, files, keys)).await?;
+        Ok(Arc::clone(made))
+    }
+
+    async fn make_version(
+        &self,
+        context: &LoadContext,
+        view: &Arc<LivingView>,
+        files: Vec<Arc<LoadedFile>>,
+        keep: &[String],
+    ) -> Result<Arc<LoadedFile>> {
+        let estimate = version_bytes(view, &files);
+        let consumer = format!("TadocVersion[{}]", view.place);
+        let reservation = self.reserve(context, consumer, estimate, keep)?;
+        context.versions_made.iter().for_each(|count| count.add(1));
+        let profile = view.version.profile;
+        let corpora = files.iter().map(|file| Corpus::new(profile, file.segments.clone()));
+        let (corpora, making): (Vec<Corpus>, _) = (corpora.collect(), Arc::clone(view));
+        let make = move || assemble(&making.version, corpora, &making.edits)?.snapshot();
+        let snapshot = tokio::task::spawn_blocking(make).await.map_err(task_error)?;
+        let segments = snapshot.map_err(datafusion_error)?.segments().to_vec();
+        let shared: HashSet<*const Segment> =
+            files.iter().flat_map(|file| &file.segments).map(Arc::as_ptr).collect();
+        let own = segments.iter().filter(|segment| !shared.contains(&Arc::as_ptr(segment)));
+        reservation.try_resize(own.map(|segment| memory_with_derived(segment)).sum())?;
+        Ok(Arc::new(LoadedFile { segments, reservation, _shared: files }))
+    }
+
+    /// So many bytes of the session's memory, for which all goes that is not in `keep` if need be.
+    fn reserve(
+        &self,
+        context: &LoadContext,
+        consumer: String,
+        len_bytes: usize,
+        keep: &[String],
+    ) -> Result<MemoryReservation> {
+        let reservation = MemoryConsumer::new(consumer).register(context.pool());
+        if reservation.try_grow(len_bytes).is_err() {
+            self.evict_but(keep);
+            reservation.try_grow(len_bytes)?;
+        }
+        Ok(reservation)
+    }
+
+    /// Forgets everything but what has its key in `keep`. Queries go on with what they hold.
+    pub(crate) fn evict_but(&self, keep: &[String]) {
+        self.lock().evict(0, keep);
+        self.living.evict_but(keep);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -318,6 +397,7 @@ impl State {
                 loaded.filter(|(key, _)| !keep.contains(key)).min_by_key(|(_, s)| s.last_used);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
             self.files.remove(&oldest);
+            self.files.retain(|_, slot| !slot.made_of.contains(&oldest));
             self.corpora.retain(|keys, _| !keys.contains(&oldest));
         }
     }
@@ -403,6 +483,18 @@ fn estimate_bytes(footer: &FileFooter, parallel: usize, options: &TadocOptions) 
         }));
     }
     usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
+}
+
+/// Peak memory of making a version: what it shares with no file, and the edits.
+fn version_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
+    let mut edited = view.edited();
+    edited.extend(&view.dropped);
+    let of_files = view.part_ids().filter(|(part, _)| part.file_name().is_some());
+    let touched =
+        of_files.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
+    let rewritten = touched.flat_map(|(_, file)| &file.segments).map(|s| memory_with_derived(s));
+    // Tokens, pairs and rules while the grammar of added text is built.
+    rewritten.sum::<usize>() + 16 * view.fresh_bytes as usize
 }
 
 /// Bytes of a segment with everything that queries may derive from it: the inverse grammar

@@ -96,10 +96,14 @@ impl TadocExec {
         let scan = &self.scan;
         let mut facts = vec![("function", self.function.signature().name.to_string())];
         facts.push((self.function.signature().arguments[0].name, scan.location.clone()));
+        if let Some(view) = scan.living() {
+            facts.push(("version", view.version.number.to_string()));
+            facts.push(("edits", view.num_edits().to_string()));
+        }
         facts.extend(self.function.arguments());
-        match scan.corpora() {
-            [] => facts.push(("files", scan.files().len().to_string())),
-            files => {
+        match (scan.corpora(), scan.living()) {
+            ([], None) => facts.push(("files", scan.files().len().to_string())),
+            (files, _) => {
                 let segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
                 facts.push(("files", files.len().to_string()));
                 facts.push(("segments", segments.to_string()));

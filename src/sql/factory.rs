@@ -2,7 +2,8 @@
 //!
 //! The statement reads the footers and the types of the user columns, which fixes the table's
 //! schema. Rows are always those of the files that are there when the table is scanned. `OPTIONS`
-//! lie on top of the session's settings for every query on the table.
+//! lie on top of the session's settings for every query on the table; `version` pins a living corpus
+//! to one of its versions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,8 +15,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
 use super::columns::user_fields;
-use super::corpora::CorpusCache;
+use super::corpora::{CorpusCache, OpenFile};
 use super::functions::Documents;
+use super::living::no_versions;
 use super::location::{Wanted, resolve_files};
 use super::options::TadocOptions;
 use super::table::TadocTable;
@@ -46,19 +48,56 @@ impl TableProviderFactory for TadocTableFactory {
                 command.locations.len()
             );
         };
-        let table_options: HashMap<String, String> =
+        let mut table_options: HashMap<String, String> =
             command.options.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let version = take_version(&mut table_options)?;
         let session_options = TadocOptions::from_config(session.config_options());
         let options = session_options.with_overrides(&table_options)?;
-        let files = resolve_files(session, location, Wanted::Corpora).await?;
         let runtime = session.runtime_env();
-        let files = self.cache.open(runtime, &options.open_limits(), files).await?;
+        let files = self.files(session, location, &options, version).await?;
         let user_columns = user_fields(runtime, &files).await?;
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
         let definition = command.definition.clone();
+        let table = table.with_version(version);
         Ok(Arc::new(table.with_definition(table_options, definition, user_columns)))
     }
+}
+
+impl TadocTableFactory {
+    /// The files of `location` as they are now.
+    async fn files(
+        &self,
+        session: &dyn Session,
+        location: &str,
+        options: &TadocOptions,
+        version: Option<u64>,
+    ) -> Result<Vec<OpenFile>> {
+        let runtime = session.runtime_env();
+        if let Some(found) = self.cache.living.find(runtime, location).await? {
+            let version = found.version(version).await?;
+            let view = self.cache.living.view(&self.cache, runtime, options, &found, version);
+            return Ok(view.await?.files.clone());
+        }
+        let files = resolve_files(session, location, Wanted::Corpora).await?;
+        match version {
+            Some(version) => Err(no_versions(location, version, files.len())),
+            None => self.cache.open(runtime, &options.open_limits(), files).await,
+        }
+    }
+}
+
+/// Takes the option `version`, in any of the spellings of options.
+fn take_version(options: &mut HashMap<String, String>) -> Result<Option<u64>> {
+    let mut version = None;
+    for key in ["version", "tadoc.version", "format.version"] {
+        let Some(value) = options.remove(key) else { continue };
+        let Ok(number) = value.parse() else {
+            return plan_err!("version: got {value:?}, expected the number of a version");
+        };
+        version = Some(number);
+    }
+    Ok(version)
 }
 
 /// Refuses clauses that would be ignored.

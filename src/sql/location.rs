@@ -3,6 +3,7 @@
 //! ```text
 //! c.tadoc            a file below the working directory
 //! corpora, corpora/  a folder: its .tadoc files, sub-folders too, in order of path
+//! notes/             a living corpus, where the folder holds versions
 //! logs/2026-*.tadoc  a glob: * and ? stay inside a path segment, ** crosses, [a-z] is a class
 //! s3://b/c.tadoc     a URL, with the same three forms; the store is made on demand
 //! ```
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::catalog::Session;
-use datafusion::common::plan_datafusion_err;
+use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -28,9 +29,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use regex::Regex;
 use url::Url;
 
-use super::failure::datafusion_error;
-use crate::error::Error;
-use crate::living::{LivingStore, LocalFolder, ObjectPrefix, StoreOptions};
+use super::living::LivingRoots;
 
 /// Extension of corpus files, with its dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
@@ -101,59 +100,33 @@ pub(crate) async fn resolve_files(
     let mut found: Vec<ObjectMeta> = store.list(prefix).try_collect().await.map_err(explain)?;
     found.sort_unstable_by(|a, b| a.location.as_ref().cmp(b.location.as_ref()));
     let num_below = found.len();
+    let names: Vec<String> =
+        found.iter().map(|meta| place.relative(&meta.location).to_string()).collect();
+    let living = LivingRoots::among(&names);
     let mut files = Vec::new();
-    for meta in found {
-        let relative = place.relative(&meta.location).to_string();
+    for (meta, relative) in found.into_iter().zip(&names) {
         let accepted = match &place.glob {
-            Some(glob) => glob.is_match(&relative),
-            None => wanted.accepts(&relative),
+            Some(glob) => glob.is_match(relative),
+            None => wanted.accepts(relative),
         };
+        if let Some(root) = living.root_of(relative)
+            && accepted
+            && wanted == Wanted::Corpora
+        {
+            let root = place.display(root);
+            return plan_err!(
+                "{location}: {} is a living corpus; query it by that name, not with other files",
+                root.trim_end_matches('/')
+            );
+        }
         if accepted {
-            files.push(place.file(place.display(&relative), meta));
+            files.push(place.file(place.display(relative), meta));
         }
     }
     if files.is_empty() {
         return Err(nothing_found(location, &place, wanted, num_below));
     }
     Ok(files)
-}
-
-/// The living corpus at `location`, if one is there: a folder or prefix with versions.
-///
-/// # Errors
-/// Those of the store, and of the latest version.
-pub(crate) async fn living_store(
-    runtime: &RuntimeEnv,
-    location: &str,
-) -> Result<Option<LivingStore>> {
-    let place = Place::parse(location)?;
-    let is_local = place.url.scheme() == "file";
-    let root = match location.contains("://") {
-        true => PathBuf::from(format!("/{}", place.path)),
-        false => PathBuf::from(if location.is_empty() { "." } else { location }),
-    };
-    let may_be = match is_local {
-        true => root.is_dir(),
-        false => !location.ends_with(CORPUS_EXTENSION),
-    };
-    if place.glob.is_some() || !may_be {
-        return Ok(None);
-    }
-    let options = StoreOptions::default();
-    let opened = match is_local {
-        // Of the two only this one is durable on disks.
-        true => LivingStore::open(LocalFolder::new(root), options).await,
-        false => {
-            let store = object_store(runtime, &place.url)?;
-            let prefix = ObjectPrefix::new(store, place.path).with_place(location);
-            LivingStore::open(prefix, options).await
-        }
-    };
-    match opened {
-        Ok(store) => Ok(Some(store)),
-        Err(Error::Missing { .. }) => Ok(None),
-        Err(error) => Err(datafusion_error(error)),
-    }
 }
 
 /// The store behind `url`, made and registered where the session does not know it.
@@ -198,19 +171,20 @@ pub(crate) async fn read_range(
 }
 
 /// A location taken apart.
-struct Place {
+#[derive(Debug, Clone)]
+pub(super) struct Place {
     /// Scheme and authority.
-    url: Url,
+    pub(super) url: Url,
     /// File, folder or prefix inside the store; what precedes the first glob segment.
-    path: Path,
+    pub(super) path: Path,
     /// What the rest of a path must match.
-    glob: Option<Regex>,
+    pub(super) glob: Option<Regex>,
     /// What the user wrote before the part a listing adds, with its last slash.
     shown_prefix: String,
 }
 
 impl Place {
-    fn parse(location: &str) -> Result<Self> {
+    pub(super) fn parse(location: &str) -> Result<Self> {
         let is_url = location.contains("://");
         let is_literal = !is_url && std::path::Path::new(location).is_file();
         let split = if is_literal { None } else { split_glob(location) };
@@ -223,7 +197,8 @@ impl Place {
         Ok(Self { url, path, glob, shown_prefix: format!("{base}{slash}") })
     }
 
-    fn file(&self, path: String, meta: ObjectMeta) -> SourceFile {
+    /// A file of this place's store.
+    pub(super) fn file(&self, path: String, meta: ObjectMeta) -> SourceFile {
         let store = &self.url[url::Position::BeforeScheme..url::Position::BeforePath];
         // The parts of a URL that was parsed before always parse.
         let store_url =
@@ -237,7 +212,8 @@ impl Place {
         rest.unwrap_or(location.as_ref()).trim_start_matches('/')
     }
 
-    fn display(&self, relative: &str) -> String {
+    /// What lies below this place, in the words of the user.
+    pub(super) fn display(&self, relative: &str) -> String {
         format!("{}{relative}", self.shown_prefix)
     }
 

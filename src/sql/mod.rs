@@ -29,7 +29,8 @@
 //!
 //! Reading order: `signature` (the table of functions, which drives parsing, schemas and error
 //! texts), `planner` and `arguments`, `location` (what a location may be), `table` and `scan`,
-//! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), then `factory`,
+//! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `living` (corpora
+//! that change), then `factory`,
 //! `file_format` and `sink`, and `options` (everything under `SET tadoc.`).
 
 mod arguments;
@@ -42,6 +43,7 @@ mod file_format;
 mod filter;
 mod functions;
 mod gsst;
+mod living;
 mod location;
 mod options;
 mod output;
@@ -73,14 +75,15 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use corpora::CorpusCache;
 use functions::TadocFunction;
+use living::LivingCatalogs;
 
 /// Name of corpora in `STORED AS`.
 pub const FILE_TYPE: &str = "TADOC";
 /// Name of Parquet files with GSST columns in `STORED AS`.
 pub const GSST_FILE_TYPE: &str = "GSST";
 
-/// Registers the table functions, the file type `TADOC`, named arguments and the `tadoc.` options
-/// with `ctx`. Corpora that queries open are kept by this registration.
+/// Registers the table functions, the file type `TADOC`, named arguments, the `tadoc.` options and
+/// the tables of living corpora (`"d$history"`) with `ctx`. Corpora that queries open are kept by this registration.
 ///
 /// # Errors
 /// Where the session refuses a registration.
@@ -97,6 +100,8 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     if extensions.get::<TadocOptions>().is_none() {
         extensions.insert(TadocOptions::default());
     }
+    let catalogs = LivingCatalogs::over(Some(Arc::clone(state.catalog_list())));
+    state.register_catalog_list(catalogs);
     let factory = Arc::new(TadocTableFactory::new(cache));
     let factories = state.table_factories_mut();
     factories.insert(FILE_TYPE.to_string(), factory);
@@ -137,6 +142,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let defaults = TableOptions::default_from_session_config(config.options());
         let table_options = self.table_options().get_or_insert(defaults);
         table_options.extensions.insert(TadocOptions::default());
+        let catalogs = self.catalog_list();
+        *catalogs = Some(LivingCatalogs::over(catalogs.take()));
         let factory = Arc::new(TadocTableFactory::new(cache));
         let factories = self.table_factories().get_or_insert_default();
         factories.insert(FILE_TYPE.to_string(), factory);

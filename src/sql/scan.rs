@@ -5,6 +5,7 @@
 //! run-time environment, metrics, and the way out for rows.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
@@ -15,19 +16,27 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
+use super::columns::RowSource;
 use super::corpora::{CorpusCache, LoadContext, LoadedCorpus, OpenFile};
 use super::failure::task_error;
 use super::filter::Stage;
+use super::living::{FoundCorpus, LivingView};
 use super::location::SourceFile;
 use super::options::TadocOptions;
 use super::output::Output;
 use crate::access::TextPattern;
+use crate::living::Version;
+use crate::text::TokenizerProfile;
 
 /// The files a scan reads.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     /// Corpora, with their footers.
     Corpora(Vec<OpenFile>),
+    /// A version of a living corpus, with the footers of its files.
+    Living(Arc<LivingView>),
+    /// A version of a living corpus whose files are still to be opened.
+    Unchecked(Arc<FoundCorpus>, Version),
     /// Files of which nothing is known yet.
     Files(Vec<SourceFile>),
 }
@@ -60,15 +69,39 @@ impl Scan {
     pub(crate) fn corpora(&self) -> &[OpenFile] {
         match &self.source {
             Source::Corpora(files) => files,
-            Source::Files(_) => &[],
+            Source::Living(view) => &view.files,
+            Source::Unchecked(..) | Source::Files(_) => &[],
+        }
+    }
+
+    /// The version that is read, of a living corpus.
+    pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
+        match &self.source {
+            Source::Living(view) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// How text is cut into tokens.
+    pub(crate) fn profile(&self) -> TokenizerProfile {
+        let living = self.living().map(|view| view.version.profile);
+        let first = || self.corpora().first().map(|open| open.footer.profile);
+        living.or_else(first).unwrap_or_default()
+    }
+
+    /// Where rows of user columns come from, one for each id.
+    pub(crate) fn row_sources(&self) -> Vec<RowSource<'_>> {
+        match self.living() {
+            Some(view) => view.row_sources(),
+            None => self.corpora().iter().map(RowSource::File).collect(),
         }
     }
 
     /// The files that are read without being opened first.
     pub(crate) fn files(&self) -> &[SourceFile] {
         match &self.source {
-            Source::Corpora(_) => &[],
             Source::Files(files) => files,
+            _ => &[],
         }
     }
 
@@ -108,14 +141,47 @@ impl Scan {
         Ok(mask)
     }
 
-    /// Documents of all corpora.
-    pub(crate) fn num_docs(&self) -> u64 {
-        self.corpora().iter().map(|open| open.footer.num_docs()).sum()
+    /// Ids of documents, those of dropped ones included.
+    pub(crate) fn num_doc_ids(&self) -> u64 {
+        match self.living() {
+            Some(view) => view.version.num_doc_ids(),
+            None => self.corpora().iter().map(|open| open.footer.num_docs()).sum(),
+        }
     }
 
-    /// Bytes of text of all corpora.
+    /// Ids of dropped documents, ascending.
+    pub(crate) fn dropped(&self) -> &[u64] {
+        self.living().map_or(&[], |view| &view.dropped)
+    }
+
+    /// Documents of all corpora.
+    pub(crate) fn num_docs(&self) -> u64 {
+        self.num_doc_ids().saturating_sub(self.dropped().len() as u64)
+    }
+
+    /// Those of `ids` that have a document.
+    pub(crate) fn documents(&self, ids: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let mut dropped = self.dropped_of(&ids).iter().peekable();
+        ids.filter(move |id| dropped.next_if_eq(&id).is_none())
+    }
+
+    /// How many of `ids` have a document.
+    pub(crate) fn num_docs_of(&self, ids: Range<u64>) -> usize {
+        let num_dropped = self.dropped_of(&ids).len();
+        ids.count() - num_dropped
+    }
+
+    fn dropped_of(&self, ids: &Range<u64>) -> &[u64] {
+        let dropped = self.dropped();
+        let below = |end| dropped.partition_point(|&id| id < end);
+        &dropped[below(ids.start)..below(ids.end)]
+    }
+
+    /// Bytes of text of all corpora; of a living one at most so many.
     pub(crate) fn len_bytes(&self) -> u64 {
-        self.corpora().iter().map(|open| open.footer.len_bytes()).fold(0, u64::saturating_add)
+        let of_files = self.corpora().iter().map(|open| open.footer.len_bytes());
+        let fresh_bytes = self.living().map_or(0, |view| view.fresh_bytes);
+        of_files.fold(fresh_bytes, u64::saturating_add)
     }
 }
 
@@ -174,12 +240,13 @@ impl Run {
             runtime: Arc::clone(&self.runtime),
             options: self.scan.options.clone(),
             bytes_read: self.counter("bytes_read"),
+            versions_made: self.scan.living().map(|_| self.counter("versions_made")),
         }
     }
 
     /// The corpus, loaded where it is not.
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
-        self.cache.load(&self.load_context(), self.scan.corpora()).await
+        self.cache.load(&self.load_context(), &self.scan).await
     }
 
     /// Runs CPU-bound work on a blocking thread.

@@ -223,6 +223,13 @@ const TOP: Argument =
 const FOLD: Argument =
     optional("fold", ArgumentKind::Boolean, "false", "take words of the same lower case as one");
 
+const VERSION: Argument = optional(
+    "version",
+    ArgumentKind::Integer,
+    "NULL",
+    "a version of a living corpus; the latest one where left out",
+);
+
 const WORD: Column = column("word", ColumnKind::Text, "the word");
 const SEQUENCE: Column = column("sequence", ColumnKind::Text, "its words, joined by one blank");
 const DOC_ID: Column = column("doc_id", ColumnKind::Integer, "number of the document, from 0");
@@ -232,7 +239,7 @@ const PATH: Column = column("path", ColumnKind::Text, "path given at ingest");
 pub const SIGNATURES: &[Signature] = &[
     Signature {
         name: "documents",
-        arguments: &[CORPUS],
+        arguments: &[CORPUS, VERSION],
         columns: &[
             DOC_ID,
             PATH,
@@ -245,7 +252,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "word_count",
-        arguments: &[CORPUS, FOLD],
+        arguments: &[CORPUS, FOLD, VERSION],
         columns: &[
             column("word", ColumnKind::Text, "the word, in lower case where folded"),
             column("count", ColumnKind::Integer, "how often it occurs"),
@@ -254,13 +261,13 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "word_sort",
-        arguments: &[CORPUS, FOLD],
+        arguments: &[CORPUS, FOLD, VERSION],
         columns: &[WORD, column("count", ColumnKind::Integer, "how often it occurs")],
         summary: "how often each word occurs, in byte order of word",
     },
     Signature {
         name: "inverted_index",
-        arguments: &[CORPUS, FOLD],
+        arguments: &[CORPUS, FOLD, VERSION],
         columns: &[
             WORD,
             column("doc_count", ColumnKind::Integer, "number of documents that hold it"),
@@ -270,7 +277,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "term_vector",
-        arguments: &[CORPUS, TOP, FOLD],
+        arguments: &[CORPUS, TOP, FOLD, VERSION],
         columns: &[
             DOC_ID,
             WORD,
@@ -280,7 +287,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "tfidf",
-        arguments: &[CORPUS, TOP, FOLD],
+        arguments: &[CORPUS, TOP, FOLD, VERSION],
         columns: &[
             DOC_ID,
             WORD,
@@ -292,7 +299,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "doc_term_matrix",
-        arguments: &[CORPUS, FOLD],
+        arguments: &[CORPUS, FOLD, VERSION],
         columns: &[
             DOC_ID,
             column("word_ids", ColumnKind::IntegerList, "its words, ascending: rows of word_count"),
@@ -302,7 +309,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "tokens",
-        arguments: &[CORPUS, FOLD],
+        arguments: &[CORPUS, FOLD, VERSION],
         columns: &[
             DOC_ID,
             column("word_index", ColumnKind::Integer, "words before it in the document"),
@@ -318,6 +325,7 @@ pub const SIGNATURES: &[Signature] = &[
             NUM_WORDS,
             optional("by_doc", ArgumentKind::Boolean, "false", "count in each document"),
             FOLD,
+            VERSION,
         ],
         columns: &[
             column("doc_id", ColumnKind::Integer, "number of the document; with by_doc only"),
@@ -328,7 +336,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "ranked_inverted_index",
-        arguments: &[CORPUS, NUM_WORDS, FOLD],
+        arguments: &[CORPUS, NUM_WORDS, FOLD, VERSION],
         columns: &[
             SEQUENCE,
             DOC_ID,
@@ -344,6 +352,7 @@ pub const SIGNATURES: &[Signature] = &[
             optional("window", ArgumentKind::Integer, "5", "words, of which a pair is two"),
             optional("min_count", ArgumentKind::Integer, "1", "leave out rarer pairs"),
             FOLD,
+            VERSION,
         ],
         columns: &[
             column("word1", ColumnKind::Text, "the word that is less in byte order"),
@@ -359,6 +368,7 @@ pub const SIGNATURES: &[Signature] = &[
             optional("min_words", ArgumentKind::Integer, "8", "leave out shorter phrases"),
             optional("min_count", ArgumentKind::Integer, "2", "leave out rarer phrases"),
             FOLD,
+            VERSION,
         ],
         columns: &[
             column(
@@ -377,6 +387,7 @@ pub const SIGNATURES: &[Signature] = &[
             CORPUS,
             QUERY,
             optional("doc_id", ArgumentKind::Integer, "NULL", "search this document only"),
+            VERSION,
         ],
         columns: &[
             DOC_ID,
@@ -389,7 +400,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "term_count",
-        arguments: &[CORPUS, QUERY],
+        arguments: &[CORPUS, QUERY, VERSION],
         columns: &[
             DOC_ID,
             PATH,
@@ -403,6 +414,7 @@ pub const SIGNATURES: &[Signature] = &[
             CORPUS,
             QUERY,
             optional("width", ArgumentKind::Integer, "8", "words on each side, at most 64 KiB"),
+            VERSION,
         ],
         columns: &[
             DOC_ID,
@@ -424,13 +436,14 @@ pub const SIGNATURES: &[Signature] = &[
                 ArgumentKind::Integer,
                 "how many bytes, cut at the document's end",
             ),
+            VERSION,
         ],
         columns: &[column("text", ColumnKind::Text, "the passage, U+FFFD for invalid bytes")],
         summary: "one passage of one document, without decoding the rest",
     },
     Signature {
         name: "corpus_info",
-        arguments: &[CORPUS],
+        arguments: &[CORPUS, VERSION],
         columns: &[
             column("name", ColumnKind::Text, "the fact"),
             column("value", ColumnKind::Text, "its value"),
@@ -439,7 +452,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "corpus_verify",
-        arguments: &[CORPUS],
+        arguments: &[CORPUS, VERSION],
         columns: &[
             column("file", ColumnKind::Text, "the file"),
             Column {
@@ -523,7 +536,7 @@ mod tests {
     #[test]
     fn signatures_print_as_they_are_called() {
         let signature = find_signature("SEARCH").unwrap();
-        assert_eq!(signature.to_string(), "search(corpus, query, doc_id => NULL)");
+        assert_eq!(signature.to_string(), "search(corpus, query, doc_id => NULL, version => NULL)");
     }
 
     #[test]

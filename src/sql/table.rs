@@ -2,7 +2,8 @@
 //!
 //! A location that is a plain name (or `schema.name`) of a registered table means that table; the
 //! table wins over a file of the same name, and `./name` means the file. Names with a slash, a
-//! glob character or the ending `.tadoc` are never looked up.
+//! glob character or the ending `.tadoc` are never looked up. A location that is a living corpus is
+//! read in its latest version as of the scan, or in the one asked for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use futures::FutureExt;
@@ -20,9 +22,18 @@ use super::corpora::CorpusCache;
 use super::exec::TadocExec;
 use super::filter::{Stage, demands, is_claimable, mentions};
 use super::functions::{Reads, TableFunction};
+use super::living::{FoundCorpus, LivingView, no_versions};
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use super::options::{Device, TadocOptions};
 use super::scan::{Scan, Source};
+use crate::living::LivingStore;
+
+/// What a scan of a table reads.
+struct Target {
+    location: String,
+    version: Option<u64>,
+    options: TadocOptions,
+}
 
 /// A bound function over a location; see the module's description.
 #[derive(Debug)]
@@ -30,6 +41,8 @@ pub struct TadocTable {
     function: Arc<dyn TableFunction>,
     location: String,
     cache: Arc<CorpusCache>,
+    /// The version asked for, of a living corpus.
+    version: Option<u64>,
     options: HashMap<String, String>,
     definition: Option<String>,
     user_columns: Vec<FieldRef>,
@@ -42,7 +55,12 @@ impl TadocTable {
         cache: Arc<CorpusCache>,
     ) -> Self {
         let (options, definition, user_columns) = Default::default();
-        Self { function, location, cache, options, definition, user_columns }
+        Self { function, location, cache, version: None, options, definition, user_columns }
+    }
+
+    /// Asks for a version of a living corpus; the latest one where it is `None`.
+    pub(crate) fn with_version(self, version: Option<u64>) -> Self {
+        Self { version, ..self }
     }
 
     /// Adds what a `CREATE EXTERNAL TABLE` statement says.
@@ -61,39 +79,86 @@ impl TadocTable {
         self.user_columns.clone()
     }
 
-    /// Where the table's files are, and its settings on top of the session's.
-    async fn target(&self, session: &dyn Session) -> Result<(String, TadocOptions)> {
+    /// What the table reads, its settings on top of the session's.
+    async fn target(&self, session: &dyn Session) -> Result<Target> {
         let options = TadocOptions::from_config(session.config_options());
         let options = options.with_overrides(&self.options)?;
+        let (location, version) = (self.location.clone(), self.version);
         if matches!(self.function.reads(), Reads::Files | Reads::Nothing) {
-            return Ok((self.location.clone(), options));
+            return Ok(Target { location, version, options });
         }
         match registered(session, &self.location).await? {
             Some(table) => {
                 let table = as_tadoc(&table, &self.location)?;
-                Ok((table.location.clone(), options.with_overrides(&table.options)?))
+                let (location, version) = (table.location.clone(), version.or(table.version));
+                Ok(Target { location, version, options: options.with_overrides(&table.options)? })
             }
-            None => Ok((self.location.clone(), options)),
+            None => Ok(Target { location, version, options }),
         }
     }
 
-    async fn source(
+    /// The living corpus that the table is, if it is one.
+    ///
+    /// # Errors
+    /// A plan error where its location is none; those of the store.
+    pub(crate) async fn living(&self, session: &dyn Session) -> Result<Option<LivingStore>> {
+        let target = self.target(session).await?;
+        let found = self.cache.living.find(session.runtime_env(), &target.location).await?;
+        Ok(found.map(|found| found.store))
+    }
+
+    /// The version of a living corpus that a scan would read now; `None` of other corpora.
+    ///
+    /// # Errors
+    /// As a scan.
+    pub(crate) async fn living_view(
         &self,
         session: &dyn Session,
-        location: &str,
-        options: &TadocOptions,
-    ) -> Result<Source> {
-        let reads = self.function.reads();
-        if reads == Reads::Nothing {
-            return Ok(Source::Files(Vec::new()));
+    ) -> Result<Option<Arc<LivingView>>> {
+        let target = self.target(session).await?;
+        let runtime = session.runtime_env();
+        match self.cache.living.find(runtime, &target.location).await? {
+            None => Ok(None),
+            Some(found) => self.view(runtime, &target, &found).await.map(Some),
         }
-        let wanted = if reads == Reads::Files { Wanted::Files } else { Wanted::Corpora };
-        let files = resolve_files(session, location, wanted).await?;
-        if reads != Reads::Corpora {
+    }
+
+    async fn view(
+        &self,
+        runtime: &Arc<RuntimeEnv>,
+        target: &Target,
+        found: &FoundCorpus,
+    ) -> Result<Arc<LivingView>> {
+        let version = found.version(target.version).await?;
+        self.cache.living.view(&self.cache, runtime, &target.options, found, version).await
+    }
+
+    async fn source(&self, session: &dyn Session, target: &Target) -> Result<Source> {
+        let (location, runtime) = (&target.location, session.runtime_env());
+        let reads = self.function.reads();
+        match reads {
+            Reads::Nothing => return Ok(Source::Files(Vec::new())),
+            Reads::Files => {
+                return Ok(Source::Files(resolve_files(session, location, Wanted::Files).await?));
+            }
+            Reads::Corpora | Reads::UncheckedCorpora => {}
+        }
+        if let Some(found) = self.cache.living.find(runtime, location).await? {
+            if reads == Reads::Corpora {
+                return Ok(Source::Living(self.view(runtime, target, &found).await?));
+            }
+            let version = found.version(target.version).await?;
+            return Ok(Source::Unchecked(Arc::new(found), version));
+        }
+        let files = resolve_files(session, location, Wanted::Corpora).await?;
+        if let Some(version) = target.version {
+            return Err(no_versions(location, version, files.len()));
+        }
+        if reads == Reads::UncheckedCorpora {
             return Ok(Source::Files(files));
         }
-        let limits = options.open_limits();
-        Ok(Source::Corpora(self.cache.open(session.runtime_env(), &limits, files).await?))
+        let limits = target.options.open_limits();
+        Ok(Source::Corpora(self.cache.open(runtime, &limits, files).await?))
     }
 
     fn claims(&self, filter: &Expr) -> bool {
@@ -133,13 +198,13 @@ impl TableProvider for TadocTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let (location, options) = self.target(session).await?;
-        if options.device == Device::Gpu && self.function.reads() == Reads::Corpora {
+        let target = self.target(session).await?;
+        if target.options.device == Device::Gpu && self.function.reads() == Reads::Corpora {
             return plan_err!(
                 "tadoc.device = gpu: corpora are read on the CPU; SET tadoc.device = 'auto'"
             );
         }
-        let source = self.source(session, &location, &options).await?;
+        let source = self.source(session, &target).await?;
         let schema = self.function.schema();
         let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) = filters
             .iter()
@@ -157,7 +222,7 @@ impl TableProvider for TadocTable {
             demands: text_filters.iter().filter_map(|filter| demands(filter, "text")).collect(),
             schema,
             limit,
-            options,
+            options: target.options,
             num_partitions: 1,
         };
         scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));

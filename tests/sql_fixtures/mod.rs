@@ -10,9 +10,14 @@
 //! damaged.tadoc          plays.tadoc with one flipped bit in its dictionary
 //! short.tadoc            plays.tadoc without its second half
 //! nothing/notes.md       a folder without a corpus
+//! notes/                 a living corpus of six versions (`living`)
+//! damaged_notes/         the same with one flipped bit in its first file
 //! lines/                 line ends of all kinds, and a packed file
 //! demo.tadoc             the sources of this package, as `tadoc demo` makes it of all crates
 //! ```
+
+#[allow(dead_code)] // not every suite commits
+pub mod living;
 
 use std::fs;
 use std::io::Write;
@@ -67,6 +72,7 @@ pub fn write_all(dir: &Path) {
     let whitespace = IngestOptions { profile: TokenizerProfile::Whitespace, ..default() };
     write_corpus(&dir.join("mixed/space.tadoc"), whitespace, &[("s", b"it's")]);
     write_damaged(dir);
+    write_living(dir);
     write_demo(dir);
     fs::write(dir.join("lines/crlf.txt"), "one\r\ntwo\r\n\r\nlast").unwrap();
     fs::write(dir.join("lines/invalid.txt"), b"ok\nbad \xff\n").unwrap();
@@ -74,6 +80,16 @@ pub fn write_all(dir: &Path) {
     let mut gz = flate2::write::GzEncoder::new(gz, flate2::Compression::default());
     gz.write_all(b"packed one\npacked two\n").unwrap();
     gz.finish().unwrap();
+}
+
+fn write_living(dir: &Path) {
+    living::write_notes(&dir.join("notes"));
+    living::write_notes(&dir.join("damaged_notes"));
+    let segments = files_below(&dir.join("damaged_notes/segments"));
+    let largest = segments.iter().max_by_key(|file| fs::metadata(file).unwrap().len()).unwrap();
+    let mut bytes = fs::read(largest).unwrap();
+    bytes[70] ^= 1;
+    fs::write(largest, bytes).unwrap();
 }
 
 fn write_demo(dir: &Path) {

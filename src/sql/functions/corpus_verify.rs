@@ -4,24 +4,30 @@
 //! its sections in order, one `decode` per segment, and `file` for the checks that concern all of
 //! it (header, padding, footer). `refused` means that a limit stopped the check, which the detail
 //! names. Reads whole files, one at a time.
+//!
+//! Of a living corpus come the files of the version, each with a row `part` (is it the file that the
+//! version names), then a row `edits` for each version with edits, and where all is well a row
+//! `apply`: the edits are made, and every document of the result is decoded.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, Int64Array, StringViewArray};
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::ObjectStoreExt;
 
+use super::verify_version::verify_version;
 use super::{Reads, TableFunction};
 use crate::Error;
 use crate::access::DocumentDecoder;
 use crate::corpus::{Corpus, FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
 use crate::sql::failure::task_error;
-use crate::sql::location::store_of;
+use crate::sql::location::{SourceFile, store_of};
 use crate::sql::options::TadocOptions;
-use crate::sql::scan::Run;
+use crate::sql::scan::{Run, Source};
 use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
@@ -39,20 +45,16 @@ impl TableFunction for CorpusVerify {
     fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let scan = Arc::clone(&run.scan);
+            if let Source::Unchecked(found, version) = &scan.source {
+                return verify_version(run, found, version).await;
+            }
             let reservation = run.reservation("Verify");
             for file in scan.files() {
-                reservation.try_resize(file.meta.size as usize)?;
-                let store = store_of(&run.runtime, file)?;
-                let bytes = store.get(&file.meta.location).await?.bytes().await?;
-                run.counter("bytes_read").add(bytes.len());
-                reservation
-                    .try_resize(bytes.len() + decoded_bytes(&file.path, &bytes, &scan.options))?;
+                let bytes = read_file(&run, file, &reservation).await?;
                 let (path, options) = (file.path.clone(), scan.options.clone());
                 let verify = move || verify_file(&path, &bytes, &options);
                 let rows = tokio::task::spawn_blocking(verify).await.map_err(task_error)?;
-                let columns = scan.projection.iter().map(|&i| column(&file.path, &rows, i));
-                let columns = columns.collect();
-                if !run.output.send_columns_async(columns, rows.len()).await? {
+                if !send(&mut run, &file.path, &rows).await? {
                     break;
                 }
             }
@@ -62,13 +64,30 @@ impl TableFunction for CorpusVerify {
     }
 }
 
+/// All bytes of `file`, memory for them and what they decode to reserved.
+async fn read_file(run: &Run, file: &SourceFile, reservation: &MemoryReservation) -> Result<Bytes> {
+    reservation.try_resize(file.meta.size as usize)?;
+    let store = store_of(&run.runtime, file)?;
+    let bytes = store.get(&file.meta.location).await?.bytes().await?;
+    run.counter("bytes_read").add(bytes.len());
+    let decoded = decoded_bytes(&file.path, &bytes, &run.scan.options);
+    reservation.try_resize(bytes.len() + decoded)?;
+    Ok(bytes)
+}
+
+/// Sends the rows of one file; false says stop.
+pub(super) async fn send(run: &mut Run, file: &str, rows: &[Row]) -> Result<bool> {
+    let columns = run.scan.projection.iter().map(|&i| column(file, rows, i)).collect();
+    run.output.send_columns_async(columns, rows.len()).await
+}
+
 /// What one check found.
-struct Row {
-    segment: Option<usize>,
-    section: &'static str,
-    offset: Option<u64>,
-    len_bytes: Option<u64>,
-    outcome: Result<(), Error>,
+pub(super) struct Row {
+    pub(super) segment: Option<usize>,
+    pub(super) section: &'static str,
+    pub(super) offset: Option<u64>,
+    pub(super) len_bytes: Option<u64>,
+    pub(super) outcome: Result<(), Error>,
 }
 
 fn column(file: &str, rows: &[Row], position: usize) -> ArrayRef {
@@ -98,7 +117,7 @@ fn status(outcome: &Result<(), Error>) -> &'static str {
 }
 
 /// Memory the decoded file takes, as far as its footer can be read.
-fn decoded_bytes(path: &str, bytes: &Bytes, options: &TadocOptions) -> usize {
+pub(super) fn decoded_bytes(path: &str, bytes: &Bytes, options: &TadocOptions) -> usize {
     let footer = footer(path, bytes, options);
     let segments = footer.iter().flat_map(|footer| &footer.segments);
     segments.map(|segment| segment.memory_bytes().min(options.max_memory_bytes) as usize).sum()
@@ -116,7 +135,7 @@ fn footer(path: &str, bytes: &Bytes, options: &TadocOptions) -> Result<FileFoote
     }
 }
 
-fn verify_file(path: &str, bytes: &Bytes, options: &TadocOptions) -> Vec<Row> {
+pub(super) fn verify_file(path: &str, bytes: &Bytes, options: &TadocOptions) -> Vec<Row> {
     let whole = |section, outcome| Row {
         segment: None,
         section,

@@ -9,7 +9,6 @@ use datafusion::error::Result;
 use super::documents::range_of;
 use super::strings::int64;
 use crate::analytics::{DocSelection, Fold, TermVectors};
-use crate::corpus::Corpus;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan, selected};
@@ -22,21 +21,22 @@ const FILTER_DOCS: usize = 65_536;
 const PARTITION_BYTES: u64 = 1 << 20;
 
 /// Documents of the run's partition that pass the filters on `doc_id`.
-pub(super) fn selected_documents(run: &Run, corpus: &Corpus) -> Result<DocSelection> {
-    let range = range_of(run, corpus.num_docs());
-    if !run.scan.is_filtered() {
+pub(super) fn selected_documents(run: &Run) -> Result<DocSelection> {
+    let range = range_of(run);
+    let num_docs = run.scan.num_docs_of(range.clone());
+    if !run.scan.is_filtered() && num_docs == range.clone().count() {
         return Ok(DocSelection::range(range));
     }
     let mut kept: Vec<u64> = Vec::new();
     for start in range.clone().step_by(FILTER_DOCS) {
         let ids = start..range.end.min(start + FILTER_DOCS as u64);
-        let num_docs = (ids.end - ids.start) as usize;
-        match run.scan.mask(num_docs, |_| int64(ids.clone()))? {
-            Some(mask) => kept.extend(selected(&mask).map(|i| start + i as u64)),
+        let ids: Vec<u64> = run.scan.documents(ids).collect();
+        match run.scan.mask(ids.len(), |_| int64(ids.iter().copied()))? {
+            Some(mask) => kept.extend(selected(&mask).map(|i| ids[i])),
             None => kept.extend(ids),
         }
     }
-    run.counter("documents_pruned_by_columns").add(range.count() - kept.len());
+    run.counter("documents_pruned_by_columns").add(num_docs - kept.len());
     DocSelection::list(kept).map_err(datafusion_error)
 }
 

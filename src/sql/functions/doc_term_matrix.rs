@@ -70,7 +70,7 @@ impl TableFunction for DocTermMatrix {
 }
 
 fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
-    let docs = selected_documents(&run, &loaded.corpus)?;
+    let docs = selected_documents(&run)?;
     let vectors = term_vectors(&run, loaded, fold)?;
     let reservation = run.reservation("DocTermMatrix");
     let mut cursor = vectors.cursor(&docs, None);

@@ -97,10 +97,9 @@ impl TableFunction for Documents {
 
     fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
-            let num_docs = run.scan.num_docs();
-            run.counter("documents_total").add(range_of(&run, num_docs).count());
+            let num_rows = run.scan.num_docs_of(range_of(&run));
+            run.counter("documents_total").add(num_rows);
             if run.scan.projection.is_empty() && !run.scan.is_filtered() {
-                let num_rows = range_of(&run, num_docs).count();
                 run.output.send_columns_async(vec![], num_rows).await?;
                 return Ok(());
             }
@@ -113,11 +112,11 @@ impl TableFunction for Documents {
     }
 }
 
-/// Documents of the run's partition: equal shares, in order.
-pub(super) fn range_of(run: &Run, num_docs: u64) -> Range<u64> {
-    let share = |partition: usize| {
-        (u128::from(num_docs) * partition as u128 / run.scan.num_partitions as u128) as u64
-    };
+/// Ids of the run's partition: equal shares, in order.
+pub(super) fn range_of(run: &Run) -> Range<u64> {
+    let num_ids = u128::from(run.scan.num_doc_ids());
+    let share =
+        |partition: usize| (num_ids * partition as u128 / run.scan.num_partitions as u128) as u64;
     share(run.partition)..share(run.partition + 1)
 }
 
@@ -134,7 +133,7 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
         let fields = needed.iter().map(|&i| Arc::clone(&scan.schema.fields()[i])).collect();
         let arrays = read_user_columns(
             &run.runtime,
-            scan.corpora(),
+            scan.row_sources(),
             fields,
             scan.options.max_memory_bytes,
             reservation,
@@ -174,14 +173,14 @@ impl Scanner {
 
     fn run(mut self) -> Result<()> {
         let scan = Arc::clone(&self.run.scan);
-        let range = range_of(&self.run, self.loaded.corpus.num_docs());
+        let range = range_of(&self.run);
         let batch_size = self.run.output.batch_size();
         let ids: Vec<u64> = match self.candidates() {
-            None => range.collect(),
+            None => scan.documents(range).collect(),
             Some(candidates) => {
                 let start = candidates.partition_point(|&id| id < range.start);
                 let end = candidates.partition_point(|&id| id < range.end);
-                let pruned = range.count() - (end - start);
+                let pruned = scan.num_docs_of(range) - (end - start);
                 self.run.counter("documents_pruned_by_grammar").add(pruned);
                 candidates[start..end].to_vec()
             }
@@ -217,6 +216,10 @@ impl Scanner {
                     }
                     all = Some(any);
                 }
+            }
+            if let Some(all) = &mut all {
+                let dropped = self.run.scan.dropped();
+                all.retain(|id| dropped.binary_search(id).is_err());
             }
             all
         };

@@ -26,6 +26,7 @@ mod term_count;
 mod term_vector;
 mod tfidf;
 mod tokens;
+mod verify_version;
 mod word_count;
 
 use std::fmt::Debug;
@@ -194,6 +195,8 @@ impl TableFunctionImpl for TadocFunction {
         let arguments = Arguments::parse(self.signature, args.exprs())?;
         let function = bind(self.signature, &arguments, args.session());
         let location = arguments.shown(0);
-        Ok(Arc::new(TadocTable::new(function, location, Arc::clone(&self.cache))))
+        let version = arguments.version(self.signature);
+        let table = TadocTable::new(function, location, Arc::clone(&self.cache));
+        Ok(Arc::new(table.with_version(version)))
     }
 }

@@ -19,7 +19,6 @@ use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
-use crate::text::TokenizerProfile;
 use datafusion::arrow::array::StringViewBuilder;
 
 const DOC_ID: usize = 0;
@@ -110,8 +109,7 @@ impl Search {
 
 /// The query `text` for the corpora of a scan.
 pub(super) fn parse_query(scan: &Scan, text: &str) -> crate::Result<Query> {
-    let profile = scan.corpora().first().map_or(TokenizerProfile::default(), |f| f.footer.profile);
-    Query::parse(profile, text)
+    Query::parse(scan.profile(), text)
 }
 
 /// The outcome of a search whose rows were sent while it went on: what sending met comes first, and
@@ -139,16 +137,20 @@ fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool
     })
 }
 
-/// Refuses a document id that the corpus does not have.
+/// Refuses a document id that the corpus does not have, or has no longer.
 pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u64>) -> Result<()> {
-    let num_docs = scan.num_docs();
+    let num_ids = scan.num_doc_ids();
     match doc_id {
-        Some(doc_id) if doc_id >= num_docs => {
-            let allowed = match num_docs {
+        Some(doc_id) if doc_id >= num_ids => {
+            let allowed = match num_ids {
                 0 => "the corpus has no documents".to_string(),
-                _ => format!("expected a number below {num_docs}, the documents of the corpus"),
+                _ => format!("expected a number below {num_ids}, the documents of the corpus"),
             };
             Err(signature.error(format!("doc_id: got {doc_id}, {allowed}")))
+        }
+        Some(doc_id) if scan.dropped().binary_search(&doc_id).is_ok() => {
+            let allowed = "expected one that is there, or an earlier version";
+            Err(signature.error(format!("doc_id: got {doc_id}, which was dropped, {allowed}")))
         }
         _ => Ok(()),
     }

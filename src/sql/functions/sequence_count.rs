@@ -121,7 +121,7 @@ impl SequenceCount {
     }
 
     fn send_by_document(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let docs: Vec<u64> = selected_documents(&run, &loaded.corpus)?.iter().collect();
+        let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
         let vocabulary = loaded.vocabulary(self.fold)?;
         let traversal = match run.scan.options.traversal {

@@ -70,7 +70,7 @@ impl TermCount {
     fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
         let docs: Option<Vec<u64>> = match run.scan.is_filtered() {
-            true => Some(selected_documents(&run, &loaded.corpus)?.iter().collect()),
+            true => Some(selected_documents(&run)?.iter().collect()),
             false => None,
         };
         let cancel = run.output.canceller();

@@ -71,7 +71,7 @@ impl TableFunction for TermVector {
 
 impl TermVector {
     fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let docs = selected_documents(&run, &loaded.corpus)?;
+        let docs = selected_documents(&run)?;
         let vectors = term_vectors(&run, loaded, self.fold)?;
         let words = loaded.words(self.fold)?;
         let reservation = run.reservation("TermVector");

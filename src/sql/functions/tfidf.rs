@@ -71,11 +71,11 @@ impl TableFunction for Tfidf {
 
 impl Tfidf {
     fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let docs = selected_documents(&run, &loaded.corpus)?;
+        let docs = selected_documents(&run)?;
         let traversal = run.scan.options.traversal;
         let tfidf = run.shared.prepared(|| {
             let vectors = TermVectors::new(loaded.vocabulary(self.fold)?, traversal);
-            analytics::Tfidf::new(vectors).map_err(datafusion_error)
+            analytics::Tfidf::with_num_docs(vectors, run.scan.num_docs()).map_err(datafusion_error)
         })?;
         let words = loaded.words(self.fold)?;
         let reservation = run.reservation("Tfidf");

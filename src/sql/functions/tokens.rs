@@ -71,7 +71,7 @@ impl TableFunction for Tokens {
 }
 
 fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
-    let docs = selected_documents(&run, &loaded.corpus)?;
+    let docs = selected_documents(&run)?;
     let words = loaded.words(fold)?;
     let num_read = run.counter("words_read");
     let mut cursor = TokenCursor::new(loaded.vocabulary(fold)?, &docs);

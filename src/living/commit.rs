@@ -13,7 +13,9 @@
 //!
 //! The last question is about writers that slept for longer than clean-ups keep versions: n may have
 //! been another's, and been cleaned up. Clean-ups remove versions in ascending order, so where
-//! n - 1 is still there n never was; otherwise version n + 1 says whose child it is.
+//! n - 1 is still there n never was; otherwise version n + 1 says whose child it is. Whose n was
+//! cleaned up may be ours, put by an attempt whose answer was lost: then the commit is reported as
+//! unknown, and not made again.
 
 use std::future::Future;
 
@@ -119,10 +121,10 @@ impl LivingStore {
         let mut is_unsure = false;
         loop {
             let failure = match self.storage().put_if_absent(&name, bytes.clone()).await {
-                Ok(()) => return self.settle(next).await,
+                Ok(()) => return self.settle(next, is_unsure).await,
                 Err(StorageError::Exists) => match self.read_version(next.number).await {
                     Ok((there, _)) if there.commit_id == next.commit_id => {
-                        return self.settle(next).await;
+                        return self.settle(next, is_unsure).await;
                     }
                     Ok(_) => return Ok(Put::Lost),
                     Err(Error::Missing { .. }) => "another writer is about to put it".into(),
@@ -153,7 +155,9 @@ impl LivingStore {
         is_unsure: bool,
     ) -> Result<Put> {
         match self.read_version(next.number).await {
-            Ok((there, _)) if there.commit_id == next.commit_id => self.settle(next).await,
+            Ok((there, _)) if there.commit_id == next.commit_id => {
+                self.settle(next, is_unsure).await
+            }
             Ok(_) => Ok(Put::Lost),
             Err(_) if is_unsure => Err(self.unknown(next, failure)),
             Err(_) => {
@@ -164,19 +168,23 @@ impl LivingStore {
     }
 
     /// Whether `next`, which is there, follows its parent and not a version that was cleaned up.
-    async fn settle(&self, next: &Version) -> Result<Put> {
-        match self.is_in_line(next).await {
-            Ok(true) => {
-                self.see(next.number);
-                Ok(Put::Done)
+    async fn settle(&self, next: &Version, is_unsure: bool) -> Result<Put> {
+        let is_in_line = self.is_in_line(next).await;
+        if is_in_line.map_err(|error| self.unknown(next, error.into()))? {
+            self.see(next.number);
+            return Ok(Put::Done);
+        }
+        let name = version_name(next.number);
+        let is_there = retrying(self.options().retry, || self.storage().exists(&name)).await;
+        // Below the versions that count: the next clean-up takes it if this does not.
+        let _removed = self.storage().remove(VERSIONS, &[name]).await;
+        match is_there {
+            Ok(true) if !is_unsure => Ok(Put::Lost),
+            // It was cleaned up since it was put, or perhaps an attempt before this one's.
+            _ => {
+                let why = "versions from before it to after it were cleaned up meanwhile";
+                Err(self.unknown(next, why.into()))
             }
-            Ok(false) => {
-                // Below the versions that count: the next clean-up takes it if this does not.
-                let name = version_name(next.number);
-                let _removed = self.storage().remove(VERSIONS, &[name]).await;
-                Ok(Put::Lost)
-            }
-            Err(error) => Err(self.unknown(next, error.into())),
         }
     }
 

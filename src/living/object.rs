@@ -6,8 +6,12 @@
 //! | answer | as | then |
 //! | --- | --- | --- |
 //! | 412, 304, or 409 (another is being put) | `Exists` | read it: ours, another's, or none |
-//! | 500, 503, time-out, broken connection | `Transient` | the same bytes again |
-//! | 401, 403, 501, names it cannot have | `Permanent` | report |
+//! | 500, 503, 429, time-out, broken connection | `Transient` | the same bytes again |
+//! | 401, 403, 501, other 3xx and 4xx, names it cannot have | `Permanent` | report |
+//!
+//! Segment files have names that nobody else gives, so that one that is there, whole, was written,
+//! whatever the store said. Parts of uploads whose writer ended before their end are seen by no
+//! listing: stores drop them by a rule of theirs (S3: AbortIncompleteMultipartUpload).
 
 use std::sync::Arc;
 
@@ -22,6 +26,7 @@ use object_store::{
 };
 
 use super::local::too_large;
+use super::retry::{RetryPolicy, retrying};
 use super::storage::{ByteStream, Storage, StorageError, StorageResult, StoredFile};
 
 /// Bytes of a part of an upload; objects up to this size are put at once.
@@ -55,6 +60,16 @@ impl ObjectPrefix {
         self.prefix.parts().chain(Path::from(name).parts()).collect()
     }
 
+    /// Whether the file at `path`, which only we write, is there as a whole.
+    async fn is_written(&self, path: &Path, len_bytes: u64) -> bool {
+        self.store.head(path).await.is_ok_and(|meta| meta.size == len_bytes)
+    }
+
+    async fn begin_upload(&self, path: &Path) -> StorageResult<Upload> {
+        let begin = || async { self.store.put_multipart(path).await.map_err(failed) };
+        retrying(RetryPolicy::default(), begin).await.map(Upload::new)
+    }
+
     fn stored(&self, meta: ObjectMeta) -> Option<StoredFile> {
         let mut rest = meta.location.prefix_match(&self.prefix)?;
         let (folder, file, end) = (rest.next()?, rest.next()?, rest.next());
@@ -73,9 +88,31 @@ fn failed(error: Error) -> StorageError {
         Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
             StorageError::Exists
         }
+        Error::Generic { .. } if is_refused(&error.to_string()) => {
+            StorageError::Permanent(error.into())
+        }
         Error::Generic { .. } | Error::JoinError { .. } => StorageError::Transient(error.into()),
         error => StorageError::Permanent(error.into()),
     }
+}
+
+/// The failure where it is the folder, the bucket, that is not there.
+fn failed_in_folder(error: Error) -> StorageError {
+    match error {
+        Error::NotFound { .. } => StorageError::Permanent(error.into()),
+        error => failed(error),
+    }
+}
+
+/// Whether `message` is of an answer that would be the same the next time: a wrong region, a token
+/// that has run out. `object_store` tells these in words only; an answer that is not recognized is
+/// asked for again, which costs time.
+fn is_refused(message: &str) -> bool {
+    let status = message.split("non-2xx status code: ").nth(1).and_then(|rest| rest.get(..3));
+    let status = status.and_then(|status| status.parse().ok());
+    let may_pass = matches!(status, Some(408 | 425 | 429)) || message.contains("RequestTimeout");
+    let is_refusal = status.is_some_and(|status: u16| (300..500).contains(&status));
+    is_refusal && !may_pass || message.contains("redirect without LOCATION")
 }
 
 #[async_trait]
@@ -91,16 +128,20 @@ impl Storage for ObjectPrefix {
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> StorageResult<()> {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let put = self.store.put_opts(&self.path(name), bytes.into(), options).await;
-        put.map(|_| ()).map_err(failed)
+        put.map(|_| ()).map_err(failed_in_folder)
     }
 
     async fn put_stream(&self, name: &str, mut chunks: ByteStream) -> StorageResult<()> {
         let path = self.path(name);
         let mut buffer = BytesMut::new();
+        let mut len_bytes = 0;
         let mut upload = None;
         while let Some(chunk) = chunks.next().await {
             match chunk {
-                Ok(chunk) => buffer.extend_from_slice(&chunk),
+                Ok(chunk) => {
+                    len_bytes += chunk.len() as u64;
+                    buffer.extend_from_slice(&chunk);
+                }
                 Err(error) => {
                     abort(upload).await;
                     return Err(StorageError::Permanent(error.into()));
@@ -109,7 +150,7 @@ impl Storage for ObjectPrefix {
             while buffer.len() > PART_BYTES {
                 let mut parts = match upload.take() {
                     Some(parts) => parts,
-                    None => Upload::new(self.store.put_multipart(&path).await.map_err(failed)?),
+                    None => self.begin_upload(&path).await?,
                 };
                 let part = buffer.split_to(PART_BYTES).freeze();
                 let put = parts.put(part.into()).await;
@@ -122,14 +163,21 @@ impl Storage for ObjectPrefix {
         }
         let rest = PutPayload::from(buffer.freeze());
         let Some(mut parts) = upload else {
-            return self.store.put(&path, rest).await.map(|_| ()).map_err(failed);
+            return match self.store.put(&path, rest).await {
+                Err(error) if !self.is_written(&path, len_bytes).await => {
+                    Err(failed_in_folder(error))
+                }
+                // Or its answer was lost.
+                _ => Ok(()),
+            };
         };
-        let done = parts.finish(rest).await;
-        if let Err(error) = done {
-            abort(Some(parts)).await;
-            return Err(failed(error));
+        match parts.finish(rest).await {
+            Err(error) if !self.is_written(&path, len_bytes).await => {
+                abort(Some(parts)).await;
+                Err(failed_in_folder(error))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {
@@ -154,7 +202,7 @@ impl Storage for ObjectPrefix {
             Some(after) => self.store.list_with_offset(Some(&prefix), &self.path(after)),
             None => self.store.list(Some(&prefix)),
         };
-        let files: Vec<ObjectMeta> = listing.try_collect().await.map_err(failed)?;
+        let files: Vec<ObjectMeta> = listing.try_collect().await.map_err(failed_in_folder)?;
         Ok(files.into_iter().filter_map(|meta| self.stored(meta)).collect())
     }
 
@@ -200,5 +248,30 @@ async fn abort(upload: Option<Upload>) {
         drop(under_way);
         // A store that cannot abort shows nothing either way.
         let _aborted = parts.abort().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_will_be_refused_again_is_told_from_what_may_pass() {
+        let of_s3 = |status: &str| {
+            let source = format!(
+                "Error performing PUT http://s3/b/versions/2 in 1ms - Server returned non-2xx \
+                 status code: {status}: <Error><Code>Some</Code></Error>"
+            );
+            failed(Error::Generic { store: "S3", source: source.into() })
+        };
+        for refused in ["400 Bad Request", "416 Range", "301 Moved Permanently"] {
+            assert!(matches!(of_s3(refused), StorageError::Permanent(_)), "{refused}");
+        }
+        for passes in ["500 Internal Server Error", "503 Slow Down", "429 Too Many Requests"] {
+            assert!(matches!(of_s3(passes), StorageError::Transient(_)), "{passes}");
+        }
+        assert!(!is_refused("non-2xx status code: 400 Bad Request: RequestTimeout"));
+        assert!(!is_refused("connection reset by peer"));
+        assert!(!is_refused("non-2xx status code: "));
     }
 }

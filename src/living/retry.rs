@@ -2,13 +2,17 @@
 //!
 //! Waits double up to a limit, and each is drawn between half of its length and all of it, so that
 //! writers that met once do not meet again at every attempt (Brooker, "Exponential backoff and
-//! jitter").
+//! jitter"). Stores that try again themselves may take minutes over one attempt (`object_store`
+//! does: 10 times or 3 minutes); there are no further attempts then.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::storage::{StorageError, StorageResult};
 use super::thread;
 use super::version::CommitId;
+
+/// No attempt is begun later than this after the first.
+const MAX_TIME: Duration = Duration::from_secs(180);
 
 /// How often a storage, or a commit that another came before, is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,17 +48,18 @@ impl RetryPolicy {
 pub(super) struct Attempts {
     policy: RetryPolicy,
     num_failed: u32,
+    started: Instant,
 }
 
 impl Attempts {
     pub(super) fn new(policy: RetryPolicy) -> Self {
-        Self { policy, num_failed: 0 }
+        Self { policy, num_failed: 0, started: Instant::now() }
     }
 
     /// Counts an attempt that failed; waits and says yes where there is another.
     pub(super) async fn again(&mut self) -> bool {
         self.num_failed += 1;
-        if self.num_failed >= self.policy.max_attempts {
+        if self.num_failed >= self.policy.max_attempts || self.started.elapsed() >= MAX_TIME {
             return false;
         }
         let longest = self.policy.wait(self.num_failed);

@@ -2,7 +2,7 @@
 //!
 //! `ingest`: every kind of input, byte for byte. `rows`: documents with columns. `failures`: exit
 //! statuses and pinned error texts, and what is left behind. `sql`, `reading`: the other commands.
-//! `remote`: corpora behind HTTP and S3.
+//! `remote`: corpora behind HTTP and S3. `living`: corpora that change; `killed`: with `kill -9`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -12,6 +12,10 @@ mod failures;
 mod harness;
 #[path = "cli/ingest.rs"]
 mod ingest;
+#[path = "cli/killed.rs"]
+mod killed;
+#[path = "cli/living.rs"]
+mod living;
 #[path = "cli/plot.rs"]
 mod plot;
 #[path = "cli/reading.rs"]

@@ -190,6 +190,19 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(())
     }
 
+    /// Adds the documents of a segment that is built already, behind those pushed before.
+    ///
+    /// # Errors
+    /// As for [`push_document`](Self::push_document); [`Error::InvalidArgument`] where the parts
+    /// contradict one another.
+    pub fn push_segment(&mut self, parts: &SegmentParts) -> Result<()> {
+        if !self.doc_ends.is_empty() {
+            self.write_block(false)?;
+        }
+        self.write_encoded()?;
+        self.writer.write_segment(EncodedSegment::new(parts)?)
+    }
+
     fn add_part(&mut self, path: &str, text: &[u8]) {
         self.text.extend_from_slice(text);
         self.doc_ends.push(self.text.len());

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
 use super::store::{LivingStore, VersionEdits};
-use super::thread::on_thread;
+use super::thread::on_computing_thread;
 use super::version::{Part, Version};
 use crate::corpus::{Corpus, OpenLimits};
 use crate::edits::LivingCorpus;
@@ -93,7 +93,7 @@ impl LivingStore {
         let files: Vec<_> = read.buffered(FILES_AT_ONCE).try_collect().await?;
         let edits = self.edits(version.edit_versions()).await?;
         let version = version.clone();
-        on_thread(move || {
+        on_computing_thread(move || {
             let files = files.into_iter().map(|(_, corpus)| corpus).collect();
             assemble(&version, files, &edits)
         })

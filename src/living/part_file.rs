@@ -17,7 +17,7 @@ use futures::{SinkExt, StreamExt};
 use super::retry::retrying;
 use super::storage::{StorageError, segment_name};
 use super::store::LivingStore;
-use super::thread::on_thread;
+use super::thread::on_computing_thread;
 use super::version::{CommitId, Part};
 use crate::corpus::{Corpus, FileFooter, OpenLimits};
 use crate::error::{Error, Result};
@@ -102,7 +102,7 @@ impl LivingStore {
         let buffer = Vec::new();
         let mut writer = PartWriter { chunks, buffer, len_bytes: 0, crc32c: 0, is_refused: false };
         let profile = self.profile();
-        let writing = on_thread(move || {
+        let writing = on_computing_thread(move || {
             let written = write(&mut writer).and_then(|footer| {
                 check_profile(&footer, profile)?;
                 writer.send_buffer().map_err(|e| Error::io("writing a segment file", e))?;
@@ -167,7 +167,7 @@ impl LivingStore {
         let file = self.name_of(&name);
         check_bytes(&file, &bytes, len_bytes, crc32c)?;
         let (limits, profile) = (limits.clone(), self.profile());
-        on_thread(move || {
+        on_computing_thread(move || {
             let (footer, corpus) = Corpus::from_bytes(&file, &bytes, &limits)?;
             check_profile(&footer, profile)?;
             match footer.num_docs() == num_docs {

@@ -31,6 +31,23 @@ pub(super) async fn on_thread<T: Send + 'static>(
     }
 }
 
+/// Runs `work`, which shares its work with rayon's workers, on a thread of its own. Where one of them
+/// waits for it, it gets workers of its own: that one could be the last.
+///
+/// # Errors
+/// As [`on_thread`].
+pub(super) async fn on_computing_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    if rayon::current_thread_index().is_none() {
+        return on_thread(work).await;
+    }
+    let num_threads = rayon::current_num_threads();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build();
+    let pool = pool.map_err(|e| Error::external("starting threads", e))?;
+    on_thread(move || pool.install(work)).await
+}
+
 /// Waits.
 ///
 /// # Errors

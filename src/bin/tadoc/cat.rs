@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::{document_bytes, document_len_bytes, extract};
+use datafusion_tadoc::edits::LivingCorpus;
 
 use crate::corpus_file::open_corpus;
 use crate::failure::{Failure, Outcome};
@@ -23,10 +22,14 @@ const MAX_COMPARED: usize = 100_000;
 /// A path that several documents share (lines and rows of one file) gives all of them, each
 /// followed by a line end.
 #[derive(Args)]
-#[command(after_long_help = "Examples:\n  \
+#[command(
+    disable_version_flag = true,
+    after_long_help = "Examples:\n  \
     tadoc cat notes.tadoc todo/monday.md\n  \
     tadoc cat notes.tadoc --doc-id 0 --doc-id 7 | less\n  \
-    tadoc sql --quiet --format csv -c \"SELECT path FROM documents('notes.tadoc')\"   lists the paths")]
+    tadoc cat notes/ --version 3 todo/monday.md        a living corpus, as it was\n  \
+    tadoc sql --quiet --format csv -c \"SELECT path FROM documents('notes.tadoc')\"   lists the paths"
+)]
 pub struct Arguments {
     /// The corpus
     #[arg(value_name = "CORPUS")]
@@ -39,11 +42,15 @@ pub struct Arguments {
     /// A document by its number, after those named by path (may be given several times)
     #[arg(long = "doc-id", value_name = "N")]
     doc_ids: Vec<u64>,
+
+    /// Of a living corpus, the documents as they were at this version
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let corpus = open_corpus(&arguments.corpus)?;
+    let corpus = open_corpus(&arguments.corpus, arguments.version)?;
     let by_path = ids_by_path(&corpus, &arguments.paths)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     for path in &arguments.paths {
@@ -61,21 +68,21 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(out.flush()?)
 }
 
-fn write_document(corpus: &Corpus, doc_id: u64, out: &mut impl Write) -> Outcome {
-    let len_bytes = document_len_bytes(corpus, doc_id)?;
-    if len_bytes <= PIECE_BYTES {
-        return Ok(out.write_all(&document_bytes(corpus, doc_id, PIECE_BYTES)?)?);
-    }
+fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> Outcome {
+    let len_bytes = corpus.len_bytes(doc_id)?;
     let mut offset = 0;
     while offset < len_bytes {
-        out.write_all(&extract(corpus, doc_id, offset, PIECE_BYTES)?)?;
+        out.write_all(&corpus.extract(doc_id, offset, PIECE_BYTES)?)?;
         offset += PIECE_BYTES;
     }
     Ok(())
 }
 
 /// The documents of each path, in order.
-fn ids_by_path<'a>(corpus: &Corpus, paths: &'a [String]) -> Outcome<HashMap<&'a str, Vec<u64>>> {
+fn ids_by_path<'a>(
+    corpus: &LivingCorpus,
+    paths: &'a [String],
+) -> Outcome<HashMap<&'a str, Vec<u64>>> {
     let mut found: HashMap<&str, Vec<u64>> =
         paths.iter().map(|path| (path.as_str(), Vec::new())).collect();
     for (doc_id, path) in document_paths(corpus) {
@@ -89,18 +96,13 @@ fn ids_by_path<'a>(corpus: &Corpus, paths: &'a [String]) -> Outcome<HashMap<&'a 
     }
 }
 
-/// Every document and its path.
-fn document_paths(corpus: &Corpus) -> impl Iterator<Item = (u64, &str)> {
-    corpus.segments().iter().enumerate().flat_map(move |(segment_idx, segment)| {
-        let first_doc_id = corpus.first_doc_id(segment_idx);
-        // The first document of a continued segment has been seen in the segment before.
-        let begin = usize::from(segment.continues && segment_idx > 0);
-        (begin..segment.paths.len())
-            .filter_map(move |doc| Some((first_doc_id + doc as u64, segment.paths.get(doc)?)))
-    })
+/// Every document that is there and its path.
+fn document_paths(corpus: &LivingCorpus) -> impl Iterator<Item = (u64, &str)> {
+    let there = (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id));
+    there.filter_map(|doc_id| Some((doc_id, corpus.path(doc_id)?)))
 }
 
-fn unknown_path(corpus: &Corpus, path: &str) -> Failure {
+fn unknown_path(corpus: &LivingCorpus, path: &str) -> Failure {
     let nearest = nearest_paths(path, document_paths(corpus).map(|(_, path)| path));
     let hint = match nearest.is_empty() {
         true => "the corpus is empty".to_owned(),

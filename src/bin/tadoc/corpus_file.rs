@@ -1,4 +1,4 @@
-//! Reads parts of a corpus file: its footer, a section, a segment.
+//! Reads parts of a corpus file: its footer, a section, a segment; or a whole corpus, of either kind.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,8 +7,10 @@ use std::path::Path;
 
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::corpus::{FileFooter, FooterOutcome, OpenLimits};
+use datafusion_tadoc::edits::LivingCorpus;
 
 use crate::failure::{Failure, Outcome};
+use crate::living::{Living, is_living};
 
 /// A corpus file and what its footer says.
 pub struct CorpusFile {
@@ -53,13 +55,32 @@ impl CorpusFile {
     }
 }
 
-/// Opens and checks the whole corpus at `path`.
+/// Opens and checks the whole corpus at `path`: a file, or a version of a living one.
 ///
 /// # Errors
-/// A file that is not there, that is no corpus, or that is damaged.
-pub fn open_corpus(path: &Path) -> Outcome<Corpus> {
+/// A file or version that is not there, that is no corpus, or that is damaged; a version of a file.
+pub fn open_corpus(path: &Path, version: Option<u64>) -> Outcome<LivingCorpus> {
+    if is_living(path) {
+        let living = Living::open(path)?;
+        return living.corpus(&living.version(version)?);
+    }
+    refuse_version(path, version)?;
     open_file(path)?;
-    Ok(Corpus::open(path, &OpenLimits::default())?.1)
+    Ok(LivingCorpus::new(Corpus::open(path, &OpenLimits::default())?.1))
+}
+
+/// Only a living corpus has versions.
+///
+/// # Errors
+/// A `version` of the file at `path`.
+pub fn refuse_version(path: &Path, version: Option<u64>) -> Outcome {
+    match version {
+        Some(_) => Err(Failure::new(format!(
+            "{} is no living corpus and has no versions; leave out --version",
+            path.display()
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn open_file(path: &Path) -> Outcome<File> {

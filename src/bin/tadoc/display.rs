@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use datafusion::arrow::temporal_conversions::timestamp_us_to_datetime;
+
 /// A count with a comma between groups of three digits.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -61,6 +63,29 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
+/// A time, microseconds from 1970, in UTC.
+pub fn time(time_us: u64) -> String {
+    let time = i64::try_from(time_us).ok().and_then(timestamp_us_to_datetime);
+    time.map_or_else(|| time_us.to_string(), |time| time.format("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// Reads `90s`, `30m`, `12h`, `7d`, or `0`.
+pub fn parse_age(text: &str) -> Result<Duration, String> {
+    let refuse = || "expected an age such as 90s, 30m, 12h or 7d, or 0".to_owned();
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: u64 = number.parse().map_err(|_| refuse())?;
+    let seconds = match unit {
+        "" if number == 0 => 0,
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return Err(refuse()),
+    };
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(refuse)
+}
+
 /// Reads `4096`, `64MiB`, `1.5 GB`: binary units (KiB, MiB, GiB, TiB; also K, M, G, T) or
 /// decimal ones (kB, MB, GB, TB), in any case.
 pub fn parse_size(text: &str) -> Result<u64, String> {
@@ -92,6 +117,17 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_and_ages() {
+        assert_eq!(time(0), "1970-01-01 00:00:00");
+        assert_eq!(time(1_234_567_890_123_456), "2009-02-13 23:31:30");
+        let ages = ["0", "90s", "2m", "3h", "1d"].map(|age| parse_age(age).unwrap().as_secs());
+        assert_eq!(ages, [0, 90, 120, 10_800, 86_400]);
+        for wrong in ["", "7", "d", "1w", "-1s", "99999999999999999999s", "9999999999999999999d"] {
+            assert!(parse_age(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn numbers_read_well() {

@@ -53,9 +53,11 @@ impl Failure {
         }
     }
 
-    /// The same failure with `what: ` in front of its text.
+    /// The same failure with `what: ` in front of its text; an interrupt is about no place.
     pub fn within(mut self, what: impl fmt::Display) -> Self {
-        self.text = self.text.map(|text| format!("{what}: {text}"));
+        if self.status != INTERRUPTED {
+            self.text = self.text.map(|text| format!("{what}: {text}"));
+        }
         self
     }
 

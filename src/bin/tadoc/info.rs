@@ -1,4 +1,6 @@
-//! `tadoc info`: what a corpus holds, from its footer.
+//! `tadoc info`: what a corpus holds, from its footer; of a living one from its version.
+
+mod living;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -7,9 +9,10 @@ use std::path::PathBuf;
 use clap::Args;
 use datafusion_tadoc::corpus::{SectionMeta, SegmentMeta};
 
-use crate::corpus_file::CorpusFile;
+use crate::corpus_file::{CorpusFile, refuse_version};
 use crate::display::{bytes, grouped, percent};
 use crate::failure::Outcome;
+use crate::living::is_living;
 
 /// Show what a corpus holds
 ///
@@ -17,6 +20,7 @@ use crate::failure::Outcome;
 /// grammar for each token of the text, is the honest measure of how much the text repeats itself:
 /// 1 means not at all.
 #[derive(Args)]
+#[command(disable_version_flag = true)]
 pub struct Arguments {
     /// The corpus
     #[arg(value_name = "CORPUS")]
@@ -25,10 +29,18 @@ pub struct Arguments {
     /// Write one JSON object instead
     #[arg(long)]
     json: bool,
+
+    /// Of a living corpus, this version instead of the latest
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
+    if is_living(&arguments.corpus) {
+        return living::run(arguments);
+    }
+    refuse_version(&arguments.corpus, arguments.version)?;
     let file = CorpusFile::open(&arguments.corpus)?;
     let facts = facts(&file);
     let text = if arguments.json { as_json(&file, &facts) } else { as_table(&file, &facts) };
@@ -96,12 +108,23 @@ fn facts(file: &CorpusFile) -> Vec<Fact> {
     ]
 }
 
-fn as_table(file: &CorpusFile, facts: &[Fact]) -> String {
+/// One line a fact.
+fn lines_of(facts: &[Fact]) -> String {
     let mut text = String::new();
     for Fact { key, shown, .. } in facts {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:<16} {shown}", key.replace('_', " "));
     }
+    text
+}
+
+/// `"key":value` of each fact.
+fn members_of(facts: &[Fact]) -> Vec<String> {
+    facts.iter().map(|fact| format!("{}:{}", json_string(fact.key), fact.json)).collect()
+}
+
+fn as_table(file: &CorpusFile, facts: &[Fact]) -> String {
+    let mut text = lines_of(facts);
     for (segment_idx, segment) in file.footer.segments.iter().enumerate() {
         let _ = writeln!(
             text,
@@ -125,8 +148,7 @@ fn as_table(file: &CorpusFile, facts: &[Fact]) -> String {
 }
 
 fn as_json(file: &CorpusFile, facts: &[Fact]) -> String {
-    let mut parts: Vec<String> =
-        facts.iter().map(|fact| format!("{}:{}", json_string(fact.key), fact.json)).collect();
+    let mut parts = members_of(facts);
     let segments: Vec<String> = file.footer.segments.iter().map(segment_json).collect();
     parts.push(format!("\"segment_list\":[{}]", segments.join(",")));
     format!("{{{}}}\n", parts.join(","))
@@ -154,7 +176,8 @@ fn section_json(section: &SectionMeta) -> String {
     format!("{{\"kind\":{kind},\"offset\":{offset},\"bytes\":{len}}}")
 }
 
-fn json_string(text: &str) -> String {
+/// `text` as a string of JSON.
+pub fn json_string(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
         match c {

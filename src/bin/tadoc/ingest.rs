@@ -1,18 +1,23 @@
-//! `tadoc ingest`: text in, one compressed corpus out.
+//! `tadoc ingest`: text in, one compressed corpus out, or more documents of a living one.
 //!
 //! ```text
 //! reader thread: inputs ─▶ documents ─▶ batches ──bounded channel──▶ CorpusBuilder ─▶ Output
-//!                                      (columns stay with the reader and are stored last)
+//!                                      (columns stay with the reader      │
+//!                                       and are stored last)              └ --append ─▶ a part of a
+//!                                                                           living corpus, one commit
 //! ```
 
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use datafusion_tadoc::Error;
 use datafusion_tadoc::corpus::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+use datafusion_tadoc::living::{Change, CommitKind, PartWriter};
 use datafusion_tadoc::text::TokenizerProfile;
 
 use crate::columns::StoredColumns;
@@ -20,12 +25,16 @@ use crate::display;
 use crate::documents::{self, BATCH_BYTES, Batch, Documents, ReadOptions, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
+use crate::interrupt;
+use crate::living::{self, Living};
 use crate::output::Output;
 use crate::pattern::Pattern;
 use crate::progress::Progress;
 
 /// Batches that may wait between reader and builder.
 const WAITING_BATCHES: usize = 4;
+/// How often a builder that waits for input looks whether it should stop.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Compress text into a corpus
 ///
@@ -39,9 +48,16 @@ pub struct Arguments {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// The corpus to write, such as notes.tadoc
+    /// The corpus to write, such as notes.tadoc; with --append a folder or URL, such as notes/
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+
+    /// Add the documents to the living corpus at FILE, which begins there if there is none
+    ///
+    /// A living corpus is a folder, or a URL of an object store, to which documents are added and in
+    /// which they are edited (tadoc edit). All documents of an ingest come at once: one new version.
+    #[arg(long, conflicts_with = "force")]
+    append: bool,
 
     /// From folders, take only files that match this glob (may be given several times)
     ///
@@ -64,8 +80,9 @@ pub struct Arguments {
     documents: Documents,
 
     /// How text is cut into words: word (runs of letters, digits and _), uax29 or whitespace
-    #[arg(long, default_value_t, value_name = "NAME")]
-    tokenizer: TokenizerProfile,
+    /// [default: word, or that of the living corpus]
+    #[arg(long, value_name = "NAME", verbatim_doc_comment)]
+    tokenizer: Option<TokenizerProfile>,
 
     /// How the grammar is built: rounds (fast, parallel) or sequitur (the published baseline)
     #[arg(long, default_value = "rounds", value_name = "NAME")]
@@ -112,9 +129,10 @@ Examples:
   tadoc ingest tickets.jsonl --documents jsonl:body -o tickets.tadoc
   tadoc ingest mail.parquet --documents parquet:text -o mail.tadoc --force
   journalctl | tadoc ingest - --documents lines -o journal.tadoc
+  tadoc ingest today/ -o notes/ --append      adds to the living corpus in the folder notes
 
 The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
-left behind.
+left behind. A living corpus is at its old version or at the new one.
 
 Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
 
@@ -124,21 +142,21 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads.into()).build_global();
         pool.map_err(|error| Failure::with_cause("starting threads", &error))?;
     }
-    let job = Job {
-        options: arguments.options(),
-        documents: arguments.documents.clone(),
-        read: ReadOptions {
-            decompress: !arguments.no_decompress,
-            allow_missing: arguments.allow_missing,
-            keep_columns: !arguments.no_columns,
-        },
-        allow_empty: arguments.allow_empty || arguments.paths.iter().any(|path| is_stdin(path)),
-        quiet: arguments.quiet,
+    let job = arguments.job();
+    let skip = arguments.output.canonicalize().ok();
+    let filter = Filter { patterns: arguments.glob.clone(), skip };
+    let summary = match arguments.append {
+        true => {
+            living::check_place(&arguments.output)?;
+            let inputs = inputs::collect(&arguments.paths, &filter)?;
+            append(job, inputs, &arguments.output, arguments.tokenizer)?
+        }
+        false => {
+            let output = Output::create(&arguments.output, arguments.force)?;
+            let inputs = inputs::collect(&arguments.paths, &filter)?;
+            job.run(&inputs, output, &arguments.output)?
+        }
     };
-    let filter = Filter { patterns: arguments.glob.clone(), skip: Some(arguments.output.clone()) };
-    let output = Output::create(&arguments.output, arguments.force)?;
-    let inputs = inputs::collect(&arguments.paths, &filter)?;
-    let summary = job.run(&inputs, output, &arguments.output)?;
     if !arguments.quiet {
         eprintln!("{summary}");
     }
@@ -146,9 +164,23 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 impl Arguments {
+    fn job(&self) -> Job {
+        Job {
+            options: self.options(),
+            documents: self.documents.clone(),
+            read: ReadOptions {
+                decompress: !self.no_decompress,
+                allow_missing: self.allow_missing,
+                keep_columns: !self.no_columns,
+            },
+            allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
+            quiet: self.quiet,
+        }
+    }
+
     fn options(&self) -> IngestOptions {
         IngestOptions {
-            profile: self.tokenizer,
+            profile: self.tokenizer.unwrap_or_default(),
             builder: self.builder,
             block_bytes: usize::try_from(self.block_size).unwrap_or(usize::MAX),
             ..IngestOptions::default()
@@ -177,24 +209,30 @@ pub struct Job {
 impl Job {
     /// Reads `inputs`, writes `output` and gives it its name. Returns what was done, in words.
     pub fn run(&self, inputs: &[Input], output: Output, path: &Path) -> Outcome<String> {
+        let (writer, done) =
+            self.write(inputs, BufWriter::new(output), &path.display().to_string())?;
+        let output = writer.into_inner().map_err(|error| {
+            Failure::with_cause(format!("{}: cannot write", path.display()), error.error())
+        })?;
+        output.persist()?;
+        Ok(done.summary(&path.display().to_string()))
+    }
+
+    /// Reads `inputs` and writes a corpus file to `out`, which is called `name` in messages.
+    fn write<W: Write>(&self, inputs: &[Input], out: W, name: &str) -> Outcome<(W, Done)> {
         let start = Instant::now();
         let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
         let is_sized = inputs.iter().all(|input| input.len_bytes > 0);
         let progress = Progress::new(if is_sized { total_bytes } else { 0 }, self.quiet);
-        let builder = CorpusBuilder::new(BufWriter::new(output), self.options)?;
+        let builder = CorpusBuilder::new(out, self.options)?;
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
-        let (built, columns) = thread::scope(|scope| {
-            let reader = scope.spawn(|| {
-                let mut sender = Sender(sender);
-                documents::read(inputs, &self.documents, self.read, &mut sender)
-            });
-            let built = build(builder, receiver, progress);
-            (built, reader.join())
-        });
-        let columns = columns.map_err(|_| Failure::new("the reader thread broke down"))?;
-        // Where both sides failed, the builder's failure is the cause: the reader only lost its taker.
-        let at_output = |failure: Failure| failure.within(path.display());
-        let (built, columns) = (built.map_err(at_output)?, columns?);
+        let (inputs, documents, read) = (inputs.to_vec(), self.documents.clone(), self.read);
+        // Not waited for where the builder fails: it may wait for input that never comes.
+        let reader =
+            thread::spawn(move || documents::read(&inputs, &documents, read, &mut Sender(sender)));
+        let at_output = |failure: Failure| failure.within(name);
+        let built = build(builder, receiver, progress).map_err(at_output)?;
+        let columns = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
         if built.num_docs == 0 && !self.allow_empty {
             return Err(Failure::new(
                 "the inputs hold no document; pass --allow-empty to write an empty corpus",
@@ -204,36 +242,85 @@ impl Job {
             Some(StoredColumns { parquet, notes }) => (Some(parquet), notes),
             None => (None, Vec::new()),
         };
-        let (writer, report) =
+        let (out, report) =
             built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
-        let output = writer.into_inner().map_err(|error| {
-            Failure::with_cause(format!("{}: cannot write", path.display()), error.error())
-        })?;
-        output.persist()?;
-        let timing = Timing { elapsed: start.elapsed(), waited: built.waited };
-        Ok(summary(path, &report, &timing, &notes))
+        Ok((out, Done { report, notes, start, waited: built.waited }))
     }
 }
 
+/// Adds the documents of `inputs` to the living corpus at `place`, in one commit. Returns what was
+/// done, in words.
+fn append(
+    mut job: Job,
+    inputs: Vec<Input>,
+    place: &Path,
+    tokenizer: Option<TokenizerProfile>,
+) -> Outcome<String> {
+    interrupt::ask_first();
+    let living = Living::open_or_create(place, tokenizer)?;
+    let name = living.store.place();
+    job.options.profile = living.store.profile();
+    let base = living.version(None)?;
+    let outcome = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&outcome);
+    let file = name.clone();
+    let write = move |out: &mut PartWriter| {
+        let written = job.write(&inputs, out, &file).map(|(_, done)| done);
+        let footer = match &written {
+            Ok(done) if done.report.footer.num_docs() > 0 => Ok(done.report.footer.clone()),
+            // Whatever ends the file; the reason is handed out beside it.
+            _ => Err(Error::Cancelled),
+        };
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+        footer
+    };
+    let written = living.store.write_part(write);
+    let written = living.wait(async { Ok(written.await) })?;
+    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (part, done) = match (written, outcome) {
+        (Ok(part), Some(Ok(done))) => (part, done),
+        (Err(Error::Cancelled), Some(Ok(done))) => {
+            return Ok(format!("{name}: nothing to add\n{}", done.times()));
+        }
+        (Err(Error::Cancelled), Some(Err(failure))) => return Err(failure),
+        (Err(error), _) => return Err(error.into()),
+        (Ok(_), _) => return Err(Failure::new("the builder broke down")),
+    };
+    if interrupt::is_asked() {
+        return Err(Failure::interrupted());
+    }
+    let change = Change::append(CommitKind::Append, &[part]);
+    let version = living.wait(living.store.commit(&base, &change))?;
+    Ok(done.summary(&format!("{name}: version {}", version.number)))
+}
+
 /// A builder that has taken all documents.
-struct Built {
-    builder: CorpusBuilder<BufWriter<Output>>,
+struct Built<W: Write> {
+    builder: CorpusBuilder<W>,
     num_docs: u64,
     /// Time in which the builder had nothing to do.
     waited: Duration,
 }
 
-fn build(
-    mut builder: CorpusBuilder<BufWriter<Output>>,
+fn build<W: Write>(
+    mut builder: CorpusBuilder<W>,
     batches: Receiver<Batch>,
     mut progress: Progress,
-) -> Outcome<Built> {
+) -> Outcome<Built<W>> {
     let mut num_docs = 0;
     let mut waited = Duration::ZERO;
     loop {
         let asked = Instant::now();
-        let Ok(batch) = batches.recv() else { break };
+        let batch = batches.recv_timeout(LOOK_UP);
         waited += asked.elapsed();
+        if interrupt::is_asked() {
+            return Err(Failure::interrupted());
+        }
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         for (path, text) in batch.iter() {
             builder.push_document(path, text)?;
         }
@@ -252,40 +339,51 @@ impl Sink for Sender {
     }
 }
 
-struct Timing {
-    elapsed: Duration,
+/// A corpus file that is written.
+struct Done {
+    report: IngestReport,
+    notes: Vec<String>,
+    start: Instant,
+    /// Time in which the builder had nothing to do.
     waited: Duration,
 }
 
-/// What was done, in two lines: sizes, then times.
-fn summary(path: &Path, report: &IngestReport, timing: &Timing, notes: &[String]) -> String {
-    let footer = &report.footer;
-    let (text_bytes, file_bytes) = (footer.len_bytes(), report.file_len_bytes);
-    let reuse = match footer.num_tokens() {
-        0 => String::new(),
-        tokens => format!(", G/N {:.3}", footer.num_elements() as f64 / tokens as f64),
-    };
-    let bound = match timing.waited * 2 > timing.elapsed {
-        true => "reading",
-        false => "building",
-    };
-    let mut lines: Vec<String> = notes.iter().map(|note| format!("note: {note}")).collect();
-    lines.push(format!(
-        "{}: {}, {} of text in {} ({}){reuse}",
-        path.display(),
-        display::plural(footer.num_docs(), "document"),
-        display::bytes(text_bytes),
-        display::bytes(file_bytes),
-        display::percent(file_bytes, text_bytes),
-    ));
-    lines.push(format!(
-        "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
-        display::seconds(timing.elapsed),
-        display::rate(text_bytes, timing.elapsed),
-        display::seconds(timing.waited),
-        display::seconds(report.tokenizing),
-        display::seconds(report.grammar),
-        display::seconds(report.writing),
-    ));
-    lines.join("\n")
+impl Done {
+    /// What was done, in two lines: sizes of what is called `name`, then times.
+    fn summary(&self, name: &str) -> String {
+        let footer = &self.report.footer;
+        let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
+        let reuse = match footer.num_tokens() {
+            0 => String::new(),
+            tokens => format!(", G/N {:.3}", footer.num_elements() as f64 / tokens as f64),
+        };
+        let mut lines: Vec<String> =
+            self.notes.iter().map(|note| format!("note: {note}")).collect();
+        lines.push(format!(
+            "{name}: {}, {} of text in {} ({}){reuse}",
+            display::plural(footer.num_docs(), "document"),
+            display::bytes(text_bytes),
+            display::bytes(file_bytes),
+            display::percent(file_bytes, text_bytes),
+        ));
+        lines.push(self.times());
+        lines.join("\n")
+    }
+
+    fn times(&self) -> String {
+        let elapsed = self.start.elapsed();
+        let bound = match self.waited * 2 > elapsed {
+            true => "reading",
+            false => "building",
+        };
+        format!(
+            "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
+            display::seconds(elapsed),
+            display::rate(self.report.footer.len_bytes(), elapsed),
+            display::seconds(self.waited),
+            display::seconds(self.report.tokenizing),
+            display::seconds(self.report.grammar),
+            display::seconds(self.report.writing),
+        )
+    }
 }

@@ -46,14 +46,15 @@ impl Input {
 pub struct Filter {
     /// Only files that match one of these; all files where there is none.
     pub patterns: Vec<Pattern>,
-    /// A file to leave out: the output, when it exists already.
+    /// A file or folder to leave out, by its real path: the output, when it exists already.
     pub skip: Option<PathBuf>,
 }
 
 impl Filter {
     fn takes(&self, file: &Path, relative: &str) -> bool {
         let wanted = self.patterns.is_empty() || self.patterns.iter().any(|p| p.matches(relative));
-        wanted && self.skip.as_deref() != Some(file)
+        let is_skipped = |skip: &Path| fs::canonicalize(file).is_ok_and(|f| f.starts_with(skip));
+        wanted && !self.skip.as_deref().is_some_and(is_skipped)
     }
 }
 

@@ -1,9 +1,12 @@
-//! Ctrl-C (and SIGTERM), in two ways. A process uses one of them.
+//! Ctrl-C (and SIGTERM), in three ways. A process uses one of them.
 //!
 //! [`protect`]: while an output file is being written, the handler removes the unfinished file and
 //! exits with 130. The builder may compute for seconds between two chances to stop, so the
 //! handler's own thread does it. A finished output cannot be removed by it: the name of the
 //! temporary file is taken out under the same lock that covers the rename.
+//!
+//! [`ask_first`]: work that can be undone, and that looks often whether it [`is_asked`] to stop, ends
+//! itself and tidies up; after two seconds the process ends all the same.
 //!
 //! [`watch`]: queries are told to stop, so that what they write is cleaned up by whoever writes it;
 //! what has not stopped after a second is left behind and the process ends. tokio's own signal
@@ -11,6 +14,7 @@
 //! leave none.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -24,6 +28,7 @@ pub const GRACE: Duration = Duration::from_secs(1);
 
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 static INSTALLED: Once = Once::new();
+static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Remembers `path` as unfinished and installs the handler (once per process).
 pub fn protect(path: &Path) {
@@ -49,6 +54,20 @@ pub fn watch() -> Arc<Notify> {
         exit();
     });
     interrupted
+}
+
+/// Installs a handler that only notes the wish to stop, and ends the process if nobody sees to it.
+pub fn ask_first() {
+    install(|| {
+        ASKED.store(true, Ordering::Relaxed);
+        sleep(2 * GRACE);
+        exit();
+    });
+}
+
+/// Whether the user asked to stop, since [`ask_first`].
+pub fn is_asked() -> bool {
+    ASKED.load(Ordering::Relaxed)
 }
 
 fn install(handler: impl FnMut() + Send + 'static) {

@@ -5,6 +5,8 @@
 //! sql      statements, scripts or a prompt; every tadoc table function is registered
 //! info     what is in a corpus (reads the footer only)     verify   checks every stored byte
 //! cat      exact bytes of documents                        demo     a tour on text already here
+//! edit     changes documents of a living corpus            optimize compresses it anew
+//! history  versions of a living corpus
 //! plot     an SVG of what a query says                calibrate   rates of this machine for the model
 //! ```
 //!
@@ -19,11 +21,15 @@ mod corpus_file;
 mod demo;
 mod display;
 mod documents;
+mod edit;
 mod failure;
+mod history;
 mod info;
 mod ingest;
 mod inputs;
 mod interrupt;
+mod living;
+mod optimize;
 mod output;
 mod pattern;
 mod plot;
@@ -55,6 +61,9 @@ enum Command {
     Sql(sql::Arguments),
     Info(info::Arguments),
     Verify(verify::Arguments),
+    Edit(edit::Arguments),
+    Optimize(optimize::Arguments),
+    History(history::Arguments),
     Cat(cat::Arguments),
     Demo(demo::Arguments),
     Plot(plot::Arguments),
@@ -68,6 +77,8 @@ Examples:
   tadoc ingest app.log.gz --documents lines -o app.tadoc
   tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
   tadoc cat notes.tadoc todo/monday.md        the exact bytes of one document
+  tadoc ingest notes/ -o living/ --append     a living corpus: documents are added and edited
+  tadoc edit living/ --append 7 'one more line'
 
 Exit status:
   0    done
@@ -89,6 +100,9 @@ fn run(command: Command) -> Outcome {
         Command::Sql(arguments) => sql::run(arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Edit(arguments) => edit::run(&arguments),
+        Command::Optimize(arguments) => optimize::run(&arguments),
+        Command::History(arguments) => history::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),

@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
+use crate::living::is_living;
 
 /// An output file that does not exist under its name yet.
 pub struct Output {
@@ -72,6 +73,11 @@ impl Write for Output {
 /// Refuses targets that can be seen to be wrong before any work is done.
 fn check_target(path: &Path, replace: bool) -> Outcome {
     let shown = path.display();
+    if is_living(path) {
+        return Err(Failure::new(format!(
+            "{shown} is a place of living corpora; pass --append to add to it"
+        )));
+    }
     if path.is_dir() {
         let example = path.join("corpus.tadoc");
         let example = example.display();

@@ -2,17 +2,20 @@
 //!
 //! First the header and the checksum of each section, so that damage is located as closely as the
 //! format allows; then every segment is decoded and its rules are validated. One segment is held in
-//! memory at a time.
+//! memory at a time. Of a living corpus: every version that is kept, the files and edits of one, and
+//! whether these make a corpus.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use datafusion_tadoc::corpus::{OpenLimits, SectionMeta, check_header, read_columns, read_segment};
+use datafusion_tadoc::living::Part;
 
-use crate::corpus_file::CorpusFile;
+use crate::corpus_file::{CorpusFile, refuse_version};
 use crate::display::{bytes, grouped, plural};
 use crate::failure::{Failure, Outcome};
+use crate::living::{Living, is_living};
 
 /// Every file begins with as much that is no section.
 const HEADER_BYTES: u64 = 64;
@@ -22,6 +25,7 @@ const HEADER_BYTES: u64 = 64;
 /// Verifies the checksum of each section, then decodes every segment and validates its structure.
 /// Damage is reported section by section and gives exit status 1; all files are checked.
 #[derive(Args)]
+#[command(disable_version_flag = true)]
 pub struct Arguments {
     /// The corpora
     #[arg(required = true, value_name = "CORPUS")]
@@ -30,13 +34,20 @@ pub struct Arguments {
     /// Report damage only
     #[arg(short, long)]
     quiet: bool,
+
+    /// Of a living corpus, the files of this version instead of the latest
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     let mut num_damaged = 0;
     for path in &arguments.corpora {
-        let report = verify(path);
+        let report = match is_living(path) {
+            true => verify_living(path, arguments.version),
+            false => verify(path, arguments.version),
+        };
         let mut out = io::stdout().lock();
         if !arguments.quiet || !report.damages.is_empty() {
             for line in &report.lines {
@@ -64,9 +75,47 @@ struct Report {
     damages: Vec<String>,
 }
 
-fn verify(path: &Path) -> Report {
+/// Checks a living corpus; damage ends what depends on it.
+fn verify_living(path: &Path, version: Option<u64>) -> Report {
     let mut report = Report::default();
-    let mut file = match CorpusFile::open(path) {
+    if let Err(damage) = verify_version(path, version, &mut report) {
+        report.damages.push(damage.into_text());
+    }
+    report
+}
+
+fn verify_version(path: &Path, version: Option<u64>, report: &mut Report) -> Outcome {
+    report.lines.push(path.display().to_string());
+    let living = Living::open(path)?;
+    let version = living.version(version)?;
+    let documents = plural(version.num_doc_ids(), "document");
+    let parts = plural(version.parts.len() as u64, "part");
+    report.lines[0] =
+        format!("{}: version {}, {documents}, {parts}", path.display(), version.number);
+    let versions = living.wait(living.store.history())?;
+    let versions = plural(versions.len() as u64, "version");
+    report.lines.push(format!("  {versions} {:<36} ok", ""));
+    let limits = OpenLimits::default();
+    for part in &version.parts {
+        let Part::File { len_bytes, .. } = part else { continue };
+        let checked = living.wait(living.store.read_part(part, &limits));
+        let verdict = if checked.is_ok() { "ok" } else { "DAMAGED" };
+        let name = part.file_name().unwrap_or_default();
+        report.lines.push(format!("  {name} {:<12} {verdict}", bytes(*len_bytes)));
+        if let Err(damage) = checked {
+            report.damages.push(damage.into_text());
+        }
+    }
+    if report.damages.is_empty() {
+        living.corpus(&version)?;
+    }
+    Ok(())
+}
+
+fn verify(path: &Path, version: Option<u64>) -> Report {
+    let mut report = Report::default();
+    let opened = refuse_version(path, version).and_then(|()| CorpusFile::open(path));
+    let mut file = match opened {
         Ok(file) => file,
         Err(failure) => {
             report.lines.push(path.display().to_string());

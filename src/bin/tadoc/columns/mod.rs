@@ -12,6 +12,7 @@
 
 mod guess;
 mod merge;
+mod parts;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, SeekFrom};
@@ -28,6 +29,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::properties::WriterProperties;
 
 use self::guess::Guesses;
+pub use self::parts::merge_parts;
 use crate::failure::{Failure, Outcome};
 
 /// Columns that every corpus has; a user's column of such a name gets another one.
@@ -172,9 +174,7 @@ fn write_parquet(
     schema: &Schema,
     stored: &SchemaRef,
 ) -> Result<Vec<u8>, ParquetError> {
-    let level = ZstdLevel::try_new(3)?;
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), stored.clone(), Some(properties))?;
+    let mut writer = ArrowWriter::try_new(Vec::new(), stored.clone(), Some(parquet_properties()?))?;
     for run in runs {
         let Some(offset) = run.offset else {
             writer.write(&conform(&empty_rows(run)?, schema, stored)?)?;
@@ -186,6 +186,12 @@ fn write_parquet(
         }
     }
     writer.into_inner()
+}
+
+/// How columns are compressed.
+fn parquet_properties() -> Result<WriterProperties, ParquetError> {
+    let level = ZstdLevel::try_new(3)?;
+    Ok(WriterProperties::builder().set_compression(Compression::ZSTD(level)).build())
 }
 
 fn empty_rows(run: &Run) -> Result<RecordBatch, ArrowError> {

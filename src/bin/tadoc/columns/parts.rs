@@ -1,0 +1,158 @@
+//! The columns of consecutive files joined to those of one: by name, with a type that holds all
+//! values, NULL where a file has none and where a document was dropped.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array,
+};
+use datafusion::arrow::compute::nullif;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::error::ArrowError;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::parquet::errors::ParquetError;
+use datafusion_tadoc::living::ColumnsOfPart;
+
+use super::{merge, parquet_properties};
+use crate::failure::{Failure, Outcome};
+
+/// Rows of NULLs made at a time.
+const ROWS_AT_ONCE: u64 = 8192;
+
+/// The columns of all `parts` as one Parquet file; those of the `dropped` rows are NULL. None where
+/// no part has any.
+///
+/// # Errors
+/// A column whose types do not meet, or bytes that are no Parquet file.
+pub fn merge_parts(parts: &[ColumnsOfPart], dropped: &[Range<u64>]) -> Outcome<Option<Vec<u8>>> {
+    let mut schema = Schema::empty();
+    for parquet in parts.iter().filter_map(|part| part.parquet.clone()) {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(parquet);
+        let reader = reader.map_err(|error| Failure::with_cause("reading columns", &error))?;
+        schema = merge::join_schemas(&schema, reader.schema()).map_err(Failure::new)?;
+    }
+    if schema.fields().is_empty() {
+        return Ok(None);
+    }
+    let written = write(parts, dropped, &Arc::new(schema));
+    written.map(Some).map_err(|error| Failure::with_cause("storing columns", &error))
+}
+
+fn write(
+    parts: &[ColumnsOfPart],
+    dropped: &[Range<u64>],
+    schema: &SchemaRef,
+) -> Result<Vec<u8>, ParquetError> {
+    let properties = parquet_properties()?;
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))?;
+    let mut first_row = 0;
+    let mut push = |batch: &RecordBatch| -> Result<(), ParquetError> {
+        let num_rows = batch.num_rows() as u64;
+        writer.write(&conform(batch, schema, first_row, dropped)?)?;
+        first_row += num_rows;
+        Ok(())
+    };
+    for part in parts {
+        let mut left = part.num_docs;
+        if let Some(parquet) = part.parquet.clone() {
+            for batch in ParquetRecordBatchReaderBuilder::try_new(parquet)?.build()? {
+                let batch = batch?;
+                left = left.checked_sub(batch.num_rows() as u64).ok_or_else(|| {
+                    ParquetError::General("a file has more rows than documents".into())
+                })?;
+                push(&batch)?;
+            }
+        }
+        while left > 0 {
+            let num_rows = left.min(ROWS_AT_ONCE);
+            let options = RecordBatchOptions::new().with_row_count(Some(num_rows as usize));
+            let schema = Arc::new(Schema::empty());
+            push(&RecordBatch::try_new_with_options(schema, Vec::new(), &options)?)?;
+            left -= num_rows;
+        }
+    }
+    writer.into_inner()
+}
+
+/// `batch`, which begins at `first_row`, with the columns of `schema`.
+fn conform(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    first_row: u64,
+    dropped: &[Range<u64>],
+) -> Result<RecordBatch, ArrowError> {
+    let is_dropped = |row: u64| {
+        let next = dropped.partition_point(|rows| rows.end <= row);
+        dropped.get(next).is_some_and(|rows| rows.contains(&row))
+    };
+    let rows = first_row..first_row + batch.num_rows() as u64;
+    let gone: BooleanArray = rows.map(|row| Some(is_dropped(row))).collect();
+    let columns = schema.fields().iter().map(|field| -> Result<ArrayRef, ArrowError> {
+        match batch.column_by_name(field.name()) {
+            Some(column) => match gone.true_count() {
+                0 => merge::conform(column, field.data_type()),
+                _ => nullif(&merge::conform(column, field.data_type())?, &gone),
+            },
+            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        }
+    });
+    RecordBatch::try_new(schema.clone(), columns.collect::<Result<_, _>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use datafusion::arrow::array::{AsArray, Float64Array, Int64Array, StringArray};
+    use datafusion::arrow::datatypes::Float64Type;
+
+    use super::*;
+    use crate::columns::Columns;
+
+    fn part(columns: Vec<(&str, ArrayRef)>) -> ColumnsOfPart {
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        );
+        let batch = batch.unwrap();
+        let mut columns = Columns::default();
+        columns.push(&batch).unwrap();
+        let parquet = columns.into_parquet().unwrap().map(|stored| stored.parquet.into());
+        ColumnsOfPart { num_docs: batch.num_rows() as u64, parquet }
+    }
+
+    #[test]
+    fn parts_are_joined_by_name_and_dropped_rows_are_emptied() {
+        let none = |num_docs| ColumnsOfPart { num_docs, parquet: None };
+        assert_eq!(merge_parts(&[none(2), none(0)], &[]).unwrap(), None);
+        let ints: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+        let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
+        let names: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
+        let parts = [part(vec![("n", ints)]), none(2), part(vec![("who", names), ("n", floats)])];
+        let parquet = merge_parts(&parts, &[1..2, 4..5]).unwrap().unwrap();
+        let mut reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(parquet))
+            .unwrap()
+            .build()
+            .unwrap();
+        let rows = reader.next().unwrap().unwrap();
+        let numbers = rows.column_by_name("n").unwrap().as_primitive::<Float64Type>();
+        let expected = [Some(1.0), None, Some(3.0), None, None, Some(0.5)];
+        assert_eq!(numbers.iter().collect::<Vec<_>>(), expected);
+        let names = rows.column_by_name("who").unwrap().as_string::<i32>();
+        assert_eq!(names.iter().flatten().collect::<Vec<_>>(), ["x"]);
+        assert_eq!(rows.num_rows(), 6);
+    }
+
+    #[test]
+    fn a_list_and_a_number_do_not_meet() {
+        let ints: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+        let list = datafusion::arrow::array::ListArray::from_iter_primitive::<
+            datafusion::arrow::datatypes::Int64Type,
+            _,
+            _,
+        >([Some([Some(1)])]);
+        let parts = [part(vec![("n", ints)]), part(vec![("n", Arc::new(list))])];
+        let text = merge_parts(&parts, &[]).unwrap_err().into_text();
+        assert!(text.starts_with("column `n` is Int64 in one place"), "{text}");
+    }
+}

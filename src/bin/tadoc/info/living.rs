@@ -1,0 +1,100 @@
+//! What a living corpus holds: its version, and the footers of its files where they are on this
+//! machine.
+
+use std::io::{self, Write};
+
+use datafusion_tadoc::edits::Edit;
+use datafusion_tadoc::living::{OptimizeOptions, Part, Version};
+
+use super::{Arguments, Fact, json_string, lines_of, members_of};
+use crate::corpus_file::CorpusFile;
+use crate::display::{bytes, plural, time};
+use crate::failure::Outcome;
+use crate::living::Living;
+
+/// Runs the command for a living corpus.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let living = Living::open(&arguments.corpus)?;
+    let version = living.version(arguments.version)?;
+    let mut facts = facts(&living, &version)?;
+    if let Some(text_bytes) = text_bytes(arguments, &version) {
+        facts.push(Fact::size("text_bytes", text_bytes, " in the files, before the edits"));
+    }
+    let text = match arguments.json {
+        true => as_json(&version, &facts),
+        false => as_table(&version, &facts),
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
+    let edits = living.wait(living.store.edits(version.edit_versions()))?;
+    let edits = edits.iter().flat_map(|edits| &edits.batch.edits);
+    let is_drop = |edit: &&Edit| matches!(edit, Edit::DropDocument { .. });
+    let dropped_before: u64 = version.dropped.iter().map(|ids| ids.end - ids.start).sum();
+    let num_dropped = dropped_before + edits.filter(is_drop).count() as u64;
+    let options = OptimizeOptions::default();
+    let plan = living.wait(living.store.optimize_plan(version, &options))?;
+    Ok(vec![
+        Fact::text("corpus", &living.store.place()),
+        Fact::count("version", version.number),
+        Fact::text("committed", &time(version.time_us)),
+        Fact::text("kind", version.kind.as_str()),
+        Fact::text("commit_id", &version.commit_id.to_string()),
+        Fact::count("documents", version.num_doc_ids() - num_dropped),
+        Fact::count("dropped", num_dropped),
+        Fact::count("parts", version.parts.len() as u64),
+        Fact::size("file_bytes", plan.file_bytes, ""),
+        Fact::count("edits", plan.num_edits()),
+        Fact::size("edit_bytes", plan.edit_bytes, ""),
+        Fact::text("tokenizer", &version.profile.to_string()),
+        Fact::text("writer", &version.writer),
+    ])
+}
+
+/// Bytes of text in the files, if they lie on this machine.
+fn text_bytes(arguments: &Arguments, version: &Version) -> Option<u64> {
+    let names = version.parts.iter().filter_map(Part::file_name);
+    let files = names.map(|name| CorpusFile::open(&arguments.corpus.join(name)).ok());
+    files.map(|file| Some(file?.footer.len_bytes())).sum()
+}
+
+fn as_table(version: &Version, facts: &[Fact]) -> String {
+    let mut text = lines_of(facts);
+    for (part_idx, part) in version.parts.iter().enumerate() {
+        let documents = plural(part.num_docs(), "document");
+        text += &match part {
+            Part::File { len_bytes, .. } => {
+                let name = part.file_name().unwrap_or_default();
+                format!("part {part_idx:<11} {documents}, {}, {name}\n", bytes(*len_bytes))
+            }
+            Part::Edits { version, .. } => {
+                format!(
+                    "part {part_idx:<11} {documents}, added by the edits of version {version}\n"
+                )
+            }
+        };
+    }
+    text
+}
+
+fn as_json(version: &Version, facts: &[Fact]) -> String {
+    let parts: Vec<String> = version.parts.iter().map(part_json).collect();
+    let mut members = members_of(facts);
+    members.push(format!("\"part_list\":[{}]", parts.join(",")));
+    format!("{{{}}}\n", members.join(","))
+}
+
+fn part_json(part: &Part) -> String {
+    let documents = part.num_docs();
+    match part {
+        Part::File { len_bytes, .. } => {
+            let name = json_string(&part.file_name().unwrap_or_default());
+            format!("{{\"documents\":{documents},\"file\":{name},\"bytes\":{len_bytes}}}")
+        }
+        Part::Edits { version, .. } => {
+            format!("{{\"documents\":{documents},\"edits_of_version\":{version}}}")
+        }
+    }
+}

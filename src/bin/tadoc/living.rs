@@ -1,0 +1,173 @@
+//! Living corpora: which place is one, how it is opened, and what runs its reads and writes.
+//!
+//! A place is a folder or a URL. Stores behind URLs are made from the environment, as in SQL.
+
+use std::fs;
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion_tadoc::corpus::OpenLimits;
+use datafusion_tadoc::edits::LivingCorpus;
+use datafusion_tadoc::living::{LivingStore, LocalFolder, ObjectPrefix, StoreOptions, Version};
+use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::{Error, Result};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use crate::failure::{Failure, Outcome};
+use crate::sql;
+
+/// The folders of a living corpus.
+const FOLDERS: [&str; 2] = ["segments", "versions"];
+
+/// Whether a living corpus may be at `path`: a folder with versions, or any URL.
+pub fn is_living(path: &Path) -> bool {
+    url_of(path).is_some() || path.join(FOLDERS[1]).is_dir()
+}
+
+/// An open living corpus.
+pub struct Living {
+    /// The handle.
+    pub store: LivingStore,
+    runtime: Runtime,
+}
+
+impl Living {
+    /// Opens the corpus at `place`.
+    ///
+    /// # Errors
+    /// There is none, or its latest version cannot be read.
+    pub fn open(place: &Path) -> Outcome<Self> {
+        if !is_living(place) {
+            return Err(no_corpus(place));
+        }
+        let runtime = sql::runtime()?;
+        let store = runtime.block_on(open(place))??;
+        Ok(Self { store, runtime })
+    }
+
+    /// Opens the corpus at `place`, or begins one of no documents there.
+    ///
+    /// # Errors
+    /// Another tokenizer than `profile` was asked for.
+    pub fn open_or_create(place: &Path, profile: Option<TokenizerProfile>) -> Outcome<Self> {
+        let runtime = sql::runtime()?;
+        let store = runtime.block_on(async {
+            loop {
+                match open(place).await? {
+                    Err(Error::Missing { .. }) => {}
+                    opened => return Ok::<_, Failure>(opened?),
+                }
+                match create(place, profile.unwrap_or_default()).await {
+                    Ok(store) => return Ok(store),
+                    // Someone else began it a moment ago.
+                    Err(_) if open(place).await?.is_ok() => {}
+                    Err(failure) => return Err(failure),
+                }
+            }
+        })?;
+        match profile {
+            Some(asked) if asked != store.profile() => Err(Failure::new(format!(
+                "{}: --tokenizer {asked}, but the corpus was created with {}; leave it out",
+                place.display(),
+                store.profile()
+            ))),
+            _ => Ok(Self { store, runtime }),
+        }
+    }
+
+    /// Waits for `future`.
+    ///
+    /// # Errors
+    /// Its own.
+    pub fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Outcome<T> {
+        Ok(self.runtime.block_on(future)?)
+    }
+
+    /// Version `number`, or the latest.
+    ///
+    /// # Errors
+    /// There is no such version.
+    pub fn version(&self, number: Option<u64>) -> Outcome<Version> {
+        match number {
+            Some(number) => self.wait(self.store.version(number)),
+            None => self.wait(self.store.latest()),
+        }
+    }
+
+    /// All documents of `version`.
+    ///
+    /// # Errors
+    /// A file that is missing or damaged.
+    pub fn corpus(&self, version: &Version) -> Outcome<LivingCorpus> {
+        self.wait(self.store.corpus(version, &OpenLimits::default()))
+    }
+}
+
+/// The error for a place without a living corpus.
+fn no_corpus(place: &Path) -> Failure {
+    let shown = place.display();
+    let what = match place.metadata() {
+        Ok(metadata) if metadata.is_dir() => format!("{shown} holds no living corpus"),
+        Ok(_) => format!("{shown} is a file and does not change"),
+        Err(_) => format!("{shown} does not exist"),
+    };
+    Failure::new(format!("{what}; `tadoc ingest PATH -o FOLDER --append` begins a living corpus"))
+}
+
+/// Refuses places where there is no living corpus and none should begin.
+///
+/// # Errors
+/// A file, or a folder of other files.
+pub fn check_place(place: &Path) -> Outcome {
+    let shown = place.display();
+    if url_of(place).is_some() || place.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    if !place.is_dir() {
+        return Err(Failure::new(format!(
+            "{shown} is a file; --append adds to a folder or URL that holds a living corpus"
+        )));
+    }
+    let entries = fs::read_dir(place).map_err(|error| Failure::with_cause(shown, &error))?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    match names.filter(|name| !FOLDERS.iter().any(|folder| name == folder)).min() {
+        Some(other) if !is_living(place) => Err(Failure::new(format!(
+            "{} holds other files, such as {}; name a new folder for the living corpus",
+            place.display(),
+            other.to_string_lossy()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn url_of(place: &Path) -> Option<&str> {
+    place.to_str().filter(|text| text.contains("://"))
+}
+
+async fn open(place: &Path) -> Outcome<Result<LivingStore>> {
+    let options = StoreOptions::default();
+    Ok(match url_of(place) {
+        Some(url) => LivingStore::open(prefix_of(url)?, options).await,
+        None => LivingStore::open(LocalFolder::new(place), options).await,
+    })
+}
+
+async fn create(place: &Path, profile: TokenizerProfile) -> Outcome<LivingStore> {
+    let options = StoreOptions::default();
+    let created = match url_of(place) {
+        Some(url) => LivingStore::create(prefix_of(url)?, profile, options).await,
+        None => LivingStore::create(LocalFolder::new(place), profile, options).await,
+    };
+    Ok(created?)
+}
+
+fn prefix_of(text: &str) -> Outcome<ObjectPrefix> {
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::with_cause(text, error);
+    let url = Url::parse(text).map_err(|error| failed(&error))?;
+    let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+    let (store, prefix) =
+        object_store::parse_url_opts(&url, environment).map_err(|error| failed(&error))?;
+    Ok(ObjectPrefix::new(Arc::from(store), prefix).with_place(text))
+}

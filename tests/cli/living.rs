@@ -1,0 +1,293 @@
+//! Living corpora from the command line: documents are added, edited, compressed anew, and read back
+//! at any version.
+
+use crate::harness::Folder;
+
+/// A living corpus of two documents, at version 2.
+fn notes() -> Folder {
+    let folder = Folder::new();
+    folder.write("in/a.txt", "to be or not to be");
+    folder.write("in/b.txt", "that is the question");
+    let ran = folder.run(&["ingest", "in", "-o", "notes", "--append"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let first = ran.stderr.lines().next().unwrap();
+    assert!(first.starts_with("notes: version 2: 2 documents, 38 bytes of text in "), "{first}");
+    folder
+}
+
+fn text(folder: &Folder, doc_id: &str) -> String {
+    folder.ok(&["cat", "notes", "--doc-id", doc_id])
+}
+
+#[test]
+fn documents_are_added_to_what_is_there() {
+    let folder = notes();
+    folder.write("more/c.txt", "a third");
+    folder.ok(&["ingest", "more", "-o", "notes/", "--append", "--quiet"]);
+    assert_eq!(folder.cat("notes", "a.txt"), b"to be or not to be");
+    assert_eq!(folder.cat("notes", "c.txt"), b"a third");
+    let ran = folder.run_with_input(
+        &["ingest", "-", "--documents", "lines", "-o", "notes", "--append"],
+        b"one\ntwo\n",
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(text(&folder, "4"), "two");
+    // What is below the corpus is not taken for text.
+    folder.ok(&["ingest", ".", "-o", "notes", "--append"]);
+    let info = folder.ok(&["info", "notes"]);
+    for line in ["version          5\n", "documents        8\n", "parts            4\n"] {
+        assert!(info.contains(line), "{info}");
+    }
+    assert!(info.contains("text bytes       "), "{info}");
+    folder.fails(
+        &["ingest", "in", "-o", "notes"],
+        "notes is a place of living corpora; pass --append to add to it",
+    );
+}
+
+#[test]
+fn appending_is_refused_with_reasons() {
+    let folder = notes();
+    let append = |place: &str, option: &[&str]| {
+        folder.run(&[&["ingest", "in", "--append", "-o", place], option].concat())
+    };
+    append("notes", &["--tokenizer", "uax29"])
+        .fails("notes: --tokenizer uax29, but the corpus was created with word; leave it out");
+    append("in", &[])
+        .fails("in holds other files, such as a.txt; name a new folder for the living corpus");
+    folder.write("c.tadoc", "x");
+    append("c.tadoc", &[])
+        .fails("c.tadoc is a file; --append adds to a folder or URL that holds a living corpus");
+    assert_eq!(append("notes", &["--force"]).status, 2);
+    folder.write("none.txt", "");
+    let empty = ["ingest", "none.txt", "--documents", "lines", "-o", "notes", "--append"];
+    folder
+        .fails(&empty, "the inputs hold no document; pass --allow-empty to write an empty corpus");
+    let ran = folder.run(&[empty.as_slice(), &["--allow-empty"]].concat());
+    assert!(ran.stderr.starts_with("notes: nothing to add\n"), "{}", ran.stderr);
+    folder.write("bad.jsonl", "{\"body\":\"x\"}\n{\"body\":[1]}\n");
+    let bad = ["ingest", "bad.jsonl", "--documents", "jsonl:body", "-o", "notes", "--append"];
+    assert_eq!(folder.run(&bad).status, 1);
+    assert_eq!(std::fs::read_dir(folder.join("notes/segments")).unwrap().count(), 1);
+    assert_eq!(folder.ok(&["history", "notes"]).lines().count(), 3);
+    for name in ["uax29", "whitespace"] {
+        folder.ok(&["ingest", "in", "-o", name, "--append", "--tokenizer", name]);
+        folder.ok(&["ingest", "in", "-o", name, "--append"]);
+        assert!(folder.ok(&["info", name]).contains(&format!("tokenizer        {name}\n")));
+    }
+}
+
+#[test]
+fn all_edits_of_a_command_line_are_one_commit() {
+    let folder = notes();
+    folder.write("new.md", "bytes \u{fffd} of a file\n");
+    let told = folder.ok(&[
+        "edit",
+        "notes",
+        "--append",
+        "0",
+        " --",
+        "--insert",
+        "0:0",
+        "-- ",
+        "--delete",
+        "1:0:5",
+        "--add",
+        "todo/new.md",
+        "new.md",
+        "--append",
+        "2",
+        "more",
+    ]);
+    assert_eq!(
+        told,
+        "notes: version 3: 1 insert, 2 appends, 1 delete, 1 add\ndocument 2 is todo/new.md\n"
+    );
+    assert_eq!(text(&folder, "0"), "-- to be or not to be --");
+    assert_eq!(text(&folder, "1"), "is the question");
+    assert_eq!(folder.cat("notes", "todo/new.md"), "bytes \u{fffd} of a file\nmore".as_bytes());
+    folder.ok(&["edit", "notes", "--replace", "1", "new.md", "--drop", "0", "--if-version", "3"]);
+    folder.fails(
+        &["cat", "notes", "a.txt"],
+        "there is no document `a.txt`; the nearest are `b.txt`, `todo/new.md`",
+    );
+    assert_eq!(text(&folder, "1"), "bytes \u{fffd} of a file\n");
+    // Every version can still be read.
+    let cat = |version| folder.ok(&["cat", "notes", "--version", version, "--doc-id", "0"]);
+    assert_eq!((cat("2").as_str(), cat("3").len()), ("to be or not to be", 24));
+    folder.fails(
+        &["edit", "notes", "--drop", "1", "--if-version", "3"],
+        "notes: expected version 3, it is at version 4 (edit); look at it and try again",
+    );
+    folder.fails(
+        &["cat", "notes", "--doc-id", "0"],
+        "doc_id: got 0, a document that was dropped, expected the id of a document that is there (a \
+         new document gets a new id)",
+    );
+}
+
+#[test]
+fn edits_come_from_json_lines_too() {
+    let folder = notes();
+    let edits = concat!(
+        "{\"op\":\"insert\",\"doc_id\":0,\"pos\":2,\"text\":\" sure\"}\n\n",
+        "{\"op\":\"delete\",\"doc_id\":0,\"pos\":2,\"len\":3}\n",
+        "{\"op\":\"add\",\"path\":\"c\",\"text\":\"é\\n\"}\n",
+    );
+    let ran = folder.run_with_input(
+        &["edit", "notes", "--mode", "in_batch", "--from", "-", "--append", "1", "?"],
+        edits.as_bytes(),
+    );
+    let told = "notes: version 3: 1 insert, 1 append, 1 delete, 1 add\ndocument 2 is c\n";
+    assert_eq!(ran.ok(), told);
+    assert_eq!(text(&folder, "0"), "to sure or not to be");
+    assert_eq!(text(&folder, "1"), "that is the question?");
+    assert_eq!(text(&folder, "2"), "é\n");
+    folder.write("edits.jsonl", "{\"op\":\"drop\",\"doc_id\":0}\n{\"op\":\"drop\",\"id\":1}\n");
+    folder.fails(
+        &["edit", "notes", "--from", "edits.jsonl"],
+        "edits.jsonl: line 2: field `id`: expected op, doc_id",
+    );
+    let edits = "{\"op\":\"drop\",\"doc_id\":1}\n{\"op\":\"append\",\"doc_id\":9,\"text\":\"\"}\n";
+    folder.write("edits.jsonl", edits);
+    for mode in ["in_sequence", "in_batch"] {
+        folder.fails(
+            &["edit", "notes", "--mode", mode, "--from", "edits.jsonl", "--drop", "0"],
+            "edits.jsonl: line 2: doc_id 9 is out of range, there are 3",
+        );
+    }
+    folder.fails(
+        &["edit", "notes", "--insert", "0:99", "x", "--dry-run"],
+        "--insert: offset_bytes 99 is out of range, there are 21",
+    );
+    let told = folder.ok(&["edit", "notes", "--drop", "0", "--dry-run"]);
+    assert_eq!(told, "notes: version 3: would be made: 1 drop\n");
+    for wrong in [&["edit", "notes"] as &[&str], &["edit", "notes", "--drop", "x"]] {
+        assert_eq!(folder.run(wrong).status, 2);
+    }
+    folder.ok(&["verify", "notes"]);
+}
+
+#[test]
+fn optimizing_keeps_documents_and_history_tells_it() {
+    let folder = notes();
+    folder.write("rows.jsonl", "{\"body\":\"row one\",\"n\":1}\n{\"body\":\"row two\",\"n\":2}\n");
+    folder.ok(&["ingest", "rows.jsonl", "--documents", "jsonl:body", "-o", "notes", "--append"]);
+    folder.ok(&["edit", "notes", "--append", "2", " longer", "--drop", "1", "--drop", "3"]);
+    folder.write("c.txt", "late");
+    folder.ok(&["edit", "notes", "--add", "c.txt", "c.txt"]);
+    let planned = folder.ok(&["optimize", "notes", "--dry-run", "--clean-up", "0"]);
+    assert!(planned.contains("would become one file, documents 0 to 5:\n"), "{planned}");
+    let done = folder.ok(&["optimize", "notes"]);
+    assert!(
+        done.starts_with("notes: version 6: 3 parts and 4 edits rebuilt as 1 file, "),
+        "{done}"
+    );
+    assert_eq!(folder.ok(&["optimize", "notes"]), "notes: version 6: nothing to do\n");
+    assert_eq!(text(&folder, "2"), "row one longer");
+    assert_eq!(folder.cat("notes", "c.txt"), b"late");
+    assert_eq!(folder.run(&["cat", "notes", "--doc-id", "3"]).status, 1);
+    // The columns of the rows are in the new file, those of what was dropped are not.
+    let segments = std::fs::read_dir(folder.join("notes/segments")).unwrap();
+    let newest = segments
+        .map(|entry| entry.unwrap())
+        .max_by_key(|entry| entry.metadata().unwrap().modified().unwrap());
+    let newest = format!("notes/segments/{}", newest.unwrap().file_name().to_str().unwrap());
+    let rows = folder.table_rows(&newest, "SELECT n, path FROM d ORDER BY doc_id");
+    assert_eq!(rows, [",a.txt", ",b.txt", "1,rows.jsonl", ",rows.jsonl", ",c.txt"]);
+
+    let history = folder.ok(&["history", "notes"]);
+    let lines: Vec<Vec<&str>> =
+        history.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0][..3], ["version", "time", "kind"]);
+    let kinds: Vec<&str> = lines[1..].iter().map(|line| line[3]).collect();
+    assert_eq!(kinds, ["create", "append", "append", "edit", "edit", "optimize"]);
+    assert_eq!(lines[4][4..8], ["0", "2", "3", "7"]);
+    folder.write("h.json", folder.ok(&["history", "notes", "--json"]));
+    let json = std::fs::read_to_string(folder.join("h.json")).unwrap();
+    assert!(json.starts_with("[{\"version\":1,") && json.ends_with("}]\n"), "{json}");
+
+    let cleaned = folder.ok(&["optimize", "notes", "--clean-up", "0"]);
+    assert!(cleaned.contains("notes: removed 7 files, "), "{cleaned}");
+    assert!(cleaned.contains("versions from 6 on are kept"), "{cleaned}");
+    assert_eq!(std::fs::read_dir(folder.join("notes/segments")).unwrap().count(), 1);
+    let gone = folder.run(&["cat", "notes", "--version", "4", "--doc-id", "0"]);
+    assert!(
+        gone.stderr.contains("there is no version 4; files of versions 6 to 6"),
+        "{}",
+        gone.stderr
+    );
+    let report = folder.ok(&["verify", "notes"]);
+    assert!(report.starts_with("notes: version 6, 5 documents, 1 part\n"), "{report}");
+    assert_eq!(text(&folder, "0"), "to be or not to be");
+}
+
+#[test]
+fn damage_is_found_and_places_without_a_corpus_are_named() {
+    let folder = notes();
+    let segments = std::fs::read_dir(folder.join("notes/segments")).unwrap();
+    let segment = segments.map(|entry| entry.unwrap().path()).next().unwrap();
+    let good = std::fs::read(&segment).unwrap();
+    for at in (0..good.len()).step_by(61) {
+        let mut bad = good.clone();
+        bad[at] ^= 4;
+        std::fs::write(&segment, &bad).unwrap();
+        let ran = folder.run(&["verify", "notes"]);
+        assert_eq!(ran.status, 1, "byte {at} of {}", good.len());
+        assert!(String::from_utf8(ran.stdout).unwrap().contains("  damaged: notes/segments/"));
+    }
+    std::fs::remove_file(&segment).unwrap();
+    let report = folder.run(&["verify", "notes"]).stdout;
+    let report = String::from_utf8(report).unwrap();
+    assert!(report.contains("DAMAGED\n  damaged: notes: there is no file segments/"), "{report}");
+    folder.fails(
+        &["edit", "in", "--drop", "0"],
+        "in holds no living corpus; `tadoc ingest PATH -o FOLDER --append` begins a living corpus",
+    );
+    folder.fails(
+        &["history", "in/a.txt"],
+        "in/a.txt is a file and does not change; `tadoc ingest PATH -o FOLDER --append` begins a \
+         living corpus",
+    );
+    folder.fails(
+        &["optimize", "nowhere"],
+        "nowhere does not exist; `tadoc ingest PATH -o FOLDER --append` begins a living corpus",
+    );
+    folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
+    folder.fails(
+        &["cat", "c.tadoc", "--version", "1", "a.txt"],
+        "c.tadoc is no living corpus and has no versions; leave out --version",
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_no_part() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let folder = notes();
+    let mut command =
+        folder.command(&["ingest", "-", "--documents", "lines", "-o", "notes", "--append"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Standard input stays open: the reader waits for more.
+    child.stdin.as_mut().unwrap().write_all(b"a line\n").unwrap();
+    let names = || std::fs::read_dir(folder.join("notes/segments")).unwrap().count();
+    while names() < 2 {
+        assert!(child.try_wait().unwrap().is_none());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
+    assert_eq!(names(), 1);
+    assert_eq!(folder.ok(&["history", "notes"]).lines().count(), 3);
+}

@@ -218,3 +218,105 @@ impl LivingStore {
         Error::UnknownCommit { place, version, commit_id, source }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use object_store::memory::InMemory;
+
+    use super::*;
+    use crate::living::{
+        ByteStream, CommitKind, ObjectPrefix, Storage, StorageResult, StoreOptions, StoredFile,
+    };
+    use crate::text::TokenizerProfile;
+
+    /// The storage of a writer that sleeps once, when its version is there, for so long that others
+    /// commit and clean up what was there.
+    #[derive(Debug)]
+    struct Sleeper {
+        inner: ObjectPrefix,
+        has_slept: AtomicBool,
+        hears_the_answer: bool,
+    }
+
+    fn nothing() -> Change {
+        Change::append(CommitKind::Append, &[])
+    }
+
+    async fn open(storage: impl Storage) -> LivingStore {
+        LivingStore::open(storage, StoreOptions::default()).await.unwrap()
+    }
+
+    #[async_trait]
+    impl Storage for Sleeper {
+        fn place(&self) -> String {
+            self.inner.place()
+        }
+
+        async fn prepare(&self) -> StorageResult<()> {
+            self.inner.prepare().await
+        }
+
+        async fn put_if_absent(&self, name: &str, bytes: Bytes) -> StorageResult<()> {
+            self.inner.put_if_absent(name, bytes).await?;
+            if self.has_slept.swap(true, Ordering::Relaxed) {
+                return Ok(());
+            }
+            let others = open(self.inner.clone()).await;
+            for _ in 0..3 {
+                let base = others.latest().await.unwrap();
+                others.commit(&base, &nothing()).await.unwrap();
+            }
+            others.clean_up(Duration::ZERO, false).await.unwrap();
+            match self.hears_the_answer {
+                true => Ok(()),
+                false => Err(StorageError::Transient("it took too long".into())),
+            }
+        }
+
+        async fn put_stream(&self, name: &str, chunks: ByteStream) -> StorageResult<()> {
+            self.inner.put_stream(name, chunks).await
+        }
+
+        async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {
+            self.inner.get(name, max_bytes).await
+        }
+
+        async fn exists(&self, name: &str) -> StorageResult<bool> {
+            self.inner.exists(name).await
+        }
+
+        async fn list(&self, folder: &str, after: Option<&str>) -> StorageResult<Vec<StoredFile>> {
+            self.inner.list(folder, after).await
+        }
+
+        async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()> {
+            self.inner.remove(folder, names).await
+        }
+    }
+
+    #[test]
+    fn a_commit_that_was_cleaned_up_before_its_writer_knew_of_it_is_not_made_again() {
+        futures::executor::block_on(async {
+            for hears_the_answer in [true, false] {
+                let inner = ObjectPrefix::new(Arc::new(InMemory::new()), "c".into());
+                let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+                LivingStore::create(inner.clone(), profile, options).await.unwrap();
+                let has_slept = AtomicBool::new(false);
+                let store =
+                    open(Sleeper { inner: inner.clone(), has_slept, hears_the_answer }).await;
+                let base = store.latest().await.unwrap();
+                let unknown = store.commit(&base, &nothing()).await.unwrap_err();
+                assert!(matches!(unknown, Error::UnknownCommit { version: 2, .. }), "{unknown}");
+                // Its own and three of others; what it may have put again is gone.
+                let history = open(inner).await.history().await.unwrap();
+                let numbers: Vec<u64> = history.iter().map(|version| version.number).collect();
+                assert_eq!(numbers, [5]);
+            }
+        });
+    }
+}

@@ -14,7 +14,7 @@
 //! file. A version of a living corpus shares with its files the segments that no edit touched; a later
 //! version that brings files reads only those. What a running query holds stays until it ends. Decoding runs on blocking threads.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use datafusion::arrow::array::{StringViewArray, make_view};
@@ -29,14 +29,13 @@ use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
 use super::failure::{datafusion_error, task_error};
-use super::living::{LivingCache, LivingView, explain_missing};
+use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
 use super::options::TadocOptions;
 use super::scan::Scan;
 use crate::Error;
 use crate::analytics::{Fold, Vocabulary};
 use crate::corpus::{Corpus, FileFooter, FooterOutcome, OpenLimits, Segment, read_segment};
-use crate::living::assemble;
 
 const MAX_FOOTERS: usize = 4096;
 const MAX_CORPORA: usize = 16;
@@ -50,11 +49,22 @@ pub(crate) struct OpenFile {
 
 /// The segments of one file and the memory they hold.
 #[derive(Debug)]
-struct LoadedFile {
-    segments: Vec<Arc<Segment>>,
+pub(super) struct LoadedFile {
+    pub(super) segments: Vec<Arc<Segment>>,
     reservation: MemoryReservation,
-    /// Files that segments are shared with.
+    /// Keeps the reservations of the files that segments are shared with.
     _shared: Vec<Arc<LoadedFile>>,
+}
+
+impl LoadedFile {
+    /// `segments`, of which some are those of the files `shared`, and memory for the others.
+    pub(super) fn new(
+        segments: Vec<Arc<Segment>>,
+        reservation: MemoryReservation,
+        shared: Vec<Arc<LoadedFile>>,
+    ) -> Self {
+        Self { segments, reservation, _shared: shared }
+    }
 }
 
 /// A corpus ready for queries, with what several queries share.
@@ -284,7 +294,7 @@ impl CorpusCache {
             .await?;
         let held: usize = segments.iter().map(|segment| memory_with_derived(segment)).sum();
         reservation.try_resize(held)?;
-        Ok(Arc::new(LoadedFile { segments, reservation, _shared: Vec::new() }))
+        Ok(Arc::new(LoadedFile::new(segments, reservation, Vec::new())))
     }
 
     /// The version of `view`, made of its `files` and its edits where it is not yet.
@@ -301,36 +311,12 @@ impl CorpusCache {
             slot.made_of = keys.iter().filter(|&key| key != &view.key).cloned().collect();
             Arc::clone(&slot.cell)
         };
-        let made = cell.get_or_try_init(|| self.make_version(context, view, files, keys)).await?;
+        let made = cell.get_or_try_init(|| make_version(self, context, view, files, keys)).await?;
         Ok(Arc::clone(made))
     }
 
-    async fn make_version(
-        &self,
-        context: &LoadContext,
-        view: &Arc<LivingView>,
-        files: Vec<Arc<LoadedFile>>,
-        keep: &[String],
-    ) -> Result<Arc<LoadedFile>> {
-        let estimate = version_bytes(view, &files);
-        let consumer = format!("TadocVersion[{}]", view.place);
-        let reservation = self.reserve(context, consumer, estimate, keep)?;
-        context.versions_made.iter().for_each(|count| count.add(1));
-        let profile = view.version.profile;
-        let corpora = files.iter().map(|file| Corpus::new(profile, file.segments.clone()));
-        let (corpora, making): (Vec<Corpus>, _) = (corpora.collect(), Arc::clone(view));
-        let make = move || assemble(&making.version, corpora, &making.edits)?.snapshot();
-        let snapshot = tokio::task::spawn_blocking(make).await.map_err(task_error)?;
-        let segments = snapshot.map_err(datafusion_error)?.segments().to_vec();
-        let shared: HashSet<*const Segment> =
-            files.iter().flat_map(|file| &file.segments).map(Arc::as_ptr).collect();
-        let own = segments.iter().filter(|segment| !shared.contains(&Arc::as_ptr(segment)));
-        reservation.try_resize(own.map(|segment| memory_with_derived(segment)).sum())?;
-        Ok(Arc::new(LoadedFile { segments, reservation, _shared: files }))
-    }
-
     /// So many bytes of the session's memory, for which all goes that is not in `keep` if need be.
-    fn reserve(
+    pub(super) fn reserve(
         &self,
         context: &LoadContext,
         consumer: String,
@@ -485,21 +471,9 @@ fn estimate_bytes(footer: &FileFooter, parallel: usize, options: &TadocOptions) 
     usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
 }
 
-/// Peak memory of making a version: what it shares with no file, and the edits.
-fn version_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
-    let mut edited = view.edited();
-    edited.extend(&view.dropped);
-    let of_files = view.part_ids().filter(|(part, _)| part.file_name().is_some());
-    let touched =
-        of_files.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
-    let rewritten = touched.flat_map(|(_, file)| &file.segments).map(|s| memory_with_derived(s));
-    // Tokens, pairs and rules while the grammar of added text is built.
-    rewritten.sum::<usize>() + 16 * view.fresh_bytes as usize
-}
-
 /// Bytes of a segment with everything that queries may derive from it: the inverse grammar
 /// (8 bytes an element, 4 an id), prefix sums (under 2 bytes an element), word counts.
-fn memory_with_derived(segment: &Segment) -> usize {
+pub(super) fn memory_with_derived(segment: &Segment) -> usize {
     let dag = &segment.dag;
     let derived = 10 * dag.grammar().symbols.len() + 12 * dag.num_elements();
     segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.paths.memory_bytes() + derived

@@ -206,7 +206,7 @@ const fn column(name: &'static str, kind: ColumnKind, summary: &'static str) -> 
 const CORPUS: Argument = required(
     "corpus",
     ArgumentKind::Text,
-    "a .tadoc file, a folder or prefix, a glob, a URL, or the name of a table STORED AS TADOC",
+    "a .tadoc file, a living corpus, a folder or prefix, a glob, a URL, or the name of a table STORED AS TADOC",
 );
 const GLOB: Argument = required("glob", ArgumentKind::Text, "a file, a folder, a glob or a URL");
 

@@ -15,7 +15,11 @@ use std::hint::black_box;
 
 use corpora::{Subject, subjects};
 use datafusion_tadoc::analytics::word_count;
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
 use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use datafusion_tadoc::living::{
+    Change, CommitKind, LivingStore, LocalFolder, OptimizeOptions, StoreOptions, Version,
+};
 use memchr::memmem;
 
 const NUM_OPERATIONS: usize = 100_000;
@@ -220,12 +224,81 @@ impl<'a> Workload<'a> {
     }
 }
 
+/// A corpus file of `docs`.
+fn built(docs: &[Vec<u8>]) -> Vec<u8> {
+    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    for (doc_id, doc) in docs.iter().enumerate() {
+        builder.push_document(&doc_id.to_string(), doc).unwrap();
+    }
+    builder.finish(None).unwrap().0
+}
+
+/// Bytes of the files that `version` needs.
+async fn stored_bytes(store: &LivingStore, version: &Version) -> u64 {
+    let plan = store.optimize_plan(version, &OptimizeOptions::default()).await.unwrap();
+    plan.file_bytes + plan.edit_bytes
+}
+
+/// Sizes after inserts and after an optimization, beside a fresh build.
+async fn measure_sizes(subject: &Subject, inserts: &[Operation]) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = LocalFolder::new(folder.path().join("corpus"));
+    let profile = subject.corpus.profile();
+    let store = LivingStore::create(place, profile, StoreOptions::default()).await.unwrap();
+    let docs = subject.docs.clone();
+    let written = store.write_part(move |out| {
+        let mut builder = CorpusBuilder::new(out, IngestOptions::default())?;
+        for (doc_id, doc) in docs.iter().enumerate() {
+            builder.push_document(&doc_id.to_string(), doc)?;
+        }
+        Ok(builder.finish(None)?.1.footer)
+    });
+    let change = Change::append(CommitKind::Append, &[written.await.unwrap()]);
+    let base = store.commit(&store.latest().await.unwrap(), &change).await.unwrap();
+    let edits = inserts.iter().filter_map(|operation| match operation {
+        Operation::Edit(edit) => Some(edit.clone()),
+        _ => None,
+    });
+    let batch = EditBatch { mode: EditMode::InSequence, edits: edits.collect() };
+    let started = std::time::Instant::now();
+    let change = Change::edit(CommitKind::Edit, &batch);
+    let edited = store.commit(&base, &change).await.unwrap();
+    let commit = started.elapsed().as_secs_f64();
+    let corpus = store.corpus(&edited, &OpenLimits::default()).await.unwrap();
+    let docs: Vec<Vec<u8>> =
+        (0..corpus.num_docs()).map(|id| corpus.extract(id, 0, u64::MAX).unwrap()).collect();
+    let fresh = built(&docs).len() as u64;
+    let before = stored_bytes(&store, &edited).await;
+    let started = std::time::Instant::now();
+    let optimized = store.optimize(&OptimizeOptions::default()).await.unwrap().unwrap();
+    let optimize = started.elapsed().as_secs_f64();
+    let after = stored_bytes(&store, &optimized).await;
+    let ratio = |len_bytes: u64| len_bytes as f64 / fresh as f64;
+    println!(
+        "  {} inserts in one commit of {commit:.2} s: {before} bytes, {:.3}x of a fresh build \
+         ({fresh}); optimized in {optimize:.2} s: {after} bytes, {:.3}x",
+        batch.edits.len(),
+        ratio(before),
+        ratio(after),
+    );
+    let corpus = store.corpus(&optimized, &OpenLimits::default()).await.unwrap();
+    for (doc_id, doc) in (0..).zip(&docs) {
+        assert_eq!(corpus.extract(doc_id, 0, u64::MAX).unwrap(), *doc);
+    }
+}
+
 fn main() {
+    let sizes_only = std::env::args().any(|argument| argument == "sizes");
     println!("{:<44} {:>12} {:>12} {:>9}", "", "living", "Vec<u8>s", "ratio");
     for subject in &subjects() {
         let megabytes = subject.len_bytes() as f64 / 1e6;
         println!("{}: {megabytes:.1} MB, {} documents", subject.name, subject.docs.len());
         let workload = Workload::new(subject);
+        let inserts = workload.operations(EditMode::InSequence, &["insert"]);
+        futures::executor::block_on(measure_sizes(subject, &inserts));
+        if sizes_only {
+            continue;
+        }
         let reads = ["extract", "count rare", "count usual", "search rare", "search usual"];
         for kind in reads.into_iter().chain(["append", "insert"]) {
             workload.measure(kind, EditMode::InSequence, &[kind]);
@@ -238,7 +311,6 @@ fn main() {
             workload.measure("mix, usual words", mode, &mix);
         }
         let mut living = LivingCorpus::new(subject.corpus.clone());
-        let inserts = workload.operations(EditMode::InSequence, &["insert"]);
         living.run(EditMode::InSequence, &inserts).unwrap();
         let started = std::time::Instant::now();
         let snapshot = living.snapshot().unwrap();

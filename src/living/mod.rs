@@ -17,8 +17,8 @@
 //!
 //! Reading order: `version` (the value), `manifest` (its bytes), `storage` (what a place must be
 //! able to do), `local` and `object` (folders that survive power loss, object stores), `change` and
-//! `commit` (the next version), `store` (the handle), `part_file`,
-//! `assemble` (a version as a corpus), `clean_up`.
+//! `commit` (the next version), `store` (the handle), `part_file`, `assemble` (a version as a corpus),
+//! `optimize` (parts compressed anew), `clean_up`.
 //!
 //! Nothing here needs a runtime: blocking work and waiting happen on threads of their own.
 

@@ -84,6 +84,14 @@ pub enum Error {
         /// Name of the setting that moves the limit.
         knob: &'static str,
     },
+    /// One query of a batch cannot be answered; no other is answered either.
+    #[error("query {query_idx} of the batch: {source}")]
+    InBatch {
+        /// Its index in the batch, the least of those that fail.
+        query_idx: usize,
+        /// What is wrong with it.
+        source: Box<Error>,
+    },
     /// The operating system or a store refused.
     #[error("{what}: {source}")]
     Io {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use common::{BUILDERS, Document, PROFILES, corpus_of, naive, options};
-use datafusion_tadoc::access::{Query, document_bytes, search};
+use datafusion_tadoc::access::{ExtractQuery, Query, WordQuery, document_bytes, search};
 use datafusion_tadoc::analytics::{Traversal, inverted_index, word_count};
 use datafusion_tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
 use datafusion_tadoc::text::TokenizerProfile;
@@ -109,6 +109,7 @@ fn check_documents(
     what: &str,
 ) {
     assert_eq!(living.num_docs(), model.docs.len() as u64, "{what}");
+    check_batches(living, model, profile, random, what);
     for (doc_id, doc) in (0..).zip(&model.docs) {
         let Some(text) = doc else {
             assert!(living.is_dropped(doc_id), "{what}");
@@ -125,6 +126,39 @@ fn check_documents(
         let count = living.count(doc_id, &word).unwrap();
         assert_eq!(count, offsets.len() as u64, "{what}, {doc_id}, {word}");
         assert_eq!(living.search(doc_id, &word).unwrap(), offsets, "{what}, {doc_id}, {word}");
+    }
+}
+
+/// Asks every document that is there in one batch.
+fn check_batches(
+    living: &LivingCorpus,
+    model: &Model,
+    profile: TokenizerProfile,
+    random: &mut Random,
+    what: &str,
+) {
+    let alive: Vec<(u64, &Vec<u8>)> =
+        (0..).zip(&model.docs).filter_map(|(doc_id, doc)| Some((doc_id, doc.as_ref()?))).collect();
+    let word = model.word(random, profile);
+    let byte_offset = |text: &Vec<u8>| text.len() as u64 / 3;
+    let passage = |&(doc_id, text): &(u64, &Vec<u8>)| ExtractQuery {
+        doc_id,
+        byte_offset: byte_offset(text),
+        byte_len: 20,
+    };
+    let passages: Vec<ExtractQuery> = alive.iter().map(passage).collect();
+    let texts = living.extract_batch(&passages, u64::MAX).unwrap();
+    let words: Vec<WordQuery<'_>> =
+        alive.iter().map(|&(doc_id, _)| WordQuery { doc_id, word: &word }).collect();
+    let counts = living.count_batch(&words).unwrap();
+    let lists = living.search_batch(&words, u64::MAX).unwrap();
+    for (query_idx, (doc_id, text)) in alive.into_iter().enumerate() {
+        let start = byte_offset(text) as usize;
+        let expected = &text[start..text.len().min(start + 20)];
+        assert_eq!(texts.get(query_idx).unwrap(), expected, "{what}, {doc_id}");
+        let offsets = edit_model::offsets(profile, text, &word);
+        assert_eq!(lists.get(query_idx).unwrap(), offsets, "{what}, {doc_id}, {word}");
+        assert_eq!(counts[query_idx], offsets.len() as u64, "{what}, {doc_id}, {word}");
     }
 }
 

@@ -280,7 +280,7 @@ fn decode_part(
 
 /// Copies the first `len` bytes of `source`; up to [`SHORT_COPY`] bytes are written.
 #[inline]
-fn copy_token(output: &mut [u8], source: &[u8], len: usize) {
+pub(super) fn copy_token(output: &mut [u8], source: &[u8], len: usize) {
     match (output.first_chunk_mut::<SHORT_COPY>(), source.first_chunk::<SHORT_COPY>()) {
         (Some(output), Some(source)) if len <= SHORT_COPY => *output = *source,
         _ => output[..len].copy_from_slice(&source[..len]),

@@ -5,21 +5,30 @@
 //! O(log root + depth * log rule length + output). Offsets are bytes of the document, whether it
 //! was cut at a block border or not.
 //!
+//! Many passages at once are written to one buffer by all cores, each a run of them; lengths are known
+//! before the first byte, so every passage has its place.
+//!
 //! Nearly all of the time is spent waiting for memory, so lengths come from the prefix sums, which
 //! lie in the cache lines that are needed anyway, and tokens are gathered before they are copied:
 //! the loads from the dictionary then overlap.
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use crate::corpus::{Corpus, Segment};
 use crate::dag::Measure;
 use crate::error::{Error, Result};
 
-use super::decode::{SHORT_COPY, check_doc_id, document_len_bytes};
+use super::batch::{Passages, first_error};
+use super::decode::{SHORT_COPY, check_doc_id, copy_token, document_len_bytes};
 use super::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, reserve};
 
 /// Tokens that are gathered before they are copied.
 const TOKENS_PER_BATCH: usize = 32;
+
+/// Queries of a batch that one task answers.
+const QUERIES_PER_TASK: usize = 512;
 
 /// Up to `byte_len` bytes of document `doc_id` from `byte_offset`; what lies beyond the end of the
 /// document is left out.
@@ -46,53 +55,112 @@ pub fn extract_into(
     max_output_bytes: u64,
     output: &mut Vec<u8>,
 ) -> Result<()> {
+    let len = passage_len(corpus, doc_id, byte_offset, byte_len)?;
+    let start = output.len();
+    let end = check_output_len(start as u64, len, max_output_bytes)?;
+    reserve(output, end + SHORT_COPY)?;
+    output.resize(end + SHORT_COPY, 0);
+    read_passage(corpus, doc_id, byte_offset, &mut output[start..], end - start);
+    output.truncate(end);
+    Ok(())
+}
+
+/// One passage to extract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtractQuery {
+    /// The document.
+    pub doc_id: u64,
+    /// Bytes of the document before the passage.
+    pub byte_offset: u64,
+    /// Bytes of the passage; fewer where the document ends before.
+    pub byte_len: u64,
+}
+
+/// The passages that `queries` ask for, in their order, on all cores; all together may have
+/// `max_output_bytes`.
+///
+/// # Errors
+/// [`Error::InBatch`] for the first query that [`extract`] would refuse; [`Error::Capacity`] for more
+/// bytes than allowed, counted before any is read.
+pub fn extract_batch(
+    corpus: &Corpus,
+    queries: &[ExtractQuery],
+    max_output_bytes: u64,
+) -> Result<Passages> {
+    let len_of = |q: &ExtractQuery| passage_len(corpus, q.doc_id, q.byte_offset, q.byte_len);
+    let lens = queries.par_iter().with_min_len(QUERIES_PER_TASK).map(len_of);
+    let lens = first_error(lens.collect())?;
+    let mut ends = Vec::with_capacity(queries.len());
+    let mut len = 0;
+    for added in lens {
+        len = check_output_len(len as u64, added, max_output_bytes)?;
+        ends.push(len);
+    }
+    let mut bytes = Vec::new();
+    reserve(&mut bytes, len)?;
+    bytes.resize(len, 0);
+    let (mut rest, mut start) = (bytes.as_mut_slice(), 0);
+    let mut tasks = Vec::with_capacity(queries.len() / QUERIES_PER_TASK + 1);
+    for (queries, ends) in queries.chunks(QUERIES_PER_TASK).zip(ends.chunks(QUERIES_PER_TASK)) {
+        let end = ends.last().copied().unwrap_or(start);
+        let (output, behind) = std::mem::take(&mut rest).split_at_mut(end - start);
+        tasks.push((queries, ends, output, start));
+        (rest, start) = (behind, end);
+    }
+    tasks.into_par_iter().for_each(|(queries, ends, output, first)| {
+        let mut start = first;
+        for (query, &end) in queries.iter().zip(ends) {
+            let output = &mut output[start - first..];
+            read_passage(corpus, query.doc_id, query.byte_offset, output, end - start);
+            start = end;
+        }
+    });
+    Ok(Passages::new(bytes, ends))
+}
+
+/// Bytes of a passage, if it can be read.
+fn passage_len(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) -> Result<u64> {
     check_doc_id(corpus, doc_id)?;
     let doc_len = document_len_bytes(corpus, doc_id)?;
-    let Some(available) = doc_len.checked_sub(byte_offset) else {
-        return Err(Error::OutOfRange {
+    match doc_len.checked_sub(byte_offset) {
+        Some(available) => Ok(byte_len.min(available)),
+        None => Err(Error::OutOfRange {
             what: "byte_offset",
             got: byte_offset,
             len: doc_len.saturating_add(1),
-        });
-    };
-    let len = check_output_len(output.len() as u64, byte_len.min(available), max_output_bytes)?;
-    let mut passage = Passage::new(output, len)?;
-    let mut skipped = byte_offset;
+        }),
+    }
+}
+
+/// Writes a passage of `len` bytes, which there must be, to the start of `output`; what follows there
+/// may be overwritten.
+fn read_passage(corpus: &Corpus, doc_id: u64, offset: u64, output: &mut [u8], len: usize) {
+    let mut passage = Passage { output, at: 0, len };
+    let mut skipped = offset;
     for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+        if passage.is_full() {
+            return;
+        }
         let segment = &corpus.segments()[segment_idx];
         let part_len = segment.dag.doc_len_bytes(doc);
-        if skipped < part_len && !passage.is_full() {
+        if skipped < part_len {
             passage.read(segment, segment.dag.doc_range(doc), skipped);
         }
         skipped = skipped.saturating_sub(part_len);
     }
-    passage.finish();
-    Ok(())
 }
 
-/// Bytes that are being written to the end of `output`.
+/// Bytes that are being written.
 struct Passage<'a> {
-    /// Has room for all of the passage and slack for short copies.
-    output: &'a mut Vec<u8>,
+    /// Room for the passage, and what may be overwritten.
+    output: &'a mut [u8],
     at: usize,
     len: usize,
 }
 
-impl<'a> Passage<'a> {
-    /// A passage that makes `output` `len` bytes long.
-    fn new(output: &'a mut Vec<u8>, len: usize) -> Result<Self> {
-        let at = output.len();
-        reserve(output, len + SHORT_COPY)?;
-        output.resize(len + SHORT_COPY, 0);
-        Ok(Self { output, at, len })
-    }
-
+impl Passage<'_> {
     fn is_full(&self) -> bool {
         self.at == self.len
-    }
-
-    fn finish(self) {
-        self.output.truncate(self.at);
     }
 
     /// Appends the bytes of `range`, a document, from `offset`, which is below its length, until
@@ -138,7 +206,7 @@ impl<'a> Passage<'a> {
             }
             for &(token, blank) in &tokens[..num_tokens] {
                 self.push_blank(blank);
-                self.push(segment.dictionary.get(token));
+                self.push(segment, token, 0);
             }
             self.push_blank(blank_before);
         }
@@ -166,7 +234,7 @@ impl<'a> Passage<'a> {
             }
             let element = dag.grammar().symbols[position];
             let Some(rule_idx) = dag.rule_of(element) else {
-                self.push(&segment.dictionary.get(element)[offset as usize..]);
+                self.push(segment, element, offset as usize);
                 return rest;
             };
             range = dag.rule_range(rule_idx);
@@ -178,15 +246,20 @@ impl<'a> Passage<'a> {
 
     #[inline]
     fn push_blank(&mut self, blank: bool) {
-        self.output[self.at] = b' ';
-        self.at += usize::from(blank && !self.is_full());
+        if blank && !self.is_full() {
+            self.output[self.at] = b' ';
+            self.at += 1;
+        }
     }
 
-    /// Appends as much of `bytes` as there is room for.
+    /// Appends as much of `token`, from byte `skipped` of it, as there is room for.
     #[inline]
-    fn push(&mut self, bytes: &[u8]) {
-        let taken = bytes.len().min(self.len - self.at);
-        self.output[self.at..self.at + taken].copy_from_slice(&bytes[..taken]);
+    fn push(&mut self, segment: &Segment, token: u32, skipped: usize) {
+        let (arena, offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
+        let start = offsets[token as usize] as usize + skipped;
+        let len = offsets[token as usize + 1] as usize - start;
+        let taken = len.min(self.len - self.at);
+        copy_token(&mut self.output[self.at..], &arena[start..], taken);
         self.at += taken;
     }
 }

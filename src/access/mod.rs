@@ -7,13 +7,16 @@
 //! `rule_numbers`, which lead from there to documents, and `scan` for small documents; `cut` joins
 //! documents again that were cut at a block border), `term_count` (counts by document), `kwic` with
 //! `neighbours` (matches in their context), `candidates` (which documents a text predicate has to
-//! look at).
+//! look at). Many questions at once: `extract` for passages, `word_batch` for words in documents (with
+//! `climb`, for rare ones), `batch` for what both share.
 //!
 //! Every answer is as if no document had been cut: offsets and word numbers count from the start
 //! of the document, and phrases match across the cut. Everything is iterative, so a hostile grammar
 //! cannot exhaust the stack, and limits are checked against counted sizes before memory is taken.
 
+mod batch;
 mod candidates;
+mod climb;
 mod cut;
 mod decode;
 mod dictionary_search;
@@ -34,14 +37,16 @@ mod scan;
 mod search;
 mod term_count;
 mod wildcard;
+mod word_batch;
 mod word_pattern;
 mod word_regex;
 mod word_set;
 
+pub use batch::{OffsetLists, Passages};
 pub use candidates::{TextPattern, candidate_docs, candidate_documents};
 pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
 pub use doc_set::DocSet;
-pub use extract::{extract, extract_into};
+pub use extract::{ExtractQuery, extract, extract_batch, extract_into};
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic};
 pub use query::Query;
 pub use search::{
@@ -49,7 +54,12 @@ pub use search::{
     search_with,
 };
 pub use term_count::term_count;
+pub use word_batch::{WordQuery, count_batch, search_batch};
 pub use word_pattern::WordPattern;
+
+pub(crate) use batch::in_batch;
+pub(crate) use climb::climb;
+pub(crate) use word_batch::check_word;
 
 use crate::error::{Error, Result};
 

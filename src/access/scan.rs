@@ -11,6 +11,9 @@ use crate::error::Result;
 use super::search::Interrupt;
 use super::word_set::WordSet;
 
+/// Bits that tell most tokens from words that are looked for.
+const SEEN_BITS: usize = 1024;
+
 /// A place inside a document (or part): its first byte, its bytes, its first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
@@ -51,6 +54,31 @@ pub(super) fn scan_doc(
         recent.push_back((token, byte_offset));
         if recent.len() > before.len() {
             recent.pop_front();
+        }
+    })
+}
+
+/// Calls `found` with the index in `words`, which ascend, and the byte offset of each occurrence of one
+/// of them in document `doc`, ascending by offset.
+pub(super) fn scan_doc_words(
+    segment: &Segment,
+    doc: usize,
+    words: &[u32],
+    interrupt: &mut Interrupt<'_>,
+    mut found: impl FnMut(usize, u64),
+) -> Result<()> {
+    // Nearly all tokens are none of the words, and one bit tells most of them.
+    let mut seen = [0u64; SEEN_BITS / 64];
+    for &word in words {
+        let bit = word as usize % SEEN_BITS;
+        seen[bit / 64] |= 1 << (bit % 64);
+    }
+    for_each_token_of(segment, doc, interrupt, |token, byte_offset| {
+        let bit = token as usize % SEEN_BITS;
+        if seen[bit / 64] >> (bit % 64) & 1 != 0
+            && let Ok(idx) = words.binary_search(&token)
+        {
+            found(idx, byte_offset);
         }
     })
 }

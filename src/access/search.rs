@@ -209,7 +209,7 @@ fn search_resolved(
 }
 
 /// Refuses more than `max_hits` occurrences.
-fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
+pub(super) fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
     if requested <= max_hits {
         return Ok(());
     }

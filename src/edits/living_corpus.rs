@@ -25,10 +25,9 @@ use super::base_words;
 use super::document::EditedDocument;
 use super::edit::{Answer, EditBatch, EditMode, Operation};
 use super::plan::{Item, Step, checked_offset, plan};
-use crate::access::{DEFAULT_MAX_OUTPUT_BYTES, document_len_bytes, extract_into};
+use crate::access::{DEFAULT_MAX_OUTPUT_BYTES, check_word, document_len_bytes, extract_into};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
-use crate::text::{TokenizerProfile, for_each_token};
 
 /// A base corpus and all that was edited since.
 ///
@@ -422,21 +421,4 @@ pub(super) fn dropped_document(doc_id: u64) -> Error {
         got: format!("{doc_id}, a document that was dropped"),
         allowed: "the id of a document that is there (a new document gets a new id)".into(),
     }
-}
-
-/// Refuses what is not one word: it would be found nowhere.
-pub(super) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
-    let (mut num_tokens, mut is_word) = (0, false);
-    for_each_token(profile, word.as_bytes(), |token| {
-        num_tokens += 1;
-        is_word = token.is_word;
-    });
-    if num_tokens == 1 && is_word {
-        return Ok(());
-    }
-    Err(Error::InvalidArgument {
-        name: "word",
-        got: format!("`{word}`"),
-        allowed: format!("one word of the tokenizer profile {profile}"),
-    })
 }

@@ -12,9 +12,10 @@ use crate::error::Error;
 pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
     match error {
         Error::Capacity { .. } => DataFusionError::ResourcesExhausted(error.to_string()),
-        Error::InvalidArgument { .. } | Error::OutOfRange { .. } | Error::Cancelled => {
-            DataFusionError::Execution(error.to_string())
-        }
+        Error::InvalidArgument { .. }
+        | Error::OutOfRange { .. }
+        | Error::InBatch { .. }
+        | Error::Cancelled => DataFusionError::Execution(error.to_string()),
         other => DataFusionError::External(Box::new(other)),
     }
 }

@@ -67,14 +67,16 @@ pub use table::TadocTable;
 
 use std::sync::Arc;
 
+use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::common::config::TableOptions;
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use corpora::CorpusCache;
-use functions::TadocFunction;
+use functions::{CorpusFunction, Home, TadocFunction};
 use living::LivingCatalogs;
 
 /// Name of corpora in `STORED AS`.
@@ -82,8 +84,9 @@ pub const FILE_TYPE: &str = "TADOC";
 /// Name of Parquet files with GSST columns in `STORED AS`.
 pub const GSST_FILE_TYPE: &str = "GSST";
 
-/// Registers the table functions, the file type `TADOC`, named arguments, the `tadoc.` options and
-/// the tables of living corpora (`"d$history"`) with `ctx`. Corpora that queries open are kept by this registration.
+/// Registers the table functions, the scalar functions, the file type `TADOC`, named arguments, the
+/// `tadoc.` options and the tables of living corpora (`"d$history"`) with `ctx`. Corpora that queries
+/// open are kept by this registration.
 ///
 /// # Errors
 /// Where the session refuses a registration.
@@ -94,6 +97,11 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     }
     ctx.register_relation_planner(Arc::new(TadocRelationPlanner))?;
     ctx.register_table_options_extension(TadocOptions::default());
+    let catalogs = Arc::clone(ctx.state().catalog_list());
+    let home = Home { runtime: ctx.runtime_env(), catalogs, cache: Arc::clone(&cache) };
+    for function in CorpusFunction::all(home)? {
+        ctx.register_udf(ScalarUDF::clone(&function));
+    }
     let state = ctx.state_ref();
     let mut state = state.write();
     let extensions = &mut state.config_mut().options_mut().extensions;
@@ -122,7 +130,8 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
 /// assert!(ctx.state().table_functions().contains_key("word_count"));
 /// ```
 pub trait TadocSessionStateBuilderExt: Sized {
-    /// Adds everything that [`register_all`] registers.
+    /// Adds everything that [`register_all`] registers. A run-time environment or a list of catalogs of
+    /// the builder's own must be set before.
     #[must_use]
     fn with_tadoc(self) -> Self;
 }
@@ -134,6 +143,13 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         for (name, function) in TadocFunction::all(&cache) {
             let function = datafusion::catalog::TableFunction::new(name.to_string(), function);
             functions.insert(name.to_string(), Arc::new(function));
+        }
+        let runtime = Arc::clone(self.runtime_env().get_or_insert_default());
+        let catalogs = self.catalog_list();
+        let catalogs = catalogs.get_or_insert_with(|| Arc::<MemoryCatalogProviderList>::default());
+        let home = Home { runtime, catalogs: Arc::clone(catalogs), cache: Arc::clone(&cache) };
+        if let Ok(functions) = CorpusFunction::all(home) {
+            self.scalar_functions().get_or_insert_default().extend(functions);
         }
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {

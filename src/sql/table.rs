@@ -16,9 +16,10 @@ use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::Count;
 use futures::FutureExt;
 
-use super::corpora::CorpusCache;
+use super::corpora::{CorpusCache, LoadContext, LoadedCorpus};
 use super::exec::TadocExec;
 use super::filter::{Stage, demands, is_claimable, mentions};
 use super::functions::{Reads, TableFunction};
@@ -159,6 +160,21 @@ impl TadocTable {
         }
         let limits = target.options.open_limits();
         Ok(Source::Corpora(self.cache.open(runtime, &limits, files).await?))
+    }
+
+    /// The corpus, for functions that are no scans, and the settings for it.
+    pub(crate) async fn load(
+        &self,
+        session: &dyn Session,
+    ) -> Result<(Arc<LoadedCorpus>, TadocOptions)> {
+        let (location, options) = self.target(session).await?;
+        let files = match self.source(session, &location, &options).await? {
+            Source::Corpora(files) => files,
+            Source::Files(_) => Vec::new(),
+        };
+        let (runtime, bytes_read) = (Arc::clone(session.runtime_env()), Count::new());
+        let context = LoadContext { runtime, options: options.clone(), bytes_read };
+        Ok((self.cache.load(&context, &files).await?, options))
     }
 
     fn claims(&self, filter: &Expr) -> bool {

@@ -18,6 +18,7 @@ mod ranked_inverted_index;
 mod read_lines;
 mod read_text;
 mod repeated_phrases;
+mod scalar;
 mod search;
 mod sequence_count;
 mod sequence_rows;
@@ -45,6 +46,7 @@ use super::signature::{SIGNATURES, Signature};
 use super::table::{TadocTable, registered_now};
 
 pub(crate) use documents::Documents;
+pub(crate) use scalar::{CorpusFunction, Home};
 
 /// What a function reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,7 +32,7 @@ use super::failure::{datafusion_error, task_error};
 use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
 use super::options::TadocOptions;
-use super::scan::Scan;
+use super::scan::Source;
 use crate::Error;
 use crate::analytics::{Fold, Vocabulary};
 use crate::corpus::{Corpus, FileFooter, FooterOutcome, OpenLimits, Segment, read_segment};
@@ -230,11 +230,11 @@ impl CorpusCache {
     pub(crate) async fn load(
         &self,
         context: &LoadContext,
-        scan: &Scan,
+        source: &Source,
     ) -> Result<Arc<LoadedCorpus>> {
-        let files = scan.corpora();
+        let files = source.corpora();
         let mut keys: Vec<String> = files.iter().map(|open| open.file.version_key()).collect();
-        keys.extend(scan.living().map(|view| view.key.clone()));
+        keys.extend(source.living().map(|view| view.key.clone()));
         {
             let mut state = self.lock();
             let now = state.tick();
@@ -252,18 +252,18 @@ impl CorpusCache {
         for (open, key) in files.iter().zip(&keys) {
             let cell = Arc::clone(&self.lock().slot(key).cell);
             let file = cell.get_or_try_init(|| self.load_file(context, open, &keys)).await;
-            let file = file.map_err(|error| match scan.living() {
+            let file = file.map_err(|error| match source.living() {
                 Some(view) => explain_missing(&view.place, error),
                 None => error,
             })?;
             loaded.push(Arc::clone(file));
         }
-        if let Some(view) = scan.living() {
+        if let Some(view) = source.living() {
             loaded = vec![self.load_version(context, view, loaded, &keys).await?];
         }
         let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
         let corpus = Arc::new(LoadedCorpus {
-            corpus: Corpus::new(scan.profile(), segments),
+            corpus: Corpus::new(source.profile(), segments),
             vocabularies: Default::default(),
             words: Default::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),

@@ -41,6 +41,37 @@ pub(crate) enum Source {
     Files(Vec<SourceFile>),
 }
 
+impl Source {
+    /// The corpora that are read; none where plain files are.
+    pub(crate) fn corpora(&self) -> &[OpenFile] {
+        match self {
+            Source::Corpora(files) => files,
+            Source::Living(view) => &view.files,
+            Source::Unchecked(..) | Source::Files(_) => &[],
+        }
+    }
+
+    /// The version that is read, of a living corpus.
+    pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
+        match self {
+            Source::Living(view) => Some(view),
+            _ => None,
+        }
+    }
+
+    /// How text is cut into tokens.
+    pub(crate) fn profile(&self) -> TokenizerProfile {
+        let living = self.living().map(|view| view.version.profile);
+        let first = || self.corpora().first().map(|open| open.footer.profile);
+        living.or_else(first).unwrap_or_default()
+    }
+
+    /// Ids of dropped documents, ascending.
+    pub(crate) fn dropped(&self) -> &[u64] {
+        self.living().map_or(&[], |view| &view.dropped)
+    }
+}
+
 /// A planned scan.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan {
@@ -67,26 +98,12 @@ pub(crate) struct Scan {
 impl Scan {
     /// The corpora that are read; none where plain files are.
     pub(crate) fn corpora(&self) -> &[OpenFile] {
-        match &self.source {
-            Source::Corpora(files) => files,
-            Source::Living(view) => &view.files,
-            Source::Unchecked(..) | Source::Files(_) => &[],
-        }
+        self.source.corpora()
     }
 
     /// The version that is read, of a living corpus.
     pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
-        match &self.source {
-            Source::Living(view) => Some(view),
-            _ => None,
-        }
-    }
-
-    /// How text is cut into tokens.
-    pub(crate) fn profile(&self) -> TokenizerProfile {
-        let living = self.living().map(|view| view.version.profile);
-        let first = || self.corpora().first().map(|open| open.footer.profile);
-        living.or_else(first).unwrap_or_default()
+        self.source.living()
     }
 
     /// Where rows of user columns come from, one for each id.
@@ -151,7 +168,7 @@ impl Scan {
 
     /// Ids of dropped documents, ascending.
     pub(crate) fn dropped(&self) -> &[u64] {
-        self.living().map_or(&[], |view| &view.dropped)
+        self.source.dropped()
     }
 
     /// Documents of all corpora.
@@ -246,7 +263,7 @@ impl Run {
 
     /// The corpus, loaded where it is not.
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
-        self.cache.load(&self.load_context(), &self.scan).await
+        self.cache.load(&self.load_context(), &self.scan.source).await
     }
 
     /// Runs CPU-bound work on a blocking thread.

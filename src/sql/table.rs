@@ -49,6 +49,14 @@ pub struct TadocTable {
     user_columns: Vec<FieldRef>,
 }
 
+/// What functions that are no scans get of a table.
+#[derive(Debug)]
+pub(crate) struct LoadedTable {
+    pub(crate) corpus: Arc<LoadedCorpus>,
+    pub(crate) source: Source,
+    pub(crate) options: TadocOptions,
+}
+
 impl TadocTable {
     pub(crate) fn new(
         function: Arc<dyn TableFunction>,
@@ -162,19 +170,21 @@ impl TadocTable {
         Ok(Source::Corpora(self.cache.open(runtime, &limits, files).await?))
     }
 
-    /// The corpus, for functions that are no scans, and the settings for it.
-    pub(crate) async fn load(
-        &self,
-        session: &dyn Session,
-    ) -> Result<(Arc<LoadedCorpus>, TadocOptions)> {
-        let (location, options) = self.target(session).await?;
-        let files = match self.source(session, &location, &options).await? {
-            Source::Corpora(files) => files,
-            Source::Files(_) => Vec::new(),
+    /// The corpus as it is now, for functions that are no scans.
+    ///
+    /// # Errors
+    /// As a scan.
+    pub(crate) async fn load(&self, session: &dyn Session) -> Result<LoadedTable> {
+        let target = self.target(session).await?;
+        let source = self.source(session, &target).await?;
+        let context = LoadContext {
+            runtime: Arc::clone(session.runtime_env()),
+            options: target.options.clone(),
+            bytes_read: Count::new(),
+            versions_made: None,
         };
-        let (runtime, bytes_read) = (Arc::clone(session.runtime_env()), Count::new());
-        let context = LoadContext { runtime, options: options.clone(), bytes_read };
-        Ok((self.cache.load(&context, &files).await?, options))
+        let corpus = self.cache.load(&context, &source).await?;
+        Ok(LoadedTable { corpus, source, options: target.options })
     }
 
     fn claims(&self, filter: &Expr) -> bool {

@@ -109,7 +109,7 @@ impl Search {
 
 /// The query `text` for the corpora of a scan.
 pub(super) fn parse_query(scan: &Scan, text: &str) -> crate::Result<Query> {
-    Query::parse(scan.profile(), text)
+    Query::parse(scan.source.profile(), text)
 }
 
 /// The outcome of a search whose rows were sent while it went on: what sending met comes first, and

@@ -14,17 +14,15 @@ use datafusion::error::{DataFusionError, Result};
 
 use super::Kind;
 use crate::access::{ExtractQuery, WordQuery, count_batch, extract_batch, search_batch};
-use crate::corpus::Corpus;
 use crate::error::Error;
 use crate::sql::failure::datafusion_error;
 use crate::sql::functions::strings::{Texts, int64, int64_lists};
-use crate::sql::options::TadocOptions;
+use crate::sql::table::LoadedTable;
 
 /// One batch of rows that ask.
 pub(super) struct Ask<'a> {
     pub(super) kind: Kind,
-    pub(super) corpus: &'a Corpus,
-    pub(super) options: &'a TadocOptions,
+    pub(super) table: &'a LoadedTable,
     /// The arguments behind the corpus.
     pub(super) columns: Vec<ArrayRef>,
 }
@@ -41,13 +39,14 @@ impl Ask<'_> {
             Kind::CountWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let counts = count_batch(self.corpus, &queries);
+                let counts = count_batch(&self.table.corpus.corpus, &queries);
                 int64(counts.map_err(|error| self.explain(error, &queries))?.into_iter())?
             }
             Kind::SearchWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let lists = search_batch(self.corpus, &queries, self.options.max_hits);
+                let lists =
+                    search_batch(&self.table.corpus.corpus, &queries, self.table.options.max_hits);
                 let lists = lists.map_err(|error| self.explain(error, &queries))?;
                 let (offsets, ends) = lists.into_parts();
                 int64_lists(offsets.into_iter(), ends.into_iter())?
@@ -67,12 +66,12 @@ impl Ask<'_> {
             self.columns.iter().map(|column| column.as_primitive::<Int64Type>()).collect();
         let number = |idx: usize, row: usize| self.unsigned(idx, numbers[idx].value(row));
         let query = |&row: &usize| {
-            let (doc_id, byte_offset) = (number(0, row)?, number(1, row)?);
+            let (doc_id, byte_offset) = (self.doc_id(numbers[0].value(row))?, number(1, row)?);
             Ok(ExtractQuery { doc_id, byte_offset, byte_len: number(2, row)? })
         };
         let queries: Vec<ExtractQuery> = rows.iter().map(query).collect::<Result<_>>()?;
-        let limit = self.options.max_output_bytes.min(i32::MAX as u64);
-        let passages = extract_batch(self.corpus, &queries, limit);
+        let limit = self.table.options.max_output_bytes.min(i32::MAX as u64);
+        let passages = extract_batch(&self.table.corpus.corpus, &queries, limit);
         let passages = passages.map_err(|error| self.explain(error, &queries))?;
         let (bytes, ends) = passages.into_parts();
         Ok(Arc::new(Texts::new(bytes, ends)?.text()?))
@@ -90,10 +89,21 @@ impl Ask<'_> {
     ) -> Result<Vec<WordQuery<'w>>> {
         let doc_ids = self.columns[0].as_primitive::<Int64Type>();
         let query = |&row: &usize| {
-            let doc_id = self.unsigned(0, doc_ids.value(row))?;
+            let doc_id = self.doc_id(doc_ids.value(row))?;
             Ok(WordQuery { doc_id, word: words.value(row) })
         };
         rows.iter().map(query).collect()
+    }
+
+    /// The first argument behind the corpus.
+    fn doc_id(&self, number: i64) -> Result<u64> {
+        let doc_id = self.unsigned(0, number)?;
+        match self.table.source.dropped().binary_search(&doc_id) {
+            Ok(_) => Err(self.error(format!(
+                "doc_id: got {doc_id}, which was dropped, expected a document that is there"
+            ))),
+            Err(_) => Ok(doc_id),
+        }
     }
 
     /// Argument `idx` behind the corpus.

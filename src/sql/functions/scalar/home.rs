@@ -19,11 +19,10 @@ use datafusion::prelude::SessionConfig;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use crate::Error;
-use crate::sql::corpora::{CorpusCache, LoadedCorpus};
+use crate::sql::corpora::CorpusCache;
 use crate::sql::failure::datafusion_error;
 use crate::sql::functions::Documents;
-use crate::sql::options::TadocOptions;
-use crate::sql::table::TadocTable;
+use crate::sql::table::{LoadedTable, TadocTable};
 
 /// What is kept of a session.
 pub(crate) struct Home {
@@ -56,7 +55,7 @@ impl Home {
 pub(super) struct BoundCorpus {
     home: Arc<Home>,
     location: String,
-    loaded: OnceLock<(Arc<LoadedCorpus>, TadocOptions)>,
+    loaded: OnceLock<LoadedTable>,
 }
 
 impl BoundCorpus {
@@ -69,10 +68,7 @@ impl BoundCorpus {
     }
 
     /// The corpus and the settings for it, looked up and loaded by whoever asks first.
-    pub(super) fn loaded(
-        &self,
-        settings: &ConfigOptions,
-    ) -> Result<&(Arc<LoadedCorpus>, TadocOptions)> {
+    pub(super) fn loaded(&self, settings: &ConfigOptions) -> Result<&LoadedTable> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }

@@ -227,12 +227,12 @@ impl ScalarUDFImpl for CorpusFunction {
             (ColumnarValue::Scalar(corpus), None) => self.bind(corpus)?,
             (ColumnarValue::Array(_), None) => return self.refuse_corpus("a column"),
         };
-        let (loaded, options) = bound.loaded(&args.config_options)?;
+        let table = bound.loaded(&args.config_options)?;
         let is_one = arguments.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let num_rows = if is_one { 1 } else { args.number_rows };
         let columns = arguments.iter().map(|value| value.to_array(num_rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let ask = answers::Ask { kind: self.kind, corpus: &loaded.corpus, options, columns };
+        let ask = answers::Ask { kind: self.kind, table, columns };
         let answer = ask.answer(num_rows)?;
         match is_one {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?)),

@@ -43,7 +43,7 @@ pub(crate) enum RowSource<'a> {
 }
 
 /// The type a user column has in SQL.
-fn sql_type(data_type: &DataType) -> DataType {
+pub(crate) fn sql_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
         DataType::Binary | DataType::LargeBinary => DataType::BinaryView,

@@ -17,7 +17,7 @@ use datafusion::logical_expr::CreateExternalTable;
 use super::columns::user_fields;
 use super::corpora::{CorpusCache, OpenFile};
 use super::functions::Documents;
-use super::living::no_versions;
+use super::living::{begin_if_asked, no_versions, with_declared, with_hint};
 use super::location::{Wanted, resolve_files};
 use super::options::TadocOptions;
 use super::table::TadocTable;
@@ -54,8 +54,16 @@ impl TableProviderFactory for TadocTableFactory {
         let session_options = TadocOptions::from_config(session.config_options());
         let options = session_options.with_overrides(&table_options)?;
         let runtime = session.runtime_env();
-        let files = self.files(session, location, &options, version).await?;
-        let user_columns = user_fields(runtime, &files).await?;
+        let declared = command.schema.as_arrow();
+        begin_if_asked(&self.cache.living, runtime, location, &options, declared).await?;
+        let (files, is_living) = self.files(session, location, &options, version).await?;
+        if !is_living && !declared.fields().is_empty() {
+            return plan_err!(
+                "STORED AS TADOC does not take a column list: columns come from the corpus; only \
+                 those of a living corpus are declared"
+            );
+        }
+        let user_columns = with_declared(user_fields(runtime, &files).await?, declared)?;
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
         let definition = command.definition.clone();
@@ -65,24 +73,25 @@ impl TableProviderFactory for TadocTableFactory {
 }
 
 impl TadocTableFactory {
-    /// The files of `location` as they are now.
+    /// The files of `location` as they are now, and whether they are those of a living corpus.
     async fn files(
         &self,
         session: &dyn Session,
         location: &str,
         options: &TadocOptions,
         version: Option<u64>,
-    ) -> Result<Vec<OpenFile>> {
+    ) -> Result<(Vec<OpenFile>, bool)> {
         let runtime = session.runtime_env();
         if let Some(found) = self.cache.living.find(runtime, location).await? {
             let version = found.version(version).await?;
             let view = self.cache.living.view(&self.cache, runtime, options, &found, version);
-            return Ok(view.await?.files.clone());
+            return Ok((view.await?.files.clone(), true));
         }
-        let files = resolve_files(session, location, Wanted::Corpora).await?;
+        let files = resolve_files(session, location, Wanted::Corpora).await;
+        let files = files.map_err(|error| with_hint(error, location))?;
         match version {
             Some(version) => Err(no_versions(location, version, files.len())),
-            None => self.cache.open(runtime, &options.open_limits(), files).await,
+            None => Ok((self.cache.open(runtime, &options.open_limits(), files).await?, false)),
         }
     }
 }
@@ -103,10 +112,11 @@ fn take_version(options: &mut HashMap<String, String>) -> Result<Option<u64>> {
 /// Refuses clauses that would be ignored.
 fn check(command: &CreateExternalTable) -> Result<()> {
     let refused = [
-        (!command.schema.fields().is_empty(), "a column list: columns come from the corpus"),
         (!command.table_partition_cols.is_empty(), "PARTITIONED BY"),
         (!command.order_exprs.is_empty(), "WITH ORDER: rows are ordered by doc_id"),
         (command.unbounded, "UNBOUNDED"),
+        (!command.column_defaults.is_empty(), "DEFAULT"),
+        (command.constraints.iter().next().is_some(), "constraints"),
     ];
     match refused.iter().find(|(is_given, _)| *is_given) {
         Some((_, clause)) => plan_err!("STORED AS TADOC does not take {clause}"),

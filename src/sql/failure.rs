@@ -8,7 +8,7 @@ use datafusion::error::DataFusionError;
 
 use crate::error::Error;
 
-/// Wraps `error` in the DataFusion variant of the same meaning.
+/// Wraps `error` in the DataFusion variant of the same meaning; one of DataFusion comes back.
 pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
     match error {
         Error::Capacity { .. } => DataFusionError::ResourcesExhausted(error.to_string()),
@@ -16,8 +16,17 @@ pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
         | Error::OutOfRange { .. }
         | Error::InBatch { .. }
         | Error::Cancelled => DataFusionError::Execution(error.to_string()),
+        Error::External { what, source } => match source.downcast::<DataFusionError>() {
+            Ok(inner) => *inner,
+            Err(source) => DataFusionError::External(Box::new(Error::External { what, source })),
+        },
         other => DataFusionError::External(Box::new(other)),
     }
+}
+
+/// Carries an error of DataFusion through the library; [`datafusion_error`] hands it back.
+pub(crate) fn core_error(error: DataFusionError) -> Error {
+    Error::external("query", error)
 }
 
 /// An error of a task of our own that was aborted or broke.

@@ -77,7 +77,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use corpora::CorpusCache;
 use functions::{CorpusFunction, Home, TadocFunction};
-use living::LivingCatalogs;
+use living::{LivingCatalogs, LivingStatements};
 
 /// Name of corpora in `STORED AS`.
 pub const FILE_TYPE: &str = "TADOC";
@@ -96,6 +96,7 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
         ctx.register_udtf(name, function);
     }
     ctx.register_relation_planner(Arc::new(TadocRelationPlanner))?;
+    ctx.add_analyzer_rule(Arc::new(LivingStatements));
     ctx.register_table_options_extension(TadocOptions::default());
     let catalogs = Arc::clone(ctx.state().catalog_list());
     let home = Home { runtime: ctx.runtime_env(), catalogs, cache: Arc::clone(&cache) };
@@ -168,6 +169,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         formats.push(Arc::<GsstFormatFactory>::default());
         formats.push(Arc::new(TadocFormatFactory));
         self.relation_planners().get_or_insert_default().push(Arc::new(TadocRelationPlanner));
+        self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
         self
     }
 }

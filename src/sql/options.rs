@@ -24,6 +24,7 @@ use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::analytics::Traversal;
 use crate::corpus::{BuilderKind, IngestOptions, OpenLimits};
+use crate::edits::EditMode;
 use crate::gsst::parquet::{GsstColumns, GsstParquetOptions};
 use crate::gsst::{BlockOptions, CodeWidth, Parse};
 use crate::text::TokenizerProfile;
@@ -95,6 +96,10 @@ pub struct TadocOptions {
     pub builder: BuilderKind,
     /// Text, in bytes, of one segment written by `COPY`; sets its peak memory.
     pub block_bytes: u64,
+    /// Whether `CREATE EXTERNAL TABLE` begins a living corpus where nothing is.
+    pub create: bool,
+    /// What the offsets of `INSERT INTO "d$edits"` refer to.
+    pub edit_mode: EditMode,
     /// Columns that become GSST columns in files written `STORED AS GSST`, with commas between
     /// them; empty is all text.
     pub gsst_columns: String,
@@ -123,6 +128,8 @@ impl Default for TadocOptions {
             tokenizer: ingest.profile,
             builder: ingest.builder,
             block_bytes: ingest.block_bytes as u64,
+            create: false,
+            edit_mode: EditMode::default(),
             gsst_columns: String::new(),
             gsst_code_bits: CodeWidth::Eight,
             gsst_parse: Parse::Greedy,
@@ -225,6 +232,10 @@ impl ExtensionOptions for TadocOptions {
             "tokenizer" => self.tokenizer = parse(name, value)?,
             "builder" => self.builder = parse(name, value)?,
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
+            "create" => {
+                self.create = value.parse().map_err(|_| refused(name, value, "true or false"))?;
+            }
+            "edit_mode" => self.edit_mode = parse(name, value)?,
             "gsst_columns" => self.gsst_columns = value.to_owned(),
             "gsst_code_bits" => {
                 self.gsst_code_bits = match value {
@@ -266,6 +277,8 @@ impl ExtensionOptions for TadocOptions {
             self.tokenizer.to_string(),
             self.builder.to_string(),
             self.block_bytes.to_string(),
+            self.create.to_string(),
+            self.edit_mode.to_string(),
             self.gsst_columns.clone(),
             self.gsst_code_bits.bits().to_string(),
             shown_parse(self.gsst_parse).to_owned(),
@@ -283,7 +296,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 14] = [
+pub(crate) const OPTIONS: [(&str, &str); 16] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -292,6 +305,8 @@ pub(crate) const OPTIONS: [(&str, &str); 14] = [
     ("tokenizer", "What a word is in corpora written by COPY: word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
+    ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
+    ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
     ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is all text."),
     ("gsst_code_bits", "Width of GSST codes: 8 or 12."),
     ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),

@@ -4,7 +4,7 @@
 //! rows ─▶ channel ─▶ blocking thread: CorpusBuilder ─▶ upload ─▶ complete
 //! ```
 //!
-//! The upload is completed only after the builder has finished; a failing query, a refused value
+//! `INSERT` into a living corpus feeds the same builder. The upload is completed only after the builder has finished; a failing query, a refused value
 //! or a cancelled statement aborts it. The builder's memory, set by `tadoc.block_bytes`, is reserved.
 //!
 //! Columns: `content` or `text` is the document (`content` wins, it has the exact bytes; NULL is
@@ -12,6 +12,7 @@
 //! `words` are derived and not stored; all others become user columns.
 
 use std::fmt;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,20 +24,20 @@ use datafusion::common::cast::{as_binary_view_array, as_string_view_array};
 use datafusion::common::{exec_datafusion_err, plan_datafusion_err, plan_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::datasource::sink::DataSink;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use object_store::path::Path;
-use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::columns::{ColumnsWriter, RESERVED};
 use super::failure::datafusion_error;
 use super::options::TadocOptions;
 use super::upload::{ChunkWriter, stage};
-use crate::corpus::CorpusBuilder;
+use crate::corpus::{CorpusBuilder, FileFooter, IngestOptions};
 
 /// Writes a corpus; see the module's description.
 pub(crate) struct TadocSink {
@@ -98,28 +99,22 @@ impl DataSink for TadocSink {
 
     async fn write_all(
         &self,
-        mut data: SendableRecordBatchStream,
+        data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
         let target = self.target()?;
         let store = context.runtime_env().object_store(&self.config.object_store_url)?;
         let reservation =
             MemoryConsumer::new("TadocSink").register(&context.runtime_env().memory_pool);
-        let (row_sender, rows) = channel::<Message>(2);
-        let feeding = async move {
-            while let Some(batch) = data.next().await {
-                // A closed channel means that the builder failed; its error is the one to report.
-                if row_sender.send(Message::Rows(batch?)).await.is_err() {
-                    return Ok(());
-                }
-            }
-            // Without this word the builder knows that its input broke off.
-            let _closed = row_sender.send(Message::End).await;
-            Ok::<(), DataFusionError>(())
-        };
-        let (roles, options) = (self.roles.clone(), self.options.clone());
+        let (row_sender, rows) = channel(2);
+        let feeding = feed(data, row_sender);
+        let (roles, options) = (self.roles.clone(), self.options.ingest_options());
         let schema = Arc::clone(self.config.output_schema());
-        let build = move |out| build(&schema, &roles, &options, rows, out, &reservation);
+        let build = move |out: ChunkWriter| {
+            let (out, footer) = build(&schema, &roles, options, rows, out, &reservation)?;
+            out.finish().map_err(|e| datafusion_error(crate::Error::io("COPY: upload", e)))?;
+            Ok(footer.num_docs())
+        };
         let bytes_written = MetricBuilder::new(&self.metrics).global_counter("bytes_written");
         let (staged, num_docs) = stage(&store, &target, bytes_written, feeding, build).await?;
         staged.complete().await?;
@@ -129,21 +124,41 @@ impl DataSink for TadocSink {
 }
 
 /// What goes from the query to the builder.
-enum Message {
+pub(crate) enum Message {
     Rows(RecordBatch),
     End,
 }
 
+/// Sends `data` to the builder.
+pub(crate) async fn feed(
+    mut data: impl Stream<Item = Result<RecordBatch>> + Unpin,
+    sender: Sender<Message>,
+) -> Result<()> {
+    while let Some(batch) = data.next().await {
+        // A closed channel means that the builder failed; its error is the one to report.
+        if sender.send(Message::Rows(batch?)).await.is_err() {
+            return Ok(());
+        }
+    }
+    // Without this word the builder knows that its input broke off.
+    let _closed = sender.send(Message::End).await;
+    Ok(())
+}
+
 /// Which column plays which part.
 #[derive(Debug, Clone)]
-struct Roles {
+pub(crate) struct Roles {
     text: usize,
     path: Option<usize>,
     user: Vec<usize>,
 }
 
 impl Roles {
-    fn find(schema: &Schema) -> Result<Self> {
+    /// The parts of the columns of `schema`.
+    ///
+    /// # Errors
+    /// A plan error where there is no text, and for columns of a wrong type.
+    pub(crate) fn find(schema: &Schema) -> Result<Self> {
         let position = |name: &str| schema.fields().iter().position(|field| field.name() == name);
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         let text = position("content").or_else(|| position("text")).ok_or_else(|| {
@@ -191,21 +206,20 @@ fn check_type(
     }
 }
 
-/// Builds the corpus on a blocking thread; returns the number of documents.
-fn build(
+/// Builds the corpus on a blocking thread; what it fills to the end of the input it hands back.
+pub(crate) fn build<W: Write>(
     schema: &Schema,
     roles: &Roles,
-    options: &TadocOptions,
+    options: IngestOptions,
     mut rows: Receiver<Message>,
-    out: ChunkWriter,
+    out: W,
     reservation: &MemoryReservation,
-) -> Result<u64> {
+) -> Result<(W, FileFooter)> {
     // One block of text and its tokens: measured peak is 1.4 blocks, and 2 are asked for.
-    let for_blocks = 2 * options.block_bytes as usize;
+    let for_blocks = 2 * options.block_bytes;
     let mut columns = ColumnsWriter::try_new(schema, roles.user.clone())?;
-    let mut builder =
-        CorpusBuilder::new(out, options.ingest_options()).map_err(datafusion_error)?;
-    let (mut num_docs, mut text_bytes) = (0u64, 0usize);
+    let mut builder = CorpusBuilder::new(out, options).map_err(datafusion_error)?;
+    let mut text_bytes = 0usize;
     loop {
         match rows.blocking_recv() {
             Some(Message::Rows(batch)) => {
@@ -213,7 +227,6 @@ fn build(
                 let columns_bytes = columns.as_ref().map_or(0, ColumnsWriter::memory_bytes);
                 reservation.try_resize(for_blocks.min(2 * text_bytes) + columns_bytes)?;
                 push_rows(&mut builder, roles, &batch)?;
-                num_docs += batch.num_rows() as u64;
                 if let Some(columns) = &mut columns {
                     columns.write(&batch)?;
                 }
@@ -223,13 +236,12 @@ fn build(
         }
     }
     let columns = columns.map(ColumnsWriter::finish).transpose()?;
-    let (out, _report) = builder.finish(columns).map_err(datafusion_error)?;
-    out.finish().map_err(|e| datafusion_error(crate::Error::io("COPY: upload", e)))?;
-    Ok(num_docs)
+    let (out, report) = builder.finish(columns).map_err(datafusion_error)?;
+    Ok((out, report.footer))
 }
 
-fn push_rows(
-    builder: &mut CorpusBuilder<ChunkWriter>,
+fn push_rows<W: Write>(
+    builder: &mut CorpusBuilder<W>,
     roles: &Roles,
     batch: &RecordBatch,
 ) -> Result<()> {

@@ -12,8 +12,9 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::Count;
@@ -23,7 +24,7 @@ use super::corpora::{CorpusCache, LoadContext, LoadedCorpus};
 use super::exec::TadocExec;
 use super::filter::{Stage, demands, is_claimable, mentions};
 use super::functions::{Reads, TableFunction};
-use super::living::{FoundCorpus, LivingView, no_versions};
+use super::living::{FoundCorpus, LivingView, insert_into, no_versions, read_only, unfiltered};
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use super::options::{Device, TadocOptions};
 use super::scan::{Scan, Source};
@@ -114,6 +115,39 @@ impl TadocTable {
         let target = self.target(session).await?;
         let found = self.cache.living.find(session.runtime_env(), &target.location).await?;
         Ok(found.map(|found| found.store))
+    }
+
+    /// The living corpus that a statement changes, and its settings.
+    ///
+    /// # Errors
+    /// A plan error where the table cannot be changed.
+    pub(crate) async fn changeable(
+        &self,
+        session: &dyn Session,
+    ) -> Result<(LivingStore, TadocOptions)> {
+        let target = self.target(session).await?;
+        let found = self.cache.living.find(session.runtime_env(), &target.location).await?;
+        match (found, target.version) {
+            (None, _) => Err(read_only(&self.location)),
+            (Some(_), Some(version)) => plan_err!(
+                "{}: the table shows version {version} for ever; change one without that option",
+                self.location
+            ),
+            (Some(found), None) => Ok((found.store, target.options)),
+        }
+    }
+
+    /// Refuses a change whose rows are not known for sure.
+    async fn refuse_change(&self, session: &dyn Session) -> DataFusionError {
+        match self.changeable(session).await {
+            Ok(_) => unfiltered(&self.location),
+            Err(error) => error,
+        }
+    }
+
+    /// Where it is, in the words of the user.
+    pub(crate) fn location(&self) -> &str {
+        &self.location
     }
 
     /// The version of a living corpus that a scan would read now; `None` of other corpora.
@@ -261,6 +295,32 @@ impl TableProvider for TadocTable {
         }
         let function = Arc::clone(&self.function);
         Ok(Arc::new(TadocExec::try_new(function, scan, Arc::clone(&self.cache))?))
+    }
+
+    async fn insert_into(
+        &self,
+        session: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        operation: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        insert_into(self, session, input, operation).await
+    }
+
+    async fn delete_from(
+        &self,
+        session: &dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(self.refuse_change(session).await)
+    }
+
+    async fn update(
+        &self,
+        session: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(self.refuse_change(session).await)
     }
 }
 

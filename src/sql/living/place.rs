@@ -28,9 +28,11 @@ impl LivingPlace {
     pub(crate) fn of(location: &str) -> Result<Option<Self>> {
         let place = Place::parse(location)?;
         let found = Self { place, location: location.to_string() };
+        // Servers of plain files cannot list.
+        let can_list = !found.place.url.scheme().starts_with("http");
         let may_be = match found.folder() {
             Some(folder) => folder.is_dir(),
-            None => !location.ends_with(CORPUS_EXTENSION),
+            None => can_list && !location.ends_with(CORPUS_EXTENSION),
         };
         Ok((may_be && found.place.glob.is_none()).then_some(found))
     }
@@ -63,8 +65,6 @@ impl LivingPlace {
         match opened {
             Ok(store) => Ok(Some(store)),
             Err(Error::Missing { .. }) => Ok(None),
-            // Servers of plain files cannot list, and what they serve is told by its full name.
-            Err(_) if self.place.url.scheme().starts_with("http") => Ok(None),
             Err(error) => Err(datafusion_error(error)),
         }
     }
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn files_and_globs_are_no_places() {
-        for location in ["*.tadoc", "s3://bucket/x.tadoc", "no/such/folder"] {
+        for location in ["*.tadoc", "s3://bucket/x.tadoc", "no/such/folder", "http://host/notes"] {
             assert!(LivingPlace::of(location).unwrap().is_none(), "{location}");
         }
         assert!(LivingPlace::of("src").unwrap().is_some());

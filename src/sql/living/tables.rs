@@ -79,6 +79,11 @@ impl LivingTable {
         Self { kind, name: name.to_string(), documents, schema: schema_of(kind) }
     }
 
+    /// The table of the documents, where this one is that of their edits.
+    pub(super) fn edited_documents(&self) -> Option<&Arc<TadocTable>> {
+        (self.kind == LivingTableKind::Edits).then_some(&self.documents)
+    }
+
     /// The error where the documents are no living corpus.
     fn not_living(&self) -> DataFusionError {
         let (name, kind) = (&self.name, self.kind);

@@ -1,0 +1,61 @@
+//! `DELETE FROM d WHERE …`: documents are dropped, their ids never used again.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::cast::as_int64_array;
+use datafusion::common::exec_err;
+use datafusion::error::Result;
+use datafusion::execution::{SessionState, TaskContext};
+
+use super::write::Operation;
+use crate::edits::Edit;
+use crate::living::CommitKind;
+
+/// Drops the documents whose ids its rows are.
+#[derive(Debug)]
+pub(super) struct Deletion;
+
+#[async_trait]
+impl Operation for Deletion {
+    fn name(&self) -> &'static str {
+        "delete"
+    }
+
+    fn kind(&self) -> CommitKind {
+        CommitKind::Delete
+    }
+
+    fn read(&self, rows: &RecordBatch, edits: &mut Vec<Edit>) -> Result<()> {
+        for doc_id in doc_ids(rows)? {
+            edits.push(Edit::DropDocument { doc_id: doc_id? });
+        }
+        Ok(())
+    }
+
+    async fn check(
+        &self,
+        _session: &SessionState,
+        edits: &mut Vec<Edit>,
+        _context: &Arc<TaskContext>,
+    ) -> Result<()> {
+        in_order_of_id(edits);
+        Ok(())
+    }
+}
+
+/// The ids in the first column of `rows`.
+pub(super) fn doc_ids(rows: &RecordBatch) -> Result<impl Iterator<Item = Result<u64>>> {
+    let ids = as_int64_array(rows.column(0))?;
+    Ok(ids.iter().map(|id| match id.map(u64::try_from) {
+        Some(Ok(id)) => Ok(id),
+        _ => exec_err!("doc_id: got {id:?}, expected the number of a document"),
+    }))
+}
+
+/// Partitions answer in any order; a document is named once.
+pub(super) fn in_order_of_id(edits: &mut Vec<Edit>) {
+    edits.sort_by_key(Edit::doc_id);
+    edits.dedup_by_key(|edit| edit.doc_id());
+}

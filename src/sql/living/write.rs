@@ -1,0 +1,256 @@
+//! From the rows that a statement finds to one commit.
+//!
+//! ```text
+//! latest version n ─▶ plan and run the query ─▶ edits ─▶ put version n + 1
+//!        ▲                                                 │ another came first
+//!        └─────────────────────────────────────────────────┘
+//! ```
+//!
+//! The query is planned after n was read, and versions only grow. So where n + 1 could be put, every
+//! table of the corpus in it, those in subqueries too, was read at n: what is committed is exactly
+//! what the statement says of the version it is committed on.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use datafusion::arrow::array::{RecordBatch, UInt64Array};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{internal_err, plan_datafusion_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, EvaluationType, ReplaceChildrenOptions, SchedulingType,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+    execute_stream,
+};
+use futures::StreamExt;
+
+use crate::edits::{Edit, EditBatch, EditMode};
+use crate::error::Error;
+use crate::living::{Change, CommitKind, LivingStore};
+use crate::sql::failure::{core_error, datafusion_error};
+
+/// What a statement makes of the rows of its query.
+#[async_trait]
+pub(crate) trait Operation: fmt::Debug + Send + Sync {
+    /// Its name in EXPLAIN.
+    fn name(&self) -> &'static str;
+
+    /// What the history says of it.
+    fn kind(&self) -> CommitKind;
+
+    /// What its offsets refer to.
+    fn mode(&self) -> EditMode {
+        EditMode::InSequence
+    }
+
+    /// Whether the order of its rows counts, so that one thread runs its query.
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
+    /// Adds the edits that `rows` ask for.
+    ///
+    /// # Errors
+    /// An execution error that names the row that cannot be an edit.
+    fn read(&self, rows: &RecordBatch, edits: &mut Vec<Edit>) -> Result<()>;
+
+    /// Whether the edits can be made on the version that `session` reads; puts them in order.
+    ///
+    /// # Errors
+    /// An execution error that names the edit that cannot.
+    async fn check(
+        &self,
+        session: &SessionState,
+        edits: &mut Vec<Edit>,
+        context: &Arc<TaskContext>,
+    ) -> Result<()>;
+}
+
+/// Makes an operation on the rows of a query.
+#[derive(Debug, Clone)]
+pub(super) struct ChangeExec {
+    operation: Arc<dyn Operation>,
+    query: LogicalPlan,
+    session: Arc<SessionState>,
+    location: String,
+    store: LivingStore,
+    properties: Arc<PlanProperties>,
+}
+
+impl ChangeExec {
+    pub(super) fn new(
+        operation: Arc<dyn Operation>,
+        query: LogicalPlan,
+        mut session: SessionState,
+        location: String,
+        store: LivingStore,
+    ) -> Self {
+        let properties = PlanProperties::new(
+            EquivalenceProperties::new(count_schema()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative)
+        .with_evaluation_type(EvaluationType::Eager);
+        if operation.is_ordered() {
+            session.config_mut().options_mut().execution.target_partitions = 1;
+        }
+        let (session, properties) = (Arc::new(session), Arc::new(properties));
+        Self { operation, query, session, location, store, properties }
+    }
+
+    /// Commits; returns the number of rows.
+    async fn run(&self, context: &Arc<TaskContext>) -> Result<u64> {
+        // Nothing found is nothing to commit.
+        let is_nothing = AtomicBool::new(false);
+        let num_rows = std::sync::atomic::AtomicU64::new(0);
+        let change = |_latest| async {
+            let (edits, found) = self.edits(context).await.map_err(core_error)?;
+            num_rows.store(found, Ordering::Relaxed);
+            is_nothing.store(edits.is_empty(), Ordering::Relaxed);
+            if edits.is_empty() {
+                return Err(Error::Cancelled);
+            }
+            let batch = EditBatch { mode: self.operation.mode(), edits };
+            Ok(Change::edit(self.operation.kind(), &batch))
+        };
+        match self.store.update(change).await {
+            Err(_) if is_nothing.load(Ordering::Relaxed) => {}
+            committed => drop(committed.map_err(datafusion_error)?),
+        }
+        Ok(num_rows.load(Ordering::Relaxed))
+    }
+
+    /// The edits that the latest version asks for, and the number of rows they came from.
+    async fn edits(&self, context: &Arc<TaskContext>) -> Result<(Vec<Edit>, u64)> {
+        let reservation =
+            MemoryConsumer::new("TadocChangeExec").register(&context.runtime_env().memory_pool);
+        let plan = self.session.create_physical_plan(&self.query).await?;
+        let mut rows = execute_stream(plan, Arc::clone(context))?;
+        let (mut edits, mut num_rows, mut text_bytes) = (Vec::new(), 0, 0);
+        while let Some(batch) = rows.next().await {
+            let batch = batch?;
+            let first = edits.len();
+            self.operation.read(&batch, &mut edits)?;
+            num_rows += batch.num_rows() as u64;
+            text_bytes += edits[first..].iter().map(text_len).sum::<usize>();
+            // The edits, and their text once more in the bytes of the commit.
+            reservation.try_resize(size_of::<Edit>() * edits.len() + 2 * text_bytes)?;
+        }
+        self.operation.check(&self.session, &mut edits, context).await?;
+        Ok((edits, num_rows))
+    }
+}
+
+fn text_len(edit: &Edit) -> usize {
+    match edit {
+        Edit::InsertText { text, .. } | Edit::AppendText { text, .. } => text.len(),
+        Edit::AddDocument { content, .. } | Edit::ReplaceDocument { content, .. } => content.len(),
+        Edit::DeleteText { .. } | Edit::DropDocument { .. } => 0,
+    }
+}
+
+/// What every statement that changes rows answers with.
+pub(super) fn count_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
+}
+
+/// The error for a place that cannot be changed.
+pub(crate) fn read_only(location: &str) -> DataFusionError {
+    plan_datafusion_err!(
+        "{location} is read-only: only a living corpus can be changed; make one with CREATE EXTERNAL \
+         TABLE d STORED AS TADOC LOCATION 'folder/' OPTIONS ('tadoc.create' 'true') and INSERT INTO d \
+         (path, text) SELECT path, text FROM documents('{location}')"
+    )
+}
+
+/// The error for filters that may not be all of the statement's.
+pub(crate) fn unfiltered(location: &str) -> DataFusionError {
+    plan_datafusion_err!(
+        "{location}: DataFusion's planner may have dropped a part of the WHERE clause, so nothing is \
+         changed; set the session up with register_all or with_tadoc, which keep the whole"
+    )
+}
+
+impl DisplayAs for ChangeExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (operation, corpus) = (self.operation.name(), &self.location);
+        match format {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                write!(f, "TadocChangeExec: operation={operation}, corpus={corpus}")
+            }
+            DisplayFormatType::TreeRender => {
+                write!(f, "operation={operation}\ncorpus={corpus}")
+            }
+        }
+    }
+}
+
+impl ExecutionPlan for ChangeExec {
+    fn name(&self) -> &str {
+        "TadocChangeExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() {
+            return Ok(self);
+        }
+        internal_err!("TadocChangeExec is a leaf, got {} children", children.len())
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition != 0 {
+            return internal_err!("TadocChangeExec has no partition {partition}");
+        }
+        let this = self.clone();
+        let count = async move {
+            let count = this.run(&context).await?;
+            let count = Arc::new(UInt64Array::from(vec![count]));
+            Ok(RecordBatch::try_new(count_schema(), vec![count])?)
+        };
+        let rows = futures::stream::once(count);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(count_schema(), rows)))
+    }
+}

@@ -23,7 +23,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("edits", &["error", "text", "grammar", "dag", "corpus", "access"]),
     ("living", &["error", "text", "corpus", "edits"]),
     ("gsst", &["error"]),
-    ("gpu", &["error", "gsst"]),
+    ("gpu", &["error", "dag", "corpus", "gsst"]),
     ("plot", &[]),
     ("ingestion", &["error", "gsst", "gpu", "plot"]),
     (
@@ -68,6 +68,10 @@ const KNOW_ARROW: &[&str] =
 const MAY_BE_UNSAFE: &[&str] = &[
     "benches/gsst_layouts.rs",
     "src/gsst/decode.rs",
+    "src/gpu/corpus/extract.rs",
+    "src/gpu/corpus/launch.rs",
+    "src/gpu/corpus/transfer.rs",
+    "src/gpu/corpus/weights.rs",
     "src/gpu/device.rs",
     "src/gpu/device_text.rs",
     "src/gpu/gsst_decode.rs",

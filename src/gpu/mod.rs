@@ -4,6 +4,7 @@
 //! kernels/*.cu ──build.py──▶ PTX, embedded ──module──▶ kernels of a Device
 //!                                                         │
 //! gsst::Block (validated) ──upload──▶ DeviceBlocks ──GsstDecoder──▶ DeviceText ──▶ bytes
+//! corpus::Segment         ──upload──▶ DeviceCorpus ──weights, passages──▶ counts, bytes
 //! ```
 //!
 //! Everything here answers with a [`GpuError`] where there is no driver or no device, so one binary
@@ -13,6 +14,7 @@
 
 mod arrow_device;
 mod block_check;
+mod corpus;
 mod device;
 mod device_column;
 mod device_text;
@@ -34,6 +36,9 @@ mod scanned_rows;
 
 pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
 pub use block_check::BlockCheck;
+pub use corpus::{
+    CorpusPassages, CorpusWeights, DeviceCorpus, PassageBatch, PassageQuery, Passages,
+};
 pub use device::{Device, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};
 pub use device_text::DeviceText;

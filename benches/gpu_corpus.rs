@@ -1,0 +1,281 @@
+//! Tasks over corpora on the device beside the CPU's, on one core and on all: ≥ 30 times one core for
+//! counts, ≥ 50 times for batches of 100,000 passages.
+//!
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus -- [MIB]` makes text of three kinds, 208 MiB of each
+//! unless told otherwise, compresses it, and runs each task on it. The device's time is that of its
+//! own clock, the corpus in device memory; "whole" has the upload, what is derived for the task, and
+//! the way back, too. Every answer is compared with the CPU's. Without a device this says so and
+//! does nothing, unless `REQUIRE_GPU=1`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "gpu_corpus/mod.rs"]
+mod texts;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion_tadoc::Corpus;
+use datafusion_tadoc::access::extract_into;
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
+use datafusion_tadoc::dag::Dag;
+use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use texts::{Random, documents};
+
+const NUM_QUERIES: usize = 100_000;
+const QUERY_BYTES: u64 = 64;
+/// Runs of a task on the device; the median counts.
+const NUM_RUNS: usize = 11;
+/// Runs of a task on the CPU at most, and seconds after which none is added; the least counts.
+const MAX_CPU_RUNS: usize = 5;
+const CPU_SECONDS: f64 = 1.5;
+const AMPLE: u64 = 64 << 30;
+
+/// Seconds of a task, summed over the segments of a corpus.
+#[derive(Default)]
+struct Times {
+    one_core: f64,
+    all_cores: f64,
+    device: f64,
+    whole: f64,
+    bytes: u64,
+}
+
+/// Thread pools of one thread and of all cores.
+struct Pools {
+    one: ThreadPool,
+    all: ThreadPool,
+}
+
+fn main() -> Result<(), GpuError> {
+    let device = match Device::open(0) {
+        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
+            println!("skipped: {error}");
+            return Ok(());
+        }
+        device => device?,
+    };
+    let mib = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(208);
+    let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let pools = Pools { one: pool(1), all: pool(0) };
+    println!("{}, {} CPU cores", device.name(), pools.all.current_num_threads());
+    for kind in ["log", "versioned", "prose"] {
+        measure_kind(&device, &pools, kind, mib << 20)?;
+    }
+    Ok(())
+}
+
+fn measure_kind(
+    device: &Device,
+    pools: &Pools,
+    kind: &str,
+    len_bytes: usize,
+) -> Result<(), GpuError> {
+    let start = Instant::now();
+    let (text_bytes, corpus) = built(&documents(kind, len_bytes));
+    let segments = corpus.segments();
+    let sum = |of: fn(&Segment) -> usize| segments.iter().map(|s| of(s)).sum::<usize>();
+    println!(
+        "\n{kind}: {text_bytes} bytes, {} documents, {} segments, N = {} words, G = {}, {} rules, \
+         {} words in dictionaries; made in {:.1} s",
+        corpus.num_docs(),
+        segments.len(),
+        sum(|s| s.dag.len_words(s.dag.num_terminals()) as usize),
+        sum(|s| s.dag.grammar().symbols.len()),
+        sum(|s| s.dag.grammar().num_rules()),
+        sum(|s| s.dag.num_words() as usize),
+        start.elapsed().as_secs_f64(),
+    );
+    println!(
+        "| task | one core, ms | all cores | device | whole | one core : device | all cores : whole | GB/s |"
+    );
+    let mut uploads = Vec::new();
+    let start = Instant::now();
+    for segment in segments {
+        uploads.push(DeviceCorpus::upload(device, segment)?);
+    }
+    device.synchronize()?;
+    println!("upload of grammars: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
+    measure_words(device, pools, segments, &uploads)?;
+    measure_passages(device, pools, &corpus, &uploads)?;
+    println!("device memory at most: {} MiB", device.peak_bytes() >> 20);
+    Ok(())
+}
+
+fn built(documents: &[Vec<u8>]) -> (usize, Corpus) {
+    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    for (at, document) in documents.iter().enumerate() {
+        builder.push_document(&at.to_string(), document).unwrap();
+    }
+    let (file, _) = builder.finish(None).unwrap();
+    let limits = OpenLimits { max_memory_bytes: AMPLE, ..OpenLimits::default() };
+    let corpus = Corpus::from_bytes("memory", &file, &limits).unwrap().1;
+    (documents.iter().map(Vec::len).sum(), corpus)
+}
+
+fn seconds_of(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64()
+}
+
+/// Seconds of the fastest run; what `prepare` makes is not timed.
+fn least_seconds<T>(mut prepare: impl FnMut() -> T, mut run: impl FnMut(T)) -> f64 {
+    let (mut least, mut sum) = (f64::MAX, 0.0);
+    for _ in 0..MAX_CPU_RUNS {
+        let prepared = prepare();
+        let seconds = seconds_of(|| run(prepared));
+        least = least.min(seconds);
+        sum += seconds;
+        if sum > CPU_SECONDS {
+            break;
+        }
+    }
+    least
+}
+
+/// Median seconds of `run` by the device's clock.
+fn device_seconds(
+    device: &Device,
+    mut run: impl FnMut() -> Result<(), GpuError>,
+) -> Result<f64, GpuError> {
+    run()?;
+    device.synchronize()?;
+    let mut seconds = Vec::new();
+    for _ in 0..NUM_RUNS {
+        seconds.push(device.time(&mut run)?.as_secs_f64());
+    }
+    seconds.sort_unstable_by(f64::total_cmp);
+    Ok(seconds[NUM_RUNS / 2])
+}
+
+fn print(task: &str, times: &Times) {
+    let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);
+    println!(
+        "| {task} | {} | {} | {} | {} | {:.1} | {:.2} | {:.0} |",
+        ms(times.one_core),
+        ms(times.all_cores),
+        ms(times.device),
+        ms(times.whole),
+        times.one_core / times.device,
+        times.all_cores / times.whole,
+        times.bytes as f64 / times.device / 1e9,
+    );
+}
+
+/// The segments' graphs, without anything derived on demand.
+fn fresh(segments: &[Arc<Segment>]) -> Vec<Dag> {
+    let dag = |segment: &Arc<Segment>| {
+        let grammar = segment.dag.grammar().clone();
+        Dag::new(grammar, segment.dag.num_words(), segment.dictionary.lengths()).unwrap()
+    };
+    segments.iter().map(dag).collect()
+}
+
+fn measure_words(
+    device: &Device,
+    pools: &Pools,
+    segments: &[Arc<Segment>],
+    uploads: &[DeviceCorpus],
+) -> Result<(), GpuError> {
+    let mut times = Times::default();
+    let count = |dags: Vec<Dag>| {
+        dags.par_iter().for_each(|dag| {
+            black_box(dag.weights());
+        });
+    };
+    let seconds = |pool: &ThreadPool| pool.install(|| least_seconds(|| fresh(segments), count));
+    (times.one_core, times.all_cores) = (seconds(&pools.one), seconds(&pools.all));
+    let mut num_launches = 0;
+    for (segment, upload) in segments.iter().zip(uploads) {
+        segment.dag.inverse();
+        let start = Instant::now();
+        let mut weights = upload.weights()?;
+        let counts = weights.word_counts_to_host()?;
+        times.whole += start.elapsed().as_secs_f64();
+        assert!(counts[..] == segment.dag.weights()[..counts.len()]);
+        times.device += device_seconds(device, || weights.run())?;
+        assert!(weights.to_host()? == segment.dag.weights());
+        times.bytes += weights.traffic_bytes();
+        num_launches += weights.num_launches();
+    }
+    print(&format!("word_count ({num_launches} launches)"), &times);
+    Ok(())
+}
+
+fn queries(segment: &Segment) -> Vec<PassageQuery> {
+    let mut random = Random(1);
+    let num_docs = segment.dag.grammar().num_docs();
+    let query = |_| {
+        let doc = random.below(num_docs);
+        let len = segment.dag.doc_len_bytes(doc) as usize;
+        let offset = random.below((len + 1).saturating_sub(QUERY_BYTES as usize).max(1)) as u64;
+        PassageQuery { doc: doc as u32, offset, len_bytes: QUERY_BYTES }
+    };
+    (0..NUM_QUERIES).map(query).collect()
+}
+
+/// Passages of the first segment.
+fn measure_passages(
+    device: &Device,
+    pools: &Pools,
+    corpus: &Corpus,
+    uploads: &[DeviceCorpus],
+) -> Result<(), GpuError> {
+    let alone = Corpus::new(corpus.profile(), vec![corpus.segments()[0].clone()]);
+    let queries = queries(&corpus.segments()[0]);
+    let read = |queries: &[PassageQuery], text: &mut Vec<u8>| {
+        for query in queries {
+            let (doc, offset) = (u64::from(query.doc), query.offset);
+            extract_into(&alone, doc, offset, query.len_bytes, AMPLE, text).unwrap();
+        }
+    };
+    let mut expected = Vec::new();
+    read(&queries, &mut expected);
+    let mut times = Times::default();
+    let one = || {
+        least_seconds(
+            || (),
+            |()| {
+                let mut text = Vec::with_capacity(expected.len());
+                read(&queries, &mut text);
+                black_box(&text);
+            },
+        )
+    };
+    times.one_core = pools.one.install(one);
+    let all = || {
+        least_seconds(
+            || (),
+            |()| {
+                queries.par_chunks(1024).for_each(|queries| {
+                    let mut text = Vec::new();
+                    read(queries, &mut text);
+                    black_box(&text);
+                });
+            },
+        )
+    };
+    times.all_cores = pools.all.install(all);
+    let start = Instant::now();
+    let mut reader = uploads[0].passages()?;
+    device.synchronize()?;
+    println!("upload for passages: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
+    for chunk_bytes in [8, 16, 32, 64, 128] {
+        reader = reader.with_chunk_bytes(chunk_bytes);
+        let start = Instant::now();
+        let mut batch = reader.batch(&queries)?;
+        reader.run(&mut batch)?;
+        let passages = batch.to_host()?;
+        times.whole = start.elapsed().as_secs_f64();
+        let got = (0..passages.len()).map(|at| passages.get(at)).collect::<Vec<_>>().concat();
+        assert!(got == expected);
+        times.device = device_seconds(device, || reader.run(&mut batch))?;
+        times.bytes = batch.text_len_bytes();
+        print(&format!("extract, 100,000 x 64 bytes, {chunk_bytes} bytes a thread"), &times);
+    }
+    Ok(())
+}

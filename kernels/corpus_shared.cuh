@@ -1,0 +1,7 @@
+// What kernels over the grammar of a segment share. src/gpu/corpus/mod.rs draws the arrays.
+
+typedef unsigned long long u64;
+typedef unsigned int u32;
+typedef unsigned char u8;
+
+constexpr u32 ALL_LANES = 0xffffffffu;

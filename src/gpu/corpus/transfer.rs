@@ -1,0 +1,39 @@
+//! Numbers from the device to the host, and fillings for tests.
+
+#![allow(unsafe_code, reason = "the driver fills memory by a call that has no safe form")]
+
+use cudarc::driver::{DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
+
+use crate::gpu::device::Device;
+use crate::gpu::error::GpuError;
+use crate::gpu::memory::DeviceBuffer;
+
+/// The first `len` values of `buffer`, after all work on it.
+pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Clone + Default>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    len: usize,
+) -> Result<Vec<T>, GpuError> {
+    let mut values = vec![T::default(); len];
+    if len > 0 {
+        let copied = device.stream().memcpy_dtoh(&buffer.slice(..len), &mut values);
+        copied.map_err(device.fault("copying numbers of a corpus from the device"))?;
+    }
+    device.synchronize()?;
+    Ok(values)
+}
+
+/// Sets all bytes of `buffer` to `byte`.
+pub(super) fn fill<T>(
+    device: &Device,
+    buffer: &mut DeviceBuffer<T>,
+    byte: u8,
+) -> Result<(), GpuError> {
+    let filling = device.fault("filling device memory");
+    let stream = device.stream();
+    device.context().bind_to_thread().map_err(&filling)?;
+    let num_bytes = buffer.num_bytes();
+    let (at, _used_until_here) = buffer.device_ptr_mut(stream);
+    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
+    unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
+}

@@ -1,0 +1,310 @@
+//! Tasks over corpora on the device give what the CPU gives: weights and passages.
+//!
+//! `REQUIRE_GPU=1 cargo test --test gpu_corpus`; without `REQUIRE_GPU=1` tests are skipped, with a line
+//! that says so, where there is no device. Outputs are filled with one byte, then another, before
+//! each comparison. Plans of what the device adds up are tested without one, in
+//! `src/gpu/corpus/plan.rs`.
+
+#![cfg(feature = "cuda")]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "common/device.rs"]
+mod device;
+
+use std::sync::Arc;
+
+use datafusion_tadoc::Corpus;
+use datafusion_tadoc::access::extract;
+use datafusion_tadoc::analytics::segment_word_counts;
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Paths, Segment};
+use datafusion_tadoc::dag::Dag;
+use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
+use datafusion_tadoc::grammar::Grammar;
+use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
+use device::{POISONS, Random, open_device};
+
+const NUM_SEPARATORS: u32 = 4;
+
+/// `num_words` words of several lengths, then the separators "", "\n", ",", ", ".
+fn dictionary(num_words: u32) -> Dictionary {
+    let word = |id: u32| format!("w{id:05}{}", "x".repeat(id as usize % 9));
+    let mut tokens: Vec<String> = (0..num_words).map(word).collect();
+    tokens.extend(["", "\n", ",", ", "].map(str::to_owned));
+    let mut offsets = vec![0];
+    tokens.iter().for_each(|token| offsets.push(offsets.last().unwrap() + token.len() as u32));
+    Dictionary::from_parts(num_words, offsets, tokens.concat().into_bytes().into()).unwrap()
+}
+
+/// A segment of these rules; rule r is element `num_words + NUM_SEPARATORS + r`. `None` where an
+/// expansion is too long for any corpus.
+fn segment(rules: &[Vec<u32>], doc_offsets: Vec<u32>, num_words: u32) -> Option<Arc<Segment>> {
+    let dictionary = dictionary(num_words);
+    let mut rule_offsets = vec![0];
+    rules.iter().for_each(|rule| {
+        rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32);
+    });
+    let num_terminals = num_words + NUM_SEPARATORS;
+    let mut paths = Paths::default();
+    (1..doc_offsets.len()).for_each(|doc| paths.push(&format!("{doc}")));
+    let grammar = Grammar { num_terminals, rule_offsets, symbols: rules.concat(), doc_offsets };
+    let dag = Dag::new(grammar, num_words, dictionary.lengths()).ok()?;
+    Some(Arc::new(Segment { dictionary, dag, paths, continues: false }))
+}
+
+fn corpus_of(segment: &Arc<Segment>) -> Corpus {
+    Corpus::new(TokenizerProfile::Word, vec![segment.clone()])
+}
+
+/// A random grammar: rules refer to one of the next `span`.
+fn random_rules(
+    random: &mut Random,
+    num_words: u32,
+    num_rules: usize,
+    span: usize,
+) -> Vec<Vec<u32>> {
+    let first_rule = num_words + NUM_SEPARATORS;
+    let max_rules_of_six = if num_rules < 100 { 2 } else { 1 };
+    let mut rules: Vec<Vec<u32>> = (0..num_rules)
+        .map(|rule| {
+            let len = 2 + random.below(if rule == 0 { 300 } else { 7 });
+            let mut element = |_| match random.below(6) {
+                // Fewer than one for each rule where there are many: lengths would double forever.
+                at @ (0 | 1) if rule + 1 < num_rules && at < max_rules_of_six => {
+                    let distance = 1 + random.below(span.min(num_rules - rule - 1));
+                    first_rule + (rule + distance) as u32
+                }
+                2 => num_words + random.below(NUM_SEPARATORS as usize) as u32,
+                // The first word is in nearly all rules.
+                3 => 0,
+                _ => random.below(num_words as usize) as u32,
+            };
+            let mut elements: Vec<u32> = (0..len).map(&mut element).collect();
+            elements.push(rule as u32 % num_words);
+            elements
+        })
+        .collect();
+    let mut is_used = vec![false; num_rules];
+    for &element in rules.iter().flatten().filter(|&&element| element >= first_rule) {
+        is_used[(element - first_rule) as usize] = true;
+    }
+    let unused = (1..num_rules).filter(|&rule| !is_used[rule]);
+    let unused: Vec<u32> = unused.map(|rule| first_rule + rule as u32).collect();
+    rules[0].extend(unused);
+    rules
+}
+
+fn random_segment(seed: u64, num_words: u32, num_rules: usize, span: usize) -> Arc<Segment> {
+    let mut random = Random(seed * 2 + 1);
+    loop {
+        let rules = random_rules(&mut random, num_words, num_rules, span);
+        let mut doc_offsets = vec![0];
+        let root_len = rules[0].len() as u32;
+        while *doc_offsets.last().unwrap() < root_len {
+            let next = doc_offsets.last().unwrap() + random.below(root_len as usize) as u32;
+            doc_offsets.push(next.min(root_len));
+        }
+        if let Some(segment) = segment(&rules, doc_offsets, num_words) {
+            return segment;
+        }
+    }
+}
+
+/// Segments of many shapes, with what each is.
+fn segments() -> Vec<(String, Arc<Segment>)> {
+    let mut all = Vec::new();
+    for seed in 1..=24 {
+        let num_rules = [1, 3, 40, 400, 5000][seed as usize % 5];
+        let (num_words, span) = ([1, 5, 300][seed as usize % 3], [2, 30][seed as usize % 2]);
+        let made = random_segment(seed, num_words, num_rules, span);
+        all.push((format!("random {seed}"), made));
+    }
+    let first_rule = 2 + NUM_SEPARATORS;
+    let mut add = |name: &str, rules: Vec<Vec<u32>>, doc_offsets: Vec<u32>| {
+        all.push((name.to_owned(), segment(&rules, doc_offsets, 2).unwrap()));
+    };
+    let doubling = |levels: u32| -> Vec<Vec<u32>> {
+        let mut rules: Vec<Vec<u32>> =
+            (1..=levels).map(|next| vec![first_rule + next, first_rule + next]).collect();
+        rules.push(vec![0, 3, 1]);
+        rules
+    };
+    add("a bomb of 2^58 words", doubling(57), vec![0, 1, 2]);
+    add(
+        "a bomb of empty separators",
+        {
+            let mut rules = doubling(40);
+            rules[40] = vec![2, 2, 2, 2, 1];
+            rules
+        },
+        vec![0, 2],
+    );
+    let mut chain: Vec<Vec<u32>> =
+        (1..5_000).map(|next| vec![0, first_rule + next, 1, 4]).collect();
+    chain.push(vec![0, 1]);
+    add("a chain of 5,000 rules", chain, vec![0, 1, 4]);
+    let long: Vec<u32> = (0..1_000_000).map(|at| at * 7 % 11 % 6).collect();
+    add(
+        "a rule of 1,000,000 elements",
+        vec![vec![first_rule + 1, 0, first_rule + 1], long.clone()],
+        vec![0, 3],
+    );
+    let len = long.len() as u32;
+    add("one document", vec![long.clone()], vec![0, len]);
+    add("100,000 documents", vec![long.clone()], (0..=100_000).map(|doc| doc * 10).collect());
+    add("empty documents only", vec![vec![]], vec![0; 10]);
+    add(
+        "separators only",
+        vec![vec![2, 3, 4, 5, 3, first_rule + 1, first_rule + 1], vec![3; 500]],
+        vec![0, 3, 7],
+    );
+    all.push(("built".to_owned(), built(5, 400)));
+    all
+}
+
+/// A corpus as it is ingested, of `num_docs` documents that repeat phrases.
+fn built(seed: u64, num_docs: usize) -> Arc<Segment> {
+    let mut random = Random(seed);
+    let phrases: Vec<_> = (0..300).map(|_| random.words(4 + seed as usize % 90)).collect();
+    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    for doc in 0..num_docs {
+        let len = random.below(200);
+        let text: Vec<_> = (0..len).map(|_| &phrases[random.below(300)][..]).collect();
+        builder.push_document(&doc.to_string(), &text.concat()).unwrap();
+    }
+    let (file, _) = builder.finish(None).unwrap();
+    let (_, corpus) = Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap();
+    assert_eq!(corpus.segments().len(), 1);
+    corpus.segments()[0].clone()
+}
+
+/// Where no device is, this is what shows that the cases are what they should be.
+#[test]
+fn the_cpu_has_an_answer_to_each_case() {
+    let mut random = Random(12);
+    for (name, segment) in segments() {
+        let cpu = corpus_of(&segment);
+        for query in queries(&segment, &mut random, 40) {
+            let passage = extract(&cpu, query.doc.into(), query.offset, query.len_bytes).unwrap();
+            let left = segment.dag.doc_len_bytes(query.doc as usize) - query.offset;
+            assert_eq!(passage.len() as u64, query.len_bytes.min(left), "{name}");
+        }
+    }
+}
+
+fn upload(device: &Device, segment: &Arc<Segment>) -> DeviceCorpus {
+    DeviceCorpus::upload(device, segment).unwrap()
+}
+
+#[test]
+fn weights_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let mut weights = corpus.weights().unwrap();
+        for poison in POISONS {
+            weights.fill(poison).unwrap();
+            weights.run().unwrap();
+            assert!(weights.to_host().unwrap() == segment.dag.weights(), "{name}");
+            let counts = weights.word_counts_to_host().unwrap();
+            assert!(counts == segment_word_counts(&segment), "{name}");
+        }
+    }
+}
+
+/// Passages at random places, whole small documents, and what lies at the end.
+fn queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<PassageQuery> {
+    let num_docs = segment.dag.grammar().num_docs();
+    let query = |at: usize| {
+        let doc = random.below(num_docs) as u32;
+        let len = segment.dag.doc_len_bytes(doc as usize);
+        let offset = (random.below(1 << 40) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % (len + 1);
+        let (offset, len_bytes) = match at % 8 {
+            0 => (0, 300),
+            1 => (len.saturating_sub(20), u64::MAX),
+            2 => (offset, 5_000),
+            3 => (len, 1),
+            _ => (offset, random.below(100) as u64),
+        };
+        PassageQuery { doc, offset, len_bytes: len_bytes.min(100_000) }
+    };
+    (0..num_queries).map(query).collect()
+}
+
+#[test]
+fn passages_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    let mut random = Random(11);
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let cpu = corpus_of(&segment);
+        let queries = queries(&segment, &mut random, 400);
+        let expected =
+            |q: &PassageQuery| extract(&cpu, q.doc.into(), q.offset, q.len_bytes).unwrap();
+        let expected: Vec<_> = queries.iter().map(expected).collect();
+        for chunk_bytes in [8, 32, 256] {
+            let reader = corpus.passages().unwrap().with_chunk_bytes(chunk_bytes);
+            let mut batch = reader.batch(&queries).unwrap();
+            for poison in POISONS {
+                batch.fill(poison).unwrap();
+                reader.run(&mut batch).unwrap();
+                let got = batch.to_host().unwrap();
+                assert_eq!(got.len(), expected.len());
+                for (at, expected) in expected.iter().enumerate() {
+                    assert!(got.get(at) == expected, "{name}, {:?}", queries[at]);
+                }
+            }
+        }
+        let mut none = corpus.passages().unwrap().batch(&[]).unwrap();
+        corpus.passages().unwrap().run(&mut none).unwrap();
+        assert!(none.to_host().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn passages_that_are_not_there_are_refused() {
+    let Some(device) = open_device() else { return };
+    let (one, other) = (built(1, 10), built(2, 10));
+    let corpus = upload(&device, &one);
+    let reader = corpus.passages().unwrap();
+    let len = one.dag.doc_len_bytes(3);
+    let refused = |doc, offset| {
+        let query = PassageQuery { doc, offset, len_bytes: 1 };
+        matches!(reader.batch(&[query]), Err(GpuError::Mismatch { .. }))
+    };
+    assert!(refused(10, 0) && refused(u32::MAX, 0) && refused(3, len + 1));
+    assert!(!refused(3, len));
+    let other = upload(&device, &other);
+    let mut batch = other.passages().unwrap().batch(&[]).unwrap();
+    assert!(matches!(reader.run(&mut batch), Err(GpuError::Mismatch { .. })));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let Some(device) = open_device() else { return };
+    let first_rule = 2 + NUM_SEPARATORS;
+    let mut deep: Vec<Vec<u32>> = (1..70_000).map(|next| vec![first_rule + next, 1]).collect();
+    deep.push(vec![0, 1]);
+    let deep = segment(&deep, vec![0, 2], 2).unwrap();
+    let corpus = upload(&device, &deep);
+    assert!(matches!(corpus.weights(), Err(GpuError::Mismatch { .. })));
+}
+
+#[test]
+fn memory_is_counted_and_given_back() {
+    let Some(device) = open_device() else { return };
+    let segment = built(4, 300);
+    let little = device.clone().with_max_bytes(2_000);
+    let refused = DeviceCorpus::upload(&little, &segment);
+    assert!(matches!(refused, Err(GpuError::OutOfMemory { .. })));
+    assert_eq!(little.used_bytes(), 0);
+    let counted = device.with_max_bytes(1 << 30);
+    let corpus = upload(&counted, &segment);
+    let bytes_of_grammar = counted.used_bytes();
+    assert!(bytes_of_grammar >= 4 * segment.dag.grammar().symbols.len() as u64);
+    let weights = corpus.weights().unwrap();
+    let passages = corpus.passages().unwrap();
+    assert!(counted.used_bytes() > bytes_of_grammar);
+    drop((passages, weights, corpus));
+    assert_eq!(counted.used_bytes(), 0);
+    assert!(counted.peak_bytes() > bytes_of_grammar);
+}

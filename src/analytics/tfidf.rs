@@ -27,19 +27,17 @@ impl Tfidf {
     /// As [`document_counts`].
     pub fn new(vectors: TermVectors) -> Result<Self> {
         let num_docs = vectors.vocabulary().corpus().num_docs();
-        Self::with_num_docs(vectors, num_docs)
+        let doc_counts = document_counts(&vectors)?.into();
+        Ok(Self::with_counts(vectors, num_docs, doc_counts))
     }
 
-    /// [`new`](Self::new) for a corpus of `num_docs` documents, those that only keep the ids of
+    /// [`new`](Self::new) where the documents of each word were counted before, by
+    /// [`document_counts`], and of a corpus of `num_docs` documents, those that only keep the ids of
     /// dropped ones not counted.
-    ///
-    /// # Errors
-    /// As [`document_counts`].
-    pub fn with_num_docs(vectors: TermVectors, num_docs: u64) -> Result<Self> {
-        let doc_counts: Arc<[u64]> = document_counts(&vectors)?.into();
+    pub fn with_counts(vectors: TermVectors, num_docs: u64, doc_counts: Arc<[u64]>) -> Self {
         let num_docs = num_docs as f64;
         let weights = doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
-        Ok(Self { vectors, doc_counts, weights })
+        Self { vectors, doc_counts, weights }
     }
 
     /// The term vectors that are scored.

@@ -34,7 +34,7 @@ use super::location::{SourceFile, read_range, store_of};
 use super::options::TadocOptions;
 use super::scan::Source;
 use crate::Error;
-use crate::analytics::{Fold, Vocabulary};
+use crate::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use crate::corpus::{Corpus, FileFooter, FooterOutcome, OpenLimits, Segment, read_segment};
 
 const MAX_FOOTERS: usize = 4096;
@@ -74,6 +74,7 @@ pub(crate) struct LoadedCorpus {
     /// By [`Fold`].
     vocabularies: [OnceLock<Arc<Vocabulary>>; 2],
     words: [OnceLock<StringViewArray>; 2],
+    doc_counts: [OnceLock<Arc<[u64]>>; 2],
     reservation: MemoryReservation,
     /// Keeps the reservations of the files for as long as their segments are used here.
     _files: Vec<Arc<LoadedFile>>,
@@ -109,6 +110,18 @@ impl LoadedCorpus {
             self.reservation.try_grow(16 * words as usize)?;
         }
         Vocabulary::new(&self.corpus).map_err(datafusion_error)
+    }
+
+    /// Number of documents with each word of the vocabulary, which `vectors` are of, counted on first
+    /// use: it takes longer than a sweep over all term vectors.
+    pub(crate) fn doc_counts(&self, fold: Fold, vectors: &TermVectors) -> Result<Arc<[u64]>> {
+        let slot = &self.doc_counts[fold as usize];
+        if let Some(counts) = slot.get() {
+            return Ok(Arc::clone(counts));
+        }
+        let counts = document_counts(vectors).map_err(datafusion_error)?;
+        self.reservation.try_grow(8 * counts.len())?;
+        Ok(Arc::clone(slot.get_or_init(|| counts.into())))
     }
 
     /// The vocabulary as an array whose views point into the dictionaries: 16 bytes a word, and
@@ -266,6 +279,7 @@ impl CorpusCache {
             corpus: Corpus::new(source.profile(), segments),
             vocabularies: Default::default(),
             words: Default::default(),
+            doc_counts: Default::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
             _files: loaded,
         });

@@ -8,11 +8,11 @@ use crate::gpu::error::GpuError;
 use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::module::{CORPUS_WEIGHTS, Module};
 
+use super::DeviceCorpus;
 use super::launch::{Argument, THREADS, address, launch};
 use super::levels::{Step, steps};
 use super::plan::{CHUNK_ROWS, PullPlan};
 use super::transfer::{fill, to_host};
-use super::DeviceCorpus;
 
 /// Levels of so many chunks are small: two for each warp of the one thread block.
 const MAX_SMALL_CHUNKS: u32 = 64;

@@ -75,7 +75,8 @@ impl Tfidf {
         let traversal = run.scan.options.traversal;
         let tfidf = run.shared.prepared(|| {
             let vectors = TermVectors::new(loaded.vocabulary(self.fold)?, traversal);
-            analytics::Tfidf::with_num_docs(vectors, run.scan.num_docs()).map_err(datafusion_error)
+            let doc_counts = loaded.doc_counts(self.fold, &vectors)?;
+            Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))
         })?;
         let words = loaded.words(self.fold)?;
         let reservation = run.reservation("Tfidf");

@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::extract_into;
+use datafusion_tadoc::analytics::{SequenceCounts, Traversal, Vocabulary};
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
 use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
@@ -101,6 +102,9 @@ fn measure_kind(
     println!("upload of grammars: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
     measure_words(device, pools, segments, &uploads)?;
     measure_passages(device, pools, &corpus, &uploads)?;
+    for n in [2, 3] {
+        measure_sequences(device, pools, segments, &uploads, n)?;
+    }
     println!("device memory at most: {} MiB", device.peak_bytes() >> 20);
     Ok(())
 }
@@ -277,5 +281,51 @@ fn measure_passages(
         times.bytes = batch.text_len_bytes();
         print(&format!("extract, 100,000 x 64 bytes, {chunk_bytes} bytes a thread"), &times);
     }
+    Ok(())
+}
+
+fn measure_sequences(
+    device: &Device,
+    pools: &Pools,
+    segments: &[Arc<Segment>],
+    uploads: &[DeviceCorpus],
+    n: usize,
+) -> Result<(), GpuError> {
+    let (mut times, mut num_windows, mut num_rows) = (Times::default(), 0, 0);
+    for (segment, upload) in segments.iter().zip(uploads) {
+        let alone = Corpus::new(Default::default(), vec![segment.clone()]);
+        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
+        let count = || {
+            let vocabulary = vocabulary.clone();
+            SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, AMPLE).unwrap()
+        };
+        let seconds = |pool: &ThreadPool| {
+            pool.install(|| least_seconds(|| (), |()| drop(black_box(count()))))
+        };
+        times.one_core += seconds(&pools.one);
+        times.all_cores += seconds(&pools.all);
+        let expected = pools.all.install(count);
+        let mut weights = upload.weights()?;
+        let start = Instant::now();
+        let mut sequences = upload.sequences(n)?;
+        let rows = sequences.count(&weights)?.to_host()?;
+        times.whole += start.elapsed().as_secs_f64();
+        assert!(rows.counts() == expected.counts());
+        let id = |word: u32| vocabulary.ids(word as usize).next().unwrap().1;
+        let is_same = |row: usize| rows.words(row).eq(expected.sequences().words(row).map(id));
+        assert!((0..rows.len()).into_par_iter().all(is_same));
+        let mut bytes = 0;
+        times.device += device_seconds(device, || {
+            weights.run()?;
+            let counted = sequences.count(&weights)?;
+            bytes = counted.traffic_bytes();
+            num_windows = counted.num_windows();
+            num_rows = counted.len();
+            Ok(())
+        })?;
+        times.bytes += bytes;
+    }
+    let size = format!("{num_windows} windows and {num_rows} rows in the last segment");
+    print(&format!("sequence_count({n}), {size}"), &times);
     Ok(())
 }

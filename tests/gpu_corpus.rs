@@ -1,4 +1,4 @@
-//! Tasks over corpora on the device give what the CPU gives: weights and passages.
+//! Tasks over corpora on the device give what the CPU gives: weights, passages, counts of sequences.
 //!
 //! `REQUIRE_GPU=1 cargo test --test gpu_corpus`; without `REQUIRE_GPU=1` tests are skipped, with a line
 //! that says so, where there is no device. Outputs are filled with one byte, then another, before
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::extract;
-use datafusion_tadoc::analytics::segment_word_counts;
+use datafusion_tadoc::analytics::{SequenceCounts, Traversal, Vocabulary, segment_word_counts};
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Paths, Segment};
 use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
@@ -23,6 +23,8 @@ use datafusion_tadoc::grammar::Grammar;
 use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
 use device::{POISONS, Random, open_device};
 
+/// More than any of these tests needs.
+const AMPLE: u64 = 4 << 30;
 const NUM_SEPARATORS: u32 = 4;
 
 /// `num_words` words of several lengths, then the separators "", "\n", ",", ", ".
@@ -188,7 +190,23 @@ fn the_cpu_has_an_answer_to_each_case() {
             let left = segment.dag.doc_len_bytes(query.doc as usize) - query.offset;
             assert_eq!(passage.len() as u64, query.len_bytes.min(left), "{name}");
         }
+        let pairs = sequence_counts(&name, &segment, 2);
+        let num_docs = segment.dag.grammar().num_docs();
+        let num_pairs = |doc| segment.dag.doc_len_words(doc).saturating_sub(1);
+        let expected = (0..num_docs).map(num_pairs).sum::<u64>();
+        assert_eq!(pairs.counts().iter().sum::<u64>(), expected, "{name}");
     }
+}
+
+fn sequence_counts(name: &str, segment: &Arc<Segment>, n: usize) -> SequenceCounts {
+    let vocabulary = Arc::new(Vocabulary::new(&corpus_of(segment)).unwrap());
+    let counts = SequenceCounts::with_vocabulary(vocabulary, n, Traversal::TopDown, AMPLE);
+    counts.unwrap_or_else(|error| panic!("{name}, {n}: {error}"))
+}
+
+/// The id in the only segment of a word of `counts`.
+fn word_id(counts: &SequenceCounts, row: u32) -> u32 {
+    counts.sequences().vocabulary().ids(row as usize).next().unwrap().1
 }
 
 fn upload(device: &Device, segment: &Arc<Segment>) -> DeviceCorpus {
@@ -276,17 +294,53 @@ fn passages_that_are_not_there_are_refused() {
     let other = upload(&device, &other);
     let mut batch = other.passages().unwrap().batch(&[]).unwrap();
     assert!(matches!(reader.run(&mut batch), Err(GpuError::Mismatch { .. })));
+    let weights = other.weights().unwrap();
+    let counted = corpus.sequences(2).unwrap().count(&weights);
+    assert!(matches!(counted, Err(GpuError::Mismatch { .. })));
+}
+
+#[test]
+fn sequences_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let weights = corpus.weights().unwrap();
+        for n in [2, 3, 5] {
+            let cpu = sequence_counts(&name, &segment, n);
+            let mut sequences = corpus.sequences(n).unwrap();
+            // Twice: room is used again.
+            for _ in POISONS {
+                let rows = sequences.count(&weights).unwrap().to_host().unwrap();
+                assert_eq!(rows.len(), cpu.len(), "{name}, {n}");
+                assert!(rows.counts() == cpu.counts(), "{name}, {n}");
+                // The CPU's are rows of a vocabulary, which leaves out words that do not occur.
+                let is_same = |row| {
+                    let ids = cpu.sequences().words(row).map(|at| word_id(&cpu, at));
+                    rows.words(row).eq(ids)
+                };
+                assert!((0..rows.len()).all(is_same), "{name}, {n}");
+            }
+        }
+    }
 }
 
 #[test]
 fn what_does_not_fit_is_refused() {
     let Some(device) = open_device() else { return };
+    let many_words = random_segment(3, 300, 40, 30);
+    let corpus = upload(&device, &many_words);
+    for n in [0, 1, 8, usize::MAX] {
+        let refused = corpus.sequences(n);
+        assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{n}");
+    }
+    assert!(corpus.sequences(7).is_ok());
     let first_rule = 2 + NUM_SEPARATORS;
     let mut deep: Vec<Vec<u32>> = (1..70_000).map(|next| vec![first_rule + next, 1]).collect();
     deep.push(vec![0, 1]);
     let deep = segment(&deep, vec![0, 2], 2).unwrap();
     let corpus = upload(&device, &deep);
     assert!(matches!(corpus.weights(), Err(GpuError::Mismatch { .. })));
+    assert!(matches!(corpus.sequences(2), Err(GpuError::Mismatch { .. })));
 }
 
 #[test]
@@ -302,9 +356,11 @@ fn memory_is_counted_and_given_back() {
     let bytes_of_grammar = counted.used_bytes();
     assert!(bytes_of_grammar >= 4 * segment.dag.grammar().symbols.len() as u64);
     let weights = corpus.weights().unwrap();
-    let passages = corpus.passages().unwrap();
+    let mut sequences = corpus.sequences(3).unwrap();
+    let rows = sequences.count(&weights).unwrap();
+    assert!(rows.num_windows() >= rows.len() && !rows.is_empty());
     assert!(counted.used_bytes() > bytes_of_grammar);
-    drop((passages, weights, corpus));
+    drop((rows, sequences, weights, corpus));
     assert_eq!(counted.used_bytes(), 0);
     assert!(counted.peak_bytes() > bytes_of_grammar);
 }

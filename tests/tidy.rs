@@ -70,6 +70,8 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/gsst/decode.rs",
     "src/gpu/corpus/extract.rs",
     "src/gpu/corpus/launch.rs",
+    "src/gpu/corpus/sequences.rs",
+    "src/gpu/corpus/sort.rs",
     "src/gpu/corpus/transfer.rs",
     "src/gpu/corpus/weights.rs",
     "src/gpu/device.rs",

@@ -4,7 +4,7 @@
 //! kernels/*.cu ──build.py──▶ PTX, embedded ──module──▶ kernels of a Device
 //!                                                         │
 //! gsst::Block (validated) ──upload──▶ DeviceBlocks ──GsstDecoder──▶ DeviceText ──▶ bytes
-//! corpus::Segment         ──upload──▶ DeviceCorpus ──weights, passages──▶ counts, bytes
+//! corpus::Segment         ──upload──▶ DeviceCorpus ──weights, passages, sequences──▶ rows
 //! ```
 //!
 //! Everything here answers with a [`GpuError`] where there is no driver or no device, so one binary
@@ -37,7 +37,8 @@ mod scanned_rows;
 pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
 pub use block_check::BlockCheck;
 pub use corpus::{
-    CorpusPassages, CorpusWeights, DeviceCorpus, PassageBatch, PassageQuery, Passages,
+    CorpusPassages, CorpusSequences, CorpusWeights, DeviceCorpus, DeviceSequences, PassageBatch,
+    PassageQuery, Passages, SequenceRows,
 };
 pub use device::{Device, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};

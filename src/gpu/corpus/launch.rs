@@ -23,6 +23,7 @@ pub(super) enum Argument {
     /// A number of 32 bits.
     Short(u32),
     Text(TextArrays),
+    Rules(RuleArrays),
 }
 
 /// Addresses of what `corpus_extract` reads; the same struct is in the kernel.
@@ -39,10 +40,34 @@ pub(super) struct TextArrays {
     pub(super) num_terminals: u32,
 }
 
-const _: () = assert!(size_of::<TextArrays>() == 64);
+/// Addresses of what `corpus_sequences` reads and writes; the same struct is in the kernel.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct RuleArrays {
+    pub(super) symbols: u64,
+    pub(super) rule_offsets: u64,
+    pub(super) doc_offsets: u64,
+    pub(super) owners: u64,
+    pub(super) lens: u64,
+    pub(super) heads: u64,
+    pub(super) tails: u64,
+    pub(super) num_terminals: u32,
+    pub(super) num_root: u32,
+    pub(super) reach: u32,
+    pub(super) word_bits: u32,
+}
+
+const _: () = assert!(size_of::<TextArrays>() == 64 && size_of::<RuleArrays>() == 72);
 
 // SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for TextArrays {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for RuleArrays {}
+
+/// How many thread blocks of [`THREADS`] have a thread for each of `len`.
+pub(super) fn grid_for(len: usize) -> u32 {
+    len.div_ceil(THREADS as usize) as u32
+}
 
 /// Where `buffer` lies on `device`.
 pub(super) fn address<T>(device: &Device, buffer: &DeviceBuffer<T>) -> u64 {
@@ -75,6 +100,7 @@ pub(super) unsafe fn launch(
             Argument::Long(number) => builder.arg(number),
             Argument::Short(number) => builder.arg(number),
             Argument::Text(arrays) => builder.arg(arrays),
+            Argument::Rules(arrays) => builder.arg(arrays),
         };
     }
     // SAFETY: the caller promises it.

@@ -1,9 +1,10 @@
-//! A segment of a corpus on a device: weights and word counts, passages.
+//! A segment of a corpus on a device: weights and word counts, passages, counts of sequences.
 //!
 //! ```text
 //! Segment ──▶ DeviceCorpus     symbols, rule_offsets, doc_offsets          4 bytes an element each
 //!                │ weights()   CorpusWeights    the inverse grammar by levels (plan)
 //!                │ passages()  CorpusPassages   where each position starts; tokens
+//!                │ sequences() CorpusSequences  first and last words of rules; windows
 //!                ▼
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
@@ -13,16 +14,19 @@
 //! than 65,536 levels or 2^32 - 1 positions are refused: their answer is the CPU's.
 //!
 //! A document that was cut goes on in another segment, which is another `DeviceCorpus`: its counts
-//! are added by the caller.
+//! are added by the caller, and windows across the cut are the caller's.
 
 mod extract;
 mod launch;
 mod levels;
 mod plan;
+mod sequences;
+mod sort;
 mod transfer;
 mod weights;
 
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
+pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
 pub use weights::CorpusWeights;
 
 use std::sync::Arc;
@@ -83,6 +87,16 @@ impl DeviceCorpus {
     /// As [`weights`](Self::weights).
     pub fn passages(&self) -> Result<CorpusPassages, GpuError> {
         CorpusPassages::upload(self)
+    }
+
+    /// What counts sequences of `n` words.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where n words take more than 64 bits, or n is below 2; else as
+    /// [`weights`](Self::weights).
+    pub fn sequences(&self, n: usize) -> Result<CorpusSequences, GpuError> {
+        CorpusSequences::upload(self, n)
     }
 
     /// The segment it is a copy of.

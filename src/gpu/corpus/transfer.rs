@@ -23,6 +23,19 @@ pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Clone + Default>(
     Ok(values)
 }
 
+/// The value at `at` of `buffer`, after all work on it.
+pub(super) fn one_to_host<T: DeviceRepr + Copy + Default>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    at: usize,
+) -> Result<T, GpuError> {
+    let mut value = [T::default()];
+    let copied = device.stream().memcpy_dtoh(&buffer.slice(at..=at), &mut value);
+    copied.map_err(device.fault("copying a number of a corpus from the device"))?;
+    device.synchronize()?;
+    Ok(value[0])
+}
+
 /// Sets all bytes of `buffer` to `byte`.
 pub(super) fn fill<T>(
     device: &Device,

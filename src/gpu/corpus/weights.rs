@@ -2,17 +2,19 @@
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
+use std::sync::Arc;
+
 use cudarc::driver::{CudaFunction, DeviceSlice};
 
 use crate::gpu::error::GpuError;
 use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::module::{CORPUS_WEIGHTS, Module};
 
-use super::DeviceCorpus;
 use super::launch::{Argument, THREADS, address, launch};
 use super::levels::{Step, steps};
 use super::plan::{CHUNK_ROWS, PullPlan};
 use super::transfer::{fill, to_host};
+use super::{DeviceCorpus, check_limit};
 
 /// Levels of so many chunks are small: two for each warp of the one thread block.
 const MAX_SMALL_CHUNKS: u32 = 64;
@@ -129,6 +131,18 @@ impl CorpusWeights {
     /// [`GpuError::Driver`].
     pub fn fill(&mut self, byte: u8) -> Result<(), GpuError> {
         fill(&self.corpus.device, &mut self.weights, byte)
+    }
+
+    /// That these are weights of `corpus`.
+    pub(super) fn check_made_for(&self, corpus: &DeviceCorpus) -> Result<(), GpuError> {
+        let is_own = Arc::ptr_eq(&self.corpus.arrays, &corpus.arrays);
+        check_limit("weights of another corpus", usize::from(!is_own), 0)
+    }
+
+    /// Where the weights of rules begin on the device.
+    pub(super) fn rules_at(&self, num_terminals: u32) -> u64 {
+        address(&self.corpus.device, &self.weights)
+            + u64::from(num_terminals) * size_of::<u64>() as u64
     }
 
     /// Bytes that a run reads and writes, each slot it reads counted with 8 bytes.

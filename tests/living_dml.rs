@@ -419,6 +419,33 @@ async fn columns_of_the_user_stay_with_their_documents() {
 }
 
 #[tokio::test]
+async fn edits_that_are_most_of_a_corpus_are_compressed() {
+    let notes = Notes::new().await;
+    let insert = "INSERT INTO d (path, text, author) VALUES ('a', 'x', 'Ada')";
+    notes.run(CommitKind::Insert, insert).await;
+    notes.run(CommitKind::Insert, "INSERT INTO d (path, text) VALUES ('b', 'y')").await;
+    // Two megabytes that do not repeat.
+    let mut state = 1u64;
+    let mut word = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("{:08x} ", state >> 32)
+    };
+    let text: String = (0..250_000).map(|_| word()).collect();
+    let update = format!("UPDATE d SET text = '{text}' WHERE author = 'Ada'");
+    let before = notes.latest().await.number;
+    assert_eq!(notes.try_run(&update).await.unwrap(), 1);
+    let after = notes.latest().await;
+    assert_eq!((after.number, after.kind), (before + 2, CommitKind::Optimize));
+    assert!(after.edit_versions().is_empty() && after.parts.len() == 1, "{after:?}");
+    assert_eq!(notes.documents().await, [document("a", &text), document("b", "y")]);
+    assert_eq!(notes.ids("SELECT doc_id FROM d WHERE author = 'Ada'").await, [0]);
+    // Only where it is wanted.
+    notes.context.sql("SET tadoc.recompress_ratio = '1'").await.unwrap();
+    notes.run(CommitKind::Update, &update.replace("SET text = '", "SET text = 'other ")).await;
+    assert!(notes.context.sql("SET tadoc.recompress_ratio = '2'").await.is_err());
+}
+
+#[tokio::test]
 async fn a_table_of_one_version_is_never_changed() {
     let notes = Notes::new().await;
     notes.run(CommitKind::Insert, MANY).await;

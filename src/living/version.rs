@@ -197,6 +197,14 @@ impl Part {
         }
     }
 
+    /// Bytes of its file, if it is one.
+    pub fn file_len_bytes(&self) -> Option<u64> {
+        match self {
+            Self::File { len_bytes, .. } => Some(*len_bytes),
+            Self::Edits { .. } => None,
+        }
+    }
+
     /// Name of its file below the place of the corpus, if it is one.
     pub fn file_name(&self) -> Option<String> {
         match self {

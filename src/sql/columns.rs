@@ -21,12 +21,11 @@ use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
-use datafusion::parquet::basic::{Compression, ZstdLevel};
-use datafusion::parquet::file::properties::WriterProperties;
 
 use super::corpora::OpenFile;
 use super::failure::{datafusion_error, task_error};
 use super::location::{read_range, store_of};
+use super::user_columns::parquet_properties;
 use crate::Error;
 use crate::corpus::read_columns;
 
@@ -209,10 +208,8 @@ impl ColumnsWriter {
             Field::new(field.name(), sql_type(field.data_type()), true)
         };
         let schema = Arc::new(Schema::new(positions.iter().map(field).collect::<Vec<_>>()));
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-            .build();
-        let writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties))?;
+        let properties = Some(parquet_properties()?);
+        let writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), properties)?;
         Ok(Some(Self { schema, positions, writer }))
     }
 

@@ -53,6 +53,7 @@ mod signature;
 mod sink;
 mod table;
 mod upload;
+pub mod user_columns;
 
 pub use exec::TadocExec;
 pub use factory::TadocTableFactory;

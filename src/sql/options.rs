@@ -76,7 +76,7 @@ impl FromStr for Device {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TadocOptions {
     /// Where queries run.
@@ -100,6 +100,9 @@ pub struct TadocOptions {
     pub create: bool,
     /// What the offsets of `INSERT INTO "d$edits"` refer to.
     pub edit_mode: EditMode,
+    /// The share of a living corpus's bytes above which edits are compressed, by the statement that
+    /// brings them there; 1 for never.
+    pub recompress_ratio: f64,
     /// Columns that become GSST columns in files written `STORED AS GSST`, with commas between
     /// them; empty is all text.
     pub gsst_columns: String,
@@ -130,6 +133,7 @@ impl Default for TadocOptions {
             block_bytes: ingest.block_bytes as u64,
             create: false,
             edit_mode: EditMode::default(),
+            recompress_ratio: 0.2,
             gsst_columns: String::new(),
             gsst_code_bits: CodeWidth::Eight,
             gsst_parse: Parse::Greedy,
@@ -236,6 +240,11 @@ impl ExtensionOptions for TadocOptions {
                 self.create = value.parse().map_err(|_| refused(name, value, "true or false"))?;
             }
             "edit_mode" => self.edit_mode = parse(name, value)?,
+            "recompress_ratio" => {
+                let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+                self.recompress_ratio =
+                    ratio.ok_or_else(|| refused(name, value, "a number from 0 to 1"))?;
+            }
             "gsst_columns" => self.gsst_columns = value.to_owned(),
             "gsst_code_bits" => {
                 self.gsst_code_bits = match value {
@@ -279,6 +288,7 @@ impl ExtensionOptions for TadocOptions {
             self.block_bytes.to_string(),
             self.create.to_string(),
             self.edit_mode.to_string(),
+            self.recompress_ratio.to_string(),
             self.gsst_columns.clone(),
             self.gsst_code_bits.bits().to_string(),
             shown_parse(self.gsst_parse).to_owned(),
@@ -296,7 +306,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 16] = [
+pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -307,6 +317,7 @@ pub(crate) const OPTIONS: [(&str, &str); 16] = [
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
+    ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
     ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is all text."),
     ("gsst_code_bits", "Width of GSST codes: 8 or 12."),
     ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use datafusion_tadoc::Error;
 use datafusion_tadoc::corpus::IngestOptions;
 use datafusion_tadoc::living::{OptimizeOptions, OptimizePlan, Part, Stretch, Version};
+use datafusion_tadoc::sql::user_columns::merge_columns;
 
-use crate::columns;
 use crate::display::{bytes, parse_age, parse_size, percent, plural};
 use crate::failure::Outcome;
 use crate::living::Living;
@@ -64,11 +63,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         block_bytes: usize::try_from(arguments.block_size).unwrap_or(usize::MAX).max(1),
         ..IngestOptions::default()
     };
-    let merge = |parts: &[_], dropped: &[_]| {
-        columns::merge_parts(parts, dropped)
-            .map_err(|failure| Error::external("joining the columns", failure.into_text()))
-    };
-    let merge_columns = Some(Arc::new(merge) as _);
+    let merge_columns = Some(Arc::new(merge_columns) as _);
     let options = OptimizeOptions { ingest, merge_columns, ..OptimizeOptions::default() };
     let base = living.version(None)?;
     let plan = living.wait(living.store.optimize_plan(&base, &options))?;

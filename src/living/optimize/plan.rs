@@ -69,6 +69,21 @@ impl OptimizePlan {
 }
 
 impl LivingStore {
+    /// Bytes of the files of versions whose edits apply to the parts of `version`.
+    ///
+    /// # Errors
+    /// Those of a listing.
+    pub async fn edit_bytes(&self, version: &Version) -> Result<u64> {
+        let numbers = version.edit_versions();
+        if numbers.is_empty() {
+            return Ok(0);
+        }
+        let listed = self.version_files(Some(&version_name(numbers.start() - 1))).await?;
+        let is_of_edits = |number: Option<u64>| number.is_some_and(|n| numbers.contains(&n));
+        let files = listed.iter().filter(|file| is_of_edits(version_number(&file.name)));
+        Ok(files.map(|file| file.len_bytes).sum())
+    }
+
     /// What [`LivingStore::optimize`] would do with `base`.
     ///
     /// # Errors
@@ -79,15 +94,7 @@ impl LivingStore {
         options: &OptimizeOptions,
     ) -> Result<OptimizePlan> {
         let edits = self.edits(base.edit_versions()).await?;
-        let edit_bytes = match edits.first() {
-            None => 0,
-            Some(first) => {
-                let listed = self.version_files(Some(&version_name(first.version - 1))).await?;
-                let has_edits = |number| edits.iter().any(|edits| Some(edits.version) == number);
-                let files = listed.iter().filter(|file| has_edits(version_number(&file.name)));
-                files.map(|file| file.len_bytes).sum()
-            }
-        };
+        let edit_bytes = self.edit_bytes(base).await?;
         let file_bytes = base.parts.iter().map(len_bytes).fold(0, u64::saturating_add);
         let stretches = stretches(base, &states(base, &edits, options), options);
         let has_many_small = stretches.iter().any(|stretch| {
@@ -111,10 +118,7 @@ enum State {
 }
 
 fn len_bytes(part: &Part) -> u64 {
-    match part {
-        Part::File { len_bytes, .. } => *len_bytes,
-        Part::Edits { .. } => 0,
-    }
+    part.file_len_bytes().unwrap_or(0)
 }
 
 fn is_small(part: &Part, options: &OptimizeOptions) -> bool {

@@ -32,6 +32,7 @@ use datafusion::physical_plan::{
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc::channel;
 
+use super::recompress::recompress_if_due;
 use crate::corpus::IngestOptions;
 use crate::edits::{Edit, EditBatch};
 use crate::living::{Change, CommitKind, LivingStore, WrittenPart};
@@ -170,7 +171,9 @@ impl InsertSink {
 
     async fn commit(&self, change: &Change) -> Result<()> {
         let committing = async { self.store.commit(&self.store.latest().await?, change).await };
-        committing.await.map(drop).map_err(datafusion_error)
+        let version = committing.await.map_err(datafusion_error)?;
+        recompress_if_due(&self.store, &version, &self.options).await;
+        Ok(())
     }
 }
 

@@ -27,6 +27,7 @@ mod delete;
 mod edits_sink;
 mod insert;
 mod place;
+mod recompress;
 mod snapshot;
 mod statement;
 mod tables;

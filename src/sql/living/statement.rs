@@ -129,7 +129,7 @@ struct Target {
 impl Target {
     async fn plan(&self, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
         let location = self.documents.location();
-        let (store, _) = self.documents.changeable(session).await?;
+        let changeable = self.documents.changeable(session).await?;
         let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
             plan_datafusion_err!(
                 "{location}: only a session of this process can change it; run the statement there"
@@ -137,7 +137,7 @@ impl Target {
         })?;
         let (operation, query) = (Arc::clone(&self.operation), self.query.clone());
         let (state, location) = (state.clone(), location.to_string());
-        Ok(Arc::new(ChangeExec::new(operation, query, state, location, store)))
+        Ok(Arc::new(ChangeExec::new(operation, query, state, location, changeable)))
     }
 }
 

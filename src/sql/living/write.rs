@@ -8,11 +8,12 @@
 //!
 //! The query is planned after n was read, and versions only grow. So where n + 1 could be put, every
 //! table of the corpus in it, those in subqueries too, was read at n: what is committed is exactly
-//! what the statement says of the version it is committed on.
+//! what the statement says of the version it is committed on. A statement that finds nothing commits
+//! nothing, and so looks whether n is still the latest.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
@@ -34,10 +35,12 @@ use datafusion::physical_plan::{
 };
 use futures::StreamExt;
 
+use super::recompress::recompress_if_due;
 use crate::edits::{Edit, EditBatch, EditMode};
 use crate::error::Error;
-use crate::living::{Change, CommitKind, LivingStore};
+use crate::living::{Change, CommitKind, LivingStore, Version};
 use crate::sql::failure::{core_error, datafusion_error};
+use crate::sql::options::TadocOptions;
 
 /// What a statement makes of the rows of its query.
 #[async_trait]
@@ -84,6 +87,7 @@ pub(super) struct ChangeExec {
     session: Arc<SessionState>,
     location: String,
     store: LivingStore,
+    options: TadocOptions,
     properties: Arc<PlanProperties>,
 }
 
@@ -93,7 +97,7 @@ impl ChangeExec {
         query: LogicalPlan,
         mut session: SessionState,
         location: String,
-        store: LivingStore,
+        (store, options): (LivingStore, TadocOptions),
     ) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(count_schema()),
@@ -107,27 +111,40 @@ impl ChangeExec {
             session.config_mut().options_mut().execution.target_partitions = 1;
         }
         let (session, properties) = (Arc::new(session), Arc::new(properties));
-        Self { operation, query, session, location, store, properties }
+        Self { operation, query, session, location, store, options, properties }
     }
 
     /// Commits; returns the number of rows.
     async fn run(&self, context: &Arc<TaskContext>) -> Result<u64> {
-        // Nothing found is nothing to commit.
-        let is_nothing = AtomicBool::new(false);
-        let num_rows = std::sync::atomic::AtomicU64::new(0);
-        let change = |_latest| async {
-            let (edits, found) = self.edits(context).await.map_err(core_error)?;
-            num_rows.store(found, Ordering::Relaxed);
-            is_nothing.store(edits.is_empty(), Ordering::Relaxed);
-            if edits.is_empty() {
-                return Err(Error::Cancelled);
+        // Nothing found is nothing to commit, where it was not found in two versions.
+        let (is_nothing, is_stale) = (AtomicBool::new(false), AtomicBool::new(false));
+        let num_rows = AtomicU64::new(0);
+        let change = |latest: Version| {
+            let (is_nothing, is_stale, num_rows) = (&is_nothing, &is_stale, &num_rows);
+            async move {
+                let (edits, found) = self.edits(context).await.map_err(core_error)?;
+                num_rows.store(found, Ordering::Relaxed);
+                if edits.is_empty() {
+                    let is_latest = self.store.latest().await?.commit_id == latest.commit_id;
+                    is_nothing.store(is_latest, Ordering::Relaxed);
+                    is_stale.store(!is_latest, Ordering::Relaxed);
+                    return Err(Error::Cancelled);
+                }
+                let batch = EditBatch { mode: self.operation.mode(), edits };
+                Ok(Change::edit(self.operation.kind(), &batch))
             }
-            let batch = EditBatch { mode: self.operation.mode(), edits };
-            Ok(Change::edit(self.operation.kind(), &batch))
         };
-        match self.store.update(change).await {
-            Err(_) if is_nothing.load(Ordering::Relaxed) => {}
-            committed => drop(committed.map_err(datafusion_error)?),
+        loop {
+            match self.store.update(change).await {
+                // Others commit meanwhile, so somebody gets ahead.
+                Err(_) if is_stale.swap(false, Ordering::Relaxed) => {}
+                Err(_) if is_nothing.load(Ordering::Relaxed) => break,
+                committed => {
+                    let version = committed.map_err(datafusion_error)?;
+                    recompress_if_due(&self.store, &version, &self.options).await;
+                    break;
+                }
+            }
         }
         Ok(num_rows.load(Ordering::Relaxed))
     }

@@ -11,8 +11,6 @@
 //! Memory is one batch and the compressed Parquet bytes.
 
 mod guess;
-mod merge;
-mod parts;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, SeekFrom};
@@ -24,12 +22,11 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::errors::ParquetError;
-use datafusion::parquet::file::properties::WriterProperties;
+
+use datafusion_tadoc::sql::user_columns::{self, join_schemas, parquet_properties, storable};
 
 use self::guess::Guesses;
-pub use self::parts::merge_parts;
 use crate::failure::{Failure, Outcome};
 
 /// Columns that every corpus has; a user's column of such a name gets another one.
@@ -136,13 +133,13 @@ impl Columns {
     fn joined_schema(&self) -> Outcome<Schema> {
         let mut schema = Schema::empty();
         for run in &self.runs {
-            schema = merge::join_schemas(&schema, &run.schema).map_err(|reason| {
+            schema = join_schemas(&schema, &run.schema).map_err(|reason| {
                 Failure::new(format!("{reason}; pass --no-columns to keep the text only"))
             })?;
         }
         let fields = schema.fields().iter().filter_map(|field| {
             let guessed = self.narrow.as_ref().and_then(|guesses| guesses.of(field.name()));
-            let data_type = guessed.or_else(|| merge::storable(field.data_type()))?;
+            let data_type = guessed.or_else(|| storable(field.data_type()))?;
             Some(Field::new(field.name(), data_type, true))
         });
         Ok(Schema::new(fields.collect::<Vec<_>>()))
@@ -188,12 +185,6 @@ fn write_parquet(
     writer.into_inner()
 }
 
-/// How columns are compressed.
-fn parquet_properties() -> Result<WriterProperties, ParquetError> {
-    let level = ZstdLevel::try_new(3)?;
-    Ok(WriterProperties::builder().set_compression(Compression::ZSTD(level)).build())
-}
-
 fn empty_rows(run: &Run) -> Result<RecordBatch, ArrowError> {
     let options = RecordBatchOptions::new().with_row_count(Some(run.num_rows));
     RecordBatch::try_new_with_options(run.schema.clone(), Vec::new(), &options)
@@ -207,17 +198,12 @@ fn conform(
 ) -> Result<RecordBatch, ArrowError> {
     let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
         match batch.column_by_name(field.name()) {
-            Some(column) => merge::conform(column, field.data_type()),
+            Some(column) => user_columns::conform(column, field.data_type()),
             None => Ok(new_null_array(field.data_type(), batch.num_rows())),
         }
     };
     let columns = schema.fields().iter().map(column).collect::<Result<Vec<_>, _>>()?;
     RecordBatch::try_new(stored.clone(), columns)
-}
-
-/// Whether a type has parts of its own.
-fn is_nested(data_type: &DataType) -> bool {
-    data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..))
 }
 
 #[cfg(test)]

@@ -11,8 +11,6 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
-use super::is_nested;
-
 /// The columns of both, by name, in order of first appearance.
 ///
 /// # Errors
@@ -82,6 +80,9 @@ pub fn storable(data_type: &DataType) -> Option<DataType> {
 }
 
 /// `column` as `data_type`, a type that came out of [`join_schemas`] and [`storable`].
+///
+/// # Errors
+/// A value that the type does not hold.
 pub fn conform(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     match (column.data_type(), data_type) {
         (from, to) if from == to => Ok(column.clone()),
@@ -107,6 +108,11 @@ pub fn conform(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Arro
             cast_with_options(column, data_type, &options)
         }
     }
+}
+
+/// Whether a type has parts of its own.
+fn is_nested(data_type: &DataType) -> bool {
+    data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..))
 }
 
 #[cfg(test)]

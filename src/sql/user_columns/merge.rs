@@ -13,10 +13,10 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::errors::ParquetError;
-use datafusion_tadoc::living::ColumnsOfPart;
 
-use super::{merge, parquet_properties};
-use crate::failure::{Failure, Outcome};
+use super::{join_schemas, parquet_properties, types};
+use crate::error::{Error, Result};
+use crate::living::ColumnsOfPart;
 
 /// Rows of NULLs made at a time.
 const ROWS_AT_ONCE: u64 = 8192;
@@ -26,29 +26,30 @@ const ROWS_AT_ONCE: u64 = 8192;
 ///
 /// # Errors
 /// A column whose types do not meet, or bytes that are no Parquet file.
-pub fn merge_parts(parts: &[ColumnsOfPart], dropped: &[Range<u64>]) -> Outcome<Option<Vec<u8>>> {
+pub fn merge_columns(parts: &[ColumnsOfPart], dropped: &[Range<u64>]) -> Result<Option<Vec<u8>>> {
     let mut schema = Schema::empty();
     for parquet in parts.iter().filter_map(|part| part.parquet.clone()) {
         let reader = ParquetRecordBatchReaderBuilder::try_new(parquet);
-        let reader = reader.map_err(|error| Failure::with_cause("reading columns", &error))?;
-        schema = merge::join_schemas(&schema, reader.schema()).map_err(Failure::new)?;
+        let reader = reader.map_err(|error| Error::external("reading columns", error))?;
+        schema = join_schemas(&schema, reader.schema())
+            .map_err(|reason| Error::external("joining columns", reason))?;
     }
     if schema.fields().is_empty() {
         return Ok(None);
     }
     let written = write(parts, dropped, &Arc::new(schema));
-    written.map(Some).map_err(|error| Failure::with_cause("storing columns", &error))
+    written.map(Some).map_err(|error| Error::external("storing columns", error))
 }
 
 fn write(
     parts: &[ColumnsOfPart],
     dropped: &[Range<u64>],
     schema: &SchemaRef,
-) -> Result<Vec<u8>, ParquetError> {
+) -> std::result::Result<Vec<u8>, ParquetError> {
     let properties = parquet_properties()?;
     let mut writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))?;
     let mut first_row = 0;
-    let mut push = |batch: &RecordBatch| -> Result<(), ParquetError> {
+    let mut push = |batch: &RecordBatch| -> std::result::Result<(), ParquetError> {
         let num_rows = batch.num_rows() as u64;
         writer.write(&conform(batch, schema, first_row, dropped)?)?;
         first_row += num_rows;
@@ -82,23 +83,24 @@ fn conform(
     schema: &SchemaRef,
     first_row: u64,
     dropped: &[Range<u64>],
-) -> Result<RecordBatch, ArrowError> {
+) -> std::result::Result<RecordBatch, ArrowError> {
     let is_dropped = |row: u64| {
         let next = dropped.partition_point(|rows| rows.end <= row);
         dropped.get(next).is_some_and(|rows| rows.contains(&row))
     };
     let rows = first_row..first_row + batch.num_rows() as u64;
     let gone: BooleanArray = rows.map(|row| Some(is_dropped(row))).collect();
-    let columns = schema.fields().iter().map(|field| -> Result<ArrayRef, ArrowError> {
-        match batch.column_by_name(field.name()) {
-            Some(column) => match gone.true_count() {
-                0 => merge::conform(column, field.data_type()),
-                _ => nullif(&merge::conform(column, field.data_type())?, &gone),
-            },
-            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
-        }
-    });
-    RecordBatch::try_new(schema.clone(), columns.collect::<Result<_, _>>()?)
+    let columns =
+        schema.fields().iter().map(|field| -> std::result::Result<ArrayRef, ArrowError> {
+            match batch.column_by_name(field.name()) {
+                Some(column) => match gone.true_count() {
+                    0 => types::conform(column, field.data_type()),
+                    _ => nullif(&types::conform(column, field.data_type())?, &gone),
+                },
+                None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+            }
+        });
+    RecordBatch::try_new(schema.clone(), columns.collect::<std::result::Result<_, _>>()?)
 }
 
 #[cfg(test)]
@@ -108,28 +110,27 @@ mod tests {
     use datafusion::arrow::datatypes::Float64Type;
 
     use super::*;
-    use crate::columns::Columns;
 
     fn part(columns: Vec<(&str, ArrayRef)>) -> ColumnsOfPart {
         let batch = RecordBatch::try_from_iter_with_nullable(
             columns.into_iter().map(|(name, column)| (name, column, true)),
         );
         let batch = batch.unwrap();
-        let mut columns = Columns::default();
-        columns.push(&batch).unwrap();
-        let parquet = columns.into_parquet().unwrap().map(|stored| stored.parquet.into());
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        let parquet = Some(writer.into_inner().unwrap().into());
         ColumnsOfPart { num_docs: batch.num_rows() as u64, parquet }
     }
 
     #[test]
     fn parts_are_joined_by_name_and_dropped_rows_are_emptied() {
         let none = |num_docs| ColumnsOfPart { num_docs, parquet: None };
-        assert_eq!(merge_parts(&[none(2), none(0)], &[]).unwrap(), None);
+        assert_eq!(merge_columns(&[none(2), none(0)], &[]).unwrap(), None);
         let ints: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
         let parts = [part(vec![("n", ints)]), none(2), part(vec![("who", names), ("n", floats)])];
-        let parquet = merge_parts(&parts, &[1..2, 4..5]).unwrap().unwrap();
+        let parquet = merge_columns(&parts, &[1..2, 4..5]).unwrap().unwrap();
         let mut reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(parquet))
             .unwrap()
             .build()
@@ -152,7 +153,7 @@ mod tests {
             _,
         >([Some([Some(1)])]);
         let parts = [part(vec![("n", ints)]), part(vec![("n", Arc::new(list))])];
-        let text = merge_parts(&parts, &[]).unwrap_err().into_text();
-        assert!(text.starts_with("column `n` is Int64 in one place"), "{text}");
+        let text = merge_columns(&parts, &[]).unwrap_err().to_string();
+        assert!(text.contains("column `n` is Int64 in one place"), "{text}");
     }
 }

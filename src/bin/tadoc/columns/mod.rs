@@ -17,7 +17,7 @@ use std::io::{BufReader, BufWriter, Seek, SeekFrom};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
@@ -210,7 +210,7 @@ fn conform(
 mod tests {
     use bytes::Bytes;
     use datafusion::arrow::array::{AsArray, Int64Array, StringArray};
-    use datafusion::arrow::datatypes::{Float64Type, Int64Type};
+    use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
     use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::*;

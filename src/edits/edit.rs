@@ -70,6 +70,17 @@ impl Edit {
             Self::AddDocument { .. } => None,
         }
     }
+
+    /// Bytes of the text that it brings.
+    pub fn text_len_bytes(&self) -> u64 {
+        match self {
+            Self::InsertText { text, .. } | Self::AppendText { text, .. } => text.len() as u64,
+            Self::AddDocument { content, .. } | Self::ReplaceDocument { content, .. } => {
+                content.len() as u64
+            }
+            Self::DeleteText { .. } | Self::DropDocument { .. } => 0,
+        }
+    }
 }
 
 /// What the offsets of the edits of a batch refer to.

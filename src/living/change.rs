@@ -54,7 +54,7 @@ impl Change {
                 Edit::DropDocument { .. } => counts.docs_dropped += 1,
                 _ => {}
             }
-            counts.text_bytes += text_bytes(edit);
+            counts.text_bytes += edit.text_len_bytes();
         }
         Self {
             counts,
@@ -176,15 +176,5 @@ impl Replacement {
         // Later where there was nothing to apply.
         next.edits_since = next.edits_since.max(base.number + 1);
         Ok(())
-    }
-}
-
-fn text_bytes(edit: &Edit) -> u64 {
-    match edit {
-        Edit::InsertText { text, .. } | Edit::AppendText { text, .. } => text.len() as u64,
-        Edit::AddDocument { content, .. } | Edit::ReplaceDocument { content, .. } => {
-            content.len() as u64
-        }
-        Edit::DeleteText { .. } | Edit::DropDocument { .. } => 0,
     }
 }

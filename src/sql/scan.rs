@@ -70,6 +70,11 @@ impl Source {
     pub(crate) fn dropped(&self) -> &[u64] {
         self.living().map_or(&[], |view| &view.dropped)
     }
+
+    /// Whether document `doc_id` was dropped.
+    pub(crate) fn is_dropped(&self, doc_id: u64) -> bool {
+        self.dropped().binary_search(&doc_id).is_ok()
+    }
 }
 
 /// A planned scan.

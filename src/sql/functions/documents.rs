@@ -218,8 +218,7 @@ impl Scanner {
                 }
             }
             if let Some(all) = &mut all {
-                let dropped = self.run.scan.dropped();
-                all.retain(|id| dropped.binary_search(id).is_err());
+                all.retain(|&id| !self.run.scan.source.is_dropped(id));
             }
             all
         };

@@ -148,7 +148,7 @@ pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u6
             };
             Err(signature.error(format!("doc_id: got {doc_id}, {allowed}")))
         }
-        Some(doc_id) if scan.dropped().binary_search(&doc_id).is_ok() => {
+        Some(doc_id) if scan.source.is_dropped(doc_id) => {
             let allowed = "expected one that is there, or an earlier version";
             Err(signature.error(format!("doc_id: got {doc_id}, which was dropped, {allowed}")))
         }

@@ -1,13 +1,10 @@
 //! `DELETE FROM d WHERE …`: documents are dropped, their ids never used again.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::common::cast::as_int64_array;
 use datafusion::common::exec_err;
 use datafusion::error::Result;
-use datafusion::execution::{SessionState, TaskContext};
 
 use super::write::Operation;
 use crate::edits::Edit;
@@ -33,16 +30,6 @@ impl Operation for Deletion {
         }
         Ok(())
     }
-
-    async fn check(
-        &self,
-        _session: &SessionState,
-        edits: &mut Vec<Edit>,
-        _context: &Arc<TaskContext>,
-    ) -> Result<()> {
-        in_order_of_id(edits);
-        Ok(())
-    }
 }
 
 /// The ids in the first column of `rows`.
@@ -52,10 +39,4 @@ pub(super) fn doc_ids(rows: &RecordBatch) -> Result<impl Iterator<Item = Result<
         Some(Ok(id)) => Ok(id),
         _ => exec_err!("doc_id: got {id:?}, expected the number of a document"),
     }))
-}
-
-/// Partitions answer in any order; a document is named once.
-pub(super) fn in_order_of_id(edits: &mut Vec<Edit>) {
-    edits.sort_by_key(Edit::doc_id);
-    edits.dedup_by_key(|edit| edit.doc_id());
 }

@@ -3,8 +3,6 @@
 //! DataFusion writes the statement as a projection of all columns of the table, in their order, in
 //! which those that are not set stand for themselves.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -12,10 +10,9 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::cast::as_binary_view_array;
 use datafusion::common::{TableReference, exec_err, plan_err};
 use datafusion::error::Result;
-use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 
-use super::delete::{doc_ids, in_order_of_id};
+use super::delete::doc_ids;
 use super::statement::column;
 use super::write::Operation;
 use crate::edits::Edit;
@@ -80,16 +77,6 @@ impl Operation for Replacement {
             }
             edits.push(Edit::ReplaceDocument { doc_id, content: contents.value(row).to_vec() });
         }
-        Ok(())
-    }
-
-    async fn check(
-        &self,
-        _session: &SessionState,
-        edits: &mut Vec<Edit>,
-        _context: &Arc<TaskContext>,
-    ) -> Result<()> {
-        in_order_of_id(edits);
         Ok(())
     }
 }

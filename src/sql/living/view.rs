@@ -101,12 +101,7 @@ pub(super) fn dropped_docs(
 
 /// Bytes of text of `edits`.
 pub(super) fn fresh_bytes(edits: &[VersionEdits]) -> u64 {
-    let texts = edits.iter().flat_map(|edits| &edits.batch.edits).map(|edit| match edit {
-        Edit::InsertText { text, .. } | Edit::AppendText { text, .. } => text.len(),
-        Edit::AddDocument { content, .. } | Edit::ReplaceDocument { content, .. } => content.len(),
-        Edit::DeleteText { .. } | Edit::DropDocument { .. } => 0,
-    });
-    texts.map(|len| len as u64).sum()
+    edits.iter().flat_map(|edits| &edits.batch.edits).map(Edit::text_len_bytes).sum()
 }
 
 /// Refuses files that are not what `version` names.

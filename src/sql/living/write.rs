@@ -67,16 +67,21 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
     /// An execution error that names the row that cannot be an edit.
     fn read(&self, rows: &RecordBatch, edits: &mut Vec<Edit>) -> Result<()>;
 
-    /// Whether the edits can be made on the version that `session` reads; puts them in order.
+    /// Whether the edits can be made on the version that `session` reads; puts them in order: that of
+    /// ids, one for each, where nothing else is said (partitions answer in any order).
     ///
     /// # Errors
     /// An execution error that names the edit that cannot.
     async fn check(
         &self,
-        session: &SessionState,
+        _session: &SessionState,
         edits: &mut Vec<Edit>,
-        context: &Arc<TaskContext>,
-    ) -> Result<()>;
+        _context: &Arc<TaskContext>,
+    ) -> Result<()> {
+        edits.sort_by_key(Edit::doc_id);
+        edits.dedup_by_key(|edit| edit.doc_id());
+        Ok(())
+    }
 }
 
 /// Makes an operation on the rows of a query.
@@ -116,34 +121,27 @@ impl ChangeExec {
 
     /// Commits; returns the number of rows.
     async fn run(&self, context: &Arc<TaskContext>) -> Result<u64> {
-        // Nothing found is nothing to commit, where it was not found in two versions.
-        let (is_nothing, is_stale) = (AtomicBool::new(false), AtomicBool::new(false));
-        let num_rows = AtomicU64::new(0);
-        let change = |latest: Version| {
-            let (is_nothing, is_stale, num_rows) = (&is_nothing, &is_stale, &num_rows);
-            async move {
-                let (edits, found) = self.edits(context).await.map_err(core_error)?;
-                num_rows.store(found, Ordering::Relaxed);
-                if edits.is_empty() {
-                    let is_latest = self.store.latest().await?.commit_id == latest.commit_id;
-                    is_nothing.store(is_latest, Ordering::Relaxed);
-                    is_stale.store(!is_latest, Ordering::Relaxed);
-                    return Err(Error::Cancelled);
-                }
+        let (is_nothing, num_rows) = (AtomicBool::new(false), AtomicU64::new(0));
+        let change = async |mut latest: Version| loop {
+            let (edits, found) = self.edits(context).await.map_err(core_error)?;
+            num_rows.store(found, Ordering::Relaxed);
+            if !edits.is_empty() {
                 let batch = EditBatch { mode: self.operation.mode(), edits };
-                Ok(Change::edit(self.operation.kind(), &batch))
+                return Ok(Change::edit(self.operation.kind(), &batch));
             }
+            // Nothing found is nothing to commit, where it was not found in two versions.
+            let now = self.store.latest().await?;
+            if now.commit_id == latest.commit_id {
+                is_nothing.store(true, Ordering::Relaxed);
+                return Err(Error::Cancelled);
+            }
+            latest = now;
         };
-        loop {
-            match self.store.update(change).await {
-                // Others commit meanwhile, so somebody gets ahead.
-                Err(_) if is_stale.swap(false, Ordering::Relaxed) => {}
-                Err(_) if is_nothing.load(Ordering::Relaxed) => break,
-                committed => {
-                    let version = committed.map_err(datafusion_error)?;
-                    recompress_if_due(&self.store, &version, &self.options).await;
-                    break;
-                }
+        match self.store.update(change).await {
+            Err(_) if is_nothing.load(Ordering::Relaxed) => {}
+            committed => {
+                let version = committed.map_err(datafusion_error)?;
+                recompress_if_due(&self.store, &version, &self.options).await;
             }
         }
         Ok(num_rows.load(Ordering::Relaxed))
@@ -161,20 +159,12 @@ impl ChangeExec {
             let first = edits.len();
             self.operation.read(&batch, &mut edits)?;
             num_rows += batch.num_rows() as u64;
-            text_bytes += edits[first..].iter().map(text_len).sum::<usize>();
+            text_bytes += edits[first..].iter().map(Edit::text_len_bytes).sum::<u64>() as usize;
             // The edits, and their text once more in the bytes of the commit.
             reservation.try_resize(size_of::<Edit>() * edits.len() + 2 * text_bytes)?;
         }
         self.operation.check(&self.session, &mut edits, context).await?;
         Ok((edits, num_rows))
-    }
-}
-
-fn text_len(edit: &Edit) -> usize {
-    match edit {
-        Edit::InsertText { text, .. } | Edit::AppendText { text, .. } => text.len(),
-        Edit::AddDocument { content, .. } | Edit::ReplaceDocument { content, .. } => content.len(),
-        Edit::DeleteText { .. } | Edit::DropDocument { .. } => 0,
     }
 }
 

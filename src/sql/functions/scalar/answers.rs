@@ -98,11 +98,11 @@ impl Ask<'_> {
     /// The first argument behind the corpus.
     fn doc_id(&self, number: i64) -> Result<u64> {
         let doc_id = self.unsigned(0, number)?;
-        match self.table.source.dropped().binary_search(&doc_id) {
-            Ok(_) => Err(self.error(format!(
+        match self.table.source.is_dropped(doc_id) {
+            true => Err(self.error(format!(
                 "doc_id: got {doc_id}, which was dropped, expected a document that is there"
             ))),
-            Err(_) => Ok(doc_id),
+            false => Ok(doc_id),
         }
     }
 

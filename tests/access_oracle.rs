@@ -13,13 +13,10 @@ use datafusion_tadoc::access::{
     candidate_documents, count, count_by_document, document_bytes, document_len_bytes,
     document_num_words, extract, kwic, search, search_with,
 };
-use datafusion_tadoc::corpus::{Paths, Segment};
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
+use datafusion_tadoc::text::TokenizerProfile;
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
-use scrambled::{Plain, recipes};
+use scrambled::{Plain, bomb, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
 
@@ -305,26 +302,6 @@ fn candidates_exclude_documents_without_the_tokens() {
     assert_eq!(of(TextPattern::equals("")), Some(vec![3]));
     assert_eq!(of(TextPattern::contains(" ")), None);
     assert_eq!(of(TextPattern::like("%lazy%dog", None)), Some(vec![1]));
-}
-
-/// One document of 2^60 times "ab ", and a small one.
-fn bomb() -> Corpus {
-    let dictionary = Dictionary::from_parts(2, vec![0, 2, 4], "abzz".into()).unwrap();
-    let mut rules: Vec<Vec<u32>> = (0..60).map(|rule| vec![rule + 4, rule + 4]).collect();
-    rules[0] = vec![4, 1, 0, 0];
-    rules.push(vec![0]);
-    let mut rule_offsets = vec![0];
-    rules.iter().for_each(|rule| {
-        rule_offsets.push(rule_offsets[rule_offsets.len() - 1] + rule.len() as u32);
-    });
-    // Rule 1 = element 3 doubles down to "ab": 2^59 uses.
-    let symbols = rules.concat().iter().map(|&e| if e >= 4 { e - 1 } else { e }).collect();
-    let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 2, 4] };
-    let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
-    let mut paths = Paths::default();
-    ["bomb", "small"].iter().for_each(|path| paths.push(path));
-    let segment = Segment { dictionary, dag, paths, continues: false };
-    Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
 }
 
 #[test]

@@ -4,19 +4,14 @@
 
 mod scrambled;
 
-use std::sync::Arc;
-
+use datafusion_tadoc::Error;
 use datafusion_tadoc::access::{
     ExtractQuery, WordQuery, count_batch, extract, extract_batch, search_batch,
 };
-use datafusion_tadoc::corpus::{Paths, Segment};
-use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::edits::{Edit, EditBatch, LivingCorpus};
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
-use datafusion_tadoc::{Corpus, Error};
+use datafusion_tadoc::text::TokenizerProfile;
 use proptest::prelude::*;
-use scrambled::{Case, Plain, recipes};
+use scrambled::{Case, Plain, bomb, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
 const WORDS: [&str; 10] = ["a", "b", "ab", "aa", "power", "loss", "c1", "é", "中", "zz"];
@@ -173,25 +168,6 @@ fn the_first_bad_query_is_named() {
     assert!(count_batch(&corpus, &[]).unwrap().is_empty());
     assert!(search_batch(&corpus, &[], 0).unwrap().is_empty());
     assert!(extract_batch(&corpus, &[], 0).unwrap().is_empty());
-}
-
-/// One document of 2^60 times "ab ", and a small one.
-fn bomb() -> Corpus {
-    let dictionary = Dictionary::from_parts(2, vec![0, 2, 4], "abzz".into()).unwrap();
-    let mut rules: Vec<Vec<u32>> = vec![vec![3, 1, 0, 0]];
-    rules.extend((3..62).map(|element| vec![element + 1, element + 1]));
-    rules.push(vec![0]);
-    let mut rule_offsets = vec![0];
-    rules.iter().for_each(|rule| {
-        rule_offsets.push(rule_offsets[rule_offsets.len() - 1] + rule.len() as u32);
-    });
-    let symbols = rules.concat();
-    let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 2, 4] };
-    let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
-    let mut paths = Paths::default();
-    ["bomb", "small"].iter().for_each(|path| paths.push(path));
-    let segment = Segment { dictionary, dag, paths, continues: false };
-    Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
 }
 
 #[test]

@@ -18,6 +18,9 @@ mod killed;
 mod living;
 #[path = "cli/plot.rs"]
 mod plot;
+#[path = "malformed_input/random.rs"]
+#[allow(dead_code)] // shared with another suite
+mod random;
 #[path = "cli/reading.rs"]
 mod reading;
 #[path = "cli/remote.rs"]

@@ -35,7 +35,7 @@ use datafusion_tadoc::living::{Change, CommitKind, LivingStore, ObjectPrefix, St
 use datafusion_tadoc::text::TokenizerProfile;
 use futures::StreamExt;
 use harness::{Folder, Ran};
-use model::{Ledger, Step, Texts, add, append, batch, eager, run, texts, workload};
+use model::{Ledger, Step, Texts, append, batch, eager, run, texts, workload};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
 use object_store::{
@@ -274,12 +274,7 @@ fn readers_beside_a_writer_see_whole_versions() {
         block_on(async {
             let store = LivingStore::open(open(), eager()).await.unwrap();
             for i in 0..8 {
-                let step = match i % 4 {
-                    0 => Step::Append(vec!["one", "two words"]),
-                    1 => Step::Edit(vec![append(0, " more"), add("three")]),
-                    2 => Step::Edit(vec![append(2, "!")]),
-                    _ => Step::Optimize,
-                };
+                let step = model::round(i);
                 // Known before it is there.
                 let next = model::after(expected.lock().unwrap().last().unwrap(), &step);
                 expected.lock().unwrap().push(next);

@@ -269,12 +269,7 @@ fn readers_beside_a_writer_see_whole_versions() {
             }
             let store = open();
             for i in 0..24 {
-                let step = match i % 4 {
-                    0 => Step::Append(vec!["one", "two words"]),
-                    1 => Step::Edit(vec![append(0, " more"), add("three")]),
-                    2 => Step::Edit(vec![append(2, "!")]),
-                    _ => Step::Optimize,
-                };
+                let step = model::round(i);
                 // Known before it is there.
                 let next = model::after(expected.lock().unwrap().last().unwrap(), &step);
                 expected.lock().unwrap().push(next);

@@ -15,6 +15,7 @@ use datafusion_tadoc::living::{LivingStore, LocalFolder, StoreOptions};
 use futures::executor::block_on;
 
 use crate::harness::Folder;
+use crate::random::Random;
 
 const NUM_RUNS: usize = 200;
 /// Asked for is one second; a machine that does other things too must not fail the test.
@@ -22,19 +23,6 @@ const MAX_REOPEN: Duration = Duration::from_secs(20);
 
 /// Documents by id; none where it was dropped.
 type Texts = Vec<Option<Vec<u8>>>;
-
-/// The same numbers in each run (SplitMix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % end as u64) as usize
-    }
-}
 
 /// One run: its arguments, what it reads, and the documents if it happens.
 struct Run {

@@ -58,6 +58,16 @@ pub fn workload() -> Vec<Step> {
     ]
 }
 
+/// Step `i` of a writer beside readers.
+pub fn round(i: usize) -> Step {
+    match i % 4 {
+        0 => Step::Append(vec!["one", "two words"]),
+        1 => Step::Edit(vec![append(0, " more"), add("three")]),
+        2 => Step::Edit(vec![append(2, "!")]),
+        _ => Step::Optimize,
+    }
+}
+
 /// Makes `edits` in sequence; documents that they add get the ids from `next_id` on.
 fn apply(texts: &mut Texts, edits: &[Edit], mut next_id: usize) {
     for edit in edits {

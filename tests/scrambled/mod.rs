@@ -222,6 +222,25 @@ pub fn segment_of(
     Segment { dictionary: block.dictionary, dag, paths, continues }
 }
 
+/// One document of 2^60 times "ab ", and a small one.
+pub fn bomb() -> Corpus {
+    let dictionary = Dictionary::from_parts(2, vec![0, 2, 4], "abzz".into()).unwrap();
+    let mut rules: Vec<Vec<u32>> = vec![vec![3, 1, 0, 0]];
+    rules.extend((3..62).map(|element| vec![element + 1, element + 1]));
+    rules.push(vec![0]);
+    let mut rule_offsets = vec![0];
+    rules.iter().for_each(|rule| {
+        rule_offsets.push(rule_offsets[rule_offsets.len() - 1] + rule.len() as u32);
+    });
+    let symbols = rules.concat();
+    let grammar = Grammar { num_terminals: 2, rule_offsets, symbols, doc_offsets: vec![0, 2, 4] };
+    let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
+    let mut paths = Paths::default();
+    ["bomb", "small"].iter().for_each(|path| paths.push(path));
+    let segment = Segment { dictionary, dag, paths, continues: false };
+    Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
+}
+
 /// A small deterministic random sequence (SplitMix64).
 struct Random(u64);
 

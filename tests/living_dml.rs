@@ -446,6 +446,27 @@ async fn edits_that_are_most_of_a_corpus_are_compressed() {
 }
 
 #[tokio::test]
+async fn many_small_files_become_one() {
+    let notes = Notes::new().await;
+    // A row with a column of the user is a file of its own.
+    let insert = |i| format!("INSERT INTO d (path, text, number) VALUES ('p{i}', 't{i}', {i})");
+    for i in 0..63 {
+        notes.run(CommitKind::Insert, &insert(i)).await;
+    }
+    let before = notes.latest().await;
+    assert_eq!(before.parts.len(), 63);
+    assert_eq!(notes.try_run(&insert(63)).await.unwrap(), 1);
+    let after = notes.latest().await;
+    assert_eq!((after.number, after.kind), (before.number + 2, CommitKind::Optimize));
+    assert_eq!(after.parts.len(), 1);
+    let expected: Vec<Document> =
+        (0..64).map(|i| document(&format!("p{i}"), &format!("t{i}"))).collect();
+    assert_eq!(notes.documents().await, expected);
+    let ids = notes.ids("SELECT doc_id FROM d WHERE number = doc_id ORDER BY doc_id").await;
+    assert_eq!(ids, (0..64).collect::<Vec<i64>>());
+}
+
+#[tokio::test]
 async fn a_table_of_one_version_is_never_changed() {
     let notes = Notes::new().await;
     notes.run(CommitKind::Insert, MANY).await;

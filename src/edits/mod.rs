@@ -9,7 +9,8 @@
 //! Reading order: [`Edit`] and [`EditMode`] (what can be changed, and what offsets refer to),
 //! [`encode_batch`] (edits as bytes), [`LivingCorpus`] (the whole), `plan` with `batch_offsets` (from
 //! operations to steps that cannot fail), `document` with `surroundings`, `piece_tree` and `word_changes`
-//! (one edited document), `base_words` (words of the base), `batch` (many reads at once), `snapshot` with `root_writer` (a corpus again).
+//! (one edited document), `base_words` (words of the base), `batch` (many reads at once), `snapshot`
+//! with `root_writer` (a corpus again).
 //!
 //! The papers keep records of inserted text and move every offset behind them, which takes more than
 //! 90 % of the time of an insert (Hu et al., section on random access operations); here an edit

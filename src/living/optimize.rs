@@ -6,9 +6,9 @@
 //! after     [    A     ][                 G                   ][    E     ][ f ]
 //! ```
 //!
-//! Reading order: [`plan`] (which parts), [`restriction`] (a stretch of parts and its edits as a version of its
-//! own), [`rebuild`] (the new file). Every document keeps its id, path, text and user columns; a
-//! dropped one is empty afterwards, its columns NULL.
+//! Reading order: [`plan`] (which parts), [`restriction`] (a stretch of parts and its edits as a
+//! version of its own), [`rebuild`] (the new file). Every document keeps its id, path, text and user
+//! columns; a dropped one is empty afterwards, its columns NULL.
 //!
 //! Time: O(bytes of the stretches). Memory: the files of one stretch, as any reader holds them, and
 //! a block of text. Writers and readers go on: what is committed meanwhile is moved behind the new

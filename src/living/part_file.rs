@@ -145,7 +145,7 @@ impl LivingStore {
         part: &Part,
         limits: &OpenLimits,
     ) -> Result<(FileFooter, Corpus)> {
-        let Part::File { id, len_bytes, crc32c, num_docs } = *part else {
+        let Part::File { id, len_bytes, num_docs, .. } = *part else {
             return Err(Error::InvalidArgument {
                 name: "part",
                 got: format!("{part:?}"),
@@ -165,7 +165,7 @@ impl LivingStore {
             error => error.into_error(format!("reading {}", self.name_of(&name))),
         })?;
         let file = self.name_of(&name);
-        check_bytes(&file, &bytes, len_bytes, crc32c)?;
+        part.check_bytes(&file, &bytes)?;
         let (limits, profile) = (limits.clone(), self.profile());
         on_computing_thread(move || {
             let (footer, corpus) = Corpus::from_bytes(&file, &bytes, &limits)?;
@@ -182,22 +182,28 @@ impl LivingStore {
     }
 }
 
-fn fault(file: &str, reason: String) -> Error {
-    Error::Format { file: file.into(), section: "file", offset: 0, reason }
-}
-
-fn check_bytes(file: &str, bytes: &[u8], len_bytes: u64, expected: u32) -> Result<()> {
-    if bytes.len() as u64 != len_bytes {
-        let got = bytes.len();
-        return Err(fault(file, format!("expected {len_bytes} bytes, got {got}")));
-    }
-    let got = crc32c::crc32c(bytes);
-    match got == expected {
-        true => Ok(()),
-        false => {
-            Err(Error::Checksum { file: file.into(), section: "file", offset: 0, expected, got })
+impl Part {
+    /// Whether `bytes`, read from `file`, are those that it names; what is no file names none.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where they are more or fewer, [`Error::Checksum`] where they are others.
+    pub fn check_bytes(&self, file: &str, bytes: &[u8]) -> Result<()> {
+        let Self::File { len_bytes, crc32c: expected, .. } = *self else { return Ok(()) };
+        if bytes.len() as u64 != len_bytes {
+            let got = bytes.len();
+            return Err(fault(file, format!("expected {len_bytes} bytes, got {got}")));
+        }
+        let got = crc32c::crc32c(bytes);
+        let (file, section) = (file.into(), "file");
+        match got == expected {
+            true => Ok(()),
+            false => Err(Error::Checksum { file, section, offset: 0, expected, got }),
         }
     }
+}
+
+fn fault(file: &str, reason: String) -> Error {
+    Error::Format { file: file.into(), section: "file", offset: 0, reason }
 }
 
 fn check_profile(footer: &FileFooter, profile: crate::text::TokenizerProfile) -> Result<()> {

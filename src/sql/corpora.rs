@@ -12,7 +12,8 @@
 //! session's memory pool for as long as it is kept; least recently used files go first when
 //! `tadoc.max_memory_bytes`, or half of a bounded pool, is passed, or when the pool refuses a new
 //! file. A version of a living corpus shares with its files the segments that no edit touched; a later
-//! version that brings files reads only those. What a running query holds stays until it ends. Decoding runs on blocking threads.
+//! version that brings files reads only those. What a running query holds stays until it ends.
+//! Decoding runs on blocking threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

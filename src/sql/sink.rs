@@ -4,8 +4,9 @@
 //! rows ─▶ channel ─▶ blocking thread: CorpusBuilder ─▶ upload ─▶ complete
 //! ```
 //!
-//! `INSERT` into a living corpus feeds the same builder. The upload is completed only after the builder has finished; a failing query, a refused value
-//! or a cancelled statement aborts it. The builder's memory, set by `tadoc.block_bytes`, is reserved.
+//! `INSERT` into a living corpus feeds the same builder. The upload is completed only after the
+//! builder has finished; a failing query, a refused value or a cancelled statement aborts it. The
+//! builder's memory, set by `tadoc.block_bytes`, is reserved.
 //!
 //! Columns: `content` or `text` is the document (`content` wins, it has the exact bytes; NULL is
 //! an empty document), `path` its path (NULL or missing is the empty path); `doc_id`, `bytes` and

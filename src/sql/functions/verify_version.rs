@@ -109,23 +109,8 @@ fn verify_part(
     let mut rows = verify_file(path, &bytes, options);
     let corpus = Corpus::from_bytes(path, &bytes, &options.open_limits()).ok();
     let corpus = corpus.map(|(_, corpus)| corpus);
-    rows.push(Row { len_bytes: Some(bytes.len() as u64), ..row(check_part(path, &bytes, part)) });
+    rows.push(Row { len_bytes: Some(bytes.len() as u64), ..row(part.check_bytes(path, &bytes)) });
     (rows, corpus)
-}
-
-/// Whether `bytes` are those that the version names.
-fn check_part(path: &str, bytes: &Bytes, part: &Part) -> Result<(), Error> {
-    let Part::File { len_bytes, crc32c, .. } = *part else { return Ok(()) };
-    let file = path.to_string();
-    if bytes.len() as u64 != len_bytes {
-        let reason = format!("expected {len_bytes} bytes, got {}", bytes.len());
-        return Err(Error::Format { file, section: "file", offset: 0, reason });
-    }
-    let got = crc32c::crc32c(bytes);
-    match got == crc32c {
-        true => Ok(()),
-        false => Err(Error::Checksum { file, section: "file", offset: 0, expected: crc32c, got }),
-    }
 }
 
 /// Makes the edits, and decodes every document of what they make.

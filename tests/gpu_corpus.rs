@@ -306,8 +306,12 @@ fn sequences_are_the_cpus() {
         let corpus = upload(&device, &segment);
         let weights = corpus.weights().unwrap();
         for n in [2, 3, 5] {
+            let word_bits = u32::BITS - segment.dag.num_words().saturating_sub(1).leading_zeros();
+            let mut sequences = match corpus.sequences(n) {
+                Err(GpuError::Unsupported { .. }) if n as u32 * word_bits > 64 => continue,
+                sequences => sequences.unwrap(),
+            };
             let cpu = sequence_counts(&name, &segment, n);
-            let mut sequences = corpus.sequences(n).unwrap();
             // Twice: room is used again.
             for _ in POISONS {
                 let rows = sequences.count(&weights).unwrap().to_host().unwrap();

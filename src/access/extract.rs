@@ -1,31 +1,32 @@
 //! A passage of a document, read without expanding what lies before it.
 //!
-//! Prefix sums find the root element that holds the first byte; from there each rule is entered at
-//! the element that holds it. Then elements are expanded forward until enough bytes are there.
-//! O(log root + depth * log rule length + output). Offsets are bytes of the document, whether it
+//! Hints and prefix sums find the root element that holds the first byte; from there each rule is entered
+//! at the element that holds it. Then elements are expanded forward until enough bytes are there.
+//! O(depth * log rule length + output). Offsets are bytes of the document, whether it
 //! was cut at a block border or not.
 //!
 //! Many passages at once are written to one buffer by all cores, each a run of them; lengths are known
 //! before the first byte, so every passage has its place.
 //!
-//! Nearly all of the time is spent waiting for memory, so lengths come from the prefix sums, which
-//! lie in the cache lines that are needed anyway, and tokens are gathered before they are copied:
-//! the loads from the dictionary then overlap.
+//! Nearly all of the time is spent waiting for memory and going from rule to rule, so elements of few
+//! bytes are copied from texts that are kept ([`ShortTexts`]) once many passages were read. Lengths
+//! come from the prefix sums, which lie in the cache lines that are needed anyway.
+//!
+//! Tried and dropped, measured in one run on 10 and 100 MB (1.7 and 3.4 us without kept texts): rules of
+//! a passage, or of up to 64 passages, entered level by level so that their loads overlap 1.7 and 2.9 us,
+//! the same without branches that wait for memory 2.4 and 3.6 us; huge pages (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`) 10 % at 100 MB.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::corpus::{Corpus, Segment};
-use crate::dag::Measure;
+use crate::dag::{Dag, Measure, ShortTexts};
 use crate::error::{Error, Result};
 
 use super::batch::{Passages, first_error};
 use super::decode::{SHORT_COPY, check_doc_id, copy_token, document_len_bytes};
 use super::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, reserve};
-
-/// Tokens that are gathered before they are copied.
-const TOKENS_PER_BATCH: usize = 32;
 
 /// Queries of a batch that one task answers.
 const QUERIES_PER_TASK: usize = 512;
@@ -144,9 +145,38 @@ fn read_passage(corpus: &Corpus, doc_id: u64, offset: u64, output: &mut [u8], le
         let segment = &corpus.segments()[segment_idx];
         let part_len = segment.dag.doc_len_bytes(doc);
         if skipped < part_len {
-            passage.read(segment, segment.dag.doc_range(doc), skipped);
+            passage.read(&Texts::of(segment), doc, skipped);
         }
         skipped = skipped.saturating_sub(part_len);
+    }
+}
+
+/// Where the texts of elements are.
+struct Texts<'a> {
+    dag: &'a Dag,
+    arena: &'a [u8],
+    offsets: &'a [u32],
+    short: Option<&'a ShortTexts>,
+}
+
+impl<'a> Texts<'a> {
+    /// Those of a segment that a passage is read from.
+    fn of(segment: &'a Segment) -> Self {
+        let dag = &segment.dag;
+        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
+        Self { dag, arena, offsets, short: dag.short_texts_if_worth(arena, offsets, 1) }
+    }
+
+    /// The text of `element` and whatever lies behind it, or the rule that is to be entered for it.
+    #[inline]
+    fn text_from(&self, element: u32) -> std::result::Result<&'a [u8], usize> {
+        if let Some(text) = self.short.and_then(|short| short.text_from(element)) {
+            return Ok(text);
+        }
+        match self.dag.rule_of(element) {
+            Some(rule_idx) => Err(rule_idx),
+            None => Ok(&self.arena[self.offsets[element as usize] as usize..]),
+        }
     }
 }
 
@@ -163,84 +193,69 @@ impl Passage<'_> {
         self.at == self.len
     }
 
-    /// Appends the bytes of `range`, a document, from `offset`, which is below its length, until
-    /// the passage is full or the range ends.
-    fn read(&mut self, segment: &Segment, range: Range<usize>, offset: u64) {
-        let dag = &segment.dag;
+    /// Appends the bytes of document `doc` from `offset`, which is below its length, until the passage
+    /// is full or the document ends.
+    fn read(&mut self, texts: &Texts<'_>, doc: usize, offset: u64) {
+        let dag = texts.dag;
         let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
-        let mut stack = Vec::with_capacity(32);
-        let mut range = self.enter(segment, range, offset, &mut stack);
-        let mut tokens = [(0u32, false); TOKENS_PER_BATCH];
+        let mut stack = Vec::with_capacity(16);
+        let mut range = self.enter(texts, doc, offset, &mut stack);
+        // A blank before a rule goes in front of its first element.
         while !self.is_full() {
-            let (mut num_tokens, mut planned) = (0, self.at as u64);
-            // A blank before a rule goes in front of its first token.
-            let mut blank_before = false;
-            while num_tokens < TOKENS_PER_BATCH && planned < self.len as u64 {
-                let Some(position) = range.next() else {
-                    match stack.pop() {
-                        Some(outer) => range = outer,
-                        None => break,
-                    }
-                    continue;
-                };
-                let element = symbols[position];
-                let (len_bytes, blank) = sums.len_bytes_at(dag, position);
-                planned += u64::from(blank);
-                blank_before |= blank;
-                match dag.rule_of(element) {
-                    None => {
-                        tokens[num_tokens] = (element, std::mem::take(&mut blank_before));
-                        num_tokens += 1;
-                        planned += len_bytes;
-                    }
-                    Some(rule_idx) => {
-                        let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
-                        if !outer.is_empty() {
-                            stack.push(outer);
-                        }
+            let Some(position) = range.next() else {
+                match stack.pop() {
+                    Some(outer) => range = outer,
+                    None => return,
+                }
+                continue;
+            };
+            let (len_bytes, blank) = sums.len_bytes_at(dag, position);
+            self.push_blank(blank);
+            match texts.text_from(symbols[position]) {
+                Ok(text) => self.push(text, len_bytes),
+                Err(rule_idx) => {
+                    let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                    if !outer.is_empty() {
+                        stack.push(outer);
                     }
                 }
             }
-            if num_tokens == 0 && !blank_before {
-                return;
-            }
-            for &(token, blank) in &tokens[..num_tokens] {
-                self.push_blank(blank);
-                self.push(segment, token, 0);
-            }
-            self.push_blank(blank_before);
         }
     }
 
-    /// Descends to the token that holds byte `offset` of `range` and appends the rest of it.
+    /// Descends to the text that holds byte `offset` of document `doc` and appends the rest of it.
     /// Returns the positions that follow in its rule, and leaves those of the rules above on
     /// `stack`, innermost last.
     fn enter(
         &mut self,
-        segment: &Segment,
-        mut range: Range<usize>,
+        texts: &Texts<'_>,
+        doc: usize,
         mut offset: u64,
         stack: &mut Vec<Range<usize>>,
     ) -> Range<usize> {
-        let dag = &segment.dag;
+        let dag = texts.dag;
         let sums = dag.prefix_sums();
+        let mut range = dag.doc_range(doc);
+        let (mut position, mut start) = sums.locate_in_document(dag, doc, offset);
         loop {
-            let (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), offset);
             offset -= start;
             let rest = position + 1..range.end;
-            if offset == sums.len_bytes_at(dag, position).0 {
+            let (len_bytes, _) = sums.len_bytes_at(dag, position);
+            if offset == len_bytes {
                 // The blank after this element, which the next one brings along.
                 return rest;
             }
-            let element = dag.grammar().symbols[position];
-            let Some(rule_idx) = dag.rule_of(element) else {
-                self.push(segment, element, offset as usize);
-                return rest;
-            };
-            range = dag.rule_range(rule_idx);
+            match texts.text_from(dag.grammar().symbols[position]) {
+                Ok(text) => {
+                    self.push(&text[offset as usize..], len_bytes - offset);
+                    return rest;
+                }
+                Err(rule_idx) => range = dag.rule_range(rule_idx),
+            }
             if !rest.is_empty() {
                 stack.push(rest);
             }
+            (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), offset);
         }
     }
 
@@ -252,14 +267,11 @@ impl Passage<'_> {
         }
     }
 
-    /// Appends as much of `token`, from byte `skipped` of it, as there is room for.
+    /// Appends as much of the first `len_bytes` of `text` as there is room for.
     #[inline]
-    fn push(&mut self, segment: &Segment, token: u32, skipped: usize) {
-        let (arena, offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
-        let start = offsets[token as usize] as usize + skipped;
-        let len = offsets[token as usize + 1] as usize - start;
-        let taken = len.min(self.len - self.at);
-        copy_token(&mut self.output[self.at..], &arena[start..], taken);
+    fn push(&mut self, text: &[u8], len_bytes: u64) {
+        let taken = len_bytes.min((self.len - self.at) as u64) as usize;
+        copy_token(&mut self.output[self.at..], text, taken);
         self.at += taken;
     }
 }

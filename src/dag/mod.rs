@@ -17,25 +17,32 @@
 //! document) begins with one, the expansion has a blank between them. That is why length and
 //! edge class are kept per rule.
 //!
-//! Weights, [`Inverse`], [`PrefixSums`] and [`EdgeWords`] are derived on first use and kept:
+//! Weights, [`Inverse`], [`PrefixSums`], [`EdgeWords`] and [`ShortTexts`] are derived on first use and kept:
 //! counting tasks never pay for the others.
 //! Limits: expansions are at most 2^64 - 1 bytes; larger ones are refused at open.
 
 mod edge_words;
 mod inverse;
 mod prefix;
+mod root_hints;
+mod short_texts;
 
 pub use edge_words::EdgeWords;
 pub use inverse::{Inverse, Occurrence};
 pub use prefix::{Measure, PrefixSums};
+pub use short_texts::ShortTexts;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 
 const BEGINS_WITH_WORD: u8 = 1;
 const ENDS_WITH_WORD: u8 = 2;
+/// Short texts are made when there was a passage for so many elements: making them takes as long as
+/// they have saved by then.
+const ELEMENTS_PER_PASSAGE: u64 = 16;
 
 /// A validated grammar with lengths, edge classes and, on demand, its inverse and prefix sums.
 #[derive(Debug)]
@@ -49,6 +56,9 @@ pub struct Dag {
     inverse: OnceLock<Inverse>,
     prefix_sums: OnceLock<PrefixSums>,
     edge_words: OnceLock<EdgeWords>,
+    short_texts: OnceLock<ShortTexts>,
+    /// Passages read without short texts.
+    num_passages: AtomicU64,
 }
 
 impl Dag {
@@ -91,6 +101,8 @@ impl Dag {
             inverse: OnceLock::new(),
             prefix_sums: OnceLock::new(),
             edge_words: OnceLock::new(),
+            short_texts: OnceLock::new(),
+            num_passages: AtomicU64::new(0),
         };
         dag.derive_rules()?;
         Ok(dag)
@@ -260,6 +272,29 @@ impl Dag {
         self.edge_words.get_or_init(|| EdgeWords::new(self))
     }
 
+    /// Texts of short elements, where the tokens lie at `offsets` of `arena`; derived on first use, O(their bytes).
+    pub fn short_texts(&self, arena: &[u8], offsets: &[u32]) -> &ShortTexts {
+        self.short_texts.get_or_init(|| ShortTexts::new(self, arena, offsets))
+    }
+
+    /// [`short_texts`](Self::short_texts) where they are worth their making, which depends on how many
+    /// passages were read, `num_passages` more now.
+    #[inline]
+    pub fn short_texts_if_worth(
+        &self,
+        arena: &[u8],
+        offsets: &[u32],
+        num_passages: u64,
+    ) -> Option<&ShortTexts> {
+        if let Some(texts) = self.short_texts.get() {
+            return Some(texts);
+        }
+        let before = self.num_passages.fetch_add(num_passages, Ordering::Relaxed);
+        let num_passages = before.saturating_add(num_passages);
+        let is_worth = num_passages > self.num_elements() as u64 / ELEMENTS_PER_PASSAGE;
+        is_worth.then(|| self.short_texts(arena, offsets))
+    }
+
     /// Bytes of memory held, the derived arrays that exist included.
     pub fn memory_bytes(&self) -> usize {
         let grammar = &self.grammar;
@@ -269,6 +304,12 @@ impl Dag {
             + self.edge_words.get().map_or(0, EdgeWords::memory_bytes)
             + self.inverse.get().map_or(0, Inverse::memory_bytes)
             + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
+            + self.short_texts.get().map_or(0, |_| self.short_texts_bytes())
+    }
+
+    /// Bytes of memory that short texts take.
+    pub fn short_texts_bytes(&self) -> usize {
+        ShortTexts::memory_bytes(self)
     }
 }
 

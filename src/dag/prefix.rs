@@ -21,6 +21,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Dag;
+use super::root_hints::RootHints;
 
 /// Positions of a block: with 16 bytes of sums and 4 bytes a position it fills a cache line.
 const BLOCK_LEN: usize = 12;
@@ -57,6 +58,7 @@ pub struct PrefixSums {
     doc_hints: Vec<u32>,
     /// Where each document starts.
     doc_starts: Vec<[u64; 2]>,
+    root_hints: RootHints,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -89,10 +91,15 @@ impl PrefixSums {
         blocks.par_chunks_mut(CHUNK_BLOCKS).zip(bases).for_each(|(blocks, base)| {
             blocks.iter_mut().for_each(|block| block.sums = added(block.sums, base));
         });
-        let doc_starts = Vec::new();
-        let mut sums = Self { blocks, blanks, doc_hints: doc_hints(dag), doc_starts };
+        let root_hints = RootHints::new([].into_iter(), 0);
+        let (doc_starts, doc_hints) = (Vec::new(), doc_hints(dag));
+        let mut sums = Self { blocks, blanks, doc_hints, doc_starts, root_hints };
         let starts = dag.grammar.doc_offsets.iter();
         sums.doc_starts = starts.map(|&start| sums.starts(dag, start as usize)).collect();
+        let root_len = dag.grammar.root().len();
+        let root_blocks = &sums.blocks[..root_len / BLOCK_LEN + 1];
+        let starts = root_blocks.iter().map(|block| block.sums[0]);
+        sums.root_hints = RootHints::new(starts, sums.start(dag, Measure::Bytes, root_len));
         sums
     }
 
@@ -184,9 +191,41 @@ impl PrefixSums {
         let skipped = partition_point_near(blocks, guess, |block| {
             block.sums[column].wrapping_sub(base) <= offset
         });
-        let block_start = (first_block + skipped - 1) * BLOCK_LEN;
+        self.locate_in_block(dag, measure, range, base, offset, first_block + skipped - 1)
+    }
+
+    /// As [`locate`](Self::locate) with bytes, in document `doc`, which has more than `offset`; its
+    /// place in the root is known without a search.
+    pub fn locate_in_document(&self, dag: &Dag, doc: usize, offset: u64) -> (usize, u64) {
+        let base = self.doc_starts[doc][0];
+        let at = base + offset;
+        let (mut block, last) = self.root_hints.window(at);
+        let mut num_blocks = last + 1 - block;
+        // Without branches: they would be guessed, and half of the guesses wrong.
+        while num_blocks > 1 {
+            let half = num_blocks / 2;
+            let is_before = self.blocks[block + half].sums[0] <= at;
+            block += if is_before { half } else { 0 };
+            num_blocks -= half;
+        }
+        self.locate_in_block(dag, Measure::Bytes, dag.doc_range(doc), base, offset, block)
+    }
+
+    /// The end of [`locate`](Self::locate): the last position of `block` that starts at or before
+    /// `offset` from `base`, where `range` starts.
+    #[inline]
+    fn locate_in_block(
+        &self,
+        dag: &Dag,
+        measure: Measure,
+        range: Range<usize>,
+        base: u64,
+        offset: u64,
+        block: usize,
+    ) -> (usize, u64) {
+        let first = block * BLOCK_LEN;
         let mut found = (range.start, 0);
-        for position in block_start.max(range.start)..range.end.min(block_start + BLOCK_LEN) {
+        for position in first.max(range.start)..range.end.min(first + BLOCK_LEN) {
             let start = self.start(dag, measure, position).wrapping_sub(base);
             if start > offset {
                 break;
@@ -211,6 +250,7 @@ impl PrefixSums {
             + 8 * self.blanks.len()
             + 4 * self.doc_hints.len()
             + 16 * self.doc_starts.len()
+            + self.root_hints.memory_bytes()
     }
 }
 
@@ -382,6 +422,9 @@ mod tests {
                         .map(|p| (p, sums.start(&dag, measure, p) - base))
                         .rfind(|&(_, start)| start <= offset);
                     assert_eq!(Some(sums.locate(&dag, measure, range.clone(), offset)), slow);
+                    if measure == Measure::Bytes {
+                        assert_eq!(Some(sums.locate_in_document(&dag, doc, offset)), slow);
+                    }
                 }
             }
         }

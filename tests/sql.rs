@@ -54,6 +54,9 @@ async fn run_slt(file: &Path) -> Result<(), String> {
     runner.with_column_validator(strict_column_validator);
     runner.with_normalizer(normalize);
     runner.with_validator(is_expected);
+    if has_device() {
+        runner.add_label("device");
+    }
     if std::env::var_os("TADOC_SLT_COMPLETE").is_some() {
         let columns = strict_column_validator;
         let done = runner.update_test_file(file, " ", is_expected, normalize, columns);
@@ -61,6 +64,14 @@ async fn run_slt(file: &Path) -> Result<(), String> {
         return forget_folder(file);
     }
     runner.run_file_async(file).await.map_err(|e| e.display(false).to_string())
+}
+
+/// Whether the driver sees a device, which files ask by `skipif device` and `onlyif device`.
+fn has_device() -> bool {
+    #[cfg(feature = "cuda")]
+    return datafusion_tadoc::gpu::num_devices().is_ok();
+    #[cfg(not(feature = "cuda"))]
+    false
 }
 
 /// Puts a pattern where the answers of this run name its folder.

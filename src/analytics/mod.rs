@@ -81,8 +81,8 @@ pub use inverted_index::{InvertedIndex, inverted_index};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use selected_word_count::SelectedWordCounts;
 pub use sequences::{
-    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
-    ranked_inverted_index, sequence_count,
+    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentSequences,
+    SequenceCounts, Sequences, ranked_inverted_index, sequence_count,
 };
 pub use statistics::{CorpusStatistics, corpus_statistics};
 pub use term_chunk::TermVectorChunk;

@@ -42,7 +42,7 @@ pub fn word_count(corpus: &Corpus) -> Result<WordCounts> {
 #[derive(Debug, Clone)]
 pub struct WordCounts {
     vocabulary: Arc<Vocabulary>,
-    /// By row; empty where rows are the word ids of one segment, whose weights are the counts.
+    /// By row; empty where the counts are the weights of one segment, whose word ids are the rows.
     merged: Vec<u64>,
 }
 
@@ -56,17 +56,30 @@ impl WordCounts {
         if !vocabulary.is_one_segment() {
             let segments = vocabulary.corpus().segments();
             let weights: Vec<&[u64]> = segments.iter().map(|s| word_weights(s)).collect();
-            let sum = |row| {
-                vocabulary.ids(row).try_fold(0u64, |sum, (segment_idx, word)| {
-                    sum.checked_add(weights[segment_idx][word as usize])
-                })
-            };
-            merged = (0..vocabulary.len())
-                .into_par_iter()
-                .with_min_len(1 << 14)
-                .map(|row| sum(row).ok_or_else(too_large))
-                .collect::<Result<_>>()?;
+            merged = sums(&vocabulary, &weights)?;
         }
+        Ok(Self { vocabulary, merged })
+    }
+
+    /// The same from counts made elsewhere (on a device): of each segment by word id.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where they are not one count for each word of each segment,
+    /// [`Error::Capacity`] where a count has more than 64 bits.
+    pub fn of_segments(vocabulary: Arc<Vocabulary>, mut counts: Vec<Vec<u64>>) -> Result<Self> {
+        let segments = vocabulary.corpus().segments();
+        let expected = segments.iter().map(|segment| segment.dag.num_words() as usize);
+        if !expected.clone().eq(counts.iter().map(Vec::len)) {
+            let got =
+                format!("{} of {} words", counts.len(), counts.iter().map(Vec::len).sum::<usize>());
+            let allowed = format!("{} of {} words", segments.len(), expected.sum::<usize>());
+            return Err(Error::InvalidArgument { name: "counts of segments", got, allowed });
+        }
+        let only = if vocabulary.is_one_segment() { counts.pop() } else { None };
+        let merged = match only {
+            Some(counts) => counts,
+            None => sums(&vocabulary, &counts)?,
+        };
         Ok(Self { vocabulary, merged })
     }
 
@@ -103,7 +116,7 @@ impl WordCounts {
 
     /// Counts of all rows.
     pub fn counts(&self) -> &[u64] {
-        if self.vocabulary.is_one_segment() {
+        if self.merged.is_empty() && self.vocabulary.is_one_segment() {
             return word_weights(&self.vocabulary.corpus().segments()[0]);
         }
         &self.merged
@@ -128,6 +141,20 @@ impl WordCounts {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u64)> + '_ {
         self.counts().iter().enumerate().map(|(row, &count)| (self.word(row), count))
     }
+}
+
+/// Counts by row from those by segment and word id.
+fn sums<C: AsRef<[u64]> + Sync>(vocabulary: &Vocabulary, counts: &[C]) -> Result<Vec<u64>> {
+    let sum = |row| {
+        vocabulary.ids(row).try_fold(0u64, |sum, (segment_idx, word)| {
+            sum.checked_add(counts[segment_idx].as_ref()[word as usize])
+        })
+    };
+    (0..vocabulary.len())
+        .into_par_iter()
+        .with_min_len(1 << 14)
+        .map(|row| sum(row).ok_or_else(too_large))
+        .collect()
 }
 
 pub(super) fn too_large() -> Error {

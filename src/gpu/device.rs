@@ -121,6 +121,11 @@ impl Device {
         self.budget.peak_bytes()
     }
 
+    /// Numbers that were copied to it for corpora so far, in bytes.
+    pub fn copied_bytes(&self) -> u64 {
+        self.budget.copied_bytes()
+    }
+
     /// Its name, such as `NVIDIA H200`.
     pub fn name(&self) -> &str {
         &self.name
@@ -226,6 +231,7 @@ impl Device {
     ) -> Result<DeviceBuffer<T>, GpuError> {
         let mut copy = self.alloc(what, values.len())?;
         self.stream.memcpy_htod(values, &mut copy).map_err(self.fault(what))?;
+        self.budget.count_copied(size_of_val(values) as u64);
         Ok(copy)
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct MemoryBudget {
     max_bytes: AtomicU64,
     used_bytes: AtomicU64,
     peak_bytes: AtomicU64,
+    /// Bytes sent there so far.
+    copied_bytes: AtomicU64,
 }
 
 /// Bytes taken from a budget, until dropped.
@@ -34,8 +36,8 @@ pub(super) struct Lease {
 
 impl MemoryBudget {
     pub(super) fn new(max_bytes: u64) -> Self {
-        let [used_bytes, peak_bytes] = [0, 0].map(AtomicU64::new);
-        Self { max_bytes: AtomicU64::new(max_bytes), used_bytes, peak_bytes }
+        let [used_bytes, peak_bytes, copied_bytes] = [0; 3].map(AtomicU64::new);
+        Self { max_bytes: AtomicU64::new(max_bytes), used_bytes, peak_bytes, copied_bytes }
     }
 
     /// What may be taken from now on; what was taken before stays.
@@ -53,6 +55,14 @@ impl MemoryBudget {
 
     pub(super) fn peak_bytes(&self) -> u64 {
         self.peak_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn count_copied(&self, num_bytes: u64) {
+        self.copied_bytes.fetch_add(num_bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn copied_bytes(&self) -> u64 {
+        self.copied_bytes.load(Ordering::Relaxed)
     }
 
     /// Takes `requested_bytes` for `what`.

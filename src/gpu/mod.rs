@@ -37,8 +37,8 @@ mod scanned_rows;
 pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
 pub use block_check::BlockCheck;
 pub use corpus::{
-    CorpusPassages, CorpusSequences, CorpusWeights, DeviceCorpus, DeviceSequences, PassageBatch,
-    PassageQuery, Passages, SequenceRows,
+    CorpusCopies, CorpusPassages, CorpusSequences, CorpusWeights, DeviceCorpus, DeviceSequences,
+    PassageBatch, PassageQuery, Passages, SequenceRows,
 };
 pub use device::{Device, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};

@@ -29,6 +29,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
+use super::device_tasks;
 use super::failure::{datafusion_error, task_error};
 use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
@@ -65,6 +66,16 @@ impl LoadedFile {
         shared: Vec<Arc<LoadedFile>>,
     ) -> Self {
         Self { segments, reservation, _shared: shared }
+    }
+}
+
+impl Drop for LoadedFile {
+    fn drop(&mut self) {
+        let is_shared = |segment: &&Arc<Segment>| {
+            let mut shared = self._shared.iter().flat_map(|file| &file.segments);
+            shared.any(|other| Arc::ptr_eq(segment, other))
+        };
+        device_tasks::forget(self.segments.iter().filter(|segment| !is_shared(segment)));
     }
 }
 

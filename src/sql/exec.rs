@@ -232,6 +232,7 @@ impl ExecutionPlan for TadocExec {
         if partition >= self.scan.num_partitions {
             return internal_err!("TadocExec has no partition {partition}");
         }
+        self.scan.placement.check()?;
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
         let output = Output::new(
             builder.tx(),

@@ -29,13 +29,14 @@
 //!
 //! Reading order: `signature` (the table of functions, which drives parsing, schemas and error
 //! texts), `planner` and `arguments`, `location` (what a location may be), `table` and `scan`,
-//! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `living` (corpora
-//! that change), then `factory`,
+//! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `device_tasks` (what
+//! devices count), `living` (corpora that change), then `factory`,
 //! `file_format` and `sink`, and `options` (everything under `SET tadoc.`).
 
 mod arguments;
 mod columns;
 mod corpora;
+mod device_tasks;
 mod exec;
 mod factory;
 mod failure;

@@ -18,6 +18,7 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 
 use super::columns::RowSource;
 use super::corpora::{CorpusCache, LoadContext, LoadedCorpus, OpenFile};
+use super::device_tasks::Placement;
 use super::failure::task_error;
 use super::filter::Stage;
 use super::living::{FoundCorpus, LivingView};
@@ -98,6 +99,8 @@ pub(crate) struct Scan {
     pub(crate) limit: Option<usize>,
     pub(crate) options: TadocOptions,
     pub(crate) num_partitions: usize,
+    /// Where tasks with kernels are done.
+    pub(crate) placement: Placement,
 }
 
 impl Scan {
@@ -109,6 +112,11 @@ impl Scan {
     /// The version that is read, of a living corpus.
     pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
         self.source.living()
+    }
+
+    /// Where it is done, for EXPLAIN.
+    pub(crate) fn device(&self) -> (&'static str, String) {
+        ("device", self.placement.to_string())
     }
 
     /// Where rows of user columns come from, one for each id.

@@ -21,12 +21,13 @@ use datafusion::physical_plan::metrics::Count;
 use futures::FutureExt;
 
 use super::corpora::{CorpusCache, LoadContext, LoadedCorpus};
+use super::device_tasks::{Placement, place};
 use super::exec::TadocExec;
 use super::filter::{Stage, demands, is_claimable, mentions};
 use super::functions::{Reads, TableFunction};
 use super::living::{FoundCorpus, LivingView, insert_into, no_versions, read_only, unfiltered};
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
-use super::options::{Device, TadocOptions};
+use super::options::TadocOptions;
 use super::scan::{Scan, Source};
 use crate::living::LivingStore;
 
@@ -259,11 +260,6 @@ impl TableProvider for TadocTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let target = self.target(session).await?;
-        if target.options.device == Device::Gpu && self.function.reads() == Reads::Corpora {
-            return plan_err!(
-                "tadoc.device = gpu: corpora are read on the CPU; SET tadoc.device = 'auto'"
-            );
-        }
         let source = self.source(session, &target).await?;
         let schema = self.function.schema();
         let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) = filters
@@ -284,9 +280,13 @@ impl TableProvider for TadocTable {
             limit,
             options: target.options,
             num_partitions: 1,
+            placement: Placement::default(),
         };
         scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
         self.function.prepare(&scan)?;
+        if self.function.reads() == Reads::Corpora {
+            scan.placement = place(&scan, self.function.device_task(&scan));
+        }
         let config = session.config();
         // A small limit is met by the first rows: more partitions would only decode in vain.
         if limit.is_none_or(|limit| limit > config.batch_size()) {

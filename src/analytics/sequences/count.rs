@@ -83,6 +83,11 @@ impl SequenceCounts {
         Ok(Self { sequences, counts })
     }
 
+    /// Rows with these counts.
+    pub(super) fn from_parts(sequences: Sequences, counts: Vec<u64>) -> Self {
+        Self { sequences, counts }
+    }
+
     /// The rows' sequences.
     pub fn sequences(&self) -> &Sequences {
         &self.sequences

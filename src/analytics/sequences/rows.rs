@@ -105,6 +105,11 @@ impl Sequences {
         self.packing
     }
 
+    /// Rows of sequences that fit keys.
+    pub(in crate::analytics) fn set_keys(&mut self, keys: Vec<u64>) {
+        self.keys = keys;
+    }
+
     /// Appends the rows of `parts`.
     pub(in crate::analytics) fn extend<'a>(
         &mut self,

@@ -16,6 +16,7 @@
 //! A document that was cut goes on in another segment, which is another `DeviceCorpus`: its counts
 //! are added by the caller, and windows across the cut are the caller's.
 
+mod cache;
 mod extract;
 mod launch;
 mod levels;
@@ -25,6 +26,7 @@ mod sort;
 mod transfer;
 mod weights;
 
+pub use cache::CorpusCopies;
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
 pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
 pub use weights::CorpusWeights;

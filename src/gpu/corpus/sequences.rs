@@ -267,6 +267,16 @@ impl SequenceRows {
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
+
+    /// Bits of a word in a key.
+    pub fn word_bits(&self) -> u32 {
+        self.word_bits
+    }
+
+    /// Keys, which hold the word ids, the first one in the highest of the bits, and counts.
+    pub fn into_keys_and_counts(self) -> (Vec<u64>, Vec<u64>) {
+        (self.keys, self.counts)
+    }
 }
 
 /// The rule of each position; in the root, the document.

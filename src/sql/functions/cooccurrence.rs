@@ -59,7 +59,7 @@ impl TableFunction for Cooccurrence {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choice(scan, TraversalTask::Cooccurrence, self.window);
-        vec![("device", "cpu".into()), ("traversal", traversal)]
+        vec![scan.device(), ("traversal", traversal)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

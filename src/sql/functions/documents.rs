@@ -92,7 +92,7 @@ impl TableFunction for Documents {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let text = if needs_decoding(scan) { "decoded" } else { "not decoded" };
-        vec![("text", text.into()), ("device", "cpu".into())]
+        vec![("text", text.into()), scan.device()]
     }
 
     fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {

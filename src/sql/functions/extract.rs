@@ -53,8 +53,8 @@ impl TableFunction for Extract {
         Precision::Exact(1)
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![("device", "cpu".into())]
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device()]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -41,6 +41,7 @@ use futures::future::BoxFuture;
 
 use super::arguments::Arguments;
 use super::corpora::CorpusCache;
+use super::device_tasks::Task;
 use super::scan::{Run, Scan};
 use super::signature::{SIGNATURES, Signature};
 use super::table::{TadocTable, registered_now};
@@ -112,6 +113,14 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     /// Partitions worth having, at most `target`.
     fn num_partitions(&self, _scan: &Scan, _target: usize) -> usize {
         1
+    }
+
+    /// What a device would do for a scan, or why none is asked.
+    ///
+    /// # Errors
+    /// The reason.
+    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Err("there is no kernel for this function")
     }
 
     /// How the answer is computed, for EXPLAIN.

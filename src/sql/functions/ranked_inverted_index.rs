@@ -55,7 +55,7 @@ impl TableFunction for RankedInvertedIndex {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choice(scan, TraversalTask::DocumentSequences, self.num_words);
-        vec![("device", "cpu".into()), ("traversal", traversal)]
+        vec![scan.device(), ("traversal", traversal)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

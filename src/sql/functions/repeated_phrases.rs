@@ -64,9 +64,9 @@ impl TableFunction for RepeatedPhrases {
         check_at_least(self.signature(), "min_count", length(Some(self.min_count), 2), 2)
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let how = "token_scan: repeated sequences of min_words words, then their suffixes in order";
-        vec![("device", "cpu".into()), ("traversal", how.into())]
+        vec![scan.device(), ("traversal", how.into())]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -60,7 +60,7 @@ impl TableFunction for Search {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
-        vec![("hits", hits), ("device", "cpu".into())]
+        vec![("hits", hits), scan.device()]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -22,6 +22,7 @@ use super::word_count::SWEEP;
 use crate::access::document_num_words;
 use crate::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -78,13 +79,21 @@ impl TableFunction for SequenceCount {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
+    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
+        match (self.by_doc, self.num_words) {
+            (true, _) => Err("there is no kernel for sequences of each document"),
+            (false, 1) => Err("words have their counts"),
+            (false, num_words) => Ok(Task::SequenceCount { num_words }),
+        }
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let how = match (self.by_doc, self.num_words) {
             (true, n) => shown_choice(scan, TraversalTask::DocumentSequences, n),
             (false, 1) => SWEEP.to_owned(),
             (false, n) => shown_choice(scan, TraversalTask::SequenceCount, n),
         };
-        vec![("device", "cpu".into()), ("traversal", how)]
+        vec![scan.device(), ("traversal", how)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
@@ -105,8 +114,12 @@ impl SequenceCount {
         let memory_bytes = task_memory_bytes(&run);
         let vocabulary = loaded.vocabulary(self.fold)?;
         let traversal = run.scan.options.traversal;
-        let counts =
-            SequenceCounts::with_vocabulary(vocabulary, self.num_words, traversal, memory_bytes);
+        let counts = match device_tasks::sequence_counts(&run, &vocabulary, self.num_words)? {
+            Some(counts) => Ok(counts),
+            None => {
+                SequenceCounts::with_vocabulary(vocabulary, self.num_words, traversal, memory_bytes)
+            }
+        };
         let counts = counts.map_err(datafusion_error)?;
         let reservation = run.reservation("SequenceCount");
         reservation.try_grow(counts.memory_bytes())?;

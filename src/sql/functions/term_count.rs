@@ -53,8 +53,8 @@ impl TableFunction for TermCount {
         parse_query(scan, &self.query).map(drop).map_err(|error| self.signature().error(error))
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![("device", "cpu".into())]
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device()]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

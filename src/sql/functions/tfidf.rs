@@ -57,7 +57,7 @@ impl TableFunction for Tfidf {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
-        vec![("device", "cpu".into()), ("traversal", traversal)]
+        vec![scan.device(), ("traversal", traversal)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

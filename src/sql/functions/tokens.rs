@@ -57,8 +57,8 @@ impl TableFunction for Tokens {
         num_partitions(scan, target)
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![("device", "cpu".into())]
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device()]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

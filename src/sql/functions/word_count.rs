@@ -17,6 +17,7 @@ use super::TableFunction;
 use super::strings::{fold_of, int64};
 use crate::analytics::{Fold, WordCounts};
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
@@ -67,8 +68,12 @@ impl TableFunction for WordCount {
         num_words(scan)
     }
 
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![("device", "cpu".into()), ("traversal", SWEEP.into())]
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        if scan.uses(COUNT) { Ok(Task::WordCount) } else { Err("nothing is counted") }
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device(), ("traversal", SWEEP.into())]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
@@ -96,8 +101,12 @@ pub(super) fn record_sweep(run: &Run, loaded: &LoadedCorpus) {
 
 fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let counted = run.scan.uses(COUNT).then(|| {
+        let vocabulary = loaded.vocabulary(fold)?;
+        if let Some(counts) = device_tasks::word_counts(&run, &vocabulary)? {
+            return Ok(counts);
+        }
         record_sweep(&run, loaded);
-        WordCounts::with_vocabulary(loaded.vocabulary(fold)?).map_err(datafusion_error)
+        WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)
     });
     let counted = counted.transpose()?;
     let count = |row| counted.as_ref().map_or(0, |counted| counted.count(row));

@@ -21,8 +21,8 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use super::device_rows::{block_matches, stretch_arrays};
 use crate::error::{Error, Result};
 use crate::gpu::{
-    Devices, GpuError, GsstScanner, PendingMatches, PendingRows, RowForm, RowPredicate, RunBytes,
-    ScanOptions, num_devices,
+    Device, Devices, GpuError, GsstScanner, PendingMatches, PendingRows, RowForm, RowPredicate,
+    RunBytes, ScanOptions, num_devices,
 };
 use crate::gsst::arrow::TextType;
 use crate::gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
@@ -36,7 +36,7 @@ static NUM_DEVICES: OnceLock<std::result::Result<usize, GpuError>> = OnceLock::n
 static IS_OPENING: AtomicBool = AtomicBool::new(false);
 
 /// Why there is no device, if there is none.
-pub(super) fn problem() -> Option<String> {
+pub(in crate::sql) fn problem() -> Option<String> {
     if let Err(error) = NUM_DEVICES.get_or_init(num_devices) {
         return Some(error.to_string());
     }
@@ -60,7 +60,7 @@ pub(super) fn ask_soon() {
 
 /// Opens all devices and loads the kernels on a thread of the runtime, which waits for it when it
 /// ends. What fails is found again by whoever needs a device.
-pub(super) fn open_soon() {
+pub(in crate::sql) fn open_soon() {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     if IS_OPENING.swap(true, Ordering::Relaxed) {
         return;
@@ -72,6 +72,12 @@ pub(super) fn open_soon() {
             load_all(scanners);
         }
     });
+}
+
+/// All devices, those that failed included; opens them the first time.
+pub(in crate::sql) fn devices() -> std::result::Result<Vec<Device>, GpuError> {
+    let scanners = scanners().map_err(GpuError::clone)?;
+    Ok(scanners.iter().map(|scanner| scanner.device().clone()).collect())
 }
 
 /// Decodes runs on one device.

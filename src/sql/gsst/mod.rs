@@ -19,10 +19,10 @@
 mod conditions;
 mod counters;
 #[cfg(feature = "cuda")]
-mod device;
+pub(super) mod device;
 #[cfg(not(feature = "cuda"))]
 #[path = "no_device.rs"]
-mod device;
+pub(super) mod device;
 mod device_matching;
 #[cfg(feature = "cuda")]
 mod device_rows;

@@ -11,7 +11,7 @@ use crate::gsst::parquet::{CodePredicate, StretchMatches};
 const PROBLEM: &str = "built without the feature cuda";
 
 /// That there is no device.
-pub(super) fn problem() -> Option<String> {
+pub(in crate::sql) fn problem() -> Option<String> {
     Some(PROBLEM.to_owned())
 }
 
@@ -24,7 +24,7 @@ pub(super) fn is_open() -> bool {
 pub(super) fn ask_soon() {}
 
 /// Nothing is there to be opened.
-pub(super) fn open_soon() {}
+pub(in crate::sql) fn open_soon() {}
 
 /// Nothing that a device does can fail.
 pub(super) fn way_out(_: &Error) -> Option<&'static str> {

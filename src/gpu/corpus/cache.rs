@@ -1,0 +1,259 @@
+//! What stays of segments on a device between queries.
+//!
+//! ```text
+//! (segment, part, number) ──▶ its grammar, its weights, its sequences of n words, …   used last, last
+//! ```
+//!
+//! What is worked with is taken out and put back, so whatever is evicted is in use by nobody. The
+//! budget of the device is the bound: an allocation that it refuses is tried again without what was
+//! used longest ago, until nothing is left to evict, so a corpus larger than the budget goes through
+//! the device segment by segment. A segment is known by its address, which its copy holds on to; whoever
+//! loaded it says when it is not needed any more ([`CorpusCopies::forget`]). O(kept) for each call.
+
+use std::any::{Any, TypeId};
+use std::collections::VecDeque;
+use std::mem::replace;
+use std::sync::Arc;
+
+use crate::corpus::Segment;
+use crate::gpu::device::Device;
+use crate::gpu::error::GpuError;
+
+use super::DeviceCorpus;
+
+/// Values by key, that used longest ago first.
+#[derive(Debug)]
+struct LeastRecentlyUsed<K, V> {
+    kept: VecDeque<(K, V)>,
+}
+
+impl<K, V> Default for LeastRecentlyUsed<K, V> {
+    fn default() -> Self {
+        Self { kept: VecDeque::new() }
+    }
+}
+
+impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
+    fn contains(&self, key: &K) -> bool {
+        self.kept.iter().any(|(kept, _)| kept == key)
+    }
+
+    fn take(&mut self, key: &K) -> Option<V> {
+        let at = self.kept.iter().position(|(kept, _)| kept == key)?;
+        self.kept.remove(at).map(|(_, value)| value)
+    }
+
+    /// Keeps `value`, which was used last, instead of another one of this key.
+    fn put(&mut self, key: K, value: V) {
+        self.take(&key);
+        self.kept.push_back((key, value));
+    }
+
+    fn evict(&mut self) -> Option<V> {
+        self.kept.pop_front().map(|(_, value)| value)
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&K) -> bool) {
+        self.kept.retain(|(key, _)| is_kept(key));
+    }
+
+    /// What `work` answers; where `is_full` says of an error that there is no room, again with one
+    /// value less, until none is left.
+    fn retried<T, E>(
+        &mut self,
+        is_full: impl Fn(&E) -> bool,
+        mut work: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        loop {
+            match work() {
+                Err(error) if is_full(&error) && self.evict().is_some() => {}
+                answer => return answer,
+            }
+        }
+    }
+}
+
+/// A part of a segment: what is made of it, and the number it is made for, such as n.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CopyKey {
+    segment: usize,
+    part: TypeId,
+    number: u64,
+}
+
+impl CopyKey {
+    fn of<P: Any>(segment: &Arc<Segment>, number: u64) -> Self {
+        Self { segment: Arc::as_ptr(segment).addr(), part: TypeId::of::<P>(), number }
+    }
+}
+
+/// Copies of segments on one device, and what was made of them there.
+#[derive(Debug)]
+pub struct CorpusCopies {
+    device: Device,
+    kept: LeastRecentlyUsed<CopyKey, Box<dyn Any + Send>>,
+}
+
+impl CorpusCopies {
+    /// None yet.
+    pub fn new(device: Device) -> Self {
+        Self { device, kept: LeastRecentlyUsed::default() }
+    }
+
+    /// The device they lie on.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Lets everything on the device take at most `max_bytes` from now on; what is above goes.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn set_max_bytes(&mut self, max_bytes: u64) -> Result<(), GpuError> {
+        self.device.budget().set_max_bytes(max_bytes);
+        let mut is_evicted = false;
+        while self.device.used_bytes() > max_bytes && self.kept.evict().is_some() {
+            is_evicted = true;
+        }
+        if is_evicted { self.device.synchronize() } else { Ok(()) }
+    }
+
+    /// Whether part `P` of `segment` for `number` is there.
+    pub fn has<P: Any>(&self, segment: &Arc<Segment>, number: u64) -> bool {
+        self.kept.contains(&CopyKey::of::<P>(segment, number))
+    }
+
+    /// Part `P` of `segment` for `number`, made by `make` where it is not there. It is the caller's until
+    /// it is [`put`](Self::put) back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`DeviceCorpus::upload`] and of `make`.
+    pub fn take<P: Any + Send>(
+        &mut self,
+        segment: &Arc<Segment>,
+        number: u64,
+        make: impl Fn(&DeviceCorpus) -> Result<P, GpuError>,
+    ) -> Result<P, GpuError> {
+        let kept = self.kept.take(&CopyKey::of::<P>(segment, number));
+        if let Some(part) = kept.and_then(|kept| kept.downcast::<P>().ok()) {
+            return Ok(*part);
+        }
+        let corpus = self.corpus(segment)?;
+        self.retried(|| make(&corpus))
+    }
+
+    /// Keeps `part`, which [`take`](Self::take) gave away or which is new.
+    pub fn put<P: Any + Send>(&mut self, segment: &Arc<Segment>, number: u64, part: P) {
+        self.kept.put(CopyKey::of::<P>(segment, number), Box::new(part));
+    }
+
+    /// What `work` answers, which is done again with less kept here where the device has too little
+    /// memory for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `work`, and [`GpuError::Driver`].
+    pub fn retried<T>(
+        &mut self,
+        mut work: impl FnMut() -> Result<T, GpuError>,
+    ) -> Result<T, GpuError> {
+        let is_full = |error: &GpuError| matches!(error, GpuError::OutOfMemory { .. });
+        let (device, mut is_again) = (&self.device, false);
+        self.kept.retried(is_full, || {
+            if replace(&mut is_again, true) {
+                // Memory is given back when the work before that is done.
+                device.synchronize()?;
+            }
+            work()
+        })
+    }
+
+    /// Gives up what there is of the segments at these addresses.
+    pub fn forget(&mut self, addresses: &[usize]) {
+        self.kept.retain(|key| !addresses.contains(&key.segment));
+    }
+
+    /// Gives up everything.
+    pub fn clear(&mut self) {
+        self.kept = LeastRecentlyUsed::default();
+    }
+
+    fn corpus(&mut self, segment: &Arc<Segment>) -> Result<DeviceCorpus, GpuError> {
+        let key = CopyKey::of::<DeviceCorpus>(segment, 0);
+        let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<DeviceCorpus>().ok());
+        let corpus = match kept {
+            Some(corpus) => *corpus,
+            None => {
+                let device = self.device.clone();
+                self.retried(|| DeviceCorpus::upload(&device, segment))?
+            }
+        };
+        self.kept.put(key, Box::new(corpus.clone()));
+        Ok(corpus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(values: &[u32]) -> LeastRecentlyUsed<u32, u32> {
+        let mut kept = LeastRecentlyUsed::default();
+        values.iter().for_each(|&value| kept.put(value, value * 10));
+        kept
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_goes_first() {
+        let mut all = kept(&[1, 2, 3]);
+        let one = all.take(&1).unwrap();
+        assert!(!all.contains(&1));
+        all.put(1, one);
+        all.put(2, 21);
+        let order: Vec<_> = std::iter::from_fn(|| all.evict()).collect();
+        assert_eq!(order, [30, 10, 21]);
+    }
+
+    #[test]
+    fn what_is_taken_out_is_not_evicted() {
+        let mut all = kept(&[1, 2]);
+        let one = all.take(&1);
+        assert_eq!((all.evict(), all.evict()), (Some(20), None));
+        assert_eq!(one, Some(10));
+        assert_eq!(all.take(&1), None);
+    }
+
+    #[test]
+    fn work_is_tried_again_while_there_is_something_to_evict() {
+        // A memory of 100 in which each value kept takes 30.
+        let needing = |all: &mut LeastRecentlyUsed<u32, u32>, needed: usize| {
+            let before = all.kept.len();
+            let mut num_tries = 0;
+            all.retried(
+                |error| *error == "full",
+                || {
+                    num_tries += 1;
+                    let used = 30 * (before + 1 - num_tries);
+                    if used + needed > 100 { Err("full") } else { Ok(num_tries) }
+                },
+            )
+        };
+        assert_eq!(needing(&mut kept(&[1, 2, 3]), 10), Ok(1));
+        let mut all = kept(&[1, 2, 3]);
+        assert_eq!(needing(&mut all, 50), Ok(3));
+        assert!(all.contains(&3) && !all.contains(&1) && !all.contains(&2));
+        assert_eq!(needing(&mut all, 101), Err("full"));
+        assert!(all.kept.is_empty());
+    }
+
+    #[test]
+    fn other_errors_evict_nothing() {
+        let mut all = kept(&[1, 2]);
+        let failed: Result<(), _> = all.retried(|error| *error == "full", || Err("lost"));
+        assert_eq!((failed, all.kept.len()), (Err("lost"), 2));
+        all.retain(|&key| key != 1);
+        assert!(!all.contains(&1) && all.contains(&2));
+    }
+}

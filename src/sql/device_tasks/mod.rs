@@ -1,0 +1,26 @@
+//! Tasks over corpora on devices: what has kernels, where it runs, and what comes back.
+//!
+//! ```text
+//! function ── device_task(scan) ──▶ Task, or why there is none
+//! table    ── place ──────────────▶ Placement in the scan          EXPLAIN: device=gpu, device=cpu: reason
+//! function ── answers::… (run) ───▶ None: the CPU counts; it was placed there, or a device failed
+//!               │                   Some: rows of the CPU's type
+//!               └ devices: a lock and the copies of segments for each; segments in turn
+//! ```
+//!
+//! A kernel is plugged in by a [`Task`] and one function in `answers`: what it does with a segment, and
+//! how the answers of segments become the CPU's rows. What a device fails at, the CPU does: the log says
+//! why, `device_fallbacks` counts it. Only a device that was demanded and is not there is an error, as
+//! for GSST scans.
+
+#[cfg(feature = "cuda")]
+mod answers;
+#[cfg(not(feature = "cuda"))]
+#[path = "no_answers.rs"]
+mod answers;
+#[cfg(feature = "cuda")]
+mod devices;
+mod placement;
+
+pub(super) use answers::{forget, sequence_counts, word_counts};
+pub(super) use placement::{Placement, Task, place};

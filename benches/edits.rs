@@ -5,15 +5,24 @@
 //! documents (fewer where documents are large), in time of the one thread that runs them (not of the clock: other programs do not
 //! count), the least of some rounds, both stores in turn. The mixes are those of the random-access
 //! paper, 20 % of each operation, in both modes. Words are drawn from the dictionary (`rare`) or from
-//! the text (`usual`). Lengths and counts of both stores are compared.
+//! the text (`usual`). Lengths and counts of both stores are compared. `edits/batches.rs` asks many
+//! questions in one call, of a corpus as it is in its files and of one with 10,000 inserts.
+//!
+//! With `-- sizes` only sizes are measured, with `-- mixes` only the mixes, with `-- batches` only
+//! batches; `-- dump FOLDER` writes documents and mixes for `peers/edits.py` instead.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+#[path = "edits/batches.rs"]
+mod batches;
 mod corpora;
+#[path = "edits/dump.rs"]
+mod dump;
 
 use std::hint::black_box;
 
 use corpora::{Subject, subjects};
+use datafusion_tadoc::access::ExtractQuery;
 use datafusion_tadoc::analytics::word_count;
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
 use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
@@ -28,6 +37,11 @@ const ROUNDS: usize = 3;
 /// Most bytes that the plain store reads in a row of operations with counts or searches: where
 /// documents are large there are fewer operations.
 const MAX_READ_BYTES: u64 = 2 << 30;
+/// A fifth of each operation, words rare or usual.
+const MIXES: [(&str, [&str; 5]); 2] = [
+    ("rare", ["extract", "search rare", "count rare", "insert", "append"]),
+    ("usual", ["extract", "search usual", "count usual", "insert", "append"]),
+];
 /// Least operations of a row.
 const MIN_OPERATIONS: u64 = 1_000;
 
@@ -61,6 +75,12 @@ struct Plain {
 }
 
 impl Plain {
+    fn extract(&self, query: &ExtractQuery) -> Vec<u8> {
+        let text = &self.docs[query.doc_id as usize];
+        let end = (query.byte_offset + query.byte_len).min(text.len() as u64);
+        text[query.byte_offset as usize..end as usize].to_vec()
+    }
+
     fn find(&self, doc_id: u64, word: &str) -> Vec<u64> {
         let text = &self.docs[doc_id as usize];
         let is_word_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte > 127;
@@ -80,10 +100,9 @@ impl Plain {
         for operation in operations {
             match operation {
                 Operation::Extract { doc_id, offset_bytes, len_bytes } => {
-                    let text = &self.docs[*doc_id as usize];
-                    let end = (*offset_bytes + len_bytes).min(text.len() as u64);
-                    sum +=
-                        black_box(text[*offset_bytes as usize..end as usize].to_vec()).len() as u64;
+                    let (doc_id, byte_offset, byte_len) = (*doc_id, *offset_bytes, *len_bytes);
+                    let query = ExtractQuery { doc_id, byte_offset, byte_len };
+                    sum += black_box(self.extract(&query)).len() as u64;
                 }
                 Operation::Search { doc_id, word } => sum += self.find(*doc_id, word).len() as u64,
                 Operation::Count { doc_id, word } => sum += self.find(*doc_id, word).len() as u64,
@@ -181,6 +200,26 @@ impl<'a> Workload<'a> {
             operation
         };
         (0..self.num_operations(kinds)).map(operation).collect()
+    }
+
+    fn measure_mixes(&self) {
+        for mode in [EditMode::InSequence, EditMode::InBatch] {
+            for (words, kinds) in &MIXES {
+                self.measure(&format!("mix, {words} words"), mode, kinds);
+            }
+        }
+    }
+
+    /// Batches of reads, before and after 10,000 inserts.
+    fn measure_batches(&self) {
+        let mut living = LivingCorpus::new(self.subject.corpus.clone());
+        let mut plain = Plain { docs: self.subject.docs.clone() };
+        batches::measure(self, "as in files", &living, &plain);
+        let inserts = self.operations(EditMode::InBatch, &["insert"]);
+        let inserts = &inserts[..inserts.len() / 10];
+        living.run(EditMode::InBatch, inserts).unwrap();
+        plain.run(EditMode::InBatch, inserts);
+        batches::measure(self, "edited", &living, &plain);
     }
 
     fn num_operations(&self, kinds: &[&str]) -> usize {
@@ -288,15 +327,34 @@ async fn measure_sizes(subject: &Subject, inserts: &[Operation]) {
 }
 
 fn main() {
-    let sizes_only = std::env::args().any(|argument| argument == "sizes");
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "dump") {
+        let folder = std::path::Path::new(&arguments[at + 1]);
+        let subjects = subjects();
+        return subjects.iter().for_each(|subject| dump::dump(&Workload::new(subject), folder));
+    }
+    let parts = ["sizes", "mixes", "batches"];
+    let asked = |part: &str| {
+        let is_part = |argument: &String| parts.contains(&argument.as_str());
+        !arguments.iter().any(is_part) || arguments.iter().any(|argument| argument == part)
+    };
+    let is_all = parts.iter().all(|part| asked(part));
     println!("{:<44} {:>12} {:>12} {:>9}", "", "living", "Vec<u8>s", "ratio");
     for subject in &subjects() {
         let megabytes = subject.len_bytes() as f64 / 1e6;
         println!("{}: {megabytes:.1} MB, {} documents", subject.name, subject.docs.len());
         let workload = Workload::new(subject);
         let inserts = workload.operations(EditMode::InSequence, &["insert"]);
-        futures::executor::block_on(measure_sizes(subject, &inserts));
-        if sizes_only {
+        if asked("sizes") {
+            futures::executor::block_on(measure_sizes(subject, &inserts));
+        }
+        if asked("mixes") {
+            workload.measure_mixes();
+        }
+        if asked("batches") {
+            workload.measure_batches();
+        }
+        if !is_all {
             continue;
         }
         let reads = ["extract", "count rare", "count usual", "search rare", "search usual"];
@@ -304,12 +362,6 @@ fn main() {
             workload.measure(kind, EditMode::InSequence, &[kind]);
         }
         workload.measure("insert", EditMode::InBatch, &["insert"]);
-        for mode in [EditMode::InSequence, EditMode::InBatch] {
-            let mix = ["extract", "search rare", "count rare", "insert", "append"];
-            workload.measure("mix, rare words", mode, &mix);
-            let mix = ["extract", "search usual", "count usual", "insert", "append"];
-            workload.measure("mix, usual words", mode, &mix);
-        }
         let mut living = LivingCorpus::new(subject.corpus.clone());
         living.run(EditMode::InSequence, &inserts).unwrap();
         let started = std::time::Instant::now();

@@ -222,6 +222,46 @@ fn large_files_that_nothing_touched_stay_and_large_segments_are_copied() {
 }
 
 #[test]
+fn what_is_due_is_recompressed_and_nothing_else() {
+    let prefix = ObjectPrefix::new(Arc::new(InMemory::new()), "c".into());
+    block_on(async {
+        let store = LivingStore::create(prefix, TokenizerProfile::Word, eager()).await.unwrap();
+        append_file(&store, vec![b"to be ".repeat(100)], 1 << 20).await;
+        let edited = async |text: Vec<u8>| {
+            let base = store.latest().await.unwrap();
+            let edit = batch(vec![Edit::AppendText { doc_id: 0, text }]);
+            store.commit(&base, &Change::edit(CommitKind::Edit, &edit)).await.unwrap()
+        };
+        let max_stretch_bytes = 1 << 30;
+        let with_ratio = |recompress_ratio| OptimizeOptions {
+            recompress_ratio,
+            max_stretch_bytes,
+            ..options(1 << 20, 1 << 20)
+        };
+        let due = async |version: &Version, ratio: f64| {
+            let done = store.recompress_if_due(version, &with_ratio(ratio)).await.unwrap();
+            done.map(|version| version.number)
+        };
+        let mut random = Random(1);
+        let mut bytes = |num: usize| (0..num).map(|_| random.number() as u8).collect();
+        // A large share, of few bytes.
+        assert_eq!(due(&edited(bytes(10_000)).await, 0.2).await, None);
+        let large = edited(bytes(2 << 20)).await;
+        assert_eq!(due(&large, 0.0).await, None);
+        assert_eq!(due(&large, 1.0).await, None);
+        assert_eq!(due(&large, 0.2).await, Some(5));
+        // One file is large.
+        for number in 6..69 {
+            let version = append_file(&store, vec![b"x".to_vec()], 1 << 20).await;
+            assert_eq!((version.number, due(&version, 0.2).await), (number, None));
+        }
+        let version = append_file(&store, vec![b"x".to_vec()], 1 << 20).await;
+        assert_eq!((version.parts.len(), due(&version, 0.2).await), (65, Some(70)));
+        assert_eq!(store.num_docs(&version).await.unwrap(), 65);
+    });
+}
+
+#[test]
 fn user_columns_are_never_lost_silently() {
     block_on(async {
         let store = create().await;

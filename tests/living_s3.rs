@@ -22,6 +22,8 @@ mod proxy;
 mod random;
 #[path = "living_s3/server.rs"]
 mod server;
+#[path = "living_s3/statements.rs"]
+mod statements;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -314,9 +316,41 @@ fn large_files_come_back_from_an_upload_in_parts() {
     }
 }
 
+#[test]
+fn statements_do_in_s3_what_they_do_on_disks() {
+    let Some(server) = server() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let local = folder.path().join("local").display().to_string();
+    let expected = block_on(statements::answers(&local, None));
+    let timeout = short_timeout(server.address);
+    let plans = [
+        (Plan::Calm, PATIENT),
+        (Plan::First(Fault::Conflict, RETRIES), PATIENT),
+        (Plan::First(Fault::InternalError, RETRIES), PATIENT),
+        (Plan::First(Fault::LostAnswer, RETRIES), PATIENT),
+        (Plan::First(Fault::TornAnswer, RETRIES), PATIENT),
+        (Plan::Mixed(1, RETRIES), timeout),
+    ];
+    for (idx, (plan, timeout)) in plans.into_iter().enumerate() {
+        let proxy = Proxy::new(server.address, plan);
+        let bucket = Arc::new(client(proxy.address, timeout));
+        let place = format!("s3://{BUCKET}/statements/{idx}");
+        let found = block_on(statements::answers(&place, Some(("s3://corpora", bucket))));
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found, expected, "{plan:?}");
+        }
+        assert!(matches!(plan, Plan::Calm) || proxy.num_faults() > 20, "{}", proxy.num_faults());
+        proxy.deliver();
+    }
+}
+
 /// `tadoc` as a user of the server runs it.
 fn sql(address: SocketAddr, folder: &Folder, statement: &str) -> Ran {
-    let mut command = folder.command(&["sql", "-q", "--format", "csv", "-c", statement]);
+    tadoc(address, folder, &["sql", "-q", "--format", "csv", "-c", statement])
+}
+
+fn tadoc(address: SocketAddr, folder: &Folder, arguments: &[&str]) -> Ran {
+    let mut command = folder.command(arguments);
     command.env("AWS_ENDPOINT", format!("http://{address}")).envs([
         ("AWS_ALLOW_HTTP", "true"),
         ("AWS_REGION", "us-east-1"),
@@ -345,4 +379,35 @@ fn sql_reads_a_file_by_its_url() {
     let missing = words("s3://corpora/files/d.tadoc");
     assert_eq!(missing.status, 1, "{}", missing.stderr);
     assert!(missing.stderr.contains("s3://corpora/files/d.tadoc"), "{}", missing.stderr);
+}
+
+#[test]
+fn every_command_takes_a_url() {
+    let Some(server) = server() else { return };
+    let folder = Folder::new();
+    let tadoc = |arguments: &[&str]| tadoc(server.address, &folder, arguments).ok();
+    let url = "s3://corpora/commands/notes";
+    folder.write("in/a.txt", "to be");
+    folder.write("in/b.txt", "or not");
+    for _ in 0..2 {
+        tadoc(&["ingest", "in", "-o", url, "--append"]);
+    }
+    let told = tadoc(&["edit", url, "--append", "0", " sure", "--drop", "1"]);
+    assert_eq!(told, format!("{url}: version 4: 1 append, 1 drop\n"));
+    assert!(
+        tadoc(&["verify", url]).starts_with(&format!("{url}: version 4, 3 documents, 2 parts"))
+    );
+    assert!(tadoc(&["optimize", url]).starts_with(&format!("{url}: version 5: 2 parts ")));
+    // Two segment files at once, and four versions.
+    let cleaned = tadoc(&["optimize", url, "--clean-up", "0"]);
+    assert!(cleaned.contains("removed 6 files") && cleaned.contains("from 5 on"), "{cleaned}");
+    assert_eq!(tadoc(&["cat", url, "--doc-id", "0"]), "to be sure");
+    assert_eq!(tadoc(&["history", url]).lines().count(), 2);
+    let create = format!(
+        "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{url}-2' OPTIONS ('create' 'true')"
+    );
+    let insert = "INSERT INTO d (path, text) VALUES ('a', 'b c')";
+    let count = format!("SELECT count(*) AS n FROM word_count('{url}-2/')");
+    let all = ["sql", "-q", "--format", "csv", "-c", &create, "-c", insert, "-c", &count];
+    assert!(tadoc(&all).ends_with("n\n2\n"));
 }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Versions go in ascending order, durably, and before the segments they name, so that a clean-up
-//! that is cut short leaves nothing that seems whole and is not. Files of other names stay. The age
+//! that is cut short leaves nothing that seems whole and is not (and `commit` relies on it). Segments
+//! go in any order, many at once where the storage can. Files of other names stay. The age
 //! protects writers between their segment files and their commit, and readers of old versions:
 //! with an age of zero there must be neither.
 

@@ -16,9 +16,10 @@
 //! that brings many documents writes their segment files before.
 //!
 //! Reading order: `version` (the value), `manifest` (its bytes), `storage` (what a place must be
-//! able to do), `local` and `object` (folders that survive power loss, object stores), `change` and
+//! able to do), `local`, `object` and `place` (folders that survive power loss, object stores, which
+//! of the two a name means), `change` and
 //! `commit` (the next version), `store` (the handle), `part_file`, `assemble` (a version as a corpus),
-//! `optimize` (parts compressed anew), `clean_up`.
+//! `optimize` (parts compressed anew), `recompress` (when that is due), `clean_up`.
 //!
 //! Nothing here needs a runtime: blocking work and waiting happen on threads of their own.
 
@@ -31,6 +32,8 @@ mod manifest;
 mod object;
 mod optimize;
 mod part_file;
+mod place;
+mod recompress;
 mod retry;
 mod storage;
 mod store;
@@ -45,6 +48,8 @@ pub use manifest::{decode_manifest, encode_manifest};
 pub use object::ObjectPrefix;
 pub use optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, Stretch};
 pub use part_file::{PartWriter, WrittenPart};
+pub use place::{storage_at, storage_in};
+pub use recompress::RECOMPRESS_RATIO;
 pub use retry::RetryPolicy;
 pub use storage::{ByteStream, Storage, StorageError, StorageResult, StoredFile};
 pub use store::{LivingStore, StoreOptions, VersionEdits};

@@ -27,7 +27,7 @@ use object_store::{
 
 use super::local::too_large;
 use super::retry::{RetryPolicy, retrying};
-use super::storage::{ByteStream, Storage, StorageError, StorageResult, StoredFile};
+use super::storage::{ByteStream, SEGMENTS, Storage, StorageError, StorageResult, StoredFile};
 
 /// Bytes of a part of an upload; objects up to this size are put at once.
 const PART_BYTES: usize = 8 << 20;
@@ -68,6 +68,19 @@ impl ObjectPrefix {
     async fn begin_upload(&self, path: &Path) -> StorageResult<Upload> {
         let begin = || async { self.store.put_multipart(path).await.map_err(failed) };
         retrying(RetryPolicy::default(), begin).await.map(Upload::new)
+    }
+
+    /// Removes objects in any order, many with a request where the store can (S3: 1,000).
+    async fn remove_all(&self, paths: Vec<Path>) -> StorageResult<()> {
+        let paths = futures::stream::iter(paths.into_iter().map(Ok)).boxed();
+        let mut removed = self.store.delete_stream(paths);
+        while let Some(outcome) = removed.next().await {
+            match outcome {
+                Err(Error::NotFound { .. }) | Ok(_) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(())
     }
 
     fn stored(&self, meta: ObjectMeta) -> Option<StoredFile> {
@@ -206,12 +219,13 @@ impl Storage for ObjectPrefix {
         Ok(files.into_iter().filter_map(|meta| self.stored(meta)).collect())
     }
 
-    async fn remove(&self, _folder: &str, names: &[String]) -> StorageResult<()> {
-        for name in names {
-            match self.store.delete(&self.path(name)).await {
-                Err(Error::NotFound { .. }) | Ok(()) => {}
-                Err(error) => return Err(failed(error)),
-            }
+    async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()> {
+        let paths = names.iter().map(|name| self.path(name)).collect();
+        if folder == SEGMENTS {
+            return self.remove_all(paths).await;
+        }
+        for path in paths {
+            self.remove_all(vec![path]).await?;
         }
         Ok(())
     }

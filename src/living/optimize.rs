@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub(super) use plan::has_many_small_files;
 pub use plan::{OptimizePlan, Stretch};
 
 use super::change::Change;

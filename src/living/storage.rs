@@ -10,6 +10,7 @@
 //! | `Permanent` | no | report |
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
@@ -139,9 +140,44 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// given. Nothing where there is no such folder.
     async fn list(&self, folder: &str, after: Option<&str>) -> StorageResult<Vec<StoredFile>>;
 
-    /// Removes the files `names`, one after the other, all in `folder`; those that are not there
-    /// count as removed.
+    /// Removes the files `names`, all in `folder`; those that are not there count as removed. Of
+    /// versions one after the other, in this order; segment files in any order.
     async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()>;
+}
+
+#[async_trait]
+impl Storage for Arc<dyn Storage> {
+    fn place(&self) -> String {
+        self.as_ref().place()
+    }
+
+    async fn prepare(&self) -> StorageResult<()> {
+        self.as_ref().prepare().await
+    }
+
+    async fn put_if_absent(&self, name: &str, bytes: Bytes) -> StorageResult<()> {
+        self.as_ref().put_if_absent(name, bytes).await
+    }
+
+    async fn put_stream(&self, name: &str, chunks: ByteStream) -> StorageResult<()> {
+        self.as_ref().put_stream(name, chunks).await
+    }
+
+    async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {
+        self.as_ref().get(name, max_bytes).await
+    }
+
+    async fn exists(&self, name: &str) -> StorageResult<bool> {
+        self.as_ref().exists(name).await
+    }
+
+    async fn list(&self, folder: &str, after: Option<&str>) -> StorageResult<Vec<StoredFile>> {
+        self.as_ref().list(folder, after).await
+    }
+
+    async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()> {
+        self.as_ref().remove(folder, names).await
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::retry::{RetryPolicy, retrying};
 use super::storage::{SEGMENTS, Storage, StorageError, StoredFile, VERSIONS};
 use super::storage::{version_name, version_number};
 use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
-use crate::edits::{EditBatch, decode_batch};
+use crate::edits::{Edit, EditBatch, decode_batch};
 use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
 
@@ -221,6 +221,19 @@ impl LivingStore {
         let read = futures::stream::iter(versions).map(|number| self.read_edits(number).boxed());
         let edits: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
         Ok(edits.into_iter().flatten().collect())
+    }
+
+    /// Documents of `version`: its ids without those that were dropped.
+    ///
+    /// # Errors
+    /// As [`LivingStore::edits`].
+    pub async fn num_docs(&self, version: &Version) -> Result<u64> {
+        let edits = self.edits(version.edit_versions()).await?;
+        let edits = edits.iter().flat_map(|edits| &edits.batch.edits);
+        let drops = edits.filter(|edit| matches!(edit, Edit::DropDocument { .. }));
+        let dropped_before = version.dropped.iter().map(|ids| ids.end - ids.start);
+        let num_dropped = dropped_before.fold(drops.count() as u64, u64::saturating_add);
+        Ok(version.num_doc_ids().saturating_sub(num_dropped))
     }
 
     /// Every version that is kept, in order of number.

@@ -27,6 +27,7 @@ use crate::corpus::{BuilderKind, IngestOptions, OpenLimits};
 use crate::edits::EditMode;
 use crate::gsst::parquet::{GsstColumns, GsstParquetOptions};
 use crate::gsst::{BlockOptions, CodeWidth, Parse};
+use crate::living::RECOMPRESS_RATIO;
 use crate::text::TokenizerProfile;
 
 /// Where queries run.
@@ -101,7 +102,7 @@ pub struct TadocOptions {
     /// What the offsets of `INSERT INTO "d$edits"` refer to.
     pub edit_mode: EditMode,
     /// The share of a living corpus's bytes above which edits are compressed, by the statement that
-    /// brings them there; 1 for never.
+    /// brings them there; 0 and 1 for never.
     pub recompress_ratio: f64,
     /// Columns that become GSST columns in files written `STORED AS GSST`, with commas between
     /// them; empty is all text.
@@ -133,7 +134,7 @@ impl Default for TadocOptions {
             block_bytes: ingest.block_bytes as u64,
             create: false,
             edit_mode: EditMode::default(),
-            recompress_ratio: 0.2,
+            recompress_ratio: RECOMPRESS_RATIO,
             gsst_columns: String::new(),
             gsst_code_bits: CodeWidth::Eight,
             gsst_parse: Parse::Greedy,

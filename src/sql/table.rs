@@ -3,7 +3,7 @@
 //! A location that is a plain name (or `schema.name`) of a registered table means that table; the
 //! table wins over a file of the same name, and `./name` means the file. Names with a slash, a
 //! glob character or the ending `.tadoc` are never looked up. A location that is a living corpus is
-//! read in its latest version as of the scan, or in the one asked for.
+//! read in its latest version as of the statement, or in the one asked for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,9 @@ use super::device_tasks::{Placement, place};
 use super::exec::TadocExec;
 use super::filter::{Stage, demands, is_claimable, mentions};
 use super::functions::{Reads, TableFunction};
-use super::living::{FoundCorpus, LivingView, insert_into, no_versions, read_only, unfiltered};
+use super::living::{
+    FoundCorpus, LivingView, Reading, insert_into, no_versions, read_only, unfiltered,
+};
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use super::options::TadocOptions;
 use super::scan::{Scan, Source};
@@ -39,7 +41,7 @@ struct Target {
 }
 
 /// A bound function over a location; see the module's description.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TadocTable {
     function: Arc<dyn TableFunction>,
     location: String,
@@ -49,6 +51,8 @@ pub struct TadocTable {
     options: HashMap<String, String>,
     definition: Option<String>,
     user_columns: Vec<FieldRef>,
+    /// What the statement reads that this table is in.
+    reading: Option<Arc<Reading>>,
 }
 
 /// What functions that are no scans get of a table.
@@ -65,13 +69,18 @@ impl TadocTable {
         location: String,
         cache: Arc<CorpusCache>,
     ) -> Self {
-        let (options, definition, user_columns) = Default::default();
-        Self { function, location, cache, version: None, options, definition, user_columns }
+        let (version, options, definition, user_columns, reading) = Default::default();
+        Self { function, location, cache, version, options, definition, user_columns, reading }
     }
 
     /// Asks for a version of a living corpus; the latest one where it is `None`.
     pub(crate) fn with_version(self, version: Option<u64>) -> Self {
         Self { version, ..self }
+    }
+
+    /// The same table, of the versions of `reading`.
+    pub(crate) fn with_reading(self, reading: Option<&Arc<Reading>>) -> Self {
+        Self { reading: reading.cloned(), ..self }
     }
 
     /// Adds what a `CREATE EXTERNAL TABLE` statement says.
@@ -112,10 +121,18 @@ impl TadocTable {
     ///
     /// # Errors
     /// A plan error where its location is none; those of the store.
-    pub(crate) async fn living(&self, session: &dyn Session) -> Result<Option<LivingStore>> {
+    pub(crate) async fn living(&self, session: &dyn Session) -> Result<Option<FoundCorpus>> {
         let target = self.target(session).await?;
-        let found = self.cache.living.find(session.runtime_env(), &target.location).await?;
-        Ok(found.map(|found| found.store))
+        self.found(session.runtime_env(), &target.location).await
+    }
+
+    /// The living corpus at `location`, in the version that the statement reads.
+    async fn found(&self, runtime: &RuntimeEnv, location: &str) -> Result<Option<FoundCorpus>> {
+        let known = &self.cache.living;
+        match &self.reading {
+            Some(reading) => reading.find(known, runtime, location).await,
+            None => known.find(runtime, location).await,
+        }
     }
 
     /// The living corpus that a statement changes, and its settings.
@@ -161,7 +178,7 @@ impl TadocTable {
     ) -> Result<Option<Arc<LivingView>>> {
         let target = self.target(session).await?;
         let runtime = session.runtime_env();
-        match self.cache.living.find(runtime, &target.location).await? {
+        match self.found(runtime, &target.location).await? {
             None => Ok(None),
             Some(found) => self.view(runtime, &target, &found).await.map(Some),
         }
@@ -187,7 +204,7 @@ impl TadocTable {
             }
             Reads::Corpora | Reads::UncheckedCorpora => {}
         }
-        if let Some(found) = self.cache.living.find(runtime, location).await? {
+        if let Some(found) = self.found(runtime, location).await? {
             if reads == Reads::Corpora {
                 return Ok(Source::Living(self.view(runtime, target, &found).await?));
             }

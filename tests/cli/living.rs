@@ -169,6 +169,32 @@ fn edits_come_from_json_lines_too() {
 }
 
 #[test]
+fn what_is_due_is_compressed_anew() {
+    let folder = notes();
+    let mut state = 1u64;
+    let mut number = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("{:08x} ", state >> 32)
+    };
+    folder.write("large.txt", &(0..300_000).map(|_| number()).collect::<String>());
+    let replace = ["edit", "notes", "--replace", "0", "large.txt"];
+    let never = [&replace[..], &["--recompress-ratio", "0"]].concat();
+    assert_eq!(folder.ok(&never), "notes: version 3: 1 replace\n");
+    let told = "notes: version 4: 1 replace\nnotes: version 5: compressed anew\n";
+    assert_eq!(folder.ok(&replace), told);
+    assert_eq!(folder.ok(&["edit", "notes", "--drop", "1"]), "notes: version 6: 1 drop\n");
+    let verified = folder.ok(&["verify", "notes"]);
+    assert!(verified.starts_with("notes: version 6, 1 document, 1 part\n"), "{verified}");
+    // Its edits are a large share; the documents that are added are not.
+    folder.ok(&never);
+    let ran = folder.run(&["ingest", "in", "-o", "notes", "--append"]);
+    assert!(ran.stderr.ends_with("\nnotes: version 9: compressed anew\n"), "{}", ran.stderr);
+    assert_eq!(folder.run(&["ingest", "in", "-o", "c.tadoc", "--recompress-ratio", "1"]).status, 2);
+    let wrong = ["edit", "notes", "--drop", "0", "--recompress-ratio", "2"];
+    assert_eq!(folder.run(&wrong).status, 2);
+}
+
+#[test]
 fn optimizing_keeps_documents_and_history_tells_it() {
     let folder = notes();
     folder.write("rows.jsonl", "{\"body\":\"row one\",\"n\":1}\n{\"body\":\"row two\",\"n\":2}\n");
@@ -218,7 +244,7 @@ fn optimizing_keeps_documents_and_history_tells_it() {
         gone.stderr
     );
     let report = folder.ok(&["verify", "notes"]);
-    assert!(report.starts_with("notes: version 6, 5 documents, 1 part\n"), "{report}");
+    assert!(report.starts_with("notes: version 6, 3 documents, 1 part\n"), "{report}");
     assert_eq!(text(&folder, "0"), "to be or not to be");
 }
 

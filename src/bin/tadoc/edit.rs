@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use datafusion_tadoc::Error;
-use datafusion_tadoc::corpus::OpenLimits;
+use datafusion_tadoc::corpus::{IngestOptions, OpenLimits};
 use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus};
-use datafusion_tadoc::living::{Change, CommitKind, Version};
+use datafusion_tadoc::living::{Change, CommitKind, RECOMPRESS_RATIO, Version};
 
 use self::flags::Flags;
 use crate::display::plural;
 use crate::failure::{Failure, Outcome};
-use crate::living::Living;
+use crate::living::{Living, parse_share};
 
 /// Change documents of a living corpus
 ///
@@ -48,6 +48,11 @@ pub struct Arguments {
     /// Only check whether the edits can be made
     #[arg(long)]
     dry_run: bool,
+
+    /// Compress the corpus anew once its edits are more than this share of its bytes (and 1 MiB), or
+    /// 64 small files lie side by side; 0 for never
+    #[arg(long, default_value_t = RECOMPRESS_RATIO, value_name = "SHARE", value_parser = parse_share)]
+    recompress_ratio: f64,
 
     /// Say nothing unless something fails
     #[arg(short, long)]
@@ -112,6 +117,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
         for (doc_id, path) in added(&version, &batch) {
             println!("document {doc_id} is {path}");
         }
+    }
+    let ratio = arguments.recompress_ratio;
+    match living.recompress(&version, ratio, IngestOptions::default()) {
+        Some(done) if !arguments.quiet => println!("{done}"),
+        _ => {}
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use datafusion_tadoc::Error;
 use datafusion_tadoc::corpus::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
-use datafusion_tadoc::living::{Change, CommitKind, PartWriter};
+use datafusion_tadoc::living::{Change, CommitKind, PartWriter, RECOMPRESS_RATIO};
 use datafusion_tadoc::text::TokenizerProfile;
 
 use crate::columns::StoredColumns;
@@ -26,7 +26,7 @@ use crate::documents::{self, BATCH_BYTES, Batch, Documents, ReadOptions, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
 use crate::interrupt;
-use crate::living::{self, Living};
+use crate::living::{self, Living, parse_share};
 use crate::output::Output;
 use crate::pattern::Pattern;
 use crate::progress::Progress;
@@ -58,6 +58,12 @@ pub struct Arguments {
     /// which they are edited (tadoc edit). All documents of an ingest come at once: one new version.
     #[arg(long, conflicts_with = "force")]
     append: bool,
+
+    /// With --append: compress the corpus anew once its edits are more than this share of its bytes
+    /// (and 1 MiB), or 64 small files lie side by side; 0 for never
+    #[arg(long, requires = "append", default_value_t = RECOMPRESS_RATIO, value_name = "SHARE",
+          value_parser = parse_share)]
+    recompress_ratio: f64,
 
     /// From folders, take only files that match this glob (may be given several times)
     ///
@@ -149,7 +155,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         true => {
             living::check_place(&arguments.output)?;
             let inputs = inputs::collect(&arguments.paths, &filter)?;
-            append(job, inputs, &arguments.output, arguments.tokenizer)?
+            return append(job, inputs, arguments);
         }
         false => {
             let output = Output::create(&arguments.output, arguments.force)?;
@@ -248,19 +254,18 @@ impl Job {
     }
 }
 
-/// Adds the documents of `inputs` to the living corpus at `place`, in one commit. Returns what was
-/// done, in words.
-fn append(
-    mut job: Job,
-    inputs: Vec<Input>,
-    place: &Path,
-    tokenizer: Option<TokenizerProfile>,
-) -> Outcome<String> {
+/// Adds the documents of `inputs` to the living corpus, in one commit, and says so.
+fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
     interrupt::ask_first();
-    let living = Living::open_or_create(place, tokenizer)?;
+    let living = Living::open_or_create(&arguments.output, arguments.tokenizer)?;
+    let say = |text: String| {
+        if !arguments.quiet {
+            eprintln!("{text}");
+        }
+    };
     let name = living.store.place();
     job.options.profile = living.store.profile();
-    let base = living.version(None)?;
+    let (base, ingest) = (living.version(None)?, job.options);
     let outcome = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&outcome);
     let file = name.clone();
@@ -280,7 +285,8 @@ fn append(
     let (part, done) = match (written, outcome) {
         (Ok(part), Some(Ok(done))) => (part, done),
         (Err(Error::Cancelled), Some(Ok(done))) => {
-            return Ok(format!("{name}: nothing to add\n{}", done.times()));
+            say(format!("{name}: nothing to add\n{}", done.times()));
+            return Ok(());
         }
         (Err(Error::Cancelled), Some(Err(failure))) => return Err(failure),
         (Err(error), _) => return Err(error.into()),
@@ -291,7 +297,11 @@ fn append(
     }
     let change = Change::append(CommitKind::Append, &[part]);
     let version = living.wait(living.store.commit(&base, &change))?;
-    Ok(done.summary(&format!("{name}: version {}", version.number)))
+    say(done.summary(&format!("{name}: version {}", version.number)));
+    if let Some(done) = living.recompress(&version, arguments.recompress_ratio, ingest) {
+        say(done);
+    }
+    Ok(())
 }
 
 /// A builder that has taken all documents.

@@ -7,13 +7,13 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 
-use datafusion_tadoc::corpus::OpenLimits;
+use datafusion_tadoc::corpus::{IngestOptions, OpenLimits};
 use datafusion_tadoc::edits::LivingCorpus;
-use datafusion_tadoc::living::{LivingStore, LocalFolder, ObjectPrefix, StoreOptions, Version};
+use datafusion_tadoc::living::{LivingStore, OptimizeOptions, StoreOptions, Version, storage_at};
+use datafusion_tadoc::sql::user_columns::merge_columns;
 use datafusion_tadoc::text::TokenizerProfile;
 use datafusion_tadoc::{Error, Result};
 use tokio::runtime::Runtime;
-use url::Url;
 
 use crate::failure::{Failure, Outcome};
 use crate::sql;
@@ -96,6 +96,32 @@ impl Living {
         }
     }
 
+    /// Compresses the corpus anew where `version`, just committed, makes that due by `ratio`; returns
+    /// what was done, in words. The commit stands where this fails.
+    pub fn recompress(
+        &self,
+        version: &Version,
+        ratio: f64,
+        ingest: IngestOptions,
+    ) -> Option<String> {
+        let options = OptimizeOptions {
+            recompress_ratio: ratio,
+            ingest,
+            merge_columns: Some(Arc::new(merge_columns)),
+            ..OptimizeOptions::default()
+        };
+        let place = self.store.place();
+        match self.wait(self.store.recompress_if_due(version, &options)) {
+            Ok(done) => {
+                done.map(|done| format!("{place}: version {}: compressed anew", done.number))
+            }
+            Err(failure) => {
+                eprintln!("note: {place}: not compressed anew: {}", failure.into_text());
+                None
+            }
+        }
+    }
+
     /// All documents of `version`.
     ///
     /// # Errors
@@ -103,6 +129,15 @@ impl Living {
     pub fn corpus(&self, version: &Version) -> Outcome<LivingCorpus> {
         self.wait(self.store.corpus(version, &OpenLimits::default()))
     }
+}
+
+/// A share such as 0.2.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_share(text: &str) -> std::result::Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1".into())
 }
 
 /// The error for a place without a living corpus.
@@ -147,27 +182,9 @@ fn url_of(place: &Path) -> Option<&str> {
 }
 
 async fn open(place: &Path) -> Outcome<Result<LivingStore>> {
-    let options = StoreOptions::default();
-    Ok(match url_of(place) {
-        Some(url) => LivingStore::open(prefix_of(url)?, options).await,
-        None => LivingStore::open(LocalFolder::new(place), options).await,
-    })
+    Ok(LivingStore::open(storage_at(place)?, StoreOptions::default()).await)
 }
 
 async fn create(place: &Path, profile: TokenizerProfile) -> Outcome<LivingStore> {
-    let options = StoreOptions::default();
-    let created = match url_of(place) {
-        Some(url) => LivingStore::create(prefix_of(url)?, profile, options).await,
-        None => LivingStore::create(LocalFolder::new(place), profile, options).await,
-    };
-    Ok(created?)
-}
-
-fn prefix_of(text: &str) -> Outcome<ObjectPrefix> {
-    let failed = |error: &(dyn std::error::Error + 'static)| Failure::with_cause(text, error);
-    let url = Url::parse(text).map_err(|error| failed(&error))?;
-    let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
-    let (store, prefix) =
-        object_store::parse_url_opts(&url, environment).map_err(|error| failed(&error))?;
-    Ok(ObjectPrefix::new(Arc::from(store), prefix).with_place(text))
+    Ok(LivingStore::create(storage_at(place)?, profile, StoreOptions::default()).await?)
 }

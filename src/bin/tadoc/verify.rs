@@ -88,10 +88,8 @@ fn verify_version(path: &Path, version: Option<u64>, report: &mut Report) -> Out
     report.lines.push(path.display().to_string());
     let living = Living::open(path)?;
     let version = living.version(version)?;
-    let documents = plural(version.num_doc_ids(), "document");
     let parts = plural(version.parts.len() as u64, "part");
-    report.lines[0] =
-        format!("{}: version {}, {documents}, {parts}", path.display(), version.number);
+    report.lines[0] = format!("{}: version {}, {parts}", path.display(), version.number);
     let versions = living.wait(living.store.history())?;
     let versions = plural(versions.len() as u64, "version");
     report.lines.push(format!("  {versions} {:<36} ok", ""));
@@ -106,6 +104,9 @@ fn verify_version(path: &Path, version: Option<u64>, report: &mut Report) -> Out
             report.damages.push(damage.into_text());
         }
     }
+    let documents = plural(living.wait(living.store.num_docs(&version))?, "document");
+    report.lines[0] =
+        format!("{}: version {}, {documents}, {parts}", path.display(), version.number);
     if report.damages.is_empty() {
         living.corpus(&version)?;
     }

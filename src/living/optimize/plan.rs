@@ -97,17 +97,25 @@ impl LivingStore {
         let edit_bytes = self.edit_bytes(base).await?;
         let file_bytes = base.parts.iter().map(len_bytes).fold(0, u64::saturating_add);
         let stretches = stretches(base, &states(base, &edits, options), options);
-        let has_many_small = stretches.iter().any(|stretch| {
-            let parts = &base.parts[stretch.parts.clone()];
-            let num_small = parts.iter().filter(|part| is_small(part, options)).count();
-            stretch.is_rebuilt && num_small >= options.min_small_files.max(2)
-        });
         let has_many_edits = !edits.is_empty()
             && edit_bytes as f64 > options.recompress_ratio * (file_bytes + edit_bytes) as f64;
-        let is_worth_it = has_many_edits || has_many_small;
+        let is_worth_it = has_many_edits || has_many_small_files(base, options);
         let base = base.clone();
         Ok(OptimizePlan { base, edits, stretches, file_bytes, edit_bytes, is_worth_it })
     }
+}
+
+/// Whether small files of `base` lie side by side in a number that is worth joining, edits apart.
+pub(in crate::living) fn has_many_small_files(base: &Version, options: &OptimizeOptions) -> bool {
+    let num_small = |parts: &[Part]| parts.iter().filter(|part| is_small(part, options)).count();
+    let min_small_files = options.min_small_files.max(2);
+    // Most versions have too few, wherever they are.
+    if num_small(&base.parts) < min_small_files {
+        return false;
+    }
+    let stretches = stretches(base, &states(base, &[], options), options);
+    let mut rebuilt = stretches.iter().filter(|stretch| stretch.is_rebuilt);
+    rebuilt.any(|stretch| num_small(&base.parts[stretch.parts.clone()]) >= min_small_files)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,5 +255,23 @@ mod tests {
         let expected = [(1, false), (1, true), (3, true), (1, false), (1, false)];
         let parts_of_zero: Vec<Part> = parts;
         assert_eq!(planned(parts_of_zero, &[edit_of(10)], 1000)[0], expected[0]);
+    }
+
+    #[test]
+    fn small_files_are_many_where_one_stretch_holds_them() {
+        let many = |parts: Vec<Part>, max_stretch_bytes| {
+            let (small_file_bytes, min_small_files) = (100, 3);
+            let options = OptimizeOptions {
+                small_file_bytes,
+                min_small_files,
+                max_stretch_bytes,
+                ..OptimizeOptions::default()
+            };
+            has_many_small_files(&version(parts), &options)
+        };
+        let (small, added) = (|| file(5), Part::Edits { version: 9, num_docs: 3 });
+        assert!(many(vec![file(1000), small(), added, small(), small()], 9999));
+        assert!(!many(vec![small(), small(), file(1000), small(), small()], 9999));
+        assert!(!many(vec![small(), small(), small(), small()], 10));
     }
 }

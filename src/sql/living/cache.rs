@@ -27,7 +27,7 @@ const MAX_STORES: usize = 256;
 const MAX_VIEWS: usize = 64;
 
 /// A living corpus that is there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FoundCorpus {
     pub(crate) place: LivingPlace,
     pub(crate) store: LivingStore,

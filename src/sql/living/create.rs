@@ -10,13 +10,13 @@ use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::TryStreamExt;
-use object_store::ObjectStore;
 
 use super::cache::LivingCache;
-use crate::living::{LivingStore, LocalFolder, ObjectPrefix, StoreOptions};
+use super::place::LivingPlace;
+use crate::living::{LivingStore, StoreOptions};
 use crate::sql::columns::{RESERVED, sql_type};
 use crate::sql::failure::datafusion_error;
-use crate::sql::location::{CORPUS_EXTENSION, Place, object_store};
+use crate::sql::location::{CORPUS_EXTENSION, object_store};
 use crate::sql::options::TadocOptions;
 use crate::text::TokenizerProfile;
 
@@ -44,7 +44,8 @@ pub(crate) async fn begin_if_asked(
 }
 
 async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) -> Result<()> {
-    let place = Place::parse(location)?;
+    let living = LivingPlace::parse(location)?;
+    let place = &living.place;
     if place.glob.is_some() || location.ends_with(CORPUS_EXTENSION) {
         return plan_err!("{location}: a living corpus is a folder; write the name of one");
     }
@@ -55,16 +56,7 @@ async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) 
         );
     }
     let options = StoreOptions::default();
-    let created = match place.url.scheme() {
-        "file" => {
-            let folder = LocalFolder::new(format!("/{}", place.path));
-            LivingStore::create(folder, profile, options).await
-        }
-        _ => {
-            let prefix = ObjectPrefix::new(store, place.path).with_place(location);
-            LivingStore::create(prefix, profile, options).await
-        }
-    };
+    let created = LivingStore::create(living.storage(runtime)?, profile, options).await;
     created.map(drop).map_err(datafusion_error)
 }
 

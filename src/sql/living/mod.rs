@@ -1,4 +1,4 @@
-//! Living corpora in SQL: one version for each scan, with every edit.
+//! Living corpora in SQL: one version for each statement, with every edit.
 //!
 //! ```text
 //! location ─ place ─▶ store ─ cache ─▶ view of a version ─▶ scan: ids, dropped ones, footers
@@ -11,11 +11,11 @@
 //! INSERT INTO "d$edits" ────▶     └▶ delete, update, edits_sink ▶ write: edits ────┘
 //! ```
 //!
-//! A scan takes the latest version, or the one asked for, when it is made; whatever is committed while
-//! it runs does not show in it. Ids are those of the corpus: the ids of dropped documents stay away.
+//! All scans of a statement take the same version, the latest when it is planned or the one asked for
+//! (`reading`); whatever is committed while it runs does not show in it. Ids are those of the corpus: the ids of dropped documents stay away.
 //!
 //! Reading order: `place` (where a living corpus may be), `cache` (which versions are known), `view`
-//! (what a scan knows of one), `snapshot` (its documents), `catalog` and `tables` (what can be read of
+//! (what a scan knows of one), `reading` (which one a statement reads), `snapshot` (its documents), `catalog` and `tables` (what can be read of
 //! a living table beside its documents), `columns` (the rows of those); then what changes one: `create`,
 //! `insert`, `statement`, `write`, and a file for each statement.
 
@@ -27,6 +27,7 @@ mod delete;
 mod edits_sink;
 mod insert;
 mod place;
+mod reading;
 mod recompress;
 mod snapshot;
 mod statement;
@@ -40,6 +41,7 @@ pub(crate) use catalog::LivingCatalogs;
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
 pub(crate) use insert::insert_into;
 pub(crate) use place::LivingRoots;
+pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;
 pub(crate) use statement::LivingStatements;
 pub(crate) use view::{LivingView, explain_missing, no_versions};

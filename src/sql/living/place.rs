@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -9,25 +10,32 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStoreExt};
 
 use crate::error::Error;
-use crate::living::{LivingStore, LocalFolder, ObjectPrefix, Part, StoreOptions};
-use crate::sql::failure::datafusion_error;
+use crate::living::{LivingStore, Part, Storage, StoreOptions, storage_in};
+use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::location::{CORPUS_EXTENSION, Place, SourceFile, object_store};
 
 /// A folder or prefix that may hold a living corpus.
 #[derive(Debug, Clone)]
 pub(crate) struct LivingPlace {
-    place: Place,
+    pub(super) place: Place,
     location: String,
 }
 
 impl LivingPlace {
+    /// The place of `location`, whatever is there.
+    ///
+    /// # Errors
+    /// A plan error where it is no location.
+    pub(super) fn parse(location: &str) -> Result<Self> {
+        Ok(Self { place: Place::parse(location)?, location: location.to_string() })
+    }
+
     /// The place of `location`; `None` where that is a file or a glob.
     ///
     /// # Errors
     /// A plan error where it is no location.
     pub(crate) fn of(location: &str) -> Result<Option<Self>> {
-        let place = Place::parse(location)?;
-        let found = Self { place, location: location.to_string() };
+        let found = Self::parse(location)?;
         // Servers of plain files cannot list.
         let can_list = !found.place.url.scheme().starts_with("http");
         let may_be = match found.folder() {
@@ -47,26 +55,28 @@ impl LivingPlace {
     /// # Errors
     /// Those of the store and of the latest version.
     pub(crate) async fn open(&self, runtime: &RuntimeEnv) -> Result<Option<LivingStore>> {
-        let options = StoreOptions::default();
-        let opened = match self.folder() {
-            // Of the two only this one is durable on disks.
-            Some(folder) => LivingStore::open(LocalFolder::new(folder), options).await,
-            None => {
-                let store = object_store(runtime, &self.place.url)?;
-                let path = self.place.path.clone();
-                if !path.as_ref().is_empty() && store.head(&path).await.is_ok() {
-                    return Ok(None);
-                }
-                let prefix =
-                    ObjectPrefix::new(store, path).with_place(self.location.trim_end_matches('/'));
-                LivingStore::open(prefix, options).await
+        let path = &self.place.path;
+        if self.folder().is_none() && !path.as_ref().is_empty() {
+            let store = object_store(runtime, &self.place.url)?;
+            if store.head(path).await.is_ok() {
+                return Ok(None);
             }
-        };
-        match opened {
+        }
+        match LivingStore::open(self.storage(runtime)?, StoreOptions::default()).await {
             Ok(store) => Ok(Some(store)),
             Err(Error::Missing { .. }) => Ok(None),
             Err(error) => Err(datafusion_error(error)),
         }
+    }
+
+    /// Where a living corpus is, or begins.
+    ///
+    /// # Errors
+    /// A plan error where there is no store for the place.
+    pub(super) fn storage(&self, runtime: &RuntimeEnv) -> Result<Arc<dyn Storage>> {
+        let place = self.folder().unwrap_or_else(|| PathBuf::from(&self.location));
+        let store_of = |url: &url::Url| object_store(runtime, url).map_err(core_error);
+        storage_in(place, store_of).map_err(datafusion_error)
     }
 
     /// The file of `part`, if it is one. Such a file never changes, so that nothing is asked of the

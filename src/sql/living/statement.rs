@@ -31,6 +31,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::delete::Deletion;
 use super::edits_sink::TextEdits;
+use super::reading::read_together;
 use super::tables::LivingTable;
 use super::update::Replacement;
 use super::write::{ChangeExec, Operation};
@@ -38,12 +39,14 @@ use crate::edits::EditMode;
 use crate::sql::options::TadocOptions;
 use crate::sql::table::TadocTable;
 
-/// Keeps the query of statements that change living corpora.
+/// Lets a statement read one version of each living corpus, and keeps the query of those that change
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct LivingStatements;
 
 impl AnalyzerRule for LivingStatements {
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = read_together(plan)?;
         let mode = TadocOptions::from_config(config).edit_mode;
         let rewrite = |node| match node {
             LogicalPlan::Dml(statement) => keep_query(statement, mode),

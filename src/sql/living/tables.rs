@@ -2,7 +2,7 @@
 //!
 //! | table | a row for each | of |
 //! | --- | --- | --- |
-//! | history | version, in order of number | all versions that are kept |
+//! | history | version, in order of number | all versions that are kept, up to the statement's |
 //! | segments | part: a file, or what the edits of a version added | the version that `d` shows |
 //! | edits | edit that is not in the parts yet | the version that `d` shows |
 //!
@@ -26,9 +26,10 @@ use futures::future::ready;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 
+use super::cache::FoundCorpus;
 use super::columns::{edit_rows, history_rows, part_rows, schema_of};
+use super::reading::Reading;
 use super::view::LivingView;
-use crate::living::LivingStore;
 use crate::sql::failure::datafusion_error;
 use crate::sql::table::TadocTable;
 
@@ -79,6 +80,12 @@ impl LivingTable {
         Self { kind, name: name.to_string(), documents, schema: schema_of(kind) }
     }
 
+    /// The same table, of the versions of `reading`.
+    pub(super) fn with_reading(&self, reading: &Arc<Reading>) -> Self {
+        let documents = self.documents.as_ref().clone().with_reading(Some(reading));
+        Self::new(self.kind, &self.name, Arc::new(documents))
+    }
+
     /// The table of the documents, where this one is that of their edits.
     pub(super) fn edited_documents(&self) -> Option<&Arc<TadocTable>> {
         (self.kind == LivingTableKind::Edits).then_some(&self.documents)
@@ -96,8 +103,8 @@ impl LivingTable {
     async fn rows(&self, session: &dyn Session) -> Result<Rows> {
         Ok(match self.kind {
             LivingTableKind::History => {
-                let store = self.documents.living(session).await?;
-                Rows::History(store.ok_or_else(|| self.not_living())?)
+                let found = self.documents.living(session).await?;
+                Rows::History(Arc::new(found.ok_or_else(|| self.not_living())?))
             }
             kind => {
                 let view = self.documents.living_view(session).await?;
@@ -140,7 +147,7 @@ impl TableProvider for LivingTable {
 /// Where rows come from.
 #[derive(Debug, Clone)]
 enum Rows {
-    History(LivingStore),
+    History(Arc<FoundCorpus>),
     Segments(Arc<LivingView>),
     Edits(Arc<LivingView>),
 }
@@ -160,8 +167,9 @@ impl PartitionStream for LivingRows {
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let schema = Arc::clone(&self.schema);
         let batches: BoxStream<'static, Result<RecordBatch>> = match self.rows.clone() {
-            Rows::History(store) => async move {
-                let versions = store.history().await.map_err(datafusion_error)?;
+            Rows::History(found) => async move {
+                let mut versions = found.store.history().await.map_err(datafusion_error)?;
+                versions.retain(|version| version.number <= found.latest.number);
                 history_rows(&schema, &versions)
             }
             .into_stream()

@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 
-use datafusion_tadoc::edits::Edit;
 use datafusion_tadoc::living::{OptimizeOptions, Part, Version};
 
 use super::{Arguments, Fact, json_string, lines_of, members_of};
@@ -29,11 +28,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
-    let edits = living.wait(living.store.edits(version.edit_versions()))?;
-    let edits = edits.iter().flat_map(|edits| &edits.batch.edits);
-    let is_drop = |edit: &&Edit| matches!(edit, Edit::DropDocument { .. });
-    let dropped_before: u64 = version.dropped.iter().map(|ids| ids.end - ids.start).sum();
-    let num_dropped = dropped_before + edits.filter(is_drop).count() as u64;
+    let num_docs = living.wait(living.store.num_docs(version))?;
     let options = OptimizeOptions::default();
     let plan = living.wait(living.store.optimize_plan(version, &options))?;
     Ok(vec![
@@ -42,8 +37,8 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
         Fact::text("committed", &time(version.time_us)),
         Fact::text("kind", version.kind.as_str()),
         Fact::text("commit_id", &version.commit_id.to_string()),
-        Fact::count("documents", version.num_doc_ids() - num_dropped),
-        Fact::count("dropped", num_dropped),
+        Fact::count("documents", num_docs),
+        Fact::count("dropped", version.num_doc_ids() - num_docs),
         Fact::count("parts", version.parts.len() as u64),
         Fact::size("file_bytes", plan.file_bytes, ""),
         Fact::count("edits", plan.num_edits()),

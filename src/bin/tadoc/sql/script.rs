@@ -11,11 +11,13 @@ use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_cli::exec::exec_from_commands;
+use datafusion_tadoc::sql::FILE_TYPE;
 
 use super::{Session, print};
 use crate::failure::{Failure, Outcome};
 
-/// Stores that only datafusion-cli's own executor registers for DDL and COPY.
+/// Stores that only datafusion-cli's own executor registers for DDL and COPY. It is handed a text without
+/// OPTIONS and columns; tables of ours find their stores themselves.
 const REMOTE_SCHEMES: [&str; 8] =
     ["s3://", "oss://", "cos://", "gs://", "gcs://", "s3a://", "http://", "https://"];
 
@@ -95,7 +97,10 @@ fn names_remote_store(statement: &Statement) -> bool {
     let is_remote =
         |url: &String| REMOTE_SCHEMES.iter().any(|scheme| url.to_lowercase().starts_with(scheme));
     match statement {
-        Statement::CreateExternalTable(table) => table.locations.iter().any(is_remote),
+        Statement::CreateExternalTable(table) => {
+            let is_ours = table.file_type.eq_ignore_ascii_case(FILE_TYPE);
+            !is_ours && table.locations.iter().any(is_remote)
+        }
         Statement::CopyTo(copy) => is_remote(&copy.target),
         _ => false,
     }

@@ -22,6 +22,7 @@ use crate::Error;
 use crate::sql::corpora::CorpusCache;
 use crate::sql::failure::datafusion_error;
 use crate::sql::functions::Documents;
+use crate::sql::living::Reading;
 use crate::sql::table::{LoadedTable, TadocTable};
 
 /// What is kept of a session.
@@ -54,13 +55,14 @@ impl Home {
 #[derive(Debug)]
 pub(super) struct BoundCorpus {
     home: Arc<Home>,
+    reading: Option<Arc<Reading>>,
     location: String,
     loaded: OnceLock<LoadedTable>,
 }
 
 impl BoundCorpus {
-    pub(super) fn new(home: Arc<Home>, location: &str) -> Self {
-        Self { home, location: location.to_owned(), loaded: OnceLock::new() }
+    pub(super) fn new(home: Arc<Home>, reading: Option<Arc<Reading>>, location: &str) -> Self {
+        Self { home, reading, location: location.to_owned(), loaded: OnceLock::new() }
     }
 
     pub(super) fn location(&self) -> &str {
@@ -75,6 +77,7 @@ impl BoundCorpus {
         let function = Arc::new(Documents::new(Vec::new()));
         let cache = Arc::clone(&self.home.cache);
         let table = TadocTable::new(function, self.location.clone(), cache);
+        let table = table.with_reading(self.reading.as_ref());
         let session = self.home.session(settings);
         let loaded = wait_for(table.load(&session))??;
         Ok(self.loaded.get_or_init(|| loaded))

@@ -28,6 +28,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
+use crate::sql::living::Reading;
 use crate::sql::signature::ColumnKind;
 
 use home::BoundCorpus;
@@ -126,6 +127,8 @@ pub(crate) struct CorpusFunction {
     kind: Kind,
     signature: Signature,
     home: Arc<Home>,
+    /// What the statement reads that calls it.
+    reading: Option<Arc<Reading>>,
     bound: Option<Arc<BoundCorpus>>,
 }
 
@@ -138,16 +141,25 @@ impl CorpusFunction {
         let home = Arc::new(home);
         let function = |kind: Kind| {
             let signature = kind.signature()?;
-            let function = Self { kind, signature, home: Arc::clone(&home), bound: None };
+            let home = Arc::clone(&home);
+            let function = Self { kind, signature, home, reading: None, bound: None };
             Ok(Arc::new(ScalarUDF::from(function)))
         };
         Kind::ALL.into_iter().map(function).collect()
     }
 
+    /// The same function, of the versions of `reading`.
+    pub(crate) fn with_reading(&self, reading: &Arc<Reading>) -> Arc<ScalarUDF> {
+        let (kind, signature) = (self.kind, self.signature.clone());
+        let (home, reading) = (Arc::clone(&self.home), Some(Arc::clone(reading)));
+        Arc::new(ScalarUDF::from(Self { kind, signature, home, reading, bound: None }))
+    }
+
     fn bind(&self, corpus: &ScalarValue) -> Result<Arc<BoundCorpus>> {
         match corpus.try_as_str().flatten() {
             Some(location) if !location.is_empty() => {
-                Ok(Arc::new(BoundCorpus::new(Arc::clone(&self.home), location)))
+                let (home, reading) = (Arc::clone(&self.home), self.reading.clone());
+                Ok(Arc::new(BoundCorpus::new(home, reading, location)))
             }
             _ => self.refuse_corpus(&format!("'{corpus}'")),
         }
@@ -209,7 +221,8 @@ impl ScalarUDFImpl for CorpusFunction {
             return Ok(ExprSimplifyResult::Original(args));
         }
         let (signature, home) = (self.signature.clone(), Arc::clone(&self.home));
-        let function = ScalarUDF::from(Self { kind: self.kind, signature, home, bound });
+        let (kind, reading) = (self.kind, self.reading.clone());
+        let function = ScalarUDF::from(Self { kind, signature, home, reading, bound });
         Ok(ExprSimplifyResult::Simplified(function.call(args)))
     }
 

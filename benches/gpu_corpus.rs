@@ -1,8 +1,8 @@
 //! Tasks over corpora on the device beside the CPU's, on one core and on all: ≥ 30 times one core for
 //! counts, ≥ 50 times for batches of 100,000 passages.
 //!
-//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus -- [MIB]` makes text of three kinds, 208 MiB of each
-//! unless told otherwise, compresses it, and runs each task on it. The device's time is that of its
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus` makes text of three kinds, 208 MiB of each or
+//! `TADOC_GPU_MIB`, of the kinds in `TADOC_GPU_KINDS` (`log,versioned,prose`), compresses it, and runs each task on it. The device's time is that of its
 //! own clock, the corpus in device memory; "whole" has the upload, what is derived for the task, and
 //! the way back, too. Every answer is compared with the CPU's. Without a device this says so and
 //! does nothing, unless `REQUIRE_GPU=1`.
@@ -18,7 +18,9 @@ use std::time::Instant;
 
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::extract_into;
-use datafusion_tadoc::analytics::{SequenceCounts, Traversal, Vocabulary};
+use datafusion_tadoc::analytics::{
+    DocSelection, InvertedIndex, SequenceCounts, TermVectors, Traversal, Vocabulary,
+};
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
 use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
@@ -45,6 +47,13 @@ struct Times {
     bytes: u64,
 }
 
+impl Times {
+    fn add_cpu(&mut self, (one_core, all_cores): (f64, f64)) {
+        self.one_core += one_core;
+        self.all_cores += all_cores;
+    }
+}
+
 /// Thread pools of one thread and of all cores.
 struct Pools {
     one: ThreadPool,
@@ -59,11 +68,13 @@ fn main() -> Result<(), GpuError> {
         }
         device => device?,
     };
-    let mib = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(208);
+    let variable = |name: &str| std::env::var(name).ok();
+    let mib = variable("TADOC_GPU_MIB").and_then(|mib| mib.parse().ok()).unwrap_or(208);
+    let kinds = variable("TADOC_GPU_KINDS").unwrap_or_else(|| "log,versioned,prose".to_owned());
     let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let pools = Pools { one: pool(1), all: pool(0) };
     println!("{}, {} CPU cores", device.name(), pools.all.current_num_threads());
-    for kind in ["log", "versioned", "prose"] {
+    for kind in kinds.split(',') {
         measure_kind(&device, &pools, kind, mib << 20)?;
     }
     Ok(())
@@ -102,6 +113,7 @@ fn measure_kind(
     println!("upload of grammars: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
     measure_words(device, pools, segments, &uploads)?;
     measure_passages(device, pools, &corpus, &uploads)?;
+    measure_terms(device, pools, segments, &uploads)?;
     for n in [2, 3] {
         measure_sequences(device, pools, segments, &uploads, n)?;
     }
@@ -281,6 +293,64 @@ fn measure_passages(
         times.bytes = batch.text_len_bytes();
         print(&format!("extract, 100,000 x 64 bytes, {chunk_bytes} bytes a thread"), &times);
     }
+    Ok(())
+}
+
+/// Seconds of `task` on one core and on all.
+fn cpu_seconds<T>(pools: &Pools, task: impl Fn() -> T + Sync) -> (f64, f64)
+where
+    T: Send,
+{
+    let least = || least_seconds(|| (), |()| drop(black_box(task())));
+    (pools.one.install(least), pools.all.install(least))
+}
+
+fn measure_terms(
+    device: &Device,
+    pools: &Pools,
+    segments: &[Arc<Segment>],
+    uploads: &[DeviceCorpus],
+) -> Result<(), GpuError> {
+    let (mut index_times, mut vector_times) = (Times::default(), Times::default());
+    for (segment, upload) in segments.iter().zip(uploads) {
+        let alone = Corpus::new(Default::default(), vec![segment.clone()]);
+        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
+        let index = || InvertedIndex::with_vocabulary(vocabulary.clone(), Traversal::Auto).unwrap();
+        let all = DocSelection::all(&alone);
+        let vectors = || {
+            let vectors = TermVectors::new(vocabulary.clone(), Traversal::Auto);
+            vectors.collect(&all, None).unwrap()
+        };
+        index_times.add_cpu(cpu_seconds(pools, index));
+        vector_times.add_cpu(cpu_seconds(pools, vectors));
+        let start = Instant::now();
+        let mut terms = upload.terms()?;
+        let found = terms.run()?;
+        let docs = found.to_host()?;
+        index_times.whole += start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        let words = upload.terms()?.run()?.by_document()?.to_host()?;
+        vector_times.whole += start.elapsed().as_secs_f64();
+        let id = |row: usize| vocabulary.ids(row).next().unwrap().1;
+        let (index, vectors) = (pools.all.install(index), pools.all.install(vectors));
+        let is_same = |row: usize| {
+            docs.docs(id(row)).iter().map(|&doc| u64::from(doc)).eq(index.doc_ids(row))
+        };
+        assert!((0..index.len()).into_par_iter().all(is_same));
+        let is_same = |doc: usize| {
+            let (range, (got, counts)) = (vectors.range(doc), words.of(doc));
+            let rows = vectors.rows()[range.clone()].iter();
+            *counts == vectors.counts()[range]
+                && got.iter().copied().eq(rows.map(|&row| id(row as usize)))
+        };
+        assert!((0..vectors.num_docs()).into_par_iter().all(is_same));
+        index_times.bytes += found.traffic_bytes();
+        vector_times.bytes += found.traffic_bytes() + found.len() as u64 * 60;
+        index_times.device += device_seconds(device, || terms.run().map(drop))?;
+        vector_times.device += device_seconds(device, || terms.run()?.by_document().map(drop))?;
+    }
+    print("inverted_index", &index_times);
+    print("term_vector", &vector_times);
     Ok(())
 }
 

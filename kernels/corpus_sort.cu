@@ -1,7 +1,8 @@
 // Sorting keys with values, sums of all before, and adding up values of equal keys.
 //
-//   corpus_sort_histogram       of each tile of keys, how often each digit occurs
-//   corpus_sort_scatter         keys and values to where their digit puts them, in order
+//   corpus_sort_histogram_{32,64}   of each tile of keys, how often each digit occurs
+//   corpus_sort_scatter_{32,64}     keys and values to where their digit puts them, in order
+//   corpus_sort_offsets         where each number begins among sorted keys
 //   corpus_sort_tile_sums_{32,64}   the sum of each tile of numbers
 //   corpus_sort_scan_sums_{32,64}   sums of these to the sums before them, and the sum of all
 //   corpus_sort_scan_{32,64}    numbers to the sums before them
@@ -30,25 +31,26 @@ constexpr u32 DIGITS = 256;
 constexpr u32 THREAD_NUMBERS = 8;
 constexpr u32 TILE_NUMBERS = THREADS * THREAD_NUMBERS;
 
-extern "C" __global__ void corpus_sort_histogram(
-    const u64* keys, u32 num_keys, u32 shift, u32 num_tiles, u32* histograms)
+template <typename Key>
+static __device__ void histogram(
+    const Key* keys, u32 num_keys, u32 shift, u32 num_tiles, u32* histograms, u32* counts)
 {
-    __shared__ u32 counts[DIGITS];
     counts[threadIdx.x] = 0;
     __syncthreads();
     const u32 first = blockIdx.x * TILE_KEYS;
     for (u32 i = threadIdx.x; i < TILE_KEYS && i < num_keys - first; i += THREADS) {
-        atomicAdd(&counts[keys[first + i] >> shift & (DIGITS - 1)], 1u);
+        atomicAdd(&counts[(u32)(keys[first + i] >> shift) & (DIGITS - 1)], 1u);
     }
     __syncthreads();
     histograms[threadIdx.x * num_tiles + blockIdx.x] = counts[threadIdx.x];
 }
 
-extern "C" __global__ void corpus_sort_scatter(
-    const u64* keys, const u32* values, u32 num_keys, u32 shift, u32 num_tiles,
-    const u32* tile_starts, u64* sorted_keys, u32* sorted_values)
+// Without `values` the value of a key is its place.
+template <typename Key>
+static __device__ void scatter(
+    const Key* keys, const u32* values, u32 num_keys, u32 shift, u32 num_tiles,
+    const u32* tile_starts, Key* sorted_keys, u32* sorted_values, u32 (*counts)[DIGITS])
 {
-    __shared__ u32 counts[WARPS][DIGITS];
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (u32 i = 0; i < WARPS; i++) {
         counts[i][threadIdx.x] = 0;
@@ -56,7 +58,7 @@ extern "C" __global__ void corpus_sort_scatter(
     __syncthreads();
     const u32 first = blockIdx.x * TILE_KEYS + warp * WARP_KEYS;
     u32 ranks[WARP_KEYS / 32];
-    u64 own[WARP_KEYS / 32];
+    Key own[WARP_KEYS / 32];
 #pragma unroll
     for (u32 i = 0; i < WARP_KEYS / 32; i++) {
         const u32 at = first + i * 32 + lane;
@@ -89,9 +91,61 @@ extern "C" __global__ void corpus_sort_scatter(
             const u32 digit = (u32)(own[i] >> shift) & (DIGITS - 1);
             const u32 target = counts[warp][digit] + ranks[i];
             sorted_keys[target] = own[i];
-            sorted_values[target] = values[at];
+            sorted_values[target] = values ? values[at] : at;
         }
     }
+}
+
+extern "C" __global__ void corpus_sort_histogram_32(
+    const u32* keys, u32 num_keys, u32 shift, u32 num_tiles, u32* histograms)
+{
+    __shared__ u32 counts[DIGITS];
+    histogram(keys, num_keys, shift, num_tiles, histograms, counts);
+}
+
+extern "C" __global__ void corpus_sort_histogram_64(
+    const u64* keys, u32 num_keys, u32 shift, u32 num_tiles, u32* histograms)
+{
+    __shared__ u32 counts[DIGITS];
+    histogram(keys, num_keys, shift, num_tiles, histograms, counts);
+}
+
+extern "C" __global__ void corpus_sort_scatter_32(
+    const u32* keys, const u32* values, u32 num_keys, u32 shift, u32 num_tiles,
+    const u32* tile_starts, u32* sorted_keys, u32* sorted_values)
+{
+    __shared__ u32 counts[WARPS][DIGITS];
+    scatter(
+        keys, values, num_keys, shift, num_tiles, tile_starts, sorted_keys, sorted_values, counts);
+}
+
+extern "C" __global__ void corpus_sort_scatter_64(
+    const u64* keys, const u32* values, u32 num_keys, u32 shift, u32 num_tiles,
+    const u32* tile_starts, u64* sorted_keys, u32* sorted_values)
+{
+    __shared__ u32 counts[WARPS][DIGITS];
+    scatter(
+        keys, values, num_keys, shift, num_tiles, tile_starts, sorted_keys, sorted_values, counts);
+}
+
+// Where each number below `num_numbers` begins among ascending keys, and the number of all keys.
+extern "C" __global__ void corpus_sort_offsets(
+    const u32* keys, u32 num_keys, u32 num_numbers, u32* offsets)
+{
+    const u32 number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number > num_numbers) {
+        return;
+    }
+    u32 low = 0;
+    for (u32 high = number < num_numbers ? num_keys : 0; low < high;) {
+        const u32 middle = low + (high - low) / 2;
+        if (keys[middle] < number) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    offsets[number] = number < num_numbers ? low : num_keys;
 }
 
 // Turns a number of each thread into the sum of those of the threads before; returns the sum of all.

@@ -15,7 +15,10 @@ use std::sync::Arc;
 
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::extract;
-use datafusion_tadoc::analytics::{SequenceCounts, Traversal, Vocabulary, segment_word_counts};
+use datafusion_tadoc::analytics::{
+    DocSelection, InvertedIndex, SequenceCounts, TermVectors, Tfidf, Traversal, Vocabulary,
+    segment_word_counts,
+};
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Paths, Segment};
 use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
@@ -324,6 +327,62 @@ fn sequences_are_the_cpus() {
                 };
                 assert!((0..rows.len()).all(is_same), "{name}, {n}");
             }
+        }
+    }
+}
+
+/// Words of segments that are expanded, at most.
+const MAX_TEXT_WORDS: u64 = 1 << 31;
+
+fn len_words(segment: &Segment) -> u64 {
+    segment.dag.len_words(segment.dag.num_terminals())
+}
+
+#[test]
+fn words_and_documents_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        if len_words(&segment) >= MAX_TEXT_WORDS {
+            assert!(matches!(corpus.terms(), Err(GpuError::Unsupported { .. })), "{name}");
+            continue;
+        }
+        let cpu = corpus_of(&segment);
+        let vocabulary = Arc::new(Vocabulary::new(&cpu).unwrap());
+        let index = InvertedIndex::with_vocabulary(vocabulary.clone(), Traversal::TopDown).unwrap();
+        let tfidf = Tfidf::new(TermVectors::new(vocabulary.clone(), Traversal::TopDown)).unwrap();
+        let vectors = tfidf.vectors().collect(&DocSelection::all(&cpu), None).unwrap();
+        let ids: Vec<u32> =
+            (0..vocabulary.len()).map(|row| vocabulary.ids(row).next().unwrap().1).collect();
+        let mut terms = corpus.terms().unwrap();
+        // Twice: room is used again.
+        for _ in POISONS {
+            let found = terms.run().unwrap();
+            let rows = found.to_host().unwrap();
+            let doc_counts = found.num_docs_to_host().unwrap();
+            assert_eq!(found.len() as u64, doc_counts.iter().sum::<u64>(), "{name}");
+            for (row, &id) in ids.iter().enumerate() {
+                let docs = rows.docs(id).iter().map(|&doc| u64::from(doc));
+                assert!(docs.eq(index.doc_ids(row)), "{name}, {row}");
+                assert_eq!(doc_counts[id as usize], tfidf.doc_counts()[row], "{name}, {row}");
+            }
+            let num_docs = segment.dag.grammar().num_docs() as f64;
+            let weights: Vec<f64> =
+                doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
+            let by_document = found.by_document().unwrap();
+            let scores = by_document.scores(&weights).unwrap().to_host().unwrap();
+            let words = by_document.to_host().unwrap();
+            assert_eq!(by_document.len(), vectors.num_rows(), "{name}");
+            for doc in 0..vectors.num_docs() {
+                let range = vectors.range(doc);
+                let expected = vectors.rows()[range.clone()].iter().map(|&row| &ids[row as usize]);
+                let (got, counts) = words.of(doc);
+                assert!(got.iter().eq(expected), "{name}, {doc}");
+                assert!(*counts == vectors.counts()[range], "{name}, {doc}");
+            }
+            let score = |at| tfidf.score(vectors.rows()[at], vectors.counts()[at]);
+            assert!((0..scores.len()).all(|at| scores[at] == score(at)), "{name}");
+            assert!(matches!(by_document.scores(&[0.5; 3]), Err(GpuError::Mismatch { .. })));
         }
     }
 }

@@ -72,6 +72,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/gpu/corpus/launch.rs",
     "src/gpu/corpus/sequences.rs",
     "src/gpu/corpus/sort.rs",
+    "src/gpu/corpus/terms.rs",
     "src/gpu/corpus/transfer.rs",
     "src/gpu/corpus/weights.rs",
     "src/gpu/device.rs",

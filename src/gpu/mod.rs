@@ -40,6 +40,9 @@ pub use corpus::{
     CorpusCopies, CorpusPassages, CorpusSequences, CorpusWeights, DeviceCorpus, DeviceSequences,
     PassageBatch, PassageQuery, Passages, SequenceRows,
 };
+pub use corpus::{
+    CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
+};
 pub use device::{Device, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};
 pub use device_text::DeviceText;

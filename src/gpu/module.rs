@@ -43,6 +43,7 @@ macro_rules! source {
 pub(super) const CORPUS_EXTRACT: Source = source!("corpus_extract");
 pub(super) const CORPUS_SEQUENCES: Source = source!("corpus_sequences");
 pub(super) const CORPUS_SORT: Source = source!("corpus_sort");
+pub(super) const CORPUS_TERMS: Source = source!("corpus_terms");
 pub(super) const CORPUS_WEIGHTS: Source = source!("corpus_weights");
 pub(super) const GSST_CHECK: Source = source!("gsst_check");
 pub(super) const GSST_DECODE_8BIT: Source = source!("gsst_decode_8bit");

@@ -1,10 +1,12 @@
-//! A segment of a corpus on a device: weights and word counts, passages, counts of sequences.
+//! A segment of a corpus on a device: weights and word counts, passages, counts of sequences, words of
+//! documents.
 //!
 //! ```text
 //! Segment ──▶ DeviceCorpus     symbols, rule_offsets, doc_offsets          4 bytes an element each
 //!                │ weights()   CorpusWeights    the inverse grammar by levels (plan)
 //!                │ passages()  CorpusPassages   where each position starts; tokens
 //!                │ sequences() CorpusSequences  first and last words of rules; windows
+//!                │ terms()     CorpusTerms      words before each position; all words of the text
 //!                ▼
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
@@ -23,12 +25,16 @@ mod levels;
 mod plan;
 mod sequences;
 mod sort;
+mod terms;
 mod transfer;
 mod weights;
 
 pub use cache::CorpusCopies;
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
 pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
+pub use terms::{
+    CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
+};
 pub use weights::CorpusWeights;
 
 use std::sync::Arc;
@@ -99,6 +105,16 @@ impl DeviceCorpus {
     /// [`weights`](Self::weights).
     pub fn sequences(&self, n: usize) -> Result<CorpusSequences, GpuError> {
         CorpusSequences::upload(self, n)
+    }
+
+    /// What finds the documents of words and the words of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for texts of 2^31 words or more; else as
+    /// [`weights`](Self::weights).
+    pub fn terms(&self) -> Result<CorpusTerms, GpuError> {
+        CorpusTerms::upload(self)
     }
 
     /// The segment it is a copy of.

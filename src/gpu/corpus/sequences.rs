@@ -16,7 +16,8 @@ use crate::gpu::module::{CORPUS_SEQUENCES, Module, unsupported};
 
 use super::launch::{Argument, RuleArrays, THREADS, address, grid_for, launch};
 use super::levels::{RuleLevels, Step, steps};
-use super::sort::{MAX_KEYS, SortSpace, Sorter};
+use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter};
+use super::terms::bits_below;
 use super::transfer::{one_to_host, to_host};
 use super::{CorpusWeights, DeviceCorpus, check_limit};
 
@@ -42,7 +43,7 @@ pub struct CorpusSequences {
     /// Windows by position, then the sum of those before.
     windows: DeviceBuffer<u32>,
     tile_sums: DeviceBuffer<u32>,
-    space: Option<SortSpace>,
+    space: Option<SortSpace<u64>>,
     num_positions: usize,
     num_words: usize,
     word_bits: u32,
@@ -72,7 +73,7 @@ pub struct SequenceRows {
 impl CorpusSequences {
     pub(super) fn upload(corpus: &DeviceCorpus, n: usize) -> Result<Self, GpuError> {
         let (device, dag) = (&corpus.device, corpus.dag());
-        let word_bits = (u32::BITS - dag.num_words().saturating_sub(1).leading_zeros()).max(1);
+        let word_bits = bits_below(dag.num_words() as usize);
         if !(2..=64 / word_bits as usize).contains(&n) {
             let reason = format!("{n} words of {word_bits} bits, it takes 2 and more in 64 bits");
             return Err(unsupported(device, KERNEL, reason));
@@ -179,8 +180,9 @@ impl CorpusSequences {
             Some(space) => space,
             None => SortSpace::new(&device, num_windows)?,
         };
-        let [keys_at, values_at] = space.inputs_at(&device).map(Argument::Long);
-        let emit = [rules, num_positions, windows_at, keys_at, values_at];
+        let Pairs { keys_at, values_at } = space.inputs(&device);
+        let output = [Argument::Long(keys_at), Argument::Long(values_at)];
+        let emit = [rules, num_positions, windows_at, output[0], output[1]];
         let key_bits = self.num_words as u32 * self.word_bits;
         let rules_at = weights.rules_at(self.corpus.dag().num_terminals());
         // SAFETY: as above; the space has room for the windows that were counted, whose values are

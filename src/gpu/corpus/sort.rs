@@ -1,11 +1,12 @@
 //! Sorting, scans and sums by key in device memory: the wrapper of `kernels/corpus_sort.cu`.
 //!
 //! A [`SortSpace`] is taken once for so many keys and used again. Keys and values lie in two buffers,
-//! between which each digit moves them.
+//! between which each digit moves them: keys of 64 bits to be added up, keys of 32 bits to be sorted
+//! only.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
-use cudarc::driver::CudaFunction;
+use cudarc::driver::{CudaFunction, DeviceRepr, ValidAsZeroBits};
 
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
@@ -30,13 +31,21 @@ pub(super) const MAX_KEYS: usize = 1 << 31;
 #[derive(Debug)]
 pub(super) struct Sorter {
     device: Device,
-    histogram: CudaFunction,
-    scatter: CudaFunction,
+    narrow_digits: Digits,
+    wide_digits: Digits,
     narrow: Scan,
     wide: Scan,
+    offsets: CudaFunction,
     heads: CudaFunction,
     rows: CudaFunction,
     differences: CudaFunction,
+}
+
+/// The two steps that sort keys of one width by one digit, with a scan between.
+#[derive(Debug)]
+struct Digits {
+    histogram: CudaFunction,
+    scatter: CudaFunction,
 }
 
 /// The three steps of a scan of one kind of numbers.
@@ -47,15 +56,21 @@ struct Scan {
     scan: CudaFunction,
 }
 
-/// Room for keys and their values.
+/// Room for keys of `T` and their values.
 #[derive(Debug)]
-pub(super) struct SortSpace {
+pub(super) struct SortSpace<T> {
     capacity: usize,
-    keys: [DeviceBuffer<u64>; 2],
+    keys: [DeviceBuffer<T>; 2],
     values: [DeviceBuffer<u32>; 2],
     histograms: DeviceBuffer<u32>,
     narrow_sums: DeviceBuffer<u32>,
-    wide_sums: DeviceBuffer<u64>,
+}
+
+/// Where keys and their values lie; values at 0 are the places of the keys.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pairs {
+    pub(super) keys_at: u64,
+    pub(super) values_at: u64,
 }
 
 /// Keys, each once and ascending, and the sum of the weights of each.
@@ -66,22 +81,20 @@ pub(super) struct SummedKeys {
     pub(super) num_rows: usize,
 }
 
-impl SortSpace {
-    /// Room for `capacity` keys: 24 bytes for each and some for each tile.
+impl<T: DeviceRepr + ValidAsZeroBits> SortSpace<T> {
+    /// Room for `capacity` keys: 16 or 24 bytes for each and some for each tile.
     pub(super) fn new(device: &Device, capacity: usize) -> Result<Self, GpuError> {
         const WHAT: &str = "keys to sort";
         check_limit("keys to sort", capacity, MAX_KEYS)?;
         let keys = || device.alloc(WHAT, capacity + 1);
         let values = || device.alloc(WHAT, capacity + 1);
         let num_counts = capacity.div_ceil(TILE_KEYS) * NUM_DIGITS;
-        let num_sums = num_counts.max(capacity) / TILE_NUMBERS + 2;
         Ok(Self {
             capacity,
             keys: [keys()?, keys()?],
             values: [values()?, values()?],
             histograms: device.alloc(WHAT, num_counts + 1)?,
-            narrow_sums: device.alloc(WHAT, num_sums)?,
-            wide_sums: device.alloc(WHAT, num_sums)?,
+            narrow_sums: device.alloc(WHAT, num_sums(num_counts.max(capacity)))?,
         })
     }
 
@@ -90,9 +103,27 @@ impl SortSpace {
     }
 
     /// Where keys and values are to be written.
-    pub(super) fn inputs_at(&self, device: &Device) -> [u64; 2] {
-        [address(device, &self.keys[0]), address(device, &self.values[0])]
+    pub(super) fn inputs(&self, device: &Device) -> Pairs {
+        self.pairs(device, 1)
     }
+
+    fn pairs(&self, device: &Device, at: usize) -> Pairs {
+        let keys_at = address(device, &self.keys[at]);
+        Pairs { keys_at, values_at: address(device, &self.values[at]) }
+    }
+}
+
+impl SortSpace<u32> {
+    /// The buffers that do not hold `sorted`, free to be used until the next sort.
+    pub(super) fn free_beside(&self, device: &Device, sorted: Pairs) -> Pairs {
+        let first = self.pairs(device, 0);
+        if first.keys_at == sorted.keys_at { self.pairs(device, 1) } else { first }
+    }
+}
+
+/// Sums that a scan of `len` numbers takes.
+pub(super) fn num_sums(len: usize) -> usize {
+    len / TILE_NUMBERS + 2
 }
 
 impl Sorter {
@@ -100,8 +131,15 @@ impl Sorter {
         let module = Module::load(device, CORPUS_SORT)?;
         Ok(Self {
             device: device.clone(),
-            histogram: module.kernel("corpus_sort_histogram")?,
-            scatter: module.kernel("corpus_sort_scatter")?,
+            narrow_digits: Digits {
+                histogram: module.kernel("corpus_sort_histogram_32")?,
+                scatter: module.kernel("corpus_sort_scatter_32")?,
+            },
+            wide_digits: Digits {
+                histogram: module.kernel("corpus_sort_histogram_64")?,
+                scatter: module.kernel("corpus_sort_scatter_64")?,
+            },
+            offsets: module.kernel("corpus_sort_offsets")?,
             narrow: Scan {
                 tile_sums: module.kernel("corpus_sort_tile_sums_32")?,
                 scan_sums: module.kernel("corpus_sort_scan_sums_32")?,
@@ -161,15 +199,16 @@ impl Sorter {
     /// Values are places of weights that lie on the device, and live until the work is done.
     pub(super) unsafe fn sum_by_key(
         &self,
-        space: &SortSpace,
+        space: &SortSpace<u64>,
         len: usize,
         key_bits: u32,
         weights_at: u64,
     ) -> Result<SummedKeys, GpuError> {
-        check_limit("keys to sort", len, space.capacity)?;
         let device = &self.device;
+        let wide_sums: DeviceBuffer<u64> = device.alloc("sums of keys", num_sums(len))?;
         // SAFETY: the space has room for all keys, the values are the caller's.
-        let sorted = unsafe { self.sort(space, len, key_bits) }?;
+        let sorted =
+            unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, key_bits) }?;
         let [keys, values] =
             [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
         // What was sorted from is free again.
@@ -187,7 +226,7 @@ impl Sorter {
         unsafe {
             launch(device, &self.heads, grid_for(len), THREADS, &heads)?;
             self.scan(&self.narrow, rows_at, len, address(device, &space.narrow_sums))?;
-            self.scan(&self.wide, sums_at, len, address(device, &space.wide_sums))?;
+            self.scan(&self.wide, sums_at, len, address(device, &wide_sums))?;
         }
         let num_rows = one_to_host(device, rows, len)? as usize;
         let row_keys = device.alloc("distinct keys", num_rows)?;
@@ -215,16 +254,90 @@ impl Sorter {
         Ok(SummedKeys { keys: row_keys, sums: counts, num_rows })
     }
 
-    /// Sorts the first `len` keys; returns in which of the two buffers they lie then.
-    unsafe fn sort(&self, space: &SortSpace, len: usize, key_bits: u32) -> Result<usize, GpuError> {
+    /// Sorts `len` keys of 32 bits by their lowest `key_bits`, 1 or more; equal ones stay in order.
+    /// Returns where they lie then, in `space`.
+    ///
+    /// # Safety
+    ///
+    /// The keys of `input`, and its values where it has any, lie on the device; the first buffer of
+    /// `space` is none of them.
+    pub(super) unsafe fn sort_narrow(
+        &self,
+        space: &SortSpace<u32>,
+        input: Pairs,
+        len: usize,
+        key_bits: u32,
+    ) -> Result<Pairs, GpuError> {
+        // SAFETY: the caller promises it.
+        let sorted = unsafe { self.sort(&self.narrow_digits, space, input, len, key_bits) }?;
+        Ok(space.pairs(&self.device, sorted))
+    }
+
+    /// Turns `len` numbers, where the keys beside `sorted` lay, into the sums of those before; returns
+    /// the sum of all, which lies behind them, too.
+    ///
+    /// # Safety
+    ///
+    /// `len` is at most the capacity of `space`.
+    pub(super) unsafe fn scan_beside(
+        &self,
+        space: &SortSpace<u32>,
+        sorted: Pairs,
+        len: usize,
+    ) -> Result<usize, GpuError> {
+        let numbers_at = space.free_beside(&self.device, sorted).keys_at;
+        let [first, second] = &space.keys;
+        let is_first = address(&self.device, first) == numbers_at;
+        let sums = address(&self.device, &space.narrow_sums);
+        // SAFETY: a space has place for one number more, and for the sums of all tiles.
+        unsafe { self.scan(&self.narrow, numbers_at, len, sums) }?;
+        Ok(one_to_host(&self.device, if is_first { first } else { second }, len)? as usize)
+    }
+
+    /// Where each number below `num_numbers` begins among `len` ascending keys, and `len`.
+    ///
+    /// # Safety
+    ///
+    /// There are `len` keys of 32 bits at `keys_at`.
+    pub(super) unsafe fn offsets(
+        &self,
+        keys_at: u64,
+        len: usize,
+        num_numbers: usize,
+    ) -> Result<DeviceBuffer<u32>, GpuError> {
+        let offsets = self.device.alloc("offsets of sorted keys", num_numbers + 1)?;
+        let arguments = [
+            Argument::Long(keys_at),
+            Argument::Short(len as u32),
+            Argument::Short(num_numbers as u32),
+            Argument::Long(address(&self.device, &offsets)),
+        ];
+        // SAFETY: the caller promises the keys; there is an offset for each number and one more.
+        unsafe {
+            let grid = grid_for(num_numbers + 1);
+            launch(&self.device, &self.offsets, grid, THREADS, &arguments)?;
+        }
+        Ok(offsets)
+    }
+
+    /// Sorts the `len` keys of `input`; returns in which of the buffers of `space` they lie then.
+    unsafe fn sort<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        digits: &Digits,
+        space: &SortSpace<T>,
+        input: Pairs,
+        len: usize,
+        key_bits: u32,
+    ) -> Result<usize, GpuError> {
+        check_limit("keys to sort", len, space.capacity)?;
         let device = &self.device;
         let num_tiles = len.div_ceil(TILE_KEYS) as u32;
         let histograms = address(device, &space.histograms);
         let sums = address(device, &space.narrow_sums);
-        let keys = space.keys.each_ref().map(|buffer| address(device, buffer));
-        let values = space.values.each_ref().map(|buffer| address(device, buffer));
-        let mut from = 0;
+        let (mut from, mut sorted) = (input, 1);
         for shift in (0..key_bits).step_by(DIGIT_BITS as usize) {
+            sorted = 1 - sorted;
+            let to = space.pairs(device, sorted);
             let numbers = [
                 Argument::Short(len as u32),
                 Argument::Short(shift),
@@ -232,27 +345,27 @@ impl Sorter {
                 Argument::Long(histograms),
             ];
             let [len_argument, shift_argument, tiles_argument, starts] = numbers;
-            let histogram =
-                [Argument::Long(keys[from]), len_argument, shift_argument, tiles_argument, starts];
+            let keys = Argument::Long(from.keys_at);
+            let histogram = [keys, len_argument, shift_argument, tiles_argument, starts];
             let scatter = [
-                Argument::Long(keys[from]),
-                Argument::Long(values[from]),
+                keys,
+                Argument::Long(from.values_at),
                 len_argument,
                 shift_argument,
                 tiles_argument,
                 starts,
-                Argument::Long(keys[1 - from]),
-                Argument::Long(values[1 - from]),
+                Argument::Long(to.keys_at),
+                Argument::Long(to.values_at),
             ];
             // SAFETY: the arguments are those of the kernels; a space has place for the counts of all
             // tiles and one more, and both buffers for all keys.
             unsafe {
-                launch(device, &self.histogram, num_tiles, THREADS, &histogram)?;
+                launch(device, &digits.histogram, num_tiles, THREADS, &histogram)?;
                 self.scan(&self.narrow, histograms, num_tiles as usize * NUM_DIGITS, sums)?;
-                launch(device, &self.scatter, num_tiles, THREADS, &scatter)?;
+                launch(device, &digits.scatter, num_tiles, THREADS, &scatter)?;
             }
-            from = 1 - from;
+            from = to;
         }
-        Ok(from)
+        Ok(sorted)
     }
 }

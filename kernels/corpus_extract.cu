@@ -1,11 +1,7 @@
 // Passages of documents, many at once: bytes [offset, offset + length) of a document each, written
 // one behind the other.
 //
-// Data layout. The grammar as the CPU has it: symbols of all rules, root first, `rule_offsets`,
-// `doc_offsets` into the root; `starts[p]` where the expansion at position p of `symbols` starts, in
-// bytes from the first position, wrapping: differences inside a rule or a document are exact; a bit
-// in `blanks` for each position before which a blank is implied. Terminals are bytes
-// `token_offsets[t]` to `token_offsets[t + 1]` of `tokens`.
+// Data layout. Text as in corpus_text.cuh.
 //
 // Mapping of work. A thread has `chunk_bytes` (a multiple of 8) of the output, from a multiple of
 // that on, so that it writes whole words; it looks up whose bytes these are. It descends to its
@@ -15,25 +11,9 @@
 // Limits. The waiting for one load after the other on the way down; threads with small chunks repeat
 // the way down of their neighbours, out of the caches.
 #include "corpus_shared.cuh"
+#include "corpus_text.cuh"
 
 constexpr u32 STACK_LEN = 16;
-
-// The same struct is in src/gpu/corpus/extract.rs.
-struct CorpusText {
-    const u32* symbols;
-    const u32* rule_offsets;
-    const u32* doc_offsets;
-    const u64* starts;
-    const u32* blanks;
-    const u32* token_offsets;
-    const u8* tokens;
-    u32 num_terminals;
-};
-
-static __device__ __forceinline__ bool has_blank(const CorpusText& text, u32 position)
-{
-    return text.blanks[position / 32] >> (position % 32) & 1;
-}
 
 // Where a thread is: positions [at, end) of a rule are next, behind `skip` bytes of a token; then
 // those of the rules around it, innermost last.

@@ -70,6 +70,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/gsst/decode.rs",
     "src/gpu/corpus/extract.rs",
     "src/gpu/corpus/launch.rs",
+    "src/gpu/corpus/search.rs",
     "src/gpu/corpus/sequences.rs",
     "src/gpu/corpus/sort.rs",
     "src/gpu/corpus/terms.rs",

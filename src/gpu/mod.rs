@@ -37,11 +37,10 @@ mod scanned_rows;
 pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
 pub use block_check::BlockCheck;
 pub use corpus::{
-    CorpusCopies, CorpusPassages, CorpusSequences, CorpusWeights, DeviceCorpus, DeviceSequences,
-    PassageBatch, PassageQuery, Passages, SequenceRows,
-};
-pub use corpus::{
-    CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
+    CorpusCopies, CorpusPassages, CorpusSequences, CorpusTerms, CorpusText, CorpusWeights,
+    CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets, DeviceScores, DeviceSequences,
+    DeviceTermVectors, DeviceTerms, DocWord, DocumentWords, PassageBatch, PassageQuery, Passages,
+    SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
 pub use device::{Device, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};

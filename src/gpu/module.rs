@@ -41,6 +41,7 @@ macro_rules! source {
 }
 
 pub(super) const CORPUS_EXTRACT: Source = source!("corpus_extract");
+pub(super) const CORPUS_SEARCH: Source = source!("corpus_search");
 pub(super) const CORPUS_SEQUENCES: Source = source!("corpus_sequences");
 pub(super) const CORPUS_SORT: Source = source!("corpus_sort");
 pub(super) const CORPUS_TERMS: Source = source!("corpus_terms");

@@ -2,19 +2,15 @@
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
-use std::sync::Arc;
-
 use cudarc::driver::CudaFunction;
 
-use crate::corpus::Segment;
-use crate::dag::Measure;
 use crate::gpu::error::GpuError;
 use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::module::{CORPUS_EXTRACT, Module};
 
-use super::launch::{Argument, THREADS, TextArrays, address, launch};
+use super::launch::{Argument, THREADS, address, launch};
 use super::transfer::{fill, to_host};
-use super::{DeviceCorpus, check_limit};
+use super::{CorpusText, check_limit};
 
 /// Bytes of output that a thread writes, unless chosen otherwise.
 const DEFAULT_CHUNK_BYTES: u32 = 32;
@@ -24,14 +20,8 @@ const MAX_TEXT_BYTES: usize = 1 << 40;
 /// Reads passages of the documents of a segment in device memory.
 #[derive(Debug)]
 pub struct CorpusPassages {
-    corpus: DeviceCorpus,
+    text: CorpusText,
     kernel: CudaFunction,
-    /// Where the grammar and what follows lie.
-    text: TextArrays,
-    _starts: DeviceBuffer<u64>,
-    _blanks: DeviceBuffer<u32>,
-    _token_offsets: DeviceBuffer<u32>,
-    _tokens: DeviceBuffer<u8>,
     chunk_bytes: u32,
 }
 
@@ -49,9 +39,9 @@ pub struct PassageQuery {
 /// Queries on the device, and place for their passages.
 #[derive(Debug)]
 pub struct PassageBatch {
-    corpus: DeviceCorpus,
+    text: CorpusText,
     _queries: (DeviceBuffer<u32>, DeviceBuffer<u64>, DeviceBuffer<u64>),
-    text: DeviceBuffer<u8>,
+    output: DeviceBuffer<u8>,
     /// Where these lie.
     arrays_at: [Argument; 4],
     host_starts: Vec<u64>,
@@ -65,34 +55,9 @@ pub struct Passages {
 }
 
 impl CorpusPassages {
-    pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
-        let (device, segment) = (&corpus.device, &corpus.segment);
-        let module = Module::load(device, CORPUS_EXTRACT)?;
-        let (starts, blanks) = starts_and_blanks(segment);
-        let starts = device.copy_of("starts of elements", &starts)?;
-        let blanks = device.copy_of("blanks between elements", &blanks)?;
-        let token_offsets = device.copy_of("offsets of tokens", segment.dictionary.offsets())?;
-        let tokens = device.copy_of("tokens", &segment.dictionary.bytes()[..])?;
-        let text = TextArrays {
-            symbols: address(device, &corpus.arrays.symbols),
-            rule_offsets: address(device, &corpus.arrays.rule_offsets),
-            doc_offsets: address(device, &corpus.arrays.doc_offsets),
-            starts: address(device, &starts),
-            blanks: address(device, &blanks),
-            token_offsets: address(device, &token_offsets),
-            tokens: address(device, &tokens),
-            num_terminals: segment.dag.num_terminals(),
-        };
-        Ok(Self {
-            kernel: module.kernel("corpus_extract_bytes")?,
-            text,
-            _starts: starts,
-            _blanks: blanks,
-            _token_offsets: token_offsets,
-            _tokens: tokens,
-            chunk_bytes: DEFAULT_CHUNK_BYTES,
-            corpus: corpus.clone(),
-        })
+    pub(super) fn new(text: &CorpusText) -> Result<Self, GpuError> {
+        let kernel = Module::load(text.device(), CORPUS_EXTRACT)?.kernel("corpus_extract_bytes")?;
+        Ok(Self { text: text.clone(), kernel, chunk_bytes: DEFAULT_CHUNK_BYTES })
     }
 
     /// The same, with threads that write `chunk_bytes` bytes each, made a multiple of 8.
@@ -117,7 +82,7 @@ impl CorpusPassages {
             end = end.saturating_add(self.checked_len(query)?);
             starts.push(end);
         }
-        let device = &self.corpus.device;
+        let device = self.text.device();
         let docs: Vec<_> = queries.iter().map(|query| query.doc).collect();
         let offsets: Vec<_> = queries.iter().map(|query| query.offset).collect();
         check_limit(
@@ -128,28 +93,25 @@ impl CorpusPassages {
         let docs = device.copy_of("documents of queries", &docs)?;
         let offsets = device.copy_of("offsets of queries", &offsets)?;
         let starts_copy = device.copy_of("starts of passages", &starts)?;
-        let text = device.alloc("passages", end as usize)?;
+        let output = device.alloc("passages", end as usize)?;
         Ok(PassageBatch {
             arrays_at: [
                 address(device, &docs),
                 address(device, &offsets),
                 address(device, &starts_copy),
-                address(device, &text),
+                address(device, &output),
             ]
             .map(Argument::Long),
             _queries: (docs, offsets, starts_copy),
-            text,
+            output,
             host_starts: starts,
-            corpus: self.corpus.clone(),
+            text: self.text.clone(),
         })
     }
 
     /// The length of what is there of `query`.
     fn checked_len(&self, query: &PassageQuery) -> Result<u64, GpuError> {
-        let dag = &self.corpus.segment.dag;
-        let (doc, num_docs) = (query.doc as usize, dag.grammar().num_docs());
-        check_limit("documents up to that of a query", doc.saturating_add(1), num_docs)?;
-        let expected = dag.doc_len_bytes(doc);
+        let expected = self.text.doc_len_bytes(query.doc)?;
         let what = "offset of a query in its document";
         let got = query.offset;
         let left = expected.checked_sub(got).ok_or(GpuError::Mismatch { what, got, expected })?;
@@ -164,13 +126,12 @@ impl CorpusPassages {
     /// [`GpuError::Mismatch`] where the batch was made for another copy of a segment,
     /// [`GpuError::Driver`].
     pub fn run(&self, batch: &mut PassageBatch) -> Result<(), GpuError> {
-        let is_own = Arc::ptr_eq(&self.corpus.arrays, &batch.corpus.arrays);
-        check_limit("batches of another corpus", usize::from(!is_own), 0)?;
-        let device = &self.corpus.device;
+        self.text.check_same(&batch.text)?;
+        let device = self.text.device();
         let num_chunks = batch.text_len_bytes().div_ceil(u64::from(self.chunk_bytes));
         let [docs, offsets, starts, output] = batch.arrays_at;
         let arguments = [
-            Argument::Text(self.text),
+            self.text.arrays(),
             docs,
             offsets,
             starts,
@@ -203,7 +164,7 @@ impl PassageBatch {
     ///
     /// [`GpuError::Driver`].
     pub fn fill(&mut self, byte: u8) -> Result<(), GpuError> {
-        fill(&self.corpus.device, &mut self.text, byte)
+        fill(self.text.device(), &mut self.output, byte)
     }
 
     /// Copies the passages to the host.
@@ -213,7 +174,7 @@ impl PassageBatch {
     /// [`GpuError::Driver`], also for faults of the reading.
     pub fn to_host(&self) -> Result<Passages, GpuError> {
         let len = self.text_len_bytes() as usize;
-        let text = to_host(&self.corpus.device, &self.text, len)?;
+        let text = to_host(self.text.device(), &self.output, len)?;
         Ok(Passages { starts: self.host_starts.clone(), text })
     }
 }
@@ -237,16 +198,4 @@ impl Passages {
     pub fn get(&self, at: usize) -> &[u8] {
         &self.text[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
-}
-
-/// Where the expansion at each position begins, and the bits of positions with a blank before them.
-fn starts_and_blanks(segment: &Segment) -> (Vec<u64>, Vec<u32>) {
-    let (dag, sums) = (&segment.dag, segment.dag.prefix_sums());
-    let num_positions = dag.grammar().symbols.len();
-    let starts = (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();
-    let mut blanks = vec![0u32; num_positions / 32 + 1];
-    for position in (0..num_positions).filter(|&at| sums.has_blank_before(at)) {
-        blanks[position / 32] |= 1 << (position % 32);
-    }
-    (starts, blanks)
 }

@@ -4,7 +4,8 @@
 //! ```text
 //! Segment ──▶ DeviceCorpus     symbols, rule_offsets, doc_offsets          4 bytes an element each
 //!                │ weights()   CorpusWeights    the inverse grammar by levels (plan)
-//!                │ passages()  CorpusPassages   where each position starts; tokens
+//!                │ text()      CorpusText       where each position starts; tokens
+//!                │   passages()  words()        CorpusPassages, CorpusWords
 //!                │ sequences() CorpusSequences  first and last words of rules; windows
 //!                │ terms()     CorpusTerms      words before each position; all words of the text
 //!                ▼
@@ -23,18 +24,22 @@ mod extract;
 mod launch;
 mod levels;
 mod plan;
+mod search;
 mod sequences;
 mod sort;
 mod terms;
+mod text;
 mod transfer;
 mod weights;
 
 pub use cache::CorpusCopies;
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
+pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
 pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
 pub use terms::{
     CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
 };
+pub use text::CorpusText;
 pub use weights::CorpusWeights;
 
 use std::sync::Arc;
@@ -88,13 +93,22 @@ impl DeviceCorpus {
         CorpusWeights::upload(self)
     }
 
-    /// What reads passages of documents.
+    /// What passages are read from, and words are looked for in.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn text(&self) -> Result<CorpusText, GpuError> {
+        CorpusText::upload(self)
+    }
+
+    /// What reads passages of documents, with a text of its own.
     ///
     /// # Errors
     ///
     /// As [`weights`](Self::weights).
     pub fn passages(&self) -> Result<CorpusPassages, GpuError> {
-        CorpusPassages::upload(self)
+        self.text()?.passages()
     }
 
     /// What counts sequences of `n` words.

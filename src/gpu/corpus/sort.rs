@@ -6,6 +6,8 @@
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
+use std::ops::Range;
+
 use cudarc::driver::{CudaFunction, DeviceRepr, ValidAsZeroBits};
 
 use crate::gpu::device::Device;
@@ -20,7 +22,7 @@ use super::transfer::one_to_host;
 /// Keys of a tile.
 const TILE_KEYS: usize = 4096;
 /// Numbers of a tile.
-const TILE_NUMBERS: usize = 2048;
+pub(super) const TILE_NUMBERS: usize = 2048;
 /// Digits of a key that are sorted by at once.
 const DIGIT_BITS: u32 = 8;
 const NUM_DIGITS: usize = 1 << DIGIT_BITS;
@@ -107,9 +109,23 @@ impl<T: DeviceRepr + ValidAsZeroBits> SortSpace<T> {
         self.pairs(device, 1)
     }
 
-    fn pairs(&self, device: &Device, at: usize) -> Pairs {
+    /// Where the keys and values of one of the two buffers lie.
+    pub(super) fn pairs(&self, device: &Device, at: usize) -> Pairs {
         let keys_at = address(device, &self.keys[at]);
         Pairs { keys_at, values_at: address(device, &self.values[at]) }
+    }
+}
+
+impl SortSpace<u64> {
+    /// Room for `keys`, which are copied there; the value of each is its place.
+    pub(super) fn with_keys(device: &Device, keys: &[u64]) -> Result<Self, GpuError> {
+        let mut space = Self::new(device, keys.len())?;
+        let numbers: Vec<u32> = (0..keys.len() as u32).collect();
+        let copying = device.fault("copying keys to sort");
+        let stream = device.stream();
+        stream.memcpy_htod(keys, &mut space.keys[1]).map_err(&copying)?;
+        stream.memcpy_htod(&numbers, &mut space.values[1]).map_err(&copying)?;
+        Ok(space)
     }
 }
 
@@ -172,6 +188,22 @@ impl Sorter {
         unsafe { self.scan(&self.narrow, numbers, len, sums) }
     }
 
+    /// [`scan_narrow`](Self::scan_narrow) for numbers of 64 bits.
+    ///
+    /// # Safety
+    ///
+    /// As [`scan_narrow`](Self::scan_narrow).
+    pub(super) unsafe fn scan_wide(
+        &self,
+        numbers: &DeviceBuffer<u64>,
+        len: usize,
+        sums: &DeviceBuffer<u64>,
+    ) -> Result<(), GpuError> {
+        let [numbers, sums] = [numbers, sums].map(|buffer| address(&self.device, buffer));
+        // SAFETY: the caller promises it.
+        unsafe { self.scan(&self.wide, numbers, len, sums) }
+    }
+
     /// The steps of a scan, over numbers and sums at these addresses.
     unsafe fn scan(
         &self,
@@ -207,8 +239,7 @@ impl Sorter {
         let device = &self.device;
         let wide_sums: DeviceBuffer<u64> = device.alloc("sums of keys", num_sums(len))?;
         // SAFETY: the space has room for all keys, the values are the caller's.
-        let sorted =
-            unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, key_bits) }?;
+        let sorted = unsafe { self.sort_wide(space, len, 0..key_bits) }?;
         let [keys, values] =
             [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
         // What was sorted from is free again.
@@ -269,7 +300,7 @@ impl Sorter {
         key_bits: u32,
     ) -> Result<Pairs, GpuError> {
         // SAFETY: the caller promises it.
-        let sorted = unsafe { self.sort(&self.narrow_digits, space, input, len, key_bits) }?;
+        let sorted = unsafe { self.sort(&self.narrow_digits, space, input, len, 0..key_bits) }?;
         Ok(space.pairs(&self.device, sorted))
     }
 
@@ -320,6 +351,22 @@ impl Sorter {
         Ok(offsets)
     }
 
+    /// Sorts the first `len` keys at the inputs of `space` by their bits `bits`; keys of the same bits stay
+    /// in order. Returns in which of the two buffers they lie then.
+    ///
+    /// # Safety
+    ///
+    /// Keys and values were written to the inputs of the space, which has room for `len`.
+    pub(super) unsafe fn sort_wide(
+        &self,
+        space: &SortSpace<u64>,
+        len: usize,
+        bits: Range<u32>,
+    ) -> Result<usize, GpuError> {
+        // SAFETY: the caller promises it.
+        unsafe { self.sort(&self.wide_digits, space, space.inputs(&self.device), len, bits) }
+    }
+
     /// Sorts the `len` keys of `input`; returns in which of the buffers of `space` they lie then.
     unsafe fn sort<T: DeviceRepr + ValidAsZeroBits>(
         &self,
@@ -327,7 +374,7 @@ impl Sorter {
         space: &SortSpace<T>,
         input: Pairs,
         len: usize,
-        key_bits: u32,
+        bits: Range<u32>,
     ) -> Result<usize, GpuError> {
         check_limit("keys to sort", len, space.capacity)?;
         let device = &self.device;
@@ -335,7 +382,7 @@ impl Sorter {
         let histograms = address(device, &space.histograms);
         let sums = address(device, &space.narrow_sums);
         let (mut from, mut sorted) = (input, 1);
-        for shift in (0..key_bits).step_by(DIGIT_BITS as usize) {
+        for shift in bits.step_by(DIGIT_BITS as usize) {
             sorted = 1 - sorted;
             let to = space.pairs(device, sorted);
             let numbers = [

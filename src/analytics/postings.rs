@@ -19,6 +19,11 @@
 //! result that one task writes: the same bytes for any number of threads. Each task adds what it found
 //! to one counter, so that a small file of many documents with the same many words is refused before
 //! it fills the memory.
+//!
+//! Tried and dropped: one set of documents for each element, joined from parents to children in one sweep,
+//! as the papers do. Sources of 100 MB, 7,755 documents, 2,066,875 pairs, one core: masks of 64
+//! documents 182 ms, roaring bitmaps 1,759 (74 MB at the peak), the papers' double-layered bitmaps in blocks of
+//! 512 documents 1,065 (361 MB); of 10 MB, 776 documents: 11, 107 and 68 ms.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -242,6 +242,10 @@ impl Dag {
     /// Exact for words, rules and separators with bytes, which occur at most as often as the root
     /// has bytes. Only the empty separator's, of which a hostile file can put many side by side,
     /// may wrap.
+    ///
+    /// The papers' coarsening does not pay for one sweep: 24 ms for 6.8 M elements (100 MB of sources), 16
+    /// where equal elements of a rule were merged first, which takes 72; rules of two elements put into those
+    /// that hold them make 30 % more elements in 124 ms.
     pub fn weights(&self) -> &[u64] {
         self.weights.get_or_init(|| {
             let num_terminals = self.grammar.num_terminals as usize;

@@ -275,8 +275,9 @@ fn passages_are_the_cpus() {
                 }
             }
         }
-        let mut none = corpus.passages().unwrap().batch(&[]).unwrap();
-        corpus.passages().unwrap().run(&mut none).unwrap();
+        let reader = corpus.passages().unwrap();
+        let mut none = reader.batch(&[]).unwrap();
+        reader.run(&mut none).unwrap();
         assert!(none.to_host().unwrap().is_empty());
     }
 }

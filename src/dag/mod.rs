@@ -40,8 +40,8 @@ use crate::grammar::Grammar;
 
 const BEGINS_WITH_WORD: u8 = 1;
 const ENDS_WITH_WORD: u8 = 2;
-/// Short texts are made when there was a passage for so many elements: making them takes about twice as long as
-/// they have saved by then.
+/// Short texts are made when there was a passage for so many elements: making them takes about twice
+/// as long as they would have saved by then.
 const ELEMENTS_PER_PASSAGE: u64 = 64;
 
 /// A validated grammar with lengths, edge classes and, on demand, its inverse and prefix sums.

@@ -344,6 +344,25 @@ fn a_writer_that_slept_through_a_clean_up_does_not_commit_into_the_past() {
 }
 
 #[test]
+fn segment_files_are_removed_together_and_versions_one_by_one() {
+    let bucket = FaultyStore::new(&Arc::new(InMemory::new()), Fault::Denied, 0, 0);
+    let storage = ObjectPrefix::new(Arc::new(bucket.clone()), "c".into());
+    block_on(async {
+        for (folder, num_calls) in [("segments", 1), ("versions", 9)] {
+            let names: Vec<String> = (0..9).map(|i| format!("{folder}/{i}")).collect();
+            // The last is not there.
+            for name in &names[..8] {
+                storage.put_if_absent(name, "x".into()).await.unwrap();
+            }
+            let before = bucket.num_calls();
+            storage.remove(folder, &names).await.unwrap();
+            assert_eq!(bucket.num_calls() - before, num_calls, "{folder}");
+            assert_eq!(storage.list(folder, None).await.unwrap(), []);
+        }
+    });
+}
+
+#[test]
 fn bad_days_of_an_object_store_are_ridden_out() {
     let calm = FaultyStore::new(&Arc::new(InMemory::new()), Fault::Denied, 0, 0);
     block_on(Ledger::default().write(prefix(Arc::new(calm.clone())), &workload())).unwrap();

@@ -176,7 +176,7 @@ fn what_is_due_is_compressed_anew() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         format!("{:08x} ", state >> 32)
     };
-    folder.write("large.txt", &(0..300_000).map(|_| number()).collect::<String>());
+    folder.write("large.txt", (0..300_000).map(|_| number()).collect::<String>());
     let replace = ["edit", "notes", "--replace", "0", "large.txt"];
     let never = [&replace[..], &["--recompress-ratio", "0"]].concat();
     assert_eq!(folder.ok(&never), "notes: version 3: 1 replace\n");

@@ -19,11 +19,13 @@ use std::time::Instant;
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::extract_into;
 use datafusion_tadoc::analytics::{
-    DocSelection, InvertedIndex, SequenceCounts, TermVectors, Traversal, Vocabulary,
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
+    Traversal, Vocabulary,
 };
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
-use datafusion_tadoc::dag::Dag;
+use datafusion_tadoc::dag::{Dag, Measure};
 use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
+use datafusion_tadoc::grammar::Grammar;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use texts::{Random, documents};
@@ -111,12 +113,15 @@ fn measure_kind(
     }
     device.synchronize()?;
     println!("upload of grammars: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
+    measure_index(device, pools, segments, &uploads)?;
     measure_words(device, pools, segments, &uploads)?;
     measure_passages(device, pools, &corpus, &uploads)?;
     measure_terms(device, pools, segments, &uploads)?;
     for n in [2, 3] {
         measure_sequences(device, pools, segments, &uploads, n)?;
     }
+    measure_ranked(device, pools, segments, &uploads, 3)?;
+    measure_pairs(device, pools, segments, &uploads, 5)?;
     println!("device memory at most: {} MiB", device.peak_bytes() >> 20);
     Ok(())
 }
@@ -191,6 +196,44 @@ fn fresh(segments: &[Arc<Segment>]) -> Vec<Dag> {
     segments.iter().map(dag).collect()
 }
 
+/// Lengths, starts, inverse grammar, weights, first and last words of rules; the CPU validates the
+/// grammar, too.
+fn measure_index(
+    device: &Device,
+    pools: &Pools,
+    segments: &[Arc<Segment>],
+    uploads: &[DeviceCorpus],
+) -> Result<(), GpuError> {
+    let mut times = Times::default();
+    let grammars = || -> Vec<_> { segments.iter().map(|s| s.dag.grammar().clone()).collect() };
+    let derive = |grammars: Vec<Grammar>| {
+        grammars.into_par_iter().zip(segments).for_each(|(grammar, segment)| {
+            let lens = segment.dictionary.lengths();
+            let dag = Dag::new(grammar, segment.dag.num_words(), lens).unwrap();
+            black_box((dag.inverse(), dag.weights(), dag.prefix_sums(), dag.edge_words()));
+        });
+    };
+    let seconds = |pool: &ThreadPool| pool.install(|| least_seconds(grammars, derive));
+    times.add_cpu((seconds(&pools.one), seconds(&pools.all)));
+    for (segment, upload) in segments.iter().zip(uploads) {
+        let make = || -> Result<(), GpuError> {
+            drop((upload.index()?, upload.weights()?, upload.sequences(2)?));
+            Ok(())
+        };
+        let start = Instant::now();
+        make()?;
+        device.synchronize()?;
+        times.whole += start.elapsed().as_secs_f64();
+        times.device += device_seconds(device, make)?;
+        let starts = upload.index()?.starts_to_host()?;
+        let dag = &segment.dag;
+        let start = |at| dag.prefix_sums().start(dag, Measure::Bytes, at);
+        assert!((0..starts.len()).into_par_iter().all(|at| starts[at] == start(at)));
+    }
+    print("index generation", &times);
+    Ok(())
+}
+
 fn measure_words(
     device: &Device,
     pools: &Pools,
@@ -205,9 +248,7 @@ fn measure_words(
     };
     let seconds = |pool: &ThreadPool| pool.install(|| least_seconds(|| fresh(segments), count));
     (times.one_core, times.all_cores) = (seconds(&pools.one), seconds(&pools.all));
-    let mut num_launches = 0;
     for (segment, upload) in segments.iter().zip(uploads) {
-        segment.dag.inverse();
         let start = Instant::now();
         let mut weights = upload.weights()?;
         let counts = weights.word_counts_to_host()?;
@@ -216,9 +257,8 @@ fn measure_words(
         times.device += device_seconds(device, || weights.run())?;
         assert!(weights.to_host()? == segment.dag.weights());
         times.bytes += weights.traffic_bytes();
-        num_launches += weights.num_launches();
     }
-    print(&format!("word_count ({num_launches} launches)"), &times);
+    print("word_count", &times);
     Ok(())
 }
 
@@ -354,6 +394,86 @@ fn measure_terms(
     Ok(())
 }
 
+fn measure_pairs(
+    device: &Device,
+    pools: &Pools,
+    segments: &[Arc<Segment>],
+    uploads: &[DeviceCorpus],
+    window: usize,
+) -> Result<(), GpuError> {
+    let mut times = Times::default();
+    for (segment, upload) in segments.iter().zip(uploads) {
+        let alone = Corpus::new(Default::default(), vec![segment.clone()]);
+        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
+        let count = || {
+            let (vocabulary, way) = (vocabulary.clone(), Traversal::Auto);
+            Cooccurrences::with_vocabulary(vocabulary, window, 1, way, AMPLE).unwrap()
+        };
+        times.add_cpu(cpu_seconds(pools, count));
+        let expected = pools.all.install(count);
+        let start = Instant::now();
+        let mut weights = upload.weights()?;
+        let mut pairs = upload.cooccurrences(window)?;
+        let rows = pairs.count(&weights)?.to_host()?;
+        times.whole += start.elapsed().as_secs_f64();
+        assert!(rows.counts() == expected.counts());
+        let id = |word: u32| vocabulary.ids(word as usize).next().unwrap().1;
+        let is_same = |row: usize| rows.words(row).eq(expected.pairs().words(row).map(id));
+        assert!((0..rows.len()).into_par_iter().all(is_same));
+        let mut bytes = 0;
+        times.device += device_seconds(device, || {
+            weights.run()?;
+            bytes = pairs.count(&weights)?.traffic_bytes();
+            Ok(())
+        })?;
+        times.bytes += bytes;
+    }
+    print(&format!("cooccurrence({window})"), &times);
+    Ok(())
+}
+
+fn measure_ranked(
+    device: &Device,
+    pools: &Pools,
+    segments: &[Arc<Segment>],
+    uploads: &[DeviceCorpus],
+    n: usize,
+) -> Result<(), GpuError> {
+    let mut times = Times::default();
+    for (segment, upload) in segments.iter().zip(uploads) {
+        let alone = Corpus::new(Default::default(), vec![segment.clone()]);
+        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
+        let rank = || {
+            let (vocabulary, way) = (vocabulary.clone(), Traversal::Auto);
+            RankedInvertedIndex::with_vocabulary(vocabulary, n, way, AMPLE).unwrap()
+        };
+        times.add_cpu(cpu_seconds(pools, rank));
+        let expected = pools.all.install(rank);
+        let start = Instant::now();
+        let mut ranked = upload.ranked(n)?;
+        let rows = ranked.run()?.to_host()?;
+        times.whole += start.elapsed().as_secs_f64();
+        let id = |word: u32| vocabulary.ids(word as usize).next().unwrap().1;
+        let is_same = |row: usize| {
+            let (places, (docs, counts)) = (expected.places_of(row), rows.docs(row));
+            let doc_ids = expected.doc_ids()[places.clone()].iter().copied();
+            rows.words(row).eq(expected.sequences().words(row).map(id))
+                && docs.iter().map(|&doc| u64::from(doc)).eq(doc_ids)
+                && *counts == expected.counts()[places]
+        };
+        assert_eq!(rows.len(), expected.len());
+        assert!((0..rows.len()).into_par_iter().all(is_same));
+        let mut bytes = 0;
+        times.device += device_seconds(device, || {
+            bytes = ranked.run()?.traffic_bytes();
+            Ok(())
+        })?;
+        times.bytes += bytes;
+    }
+    print(&format!("ranked_inverted_index({n})"), &times);
+    Ok(())
+}
+
 fn measure_sequences(
     device: &Device,
     pools: &Pools,
@@ -375,8 +495,8 @@ fn measure_sequences(
         times.one_core += seconds(&pools.one);
         times.all_cores += seconds(&pools.all);
         let expected = pools.all.install(count);
-        let mut weights = upload.weights()?;
         let start = Instant::now();
+        let mut weights = upload.weights()?;
         let mut sequences = upload.sequences(n)?;
         let rows = sequences.count(&weights)?.to_host()?;
         times.whole += start.elapsed().as_secs_f64();

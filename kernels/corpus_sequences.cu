@@ -1,10 +1,12 @@
 // Windows of n words of a segment, each with the rule that says how often it occurs.
 //
-//   corpus_sequences_edges        first and last n - 1 words of the rules of one level
-//   corpus_sequences_edge_levels  the same of several small levels, by one thread block
+//   corpus_sequences_terminals    how many words each terminal has
+//   corpus_sequences_edges        first and last n - 1 words of all rules
 //   corpus_sequences_count        how many windows begin in each element of a right-hand side and
 //                                 end behind it
 //   corpus_sequences_emit         these windows
+//   corpus_sequences_count_pairs  how many pairs of words, of which n - 1 words or fewer behind the
+//   corpus_sequences_emit_pairs   first is the second, begin in each element and end behind it; these
 //
 // A window belongs to the rule where it crosses a border between two elements, and occurs as often
 // as that rule (src/analytics/sequences/edges.rs). Of an element only the last n - 1 words begin such
@@ -13,21 +15,27 @@
 //
 // Data layout. `lens[e]` is the number of words of element e, n - 1 where it has more: `reach`. The
 // words of rule r are heads[r * reach ..] in order and tails[r * reach ..] from the last one
-// backwards. `owners[p]` is the rule of position p of `symbols`; in the root, the document.
-// `rules` holds the rules by level, those that hold others before these; the host hands over the
-// levels from the last to the first. A key is n words of `word_bits` bits, the first one highest.
+// backwards. `owners[p]` is the rule of position p of `symbols`; in the root, the document. A key is n
+// words of `word_bits` bits, the first one highest; of a pair, the smaller one.
 //
 // Mapping of work. A thread has a rule, then a position. It walks on until it has its words: 2 or 3
-// elements; further where separators stand between.
+// elements; further where separators stand between. Rules wait for the edges of those they hold
+// (corpus_tickets.cuh), which begin as NO_WORD and NO_LEN. Of a pair the first word is one of the
+// t <= reach last words of the element, a words before its end, the second one the b-th behind it:
+// a + b <= reach + 1.
 #include "corpus_shared.cuh"
+#include "corpus_tickets.cuh"
 
-// The same struct is in src/gpu/corpus/sequences.rs.
+constexpr u32 NO_WORD = 0xffffffffu;
+constexpr u32 NO_LEN = 0xff;
+
+// The same struct is in src/gpu/corpus/launch.rs.
 struct CorpusRules {
     const u32* symbols;
     const u32* rule_offsets;
     const u32* doc_offsets;
     const u32* owners;
-    const u8* lens;
+    u8* lens;
     u32* heads;
     u32* tails;
     u32 num_terminals;
@@ -36,64 +44,75 @@ struct CorpusRules {
     u32 word_bits;
 };
 
-static __device__ void edges_of(const CorpusRules& rules, u32 rule)
+extern "C" __global__ void corpus_sequences_terminals(u8* lens, u32 num_words, u32 num_terminals)
+{
+    const u32 terminal = blockIdx.x * blockDim.x + threadIdx.x;
+    if (terminal < num_terminals) {
+        lens[terminal] = terminal < num_words;
+    }
+}
+
+// Appends the words that `element` begins with, or ends with, to `edge`, until there are `reach`; false
+// where they are not known yet.
+static __device__ __forceinline__ bool append_words(
+    const CorpusRules& rules, u32 element, const volatile u32* edges, volatile u32* edge, u32& found)
+{
+    const u32 len = ((const volatile u8*)rules.lens)[element];
+    if (len == NO_LEN) {
+        return false;
+    }
+    if (element < rules.num_terminals) {
+        if (len > 0) {
+            edge[found++] = element;
+        }
+        return true;
+    }
+    const volatile u32* other = edges + (u64)(element - rules.num_terminals) * rules.reach;
+    for (u32 i = 0; i < len && found < rules.reach; i++) {
+        const u32 word = other[i];
+        if (word == NO_WORD) {
+            return false;
+        }
+        edge[found++] = word;
+    }
+    return true;
+}
+
+// Writes the edges of a rule and how many words they have; false where it has to be asked again.
+static __device__ bool write_edges(const CorpusRules& rules, u32 rule)
 {
     const u32 begin = rules.rule_offsets[rule], end = rules.rule_offsets[rule + 1];
     const u32 reach = rules.reach;
-    const u32 num_words = rules.lens[rules.num_terminals + rule];
-    u32* head = rules.heads + (u64)rule * reach;
-    u32* tail = rules.tails + (u64)rule * reach;
-    u32 found = 0;
-    for (u32 at = begin; at < end && found < num_words; at++) {
-        const u32 element = rules.symbols[at];
-        const u32 len = rules.lens[element];
-        if (element < rules.num_terminals) {
-            if (len > 0) {
-                head[found++] = element;
-            }
-            continue;
-        }
-        const u32* other = rules.heads + (u64)(element - rules.num_terminals) * reach;
-        for (u32 i = 0; i < len && found < num_words; i++) {
-            head[found++] = other[i];
+    volatile u32* head = rules.heads + (u64)rule * reach;
+    volatile u32* tail = rules.tails + (u64)rule * reach;
+    u32 num_first = 0, num_last = 0;
+    for (u32 at = begin; at < end && num_first < reach; at++) {
+        if (!append_words(rules, rules.symbols[at], rules.heads, head, num_first)) {
+            return false;
         }
     }
-    found = 0;
-    for (u32 at = end; at > begin && found < num_words;) {
-        const u32 element = rules.symbols[--at];
-        const u32 len = rules.lens[element];
-        if (element < rules.num_terminals) {
-            if (len > 0) {
-                tail[found++] = element;
-            }
-            continue;
-        }
-        const u32* other = rules.tails + (u64)(element - rules.num_terminals) * reach;
-        for (u32 i = 0; i < len && found < num_words; i++) {
-            tail[found++] = other[i];
+    for (u32 at = end; at > begin && num_last < num_first;) {
+        if (!append_words(rules, rules.symbols[--at], rules.tails, tail, num_last)) {
+            return false;
         }
     }
+    ((volatile u8*)rules.lens)[rules.num_terminals + rule] = (u8)num_first;
+    return true;
 }
 
-extern "C" __global__ void corpus_sequences_edges(
-    const CorpusRules rules, const u32* order, u32 first, u32 end)
+// All rules but the root, from the last to the first.
+extern "C" __global__ void corpus_sequences_edges(const CorpusRules rules, u32 num_rules, u32* tickets)
 {
-    const u32 at = first + blockIdx.x * blockDim.x + threadIdx.x;
-    if (at < end) {
-        edges_of(rules, order[at]);
-    }
-}
-
-extern "C" __global__ void corpus_sequences_edge_levels(
-    const CorpusRules rules, const u32* order, const u32* level_starts, u32 first_level,
-    u32 end_level)
-{
-    for (u32 level = end_level; level > first_level; level--) {
-        const u32 end = level_starts[level];
-        for (u32 at = level_starts[level - 1] + threadIdx.x; at < end; at += blockDim.x) {
-            edges_of(rules, order[at]);
+    __shared__ u32 ticket;
+    const u32 from_last = take_ticket(tickets, &ticket) * blockDim.x + threadIdx.x;
+    bool is_open = from_last + 1 < num_rules;
+    Patience patience(tickets);
+    while (__any_sync(ALL_LANES, is_open)) {
+        const bool is_done = is_open && write_edges(rules, num_rules - 1 - from_last);
+        is_open = is_open && !is_done;
+        if (!patience.lasts(__any_sync(ALL_LANES, is_done))) {
+            return;
         }
-        __syncthreads();
     }
 }
 
@@ -157,6 +176,66 @@ extern "C" __global__ void corpus_sequences_emit(
                 keys[window] = key;
                 owners[window] = owner;
                 window++;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void corpus_sequences_count_pairs(
+    const CorpusRules rules, u32 num_positions, u32* counts)
+{
+    const u32 position = blockIdx.x * blockDim.x + threadIdx.x;
+    if (position >= num_positions) {
+        return;
+    }
+    const u32 reach = rules.reach;
+    const u32 num_before = rules.lens[rules.symbols[position]];
+    u32 num_after = 0;
+    if (num_before > 0) {
+        const u32 end = end_around(rules, position);
+        for (u32 at = position + 1; at < end && num_after < reach; at++) {
+            num_after += rules.lens[rules.symbols[at]];
+        }
+    }
+    u32 num_pairs = 0;
+    for (u32 before = 1; before <= num_before; before++) {
+        const u32 max_after = reach + 1 - before;
+        num_pairs += num_after < max_after ? num_after : max_after;
+    }
+    counts[position] = num_pairs;
+}
+
+extern "C" __global__ void corpus_sequences_emit_pairs(
+    const CorpusRules rules, u32 num_positions, const u32* first_pairs, u64* keys, u32* owners)
+{
+    const u32 position = blockIdx.x * blockDim.x + threadIdx.x;
+    if (position >= num_positions) {
+        return;
+    }
+    u32 pair = first_pairs[position];
+    if (pair == first_pairs[position + 1]) {
+        return;
+    }
+    const u32 reach = rules.reach, num_terminals = rules.num_terminals;
+    const u32 owner = position < rules.num_root ? 0 : rules.owners[position];
+    const u32 end = end_around(rules, position);
+    const u32 first_element = rules.symbols[position];
+    const u32 num_before = rules.lens[first_element];
+    const u32* tail = rules.tails + (u64)(first_element - num_terminals) * reach;
+    u32 num_after = 0;
+    for (u32 at = position + 1; at < end && num_after < reach; at++) {
+        const u32 element = rules.symbols[at];
+        const u32 len = rules.lens[element];
+        const u32* head = rules.heads + (u64)(element - num_terminals) * reach;
+        for (u32 i = 0; i < len && num_after < reach; i++) {
+            const u32 word = element < num_terminals ? element : head[i];
+            num_after++;
+            for (u32 before = 1; before <= num_before && before + num_after <= reach + 1; before++) {
+                const u32 other = first_element < num_terminals ? first_element : tail[before - 1];
+                const u64 less = word < other ? word : other, more = word < other ? other : word;
+                keys[pair] = less << rules.word_bits | more;
+                owners[pair] = owner;
+                pair++;
             }
         }
     }

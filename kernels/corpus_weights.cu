@@ -1,70 +1,118 @@
 // How often each element of a segment occurs: weights flow from rules to what stands in them, and
 // each element adds up those of the rules that hold it.
 //
-//   corpus_weights_level    all rows of one level, a warp for 32 of them
-//   corpus_weights_levels   several small levels one after the other, by one thread block
+//   corpus_weights_rules       the weights of all rules
+//   corpus_weights_places      the weight of the rule of each place of a terminal
+//   corpus_weights_terminals   the weights of words and separators
 //
-// Data layout. A row is the sum of one slot: a number, its occurrences in the root (which has
-// weight 1), and slots of rules, one for each time a rule holds the element. Slots are the element
-// ids, then partial sums: rows of more than 64 slots are cut into pieces with slots of their own. A
-// row reads slots of levels before its own only. Rows of a level lie by length, longest first, in
-// chunks of 32 whose slots are interleaved, filled up with a slot that stays 0:
+// Data layout. The inverse grammar of corpus_inverse: `offsets` by element, `parents` by place. A weight
+// of 0 is one that is not known yet: every rule is used, so none is 0 in the end.
 //
-//   chunk_starts   [0          96     ...]        in `entries`
-//   entries        |a0 b0 c0 .. |a1 b1 c1 .. |a2 b2 - ..|      rows a, b, c, ..
-//   row_slots      [a b c .. | ..]      NO_SLOT where a chunk has fewer than 32 rows
-//   row_bases      [3 0 1 .. | ..]
+// Mapping of work. A thread has a rule. Thread blocks take rules in the order in which they begin to
+// run (tickets.cuh), and rules stand behind those that hold them, so whatever a thread waits for
+// belongs to a thread that runs already. A rule with more than 64 places is added up by its warp, 128
+// places at a time. Words that are everywhere are no different from others: the weights of all places
+// are scanned, and a terminal's weight is the difference of two sums.
 //
-// Mapping of work. A thread has a row; what the 32 of a warp read at once lies together, and their
-// rows are of about the same length. Nothing is added atomically, so a sum depends on no order.
-//
-// Limits. Slots are read at random places: 8 bytes each, from the L2 cache where `weights` fits it.
-// Sums wrap as the CPU's do: weights of elements with bytes are below 2^64 (src/dag/mod.rs).
+// Limits. A weight is read as soon as it is written, half a microsecond later: the depth of the grammar
+// times that. Else reading weights at random places. Sums wrap as the CPU's do: weights of elements
+// with bytes are below 2^64 (src/dag/mod.rs).
 #include "corpus_shared.cuh"
+#include "corpus_tickets.cuh"
 
-constexpr u32 NO_SLOT = 0xffffffffu;
+constexpr u32 LONG_ROW = 64;
+constexpr u32 STRIP_PARTS = 4;
 
-static __device__ __forceinline__ void add_up(
-    const u32* chunk_starts, const u32* entries, const u32* row_slots, const u32* row_bases,
-    u32 chunk, u32 lane, u64* weights)
+// Adds up places [from, to) in strips, until one has a weight that is not known. All lanes have the same
+// numbers; returns where it came to, and adds to the sum of the lane that asked.
+static __device__ __forceinline__ u32 add_strips(
+    const u32* parents, u32 from, u32 to, const volatile u64* weights, bool is_asking, u64& sum)
 {
-    const u32 end = chunk_starts[chunk + 1];
-    const u32 row = chunk * 32 + lane;
-    u64 sum = row_bases[row];
-    u32 at = chunk_starts[chunk] + lane;
-    for (; at + 96 < end; at += 128) {
-        const u32 a = entries[at], b = entries[at + 32], c = entries[at + 64], d = entries[at + 96];
-        sum += weights[a] + weights[b] + weights[c] + weights[d];
-    }
-    for (; at < end; at += 32) {
-        sum += weights[entries[at]];
-    }
-    const u32 slot = row_slots[row];
-    if (slot != NO_SLOT) {
-        weights[slot] = sum;
-    }
-}
-
-extern "C" __global__ void corpus_weights_level(
-    const u32* chunk_starts, const u32* entries, const u32* row_slots, const u32* row_bases,
-    u32 first_chunk, u32 end_chunk, u64* weights)
-{
-    const u32 chunk = first_chunk + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    if (chunk < end_chunk) {
-        add_up(chunk_starts, entries, row_slots, row_bases, chunk, threadIdx.x % 32, weights);
-    }
-}
-
-extern "C" __global__ void corpus_weights_levels(
-    const u32* chunk_starts, const u32* entries, const u32* row_slots, const u32* row_bases,
-    const u32* level_chunks, u32 first_level, u32 end_level, u64* weights)
-{
-    for (u32 level = first_level; level < end_level; level++) {
-        const u32 end_chunk = level_chunks[level + 1];
-        u32 chunk = level_chunks[level] + threadIdx.x / 32;
-        for (; chunk < end_chunk; chunk += blockDim.x / 32) {
-            add_up(chunk_starts, entries, row_slots, row_bases, chunk, threadIdx.x % 32, weights);
+    const u32 lane = threadIdx.x % 32;
+    u64 part = 0;
+    while (from < to) {
+        u64 strip = 0;
+        bool is_known = true;
+#pragma unroll
+        for (u32 i = 0; i < STRIP_PARTS; i++) {
+            const u32 at = from + i * 32 + lane;
+            if (at < to) {
+                const u64 weight = weights[parents[at]];
+                is_known = is_known && weight != 0;
+                strip += weight;
+            }
         }
-        __syncthreads();
+        if (!__all_sync(ALL_LANES, is_known)) {
+            break;
+        }
+        part += strip;
+        from = to - from > STRIP_PARTS * 32 ? from + STRIP_PARTS * 32 : to;
+    }
+    for (u32 distance = 16; distance > 0; distance /= 2) {
+        part += __shfl_xor_sync(ALL_LANES, part, distance);
+    }
+    sum += is_asking ? part : 0;
+    return from;
+}
+
+// `offsets` are those of rules.
+extern "C" __global__ void corpus_weights_rules(
+    const u32* offsets, const u32* parents, u32 num_rules, u32* tickets, u64* rule_weights)
+{
+    __shared__ u32 ticket;
+    volatile u64* weights = rule_weights;
+    const u32 lane = threadIdx.x % 32;
+    const u32 rule = take_ticket(tickets, &ticket) * blockDim.x + threadIdx.x;
+    bool is_open = rule < num_rules;
+    u32 at = is_open ? offsets[rule] : 0;
+    const u32 end = is_open ? offsets[rule + 1] : 0;
+    const bool is_long = end - at > LONG_ROW;
+    // The root occurs once.
+    u64 sum = rule == 0 ? 1 : 0;
+    Patience patience(tickets);
+    while (__any_sync(ALL_LANES, is_open)) {
+        if (is_open && !is_long) {
+            for (; at < end; at++) {
+                const u64 weight = weights[parents[at]];
+                if (weight == 0) {
+                    break;
+                }
+                sum += weight;
+            }
+        }
+        for (u32 left = __ballot_sync(ALL_LANES, is_open && is_long); left; left &= left - 1) {
+            const u32 asking = __ffs(left) - 1;
+            const u32 from = __shfl_sync(ALL_LANES, at, asking);
+            const u32 to = __shfl_sync(ALL_LANES, end, asking);
+            const u32 reached = add_strips(parents, from, to, weights, lane == asking, sum);
+            at = lane == asking ? reached : at;
+        }
+        const bool is_done = is_open && at == end;
+        if (is_done) {
+            weights[rule] = sum;
+            is_open = false;
+        }
+        if (!patience.lasts(__any_sync(ALL_LANES, is_done))) {
+            return;
+        }
+    }
+}
+
+extern "C" __global__ void corpus_weights_places(
+    const u32* parents, u32 num_places, const u64* rule_weights, u64* place_weights)
+{
+    const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < num_places) {
+        place_weights[at] = rule_weights[parents[at]];
+    }
+}
+
+// `sums` are those of the weights of places before.
+extern "C" __global__ void corpus_weights_terminals(
+    const u32* offsets, const u64* sums, u32 num_terminals, u64* weights)
+{
+    const u32 terminal = blockIdx.x * blockDim.x + threadIdx.x;
+    if (terminal < num_terminals) {
+        weights[terminal] = sums[offsets[terminal + 1]] - sums[offsets[terminal]];
     }
 }

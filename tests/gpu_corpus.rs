@@ -1,9 +1,9 @@
-//! Tasks over corpora on the device give what the CPU gives: weights, passages, counts of sequences.
+//! Tasks over corpora on the device give what the CPU gives: weights, passages, sequences, words and
+//! documents, pairs.
 //!
 //! `REQUIRE_GPU=1 cargo test --test gpu_corpus`; without `REQUIRE_GPU=1` tests are skipped, with a line
 //! that says so, where there is no device. Outputs are filled with one byte, then another, before
-//! each comparison. Plans of what the device adds up are tested without one, in
-//! `src/gpu/corpus/plan.rs`.
+//! each comparison.
 
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::extract;
 use datafusion_tadoc::analytics::{
-    DocSelection, InvertedIndex, SequenceCounts, TermVectors, Tfidf, Traversal, Vocabulary,
-    segment_word_counts,
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
+    Tfidf, Traversal, Vocabulary, segment_word_counts,
 };
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Paths, Segment};
-use datafusion_tadoc::dag::Dag;
+use datafusion_tadoc::dag::{Dag, Measure};
 use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
 use datafusion_tadoc::grammar::Grammar;
 use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
@@ -147,6 +147,15 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
         (1..5_000).map(|next| vec![0, first_rule + next, 1, 4]).collect();
     chain.push(vec![0, 1]);
     add("a chain of 5,000 rules", chain, vec![0, 1, 4]);
+    let mut chain: Vec<Vec<u32>> = (1..70_000).map(|next| vec![first_rule + next, 1]).collect();
+    chain.push(vec![0, 1]);
+    add("a chain of 70,000 rules", chain, vec![0, 2]);
+    // The last 7 rules are in thousands of others, and these in the root.
+    let mut held: Vec<Vec<u32>> = vec![(1..20_000).map(|rule| first_rule + rule).collect()];
+    let last = |rule: u32| first_rule + 20_000 + rule % 7;
+    held.extend((1..20_000).map(|rule| vec![last(rule), 0, last(rule / 7)]));
+    held.extend((0..7).map(|rule| vec![1; rule + 2]));
+    add("rules that are held thousands of times", held, vec![0, 100, 19_999]);
     let long: Vec<u32> = (0..1_000_000).map(|at| at * 7 % 11 % 6).collect();
     add(
         "a rule of 1,000,000 elements",
@@ -222,12 +231,39 @@ fn weights_are_the_cpus() {
     for (name, segment) in segments() {
         let corpus = upload(&device, &segment);
         let mut weights = corpus.weights().unwrap();
+        let occurrences = weights.occurrences_to_host().unwrap();
+        for element in 0..segment.dag.num_elements() as u32 {
+            let places = segment.dag.inverse().of(element).iter();
+            let expected = places.map(|place| (place.rule_idx, place.position));
+            assert!(occurrences.of(element).eq(expected), "{name}, {element}");
+        }
         for poison in POISONS {
             weights.fill(poison).unwrap();
             weights.run().unwrap();
             assert!(weights.to_host().unwrap() == segment.dag.weights(), "{name}");
             let counts = weights.word_counts_to_host().unwrap();
             assert!(counts == segment_word_counts(&segment), "{name}");
+        }
+    }
+}
+
+#[test]
+fn lengths_and_starts_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let (corpus, dag) = (upload(&device, &segment), &segment.dag);
+        let mut index = corpus.index().unwrap();
+        // Twice: what was known is forgotten.
+        for _ in POISONS {
+            index.run().unwrap();
+            let lens = index.lens_to_host().unwrap();
+            for element in (0..dag.num_elements() as u32).filter(|&e| e != dag.num_terminals()) {
+                let expected = (dag.len_bytes(element), dag.len_words(element));
+                assert_eq!(lens[element as usize], expected, "{name}, {element}");
+            }
+            let starts = index.starts_to_host().unwrap();
+            let start = |at| dag.prefix_sums().start(dag, Measure::Bytes, at);
+            assert!((0..starts.len()).all(|at| starts[at] == start(at)), "{name}");
         }
     }
 }
@@ -332,6 +368,59 @@ fn sequences_are_the_cpus() {
     }
 }
 
+#[test]
+fn cooccurrences_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let weights = corpus.weights().unwrap();
+        let vocabulary = Arc::new(Vocabulary::new(&corpus_of(&segment)).unwrap());
+        for window in [2, 5] {
+            let (way, rows) = (Traversal::TopDown, vocabulary.clone());
+            let cpu = Cooccurrences::with_vocabulary(rows, window, 1, way, AMPLE).unwrap();
+            let mut pairs = corpus.cooccurrences(window).unwrap();
+            for _ in POISONS {
+                let rows = pairs.count(&weights).unwrap().to_host().unwrap();
+                assert!(rows.counts() == cpu.counts(), "{name}, {window}");
+                let id = |row: u32| vocabulary.ids(row as usize).next().unwrap().1;
+                let is_same = |row| rows.words(row).eq(cpu.pairs().words(row).map(id));
+                assert!((0..rows.len()).all(is_same), "{name}, {window}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ranked_documents_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        if len_words(&segment) >= MAX_TEXT_WORDS {
+            assert!(matches!(corpus.ranked(2), Err(GpuError::Unsupported { .. })), "{name}");
+            continue;
+        }
+        let vocabulary = Arc::new(Vocabulary::new(&corpus_of(&segment)).unwrap());
+        for n in [1, 2, 4] {
+            let (way, rows) = (Traversal::TokenScan, vocabulary.clone());
+            let cpu = RankedInvertedIndex::with_vocabulary(rows, n, way, AMPLE).unwrap();
+            let mut ranked = corpus.ranked(n).unwrap();
+            for _ in POISONS {
+                let rows = ranked.run().unwrap().to_host().unwrap();
+                assert_eq!(rows.len(), cpu.len(), "{name}, {n}");
+                let id = |row: u32| vocabulary.ids(row as usize).next().unwrap().1;
+                for row in 0..rows.len() {
+                    let words = cpu.sequences().words(row).map(id);
+                    assert!(rows.words(row).eq(words), "{name}, {n}, {row}");
+                    let (places, (docs, counts)) = (cpu.places_of(row), rows.docs(row));
+                    let expected = &cpu.doc_ids()[places.clone()];
+                    assert!(docs.iter().map(|&doc| u64::from(doc)).eq(expected.iter().copied()));
+                    assert!(*counts == cpu.counts()[places], "{name}, {n}, {row}");
+                }
+            }
+        }
+    }
+}
+
 /// Words of segments that are expanded, at most.
 const MAX_TEXT_WORDS: u64 = 1 << 31;
 
@@ -398,13 +487,14 @@ fn what_does_not_fit_is_refused() {
         assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{n}");
     }
     assert!(corpus.sequences(7).is_ok());
-    let first_rule = 2 + NUM_SEPARATORS;
-    let mut deep: Vec<Vec<u32>> = (1..70_000).map(|next| vec![first_rule + next, 1]).collect();
-    deep.push(vec![0, 1]);
-    let deep = segment(&deep, vec![0, 2], 2).unwrap();
-    let corpus = upload(&device, &deep);
-    assert!(matches!(corpus.weights(), Err(GpuError::Mismatch { .. })));
-    assert!(matches!(corpus.sequences(2), Err(GpuError::Mismatch { .. })));
+    for window in [0, 1, 256, usize::MAX] {
+        let refused = corpus.cooccurrences(window);
+        assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{window}");
+    }
+    for n in [0, 8, usize::MAX] {
+        let refused = corpus.ranked(n);
+        assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{n}");
+    }
 }
 
 #[test]

@@ -5,7 +5,8 @@
 
 #![allow(unsafe_code, reason = "two calls of the driver that have no safe form")]
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -14,6 +15,7 @@ use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, DriverError, ValidAsZe
 use super::error::GpuError;
 use super::lost;
 use super::memory::{DeviceBuffer, MemoryBudget};
+use super::module::Module;
 
 /// Oldest driver, as it numbers itself: CUDA 12.2, that is 535. The embedded PTX needs it.
 const MIN_DRIVER_VERSION: i32 = 12020;
@@ -54,6 +56,7 @@ pub struct Device {
     capability: (i32, i32),
     shares_host_memory: bool,
     budget: Arc<MemoryBudget>,
+    modules: Arc<Mutex<HashMap<&'static str, Module>>>,
 }
 
 impl Device {
@@ -77,7 +80,8 @@ impl Device {
         let integrated = Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED;
         let shares_host_memory = context.attribute(integrated).map_err(&opening)? != 0;
         let budget = Arc::new(MemoryBudget::new(u64::MAX));
-        Ok(Self { context, stream, name, capability, shares_host_memory, budget })
+        let modules = Arc::default();
+        Ok(Self { context, stream, name, capability, shares_host_memory, budget, modules })
     }
 
     /// Whether it works in the host's memory, so that nothing is won by copying: integrated devices.
@@ -180,6 +184,11 @@ impl Device {
 
     pub(super) fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
+    }
+
+    /// Kernels that were loaded, by the name of their file.
+    pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<&'static str, Module>> {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Names what was being done when the driver refused; for `map_err`. After a fault that no later

@@ -41,6 +41,9 @@ macro_rules! source {
 }
 
 pub(super) const CORPUS_EXTRACT: Source = source!("corpus_extract");
+pub(super) const CORPUS_INDEX: Source = source!("corpus_index");
+pub(super) const CORPUS_INVERSE: Source = source!("corpus_inverse");
+pub(super) const CORPUS_RANKED: Source = source!("corpus_ranked");
 pub(super) const CORPUS_SEARCH: Source = source!("corpus_search");
 pub(super) const CORPUS_SEQUENCES: Source = source!("corpus_sequences");
 pub(super) const CORPUS_SORT: Source = source!("corpus_sort");
@@ -60,12 +63,15 @@ pub(super) struct Module {
 }
 
 impl Module {
-    /// Loads `source` in the form that fits the device.
+    /// Loads `source` in the form that fits the device; once for a device and its clones.
     ///
     /// # Errors
     ///
     /// [`GpuError::Unsupported`] below compute capability 8.0, [`GpuError::Driver`].
     pub(super) fn load(device: &Device, source: Source) -> Result<Self, GpuError> {
+        if let Some(module) = device.modules().get(source.name) {
+            return Ok(module.clone());
+        }
         let (major, minor) = device.compute_capability();
         let load = |code| device.context().load_module(code);
         let machine_code = |code: &[u8]| load(Ptx::from_binary(code.to_vec()));
@@ -82,7 +88,9 @@ impl Module {
             9 => machine_code(source.sm_90).or_else(|_| ptx()),
             _ => ptx(),
         };
-        Ok(Self { module: module.map_err(device.fault("loading a kernel"))? })
+        let loaded = Self { module: module.map_err(device.fault("loading a kernel"))? };
+        device.modules().insert(source.name, loaded.clone());
+        Ok(loaded)
     }
 
     /// The kernel of this name.

@@ -3,42 +3,51 @@
 //!
 //! ```text
 //! Segment ──▶ DeviceCorpus     symbols, rule_offsets, doc_offsets          4 bytes an element each
-//!                │ weights()   CorpusWeights    the inverse grammar by levels (plan)
+//!                │ weights()   CorpusWeights    the inverse grammar, made there
+//!                │ index()     CorpusIndex      lengths and starts, made there
 //!                │ text()      CorpusText       where each position starts; tokens
 //!                │   passages()  words()        CorpusPassages, CorpusWords
 //!                │ sequences() CorpusSequences  first and last words of rules; windows
+//!                │ cooccurrences()              the same; pairs
 //!                │ terms()     CorpusTerms      words before each position; all words of the text
+//!                │ ranked()    CorpusRanked     the same; all windows of the text
 //!                ▼
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
 //!
-//! Each part is uploaded when it is asked for, and counted in the device's memory budget. The host
-//! derives what is uploaded from the validated grammar in O(G); kernels trust it. Grammars of more
-//! than 65,536 levels or 2^32 - 1 positions are refused: their answer is the CPU's.
+//! Each part is made when it is asked for, and counted in the device's memory budget; kernels trust the
+//! grammar, which was validated. Grammars of 2^31 positions, and those so deep that their rules wait for
+//! each other for a second (some hundred thousand levels), are refused: their answer is the CPU's.
 //!
 //! A document that was cut goes on in another segment, which is another `DeviceCorpus`: its counts
 //! are added by the caller, and windows across the cut are the caller's.
 
 mod cache;
 mod extract;
+mod index;
+mod inverse;
 mod launch;
-mod levels;
-mod plan;
+mod ranked;
 mod search;
 mod sequences;
 mod sort;
+mod sort_space;
+mod term_rows;
 mod terms;
 mod text;
+mod tickets;
 mod transfer;
 mod weights;
 
 pub use cache::CorpusCopies;
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
+pub use index::CorpusIndex;
+pub use inverse::Occurrences;
+pub use ranked::{CorpusRanked, DeviceRanked, RankedRows};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
 pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
-pub use terms::{
-    CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
-};
+pub use term_rows::{DocumentWords, WordDocuments};
+pub use terms::{CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms};
 pub use text::CorpusText;
 pub use weights::CorpusWeights;
 
@@ -87,10 +96,19 @@ impl DeviceCorpus {
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the grammar is too large or too deep for the device's numbers,
+    /// [`GpuError::Mismatch`] where the grammar is too large for the device's numbers,
     /// [`GpuError::Unsupported`], [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn weights(&self) -> Result<CorpusWeights, GpuError> {
         CorpusWeights::upload(self)
+    }
+
+    /// Lengths of expansions, and where positions start.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for texts of 2^61 words or more; else as [`weights`](Self::weights).
+    pub fn index(&self) -> Result<CorpusIndex, GpuError> {
+        CorpusIndex::upload(self)
     }
 
     /// What passages are read from, and words are looked for in.
@@ -119,6 +137,27 @@ impl DeviceCorpus {
     /// [`weights`](Self::weights).
     pub fn sequences(&self, n: usize) -> Result<CorpusSequences, GpuError> {
         CorpusSequences::upload(self, n)
+    }
+
+    /// What counts pairs of words of which the second is less than `window` words behind the first; the
+    /// smaller one stands first in a row.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for a window below 2 or above 255; else as
+    /// [`weights`](Self::weights).
+    pub fn cooccurrences(&self, window: usize) -> Result<CorpusSequences, GpuError> {
+        CorpusSequences::upload_pairs(self, window)
+    }
+
+    /// What ranks the documents of sequences of `n` words.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where n words take more than 64 bits, n is 0, and for texts of 2^31
+    /// words or more; else as [`weights`](Self::weights).
+    pub fn ranked(&self, n: usize) -> Result<CorpusRanked, GpuError> {
+        CorpusRanked::upload(self, n)
     }
 
     /// What finds the documents of words and the words of documents.

@@ -19,7 +19,8 @@ use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::module::{CORPUS_SEARCH, Module};
 
 use super::launch::{Argument, THREADS, address, grid_for, launch};
-use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, TILE_NUMBERS};
+use super::sort::Sorter;
+use super::sort_space::{MAX_KEYS, Pairs, SortSpace, TILE_NUMBERS};
 use super::transfer::{one_to_host, to_host};
 use super::{CorpusText, CorpusWeights, check_limit};
 
@@ -276,9 +277,11 @@ impl CorpusWords {
         let key_bits = batch.word_bits + batch.doc_bits;
         // SAFETY: queries were written to the space; what an earlier call left there is all of them,
         // in another order.
-        let sorted =
-            unsafe { self.sorter.sort_wide(&batch.queries, batch.num_queries, 0..key_bits) }?;
-        let Pairs { keys_at, values_at: numbers_at } = batch.queries.pairs(device, sorted);
+        let sorted = unsafe {
+            let (space, number) = (&batch.queries, batch.num_queries);
+            self.sorter.sort_wide(space, space.inputs(device), number, 0..key_bits)?
+        };
+        let Pairs { keys_at, values_at: numbers_at } = sorted;
         let found = self.read(batch, keys_at)?;
         let lens: DeviceBuffer<u64> = device.alloc("lengths of lists", batch.num_queries + 1)?;
         let arguments = [
@@ -330,7 +333,7 @@ impl CorpusWords {
         let number = one_to_host(device, &batch.chunks, batch.num_chunks)?;
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         check_limit("words found", number, MAX_KEYS - 1)?;
-        let kept = batch.found.take().filter(|space| space.capacity() >= number);
+        let kept = batch.found.take().filter(|space| space.capacity >= number);
         let space = match kept {
             Some(space) => space,
             None => SortSpace::new(device, number)?,
@@ -341,9 +344,9 @@ impl CorpusWords {
         // SAFETY: as above; there is room for what was counted.
         let sorted = unsafe {
             launch(device, &self.emit, grid, THREADS, &reading)?;
-            self.sorter.sort_wide(&space, number, OFFSET_BITS..OFFSET_BITS + query_bits)?
+            self.sorter.sort_wide(&space, inputs, number, OFFSET_BITS..OFFSET_BITS + query_bits)?
         };
-        let keys_at = space.pairs(device, sorted).keys_at;
+        let keys_at = sorted.keys_at;
         batch.found = Some(space);
         Ok(Found { number, keys_at })
     }

@@ -1,35 +1,31 @@
 //! Counts of sequences of n words on a device: the wrapper of `kernels/corpus_sequences.cu`.
 //!
-//! Windows are counted, their number is read, room is taken for them, and they are written, sorted
-//! and added up. The first and last words of rules are made once, with the levels from the last to
-//! the first. Memory: 8(n - 1) bytes for each rule, 8 for each position, 24 for each window.
+//! Windows, or pairs of words, are counted, their number is read, room is taken for them, and they are
+//! written, sorted and added up. The first and last words of rules are made once. Memory: 8(n - 1)
+//! bytes for each rule, 8 for each position, 24 for each window.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
 use cudarc::driver::CudaFunction;
 
-use crate::dag::Dag;
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::gpu::memory::DeviceBuffer;
-use crate::gpu::module::{CORPUS_SEQUENCES, Module, unsupported};
+use crate::gpu::module::{CORPUS_INVERSE, CORPUS_SEQUENCES, Module, unsupported};
 
+use super::inverse::owners;
 use super::launch::{Argument, RuleArrays, THREADS, address, grid_for, launch};
-use super::levels::{RuleLevels, Step, steps};
-use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter};
-use super::terms::bits_below;
-use super::transfer::{one_to_host, to_host};
+use super::sort::Sorter;
+use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums};
+use super::tickets::Tickets;
+use super::transfer::{fill, one_to_host, to_host};
 use super::{CorpusWeights, DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_sequences";
-/// Levels of so many rules are small.
-const MAX_SMALL_RULES: u32 = 2048;
-/// Threads of the thread block that has small levels.
-const LEVELS_THREADS: u32 = 1024;
-/// Numbers of a tile of a scan.
-const TILE_NUMBERS: usize = 2048;
+/// Windows of pairs have fewer words: lengths of edges have 8 bits.
+const MAX_PAIR_WINDOW: usize = 255;
 
-/// Counts the sequences of n words of a segment.
+/// Counts the sequences of n words of a segment, or its pairs of words near one another.
 #[derive(Debug)]
 pub struct CorpusSequences {
     corpus: DeviceCorpus,
@@ -45,6 +41,9 @@ pub struct CorpusSequences {
     tile_sums: DeviceBuffer<u32>,
     space: Option<SortSpace<u64>>,
     num_positions: usize,
+    /// Words of an edge.
+    reach: usize,
+    /// Words of a row.
     num_words: usize,
     word_bits: u32,
 }
@@ -70,37 +69,63 @@ pub struct SequenceRows {
     word_bits: u32,
 }
 
+/// What is counted.
+struct Counted {
+    kernels: [&'static str; 2],
+    reach: usize,
+    num_words: usize,
+    /// Keys of a position at most.
+    max_keys: usize,
+}
+
 impl CorpusSequences {
     pub(super) fn upload(corpus: &DeviceCorpus, n: usize) -> Result<Self, GpuError> {
-        let (device, dag) = (&corpus.device, corpus.dag());
-        let word_bits = bits_below(dag.num_words() as usize);
+        let word_bits = bits_below(corpus.dag().num_words() as usize);
         if !(2..=64 / word_bits as usize).contains(&n) {
             let reason = format!("{n} words of {word_bits} bits, it takes 2 and more in 64 bits");
-            return Err(unsupported(device, KERNEL, reason));
+            return Err(unsupported(&corpus.device, KERNEL, reason));
         }
-        let (reach, num_positions) = (n - 1, dag.grammar().symbols.len());
-        let max_positions = MAX_KEYS / reach;
+        let kernels = ["corpus_sequences_count", "corpus_sequences_emit"];
+        Self::make(corpus, Counted { kernels, reach: n - 1, num_words: n, max_keys: n - 1 })
+    }
+
+    pub(super) fn upload_pairs(corpus: &DeviceCorpus, window: usize) -> Result<Self, GpuError> {
+        if !(2..=MAX_PAIR_WINDOW).contains(&window) {
+            let reason = format!("a window of {window} words, it takes 2 to {MAX_PAIR_WINDOW}");
+            return Err(unsupported(&corpus.device, KERNEL, reason));
+        }
+        let (kernels, reach) =
+            (["corpus_sequences_count_pairs", "corpus_sequences_emit_pairs"], window - 1);
+        let max_keys = reach * (reach + 1) / 2;
+        Self::make(corpus, Counted { kernels, reach, num_words: 2, max_keys })
+    }
+
+    fn make(corpus: &DeviceCorpus, counted: Counted) -> Result<Self, GpuError> {
+        let (device, dag) = (&corpus.device, corpus.dag());
+        let num_positions = dag.grammar().symbols.len();
+        let max_positions = MAX_KEYS / counted.max_keys;
         check_limit("elements of rules with their windows", num_positions, max_positions)?;
-        let levels = RuleLevels::new(dag)?;
         let module = Module::load(device, CORPUS_SEQUENCES)?;
-        let edges = || device.alloc("edges of rules", dag.grammar().num_rules() * reach);
-        let made = Self {
-            count: module.kernel("corpus_sequences_count")?,
-            emit: module.kernel("corpus_sequences_emit")?,
+        let edges = || device.alloc("edges of rules", dag.grammar().num_rules() * counted.reach);
+        let [count, emit] = counted.kernels;
+        let mut made = Self {
+            count: module.kernel(count)?,
+            emit: module.kernel(emit)?,
             sorter: Sorter::new(device)?,
-            owners: device.copy_of("rules of positions", &owners(dag))?,
-            lens: device.copy_of("lengths of elements", &lens(dag, reach))?,
+            owners: owners(corpus, &Module::load(device, CORPUS_INVERSE)?)?,
+            lens: device.alloc("lengths of elements", dag.num_elements())?,
             heads: edges()?,
             tails: edges()?,
             windows: device.alloc("windows of positions", num_positions + 1)?,
-            tile_sums: device.alloc("windows of positions", num_positions / TILE_NUMBERS + 2)?,
+            tile_sums: device.alloc("windows of positions", num_sums(num_positions))?,
             space: None,
             num_positions,
-            num_words: n,
-            word_bits,
+            reach: counted.reach,
+            num_words: counted.num_words,
+            word_bits: bits_below(dag.num_words() as usize),
             corpus: corpus.clone(),
         };
-        made.make_edges(&levels, &module)?;
+        made.make_edges(&module)?;
         Ok(made)
     }
 
@@ -116,49 +141,45 @@ impl CorpusSequences {
             tails: address(device, &self.tails),
             num_terminals: dag.num_terminals(),
             num_root: dag.grammar().root().len() as u32,
-            reach: self.num_words as u32 - 1,
+            reach: self.reach as u32,
             word_bits: self.word_bits,
         }
     }
 
     /// Finds the first and last words of all rules, those that hold others after these.
-    fn make_edges(&self, levels: &RuleLevels, module: &Module) -> Result<(), GpuError> {
-        let device = &self.corpus.device;
-        let of_level = module.kernel("corpus_sequences_edges")?;
-        let of_levels = module.kernel("corpus_sequences_edge_levels")?;
-        let order = device.copy_of("rules by level", &levels.order)?;
-        let starts = device.copy_of("rules by level", &levels.starts)?;
-        let rules = Argument::Rules(self.arrays());
-        let [order, starts] = [&order, &starts].map(|b| Argument::Long(address(device, b)));
-        for step in steps(&levels.starts, MAX_SMALL_RULES).into_iter().rev() {
-            // SAFETY: the arguments are those of the kernels, the arrays those of a validated
-            // grammar; edges have place for `reach` words of each rule.
-            unsafe {
-                match step {
-                    Step::Level(level) => {
-                        let first = levels.starts[level as usize];
-                        let end = levels.starts[level as usize + 1];
-                        let grid = grid_for((end - first) as usize);
-                        let range = [rules, order, Argument::Short(first), Argument::Short(end)];
-                        launch(device, &of_level, grid, THREADS, &range)?;
-                    }
-                    Step::Levels(first, end) => {
-                        let (first, end) = (Argument::Short(first), Argument::Short(end));
-                        let range = [rules, order, starts, first, end];
-                        launch(device, &of_levels, 1, LEVELS_THREADS, &range)?;
-                    }
-                }
-            }
+    fn make_edges(&mut self, module: &Module) -> Result<(), GpuError> {
+        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        // Nothing is known yet: NO_LEN and NO_WORD.
+        fill(device, &mut self.lens, 0xFF)?;
+        fill(device, &mut self.heads, 0xFF)?;
+        fill(device, &mut self.tails, 0xFF)?;
+        let (num_terminals, num_rules) = (dag.num_terminals(), dag.grammar().num_rules());
+        let terminals = [
+            Argument::Long(address(device, &self.lens)),
+            Argument::Short(dag.num_words()),
+            Argument::Short(num_terminals),
+        ];
+        let tickets = Tickets::new(device)?;
+        let rules =
+            [Argument::Rules(self.arrays()), Argument::Short(num_rules as u32), tickets.argument()];
+        let (of_terminals, of_rules) = (
+            module.kernel("corpus_sequences_terminals")?,
+            module.kernel("corpus_sequences_edges")?,
+        );
+        // SAFETY: the arguments are those of the kernels, the arrays those of a validated grammar, whose
+        // rules stand before those that they hold; edges have place for `reach` words of each rule.
+        unsafe {
+            launch(device, &of_terminals, grid_for(num_terminals as usize), THREADS, &terminals)?;
+            launch(device, &of_rules, grid_for(num_rules - 1), THREADS, &rules)?;
         }
-        // The order is given back only now, on the same stream.
-        Ok(())
+        tickets.check_end(KERNEL)
     }
 
     /// How often each sequence occurs in the documents of the segment, with the weights of its rules.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] for weights of another copy of a segment; [`GpuError::OutOfMemory`],
+    /// [`GpuError::Unsupported`] where the weights could not be counted; [`GpuError::Mismatch`] for weights of another copy of a segment; [`GpuError::OutOfMemory`],
     /// [`GpuError::Driver`].
     pub fn count(&mut self, weights: &CorpusWeights) -> Result<DeviceSequences, GpuError> {
         weights.check_made_for(&self.corpus)?;
@@ -175,7 +196,7 @@ impl CorpusSequences {
             self.sorter.scan_narrow(&self.windows, self.num_positions, &self.tile_sums)?;
         }
         let num_windows = one_to_host(&device, &self.windows, self.num_positions)? as usize;
-        let kept = self.space.take().filter(|space| space.capacity() >= num_windows);
+        let kept = self.space.take().filter(|space| space.capacity >= num_windows);
         let space = match kept {
             Some(space) => space,
             None => SortSpace::new(&device, num_windows)?,
@@ -260,9 +281,7 @@ impl SequenceRows {
     ///
     /// When `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
-        let (key, bits) = (self.keys[row], self.word_bits);
-        let word = move |at: usize| (key >> (at as u32 * bits)) & ((1 << bits) - 1);
-        (0..self.num_words).rev().map(move |at| word(at) as u32)
+        words_of(self.keys[row], self.num_words, self.word_bits)
     }
 
     /// How often each occurs, 1 or more.
@@ -281,20 +300,12 @@ impl SequenceRows {
     }
 }
 
-/// The rule of each position; in the root, the document.
-fn owners(dag: &Dag) -> Vec<u32> {
-    let grammar = dag.grammar();
-    let mut owners = Vec::with_capacity(grammar.symbols.len());
-    let documents = grammar.doc_offsets.windows(2).zip(0u32..);
-    let rules = grammar.rule_offsets.windows(2).zip(0u32..).skip(1);
-    for (ends, owner) in documents.chain(rules) {
-        owners.resize(ends[1] as usize, owner);
-    }
-    owners
-}
-
-/// Words of each element, `reach` where it has more.
-fn lens(dag: &Dag, reach: usize) -> Vec<u8> {
-    let len = |element| dag.len_words(element).min(reach as u64) as u8;
-    (0..dag.num_elements() as u32).map(len).collect()
+/// The words of a key, the first one in its highest bits.
+pub(super) fn words_of(
+    key: u64,
+    num_words: usize,
+    word_bits: u32,
+) -> impl ExactSizeIterator<Item = u32> {
+    let word = move |at: usize| (key >> (at as u32 * word_bits)) & ((1 << word_bits) - 1);
+    (0..num_words).rev().map(move |at| word(at) as u32)
 }

@@ -1,8 +1,7 @@
 //! Sorting, scans and sums by key in device memory: the wrapper of `kernels/corpus_sort.cu`.
 //!
-//! A [`SortSpace`] is taken once for so many keys and used again. Keys and values lie in two buffers,
-//! between which each digit moves them: keys of 64 bits to be added up, keys of 32 bits to be sorted
-//! only.
+//! Each digit moves keys and values between the two buffers of a [`SortSpace`]. Keys of 64 bits are sorted
+//! and added up, keys of 32 bits sorted only.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -17,17 +16,8 @@ use crate::gpu::module::{CORPUS_SORT, Module};
 
 use super::check_limit;
 use super::launch::{Argument, THREADS, address, grid_for, launch};
+use super::sort_space::{DIGIT_BITS, NUM_DIGITS, Pairs, SortSpace, TILE_KEYS, num_sums};
 use super::transfer::one_to_host;
-
-/// Keys of a tile.
-const TILE_KEYS: usize = 4096;
-/// Numbers of a tile.
-pub(super) const TILE_NUMBERS: usize = 2048;
-/// Digits of a key that are sorted by at once.
-const DIGIT_BITS: u32 = 8;
-const NUM_DIGITS: usize = 1 << DIGIT_BITS;
-/// Keys at most: places are 32 bits wide, with room for a tile behind them.
-pub(super) const MAX_KEYS: usize = 1 << 31;
 
 /// The kernels, on one device.
 #[derive(Debug)]
@@ -58,88 +48,12 @@ struct Scan {
     scan: CudaFunction,
 }
 
-/// Room for keys of `T` and their values.
-#[derive(Debug)]
-pub(super) struct SortSpace<T> {
-    capacity: usize,
-    keys: [DeviceBuffer<T>; 2],
-    values: [DeviceBuffer<u32>; 2],
-    histograms: DeviceBuffer<u32>,
-    narrow_sums: DeviceBuffer<u32>,
-}
-
-/// Where keys and their values lie; values at 0 are the places of the keys.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Pairs {
-    pub(super) keys_at: u64,
-    pub(super) values_at: u64,
-}
-
 /// Keys, each once and ascending, and the sum of the weights of each.
 #[derive(Debug)]
 pub(super) struct SummedKeys {
     pub(super) keys: DeviceBuffer<u64>,
     pub(super) sums: DeviceBuffer<u64>,
     pub(super) num_rows: usize,
-}
-
-impl<T: DeviceRepr + ValidAsZeroBits> SortSpace<T> {
-    /// Room for `capacity` keys: 16 or 24 bytes for each and some for each tile.
-    pub(super) fn new(device: &Device, capacity: usize) -> Result<Self, GpuError> {
-        const WHAT: &str = "keys to sort";
-        check_limit("keys to sort", capacity, MAX_KEYS)?;
-        let keys = || device.alloc(WHAT, capacity + 1);
-        let values = || device.alloc(WHAT, capacity + 1);
-        let num_counts = capacity.div_ceil(TILE_KEYS) * NUM_DIGITS;
-        Ok(Self {
-            capacity,
-            keys: [keys()?, keys()?],
-            values: [values()?, values()?],
-            histograms: device.alloc(WHAT, num_counts + 1)?,
-            narrow_sums: device.alloc(WHAT, num_sums(num_counts.max(capacity)))?,
-        })
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    /// Where keys and values are to be written.
-    pub(super) fn inputs(&self, device: &Device) -> Pairs {
-        self.pairs(device, 1)
-    }
-
-    /// Where the keys and values of one of the two buffers lie.
-    pub(super) fn pairs(&self, device: &Device, at: usize) -> Pairs {
-        let keys_at = address(device, &self.keys[at]);
-        Pairs { keys_at, values_at: address(device, &self.values[at]) }
-    }
-}
-
-impl SortSpace<u64> {
-    /// Room for `keys`, which are copied there; the value of each is its place.
-    pub(super) fn with_keys(device: &Device, keys: &[u64]) -> Result<Self, GpuError> {
-        let mut space = Self::new(device, keys.len())?;
-        let numbers: Vec<u32> = (0..keys.len() as u32).collect();
-        let copying = device.fault("copying keys to sort");
-        let stream = device.stream();
-        stream.memcpy_htod(keys, &mut space.keys[1]).map_err(&copying)?;
-        stream.memcpy_htod(&numbers, &mut space.values[1]).map_err(&copying)?;
-        Ok(space)
-    }
-}
-
-impl SortSpace<u32> {
-    /// The buffers that do not hold `sorted`, free to be used until the next sort.
-    pub(super) fn free_beside(&self, device: &Device, sorted: Pairs) -> Pairs {
-        let first = self.pairs(device, 0);
-        if first.keys_at == sorted.keys_at { self.pairs(device, 1) } else { first }
-    }
-}
-
-/// Sums that a scan of `len` numbers takes.
-pub(super) fn num_sums(len: usize) -> usize {
-    len / TILE_NUMBERS + 2
 }
 
 impl Sorter {
@@ -188,7 +102,7 @@ impl Sorter {
         unsafe { self.scan(&self.narrow, numbers, len, sums) }
     }
 
-    /// [`scan_narrow`](Self::scan_narrow) for numbers of 64 bits.
+    /// The same for numbers of 64 bits; sums wrap.
     ///
     /// # Safety
     ///
@@ -212,7 +126,7 @@ impl Sorter {
         len: usize,
         sums: u64,
     ) -> Result<(), GpuError> {
-        let num_tiles = (len / TILE_NUMBERS + 1) as u32;
+        let num_tiles = num_sums(len) as u32 - 1;
         let tile = [Argument::Long(numbers), Argument::Short(len as u32), Argument::Long(sums)];
         let all = [Argument::Long(sums), Argument::Short(num_tiles)];
         // SAFETY: the arguments are those of the kernels; the caller promises the rest.
@@ -239,7 +153,8 @@ impl Sorter {
         let device = &self.device;
         let wide_sums: DeviceBuffer<u64> = device.alloc("sums of keys", num_sums(len))?;
         // SAFETY: the space has room for all keys, the values are the caller's.
-        let sorted = unsafe { self.sort_wide(space, len, 0..key_bits) }?;
+        let sorted =
+            unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, 0..key_bits) }?;
         let [keys, values] =
             [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
         // What was sorted from is free again.
@@ -304,6 +219,23 @@ impl Sorter {
         Ok(space.pairs(&self.device, sorted))
     }
 
+    /// The same for keys of 64 bits, by their bits `bits`.
+    ///
+    /// # Safety
+    ///
+    /// As [`sort_narrow`](Self::sort_narrow).
+    pub(super) unsafe fn sort_wide(
+        &self,
+        space: &SortSpace<u64>,
+        input: Pairs,
+        len: usize,
+        bits: Range<u32>,
+    ) -> Result<Pairs, GpuError> {
+        // SAFETY: the caller promises it.
+        let sorted = unsafe { self.sort(&self.wide_digits, space, input, len, bits) }?;
+        Ok(space.pairs(&self.device, sorted))
+    }
+
     /// Turns `len` numbers, where the keys beside `sorted` lay, into the sums of those before; returns
     /// the sum of all, which lies behind them, too.
     ///
@@ -316,7 +248,7 @@ impl Sorter {
         sorted: Pairs,
         len: usize,
     ) -> Result<usize, GpuError> {
-        let numbers_at = space.free_beside(&self.device, sorted).keys_at;
+        let numbers_at = space.beside(&self.device, sorted).keys_at;
         let [first, second] = &space.keys;
         let is_first = address(&self.device, first) == numbers_at;
         let sums = address(&self.device, &space.narrow_sums);
@@ -349,22 +281,6 @@ impl Sorter {
             launch(&self.device, &self.offsets, grid, THREADS, &arguments)?;
         }
         Ok(offsets)
-    }
-
-    /// Sorts the first `len` keys at the inputs of `space` by their bits `bits`; keys of the same bits stay
-    /// in order. Returns in which of the two buffers they lie then.
-    ///
-    /// # Safety
-    ///
-    /// Keys and values were written to the inputs of the space, which has room for `len`.
-    pub(super) unsafe fn sort_wide(
-        &self,
-        space: &SortSpace<u64>,
-        len: usize,
-        bits: Range<u32>,
-    ) -> Result<usize, GpuError> {
-        // SAFETY: the caller promises it.
-        unsafe { self.sort(&self.wide_digits, space, space.inputs(&self.device), len, bits) }
     }
 
     /// Sorts the `len` keys of `input`; returns in which of the buffers of `space` they lie then.

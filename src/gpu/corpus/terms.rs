@@ -23,7 +23,9 @@ use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::module::{CORPUS_TERMS, Module, unsupported};
 
 use super::launch::{Argument, THREADS, address, grid_for, launch};
-use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, num_sums};
+use super::sort::Sorter;
+use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums};
+use super::term_rows::{DocumentWords, WordDocuments};
 use super::transfer::to_host;
 use super::{DeviceCorpus, check_limit};
 
@@ -34,11 +36,11 @@ const THREAD_WORDS: usize = 16;
 /// Counts the words of each document of a segment.
 #[derive(Debug)]
 pub struct CorpusTerms {
-    corpus: DeviceCorpus,
+    pub(super) corpus: DeviceCorpus,
     kernels: Arc<Kernels>,
     starts: DeviceBuffer<u32>,
-    space: SortSpace<u32>,
-    len_words: usize,
+    pub(super) space: SortSpace<u32>,
+    pub(super) len_words: usize,
 }
 
 #[derive(Debug)]
@@ -76,21 +78,6 @@ pub struct DeviceTermVectors {
     words: DeviceBuffer<u32>,
     counts: DeviceBuffer<u32>,
     num_rows: usize,
-}
-
-/// The documents of each word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WordDocuments {
-    offsets: Vec<u32>,
-    docs: Vec<u32>,
-}
-
-/// The words of each document with their counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DocumentWords {
-    offsets: Vec<u32>,
-    words: Vec<u32>,
-    counts: Vec<u64>,
 }
 
 impl CorpusTerms {
@@ -136,6 +123,10 @@ impl CorpusTerms {
         }
     }
 
+    pub(super) fn sorter(&self) -> &Sorter {
+        &self.kernels.sorter
+    }
+
     /// Finds the documents of each word.
     ///
     /// # Errors
@@ -150,7 +141,7 @@ impl CorpusTerms {
         // SAFETY: the words of the text were written where the space takes them.
         let sorted =
             unsafe { kernels.sorter.sort_narrow(&self.space, input, len_words, word_bits) }?;
-        let heads_at = self.space.free_beside(device, sorted).keys_at;
+        let heads_at = self.space.beside(device, sorted).keys_at;
         let text = [
             Argument::Long(sorted.keys_at),
             Argument::Long(sorted.values_at),
@@ -188,7 +179,7 @@ impl CorpusTerms {
     }
 
     /// Writes the words of the text and their documents to `output`.
-    fn write_words(&self, output: Pairs) -> Result<(), GpuError> {
+    pub(super) fn write_words(&self, output: Pairs) -> Result<(), GpuError> {
         let (device, dag) = (&self.corpus.device, self.corpus.dag());
         let arrays = &self.corpus.arrays;
         let arguments = [
@@ -376,34 +367,4 @@ impl DeviceScores {
     pub fn to_host(&self) -> Result<Vec<f64>, GpuError> {
         to_host(&self.corpus.device, &self.scores, self.num_rows)
     }
-}
-
-impl WordDocuments {
-    /// Documents that hold `word`, ascending, counted from the first of the segment.
-    ///
-    /// # Panics
-    ///
-    /// When `word` is no word of the segment.
-    pub fn docs(&self, word: u32) -> &[u32] {
-        let at = word as usize;
-        &self.docs[self.offsets[at] as usize..self.offsets[at + 1] as usize]
-    }
-}
-
-impl DocumentWords {
-    /// Word ids of document `doc` (counted from the first of the segment), ascending, and how often
-    /// each occurs.
-    ///
-    /// # Panics
-    ///
-    /// When the segment has no document `doc`.
-    pub fn of(&self, doc: usize) -> (&[u32], &[u64]) {
-        let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
-        (&self.words[range.clone()], &self.counts[range])
-    }
-}
-
-/// Bits of the numbers below `end`, 1 or more.
-pub(super) fn bits_below(end: usize) -> u32 {
-    (usize::BITS - end.saturating_sub(1).leading_zeros()).max(1)
 }

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use datafusion_tadoc::analytics::{
-    Cooccurrences, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences, Traversal,
-    Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
+    Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
+    Traversal, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
 use datafusion_tadoc::text::TokenizerProfile;
 use datafusion_tadoc::{Corpus, Error};
@@ -142,6 +142,49 @@ proptest! {
         }
     }
 
+    /// In so little memory that it takes several walks; what is refused instead says why.
+    #[test]
+    fn little_memory_gives_the_same_rows(
+        recipe in recipes(),
+        n in lengths(),
+        way in prop::sample::select(WAYS.to_vec()),
+        max_bytes in prop::sample::select(vec![1 << 9, 1 << 11, 1 << 12, 1 << 14, 1 << 16]),
+    ) {
+        let case = recipe.cook();
+        let words = vocabulary(&case.corpus);
+        let is_refused = |error: &Error| matches!(error, Error::Capacity { .. });
+        let all = SequenceCounts::with_vocabulary(words.clone(), n, way, AMPLE).unwrap();
+        match SequenceCounts::with_vocabulary(words.clone(), n, way, max_bytes) {
+            Ok(some) => prop_assert_eq!(
+                rows(some.sequences(), some.counts()), rows(all.sequences(), all.counts())
+            ),
+            Err(error) => prop_assert!(is_refused(&error), "{}", error),
+        }
+        let all = RankedInvertedIndex::with_vocabulary(words.clone(), n, way, AMPLE).unwrap();
+        match RankedInvertedIndex::with_vocabulary(words.clone(), n, way, max_bytes) {
+            Ok(some) => {
+                let places = |index: &RankedInvertedIndex| {
+                    (0..index.len()).map(|row| index.places_of(row)).collect::<Vec<_>>()
+                };
+                prop_assert_eq!(places(&some), places(&all));
+                prop_assert_eq!(some.doc_ids(), all.doc_ids());
+                prop_assert_eq!(some.counts(), all.counts());
+                for row in 0..all.len() {
+                    prop_assert_eq!(sequence(some.sequences(), row), sequence(all.sequences(), row));
+                }
+            }
+            Err(error) => prop_assert!(is_refused(&error), "{}", error),
+        }
+        let window = n.max(2);
+        let all = Cooccurrences::with_vocabulary(words.clone(), window, 2, way, AMPLE).unwrap();
+        match Cooccurrences::with_vocabulary(words, window, 2, way, max_bytes) {
+            Ok(some) => {
+                prop_assert_eq!(rows(some.pairs(), some.counts()), rows(all.pairs(), all.counts()));
+            }
+            Err(error) => prop_assert!(is_refused(&error), "{}", error),
+        }
+    }
+
     #[test]
     fn near_words_are_paired_as_by_reading(
         recipe in recipes(),
@@ -188,6 +231,54 @@ fn counts_beyond_32_bits_are_exact() {
     let expected =
         [(vec!["a", "a"], times - 1), (vec!["a", "b"], 2 * times - 1), (vec!["b", "b"], times - 1)];
     assert_eq!(rows(pairs.pairs(), pairs.counts()), expected);
+}
+
+/// Windows of 20,000 words where memory has room for one in ten of them.
+#[test]
+fn what_does_not_fit_at_once_is_counted_in_ranges() {
+    let docs: Vec<Vec<u8>> = (0..40u64)
+        .map(|doc| {
+            let word = |at: u64| (doc + 1) * (at + 7) * (at + 11) / 3 % 90;
+            (0..500).map(|at| format!("w{} ", word(at))).collect::<String>().into_bytes()
+        })
+        .collect();
+    let case = scrambled::case_of(TokenizerProfile::Word, docs, 3);
+    let words = vocabulary(&case.corpus);
+    for way in WAYS {
+        // Keys of 64 bits, of 128 bits, and places in the text.
+        for (n, max_bytes) in [(2, 1 << 18), (3, 1 << 18), (12, 1 << 19), (40, 1 << 20)] {
+            let all = SequenceCounts::with_vocabulary(words.clone(), n, way, AMPLE).unwrap();
+            let some = SequenceCounts::with_vocabulary(words.clone(), n, way, max_bytes).unwrap();
+            let same = rows(some.sequences(), some.counts()) == rows(all.sequences(), all.counts());
+            assert!(same, "{n}, {way}");
+            let mut num_parts = 0;
+            let count = |_: SequenceCounts| ();
+            SequenceCounts::in_parts(words.clone(), n, way, max_bytes, count, |(), _| {
+                num_parts += 1;
+                Ok(num_parts < 3)
+            })
+            .unwrap();
+            assert_eq!(num_parts, 3, "{n}, {way}");
+        }
+        let all = Cooccurrences::with_vocabulary(words.clone(), 5, 2, way, AMPLE).unwrap();
+        let some = Cooccurrences::with_vocabulary(words.clone(), 5, 2, way, 1 << 20).unwrap();
+        assert!(rows(some.pairs(), some.counts()) == rows(all.pairs(), all.counts()), "{way}");
+        let all = RankedInvertedIndex::with_vocabulary(words.clone(), 3, way, AMPLE).unwrap();
+        let mut num_rows = 0;
+        let (docs, mut num_ranges) = (DocSelection::all(&case.corpus), 0);
+        RankedInvertedIndex::in_ranges(words.clone(), &docs, 3, way, 1 << 18, |some| {
+            let expected =
+                all.places_of(num_rows).start..all.places_of(num_rows + some.len() - 1).end;
+            assert_eq!(some.doc_ids(), &all.doc_ids()[expected.clone()], "{way}");
+            assert_eq!(some.counts(), &all.counts()[expected], "{way}");
+            assert_eq!(sequence(some.sequences(), 0), sequence(all.sequences(), num_rows));
+            num_rows += some.len();
+            num_ranges += 1;
+            Ok(true)
+        })
+        .unwrap();
+        assert!(num_rows == all.len() && num_ranges > 1, "{way}: {num_ranges}");
+    }
 }
 
 /// Windows as long as half of an expanded text of 2^41 words cannot be listed, and are refused.

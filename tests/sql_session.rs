@@ -248,6 +248,7 @@ async fn filters_on_documents_reach_what_counts_them() {
         format!("term_vector('{large}')"),
         format!("tfidf('{large}', top => 3)"),
         format!("sequence_count('{large}', n => 2, by_doc => true)"),
+        format!("ranked_inverted_index('{large}', n => 2)"),
     ] {
         let sql = wanted.replace("{}", &function);
         let plan = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();

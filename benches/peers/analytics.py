@@ -265,8 +265,8 @@ def num_different_rows(duckdb, tadoc, task, temp):
     return duckdb.connection.execute(query).fetchone()[0]
 
 
-def measure(folder, binary, with_polars):
-    """Prints the Markdown rows of one corpus."""
+def measure(folder, binary, with_polars, tasks):
+    """Prints the Markdown rows of the tasks on one corpus."""
     name = os.path.basename(os.path.normpath(folder))
     docs = [(i, path, text_of(data)) for i, (path, data) in enumerate(read_documents(folder))]
     num_bytes = sum(len(text.encode()) for _, _, text in docs)
@@ -274,7 +274,7 @@ def measure(folder, binary, with_polars):
         engines = [DuckDb(docs)] + ([Polars(docs)] if with_polars else [])
         del docs
         tadoc = Tadoc(binary, folder, temp) if binary else None
-        for task in DUCKDB_WAYS:
+        for task in tasks:
             asked = [engine for engine in engines if not isinstance(engine, Polars) or hasattr(engine, task)]
             results = {engine.name: engine.run(task) for engine in asked + ([tadoc] if tadoc else [])}
             warm = {engine: min(seconds[1:]) for engine, (seconds, _) in results.items()}
@@ -293,11 +293,12 @@ def main():
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--tadoc", help="the tadoc binary; without it only the peers are measured")
     parser.add_argument("--no-polars", action="store_true")
+    parser.add_argument("--tasks", default=",".join(DUCKDB_WAYS), help="which, with commas between them")
     args = parser.parse_args()
     print("| corpus | MB | task | engine | first s | warm s | DuckDB / engine | equal to DuckDB |")
     print("| --- | ---: | --- | --- | ---: | ---: | ---: | --- |")
     for folder in args.folders:
-        measure(folder, args.tadoc, not args.no_polars)
+        measure(folder, args.tadoc, not args.no_polars, args.tasks.split(","))
 
 
 if __name__ == "__main__":

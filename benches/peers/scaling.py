@@ -72,8 +72,8 @@ def staged(folder, size_bytes, temp):
     return out, num_bytes, num_gzip_bytes + len(gzip.flush())
 
 
-def measure(folder, size_bytes, binary):
-    """Prints the Markdown rows of one corpus."""
+def measure(folder, size_bytes, binary, tasks):
+    """Prints the Markdown rows of the tasks on one corpus."""
     with tempfile.TemporaryDirectory() as temp:
         documents, num_bytes, num_gzip_bytes = staged(folder, size_bytes, temp)
         corpus = os.path.join(temp, "corpus.tadoc")
@@ -88,7 +88,7 @@ def measure(folder, size_bytes, binary):
         print("| task | open ms | warm ms, 1 thread | 2 threads | ratio | ns an element | MB | MB opened |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         _, _, opened_mb = session(binary, [query_of("word_count", corpus)], 2)
-        for task in TASKS:
+        for task in tasks:
             query = query_of(task, corpus)
             (one, _, _), (two, _, _) = (session(binary, [query] * NUM_RUNS, n) for n in (1, 2))
             _, _, peak_mb = session(binary, [query], 2)
@@ -103,10 +103,11 @@ def main():
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--tadoc", required=True, help="the tadoc binary")
     parser.add_argument("--sizes-mb", default="0", help="how much of each folder, 0 for all of it")
+    parser.add_argument("--tasks", default=",".join(TASKS), help="which, with commas between them")
     args = parser.parse_args()
     for folder in args.folders:
         for size_mb in args.sizes_mb.split(","):
-            measure(folder, int(size_mb) * 10**6, args.tadoc)
+            measure(folder, int(size_mb) * 10**6, args.tadoc, args.tasks.split(","))
 
 
 if __name__ == "__main__":

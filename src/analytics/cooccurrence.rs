@@ -10,14 +10,17 @@
 use std::sync::Arc;
 
 use super::sequences::choice::chosen;
-use super::sequences::count::counted_keys;
 use super::sequences::edges::Sink;
 use super::sequences::entries::Keyed;
+use super::sequences::keep::Keep;
 use super::sequences::key::Key;
 use super::sequences::packing::Packing;
-use super::sequences::rows::{Counted, Sequences};
+use super::sequences::parts::Parts;
+use super::sequences::passes::for_each_pass;
+use super::sequences::rows::Sequences;
 use super::sequences::walk::{Limit, Walk};
 use super::sequences::weights::{NumberedWeights, Weights};
+use super::sequences::windows::give_back_room;
 use super::{Traversal, TraversalTask, Vocabulary};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
@@ -31,8 +34,8 @@ const TASK_PAIRS: usize = 1 << 17;
 /// times or more; ascending by the first word, then the second.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a `window` below 2, [`Error::Capacity`] where more than
-/// `max_memory_bytes` would be used or a count has more than 64 bits, and as [`Vocabulary::new`].
+/// [`Error::InvalidArgument`] for a `window` below 2, [`Error::Capacity`] where one pair alone is met more
+/// often than `max_memory_bytes` hold or a count has more than 64 bits, and as [`Vocabulary::new`].
 pub fn cooccurrence(
     corpus: &Corpus,
     window: usize,
@@ -44,6 +47,15 @@ pub fn cooccurrence(
     Cooccurrences::with_vocabulary(vocabulary, window, min_count, auto, max_memory_bytes)
 }
 
+/// What a pair is, and which are rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Pairing {
+    /// Words of which each two are a pair.
+    pub window: usize,
+    /// Rarer pairs are no rows.
+    pub min_count: u64,
+}
+
 /// Pairs of words and their counts as rows.
 #[derive(Debug, Clone)]
 pub struct Cooccurrences {
@@ -53,6 +65,7 @@ pub struct Cooccurrences {
 
 impl Cooccurrences {
     /// The pairs of the words of `vocabulary`, by `traversal`. Bottom-up is taken as top-down.
+    /// `max_memory_bytes` is for counting; the rows are held beside it.
     ///
     /// # Errors
     /// As [`cooccurrence`].
@@ -63,13 +76,35 @@ impl Cooccurrences {
         traversal: Traversal,
         max_memory_bytes: u64,
     ) -> Result<Self> {
+        let mut parts = Vec::new();
+        let (pairing, words) = (Pairing { window, min_count }, vocabulary.clone());
+        let rows = |part: Self| (part.pairs, part.counts);
+        Self::in_parts(words, pairing, traversal, max_memory_bytes, rows, |part, _| {
+            parts.push(part);
+            Ok(true)
+        })?;
+        let packing = Packing::new(2, vocabulary.len());
+        let (pairs, counts) = Sequences::joined(vocabulary, packing, &parts);
+        Ok(Self { pairs, counts })
+    }
+
+    /// The same rows part by part, in order: `make` is called in parallel, `take` with what it made and
+    /// the bytes held for counting, until it answers false. However many rows there are, memory has few
+    /// parts of them.
+    ///
+    /// # Errors
+    /// As [`cooccurrence`], and those of `take`.
+    pub fn in_parts<T: Send>(
+        vocabulary: Arc<Vocabulary>,
+        Pairing { window, min_count }: Pairing,
+        traversal: Traversal,
+        max_memory_bytes: u64,
+        make: impl Fn(Self) -> T + Send + Sync,
+        mut take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<()> {
         if window < 2 {
-            let allowed = "2 words or more".to_owned();
-            return Err(Error::InvalidArgument {
-                name: "window",
-                got: window.to_string(),
-                allowed,
-            });
+            let (got, allowed) = (window.to_string(), "2 words or more".to_owned());
+            return Err(Error::InvalidArgument { name: "window", got, allowed });
         }
         let packing = Packing::new(2, vocabulary.len());
         let limit = Limit::new(max_memory_bytes, packing);
@@ -79,17 +114,12 @@ impl Cooccurrences {
         };
         let walk = Walk::new(&vocabulary, window - 1, way, max_memory_bytes / 2)?;
         let weights = walk.weights();
-        let (vocabulary_ref, reach, weights) = (&*vocabulary, window - 1, &weights);
-        let counting =
-            Counting { vocabulary: vocabulary_ref, packing, reach, min_count, limit, weights };
-        let parts = match packing.all_bits() + { weights }.bits() {
-            0..=64 => counting.counted::<u64>(walk)?,
-            _ => counting.counted::<u128>(walk)?,
-        };
-        let mut pairs = Sequences::new(vocabulary, packing);
-        pairs.extend(parts.iter());
-        let counts = parts.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
-        Ok(Self { pairs, counts })
+        let parts = Parts { vocabulary: &vocabulary, packing, weights: &weights, min_count };
+        let make = |pairs, counts| make(Self { pairs, counts });
+        match packing.all_bits() + (&weights).bits() {
+            0..=64 => counted::<u64, T>(&parts, walk, window - 1, &limit, make, &mut take),
+            _ => counted::<u128, T>(&parts, walk, window - 1, &limit, make, &mut take),
+        }
     }
 
     /// The rows' pairs, as sequences of 2 words.
@@ -118,26 +148,22 @@ impl Cooccurrences {
     }
 }
 
-/// What is counted.
-struct Counting<'a> {
-    vocabulary: &'a Vocabulary,
-    packing: Packing,
-    /// Largest distance.
+/// Meets all pairs at a distance of `reach` at most and adds them up.
+fn counted<K: Key + Keyed<Key = K>, T: Send>(
+    parts: &Parts<'_>,
+    walk: Walk,
     reach: usize,
-    min_count: u64,
-    limit: Limit,
-    weights: &'a Weights,
-}
-
-impl Counting<'_> {
-    /// Meets all pairs and adds them up, ascending.
-    fn counted<K: Key + Keyed<Key = K>>(&self, walk: Walk) -> Result<Vec<Counted>> {
-        let new = || Pairs::<K>::new(self.packing, self.reach, self.weights, self.limit.max_met());
-        let tasks = walk.tasks(self.vocabulary, &self.limit, new)?;
-        drop(walk);
+    limit: &Limit,
+    make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+    take: &mut impl FnMut(T, usize) -> Result<bool>,
+) -> Result<()> {
+    let packing = parts.packing;
+    let new = |keep| Pairs::<K>::new(packing, reach, parts.weights, keep, limit.max_met());
+    let bits = packing.all_bits();
+    for_each_pass(walk, parts.vocabulary, limit, bits, new, |tasks, range, held_bytes| {
         let keys = tasks.into_iter().map(|pairs| pairs.keys).collect();
-        counted_keys(keys, self.packing, self.weights, self.min_count)
-    }
+        parts.of_keys(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
+    })
 }
 
 /// Pairs as they are met: the smaller word, the other, and below them the number of the weight.
@@ -153,13 +179,21 @@ struct Pairs<'a, K> {
     max_met: usize,
     /// Words of the text so far; the last `reach` of them matter.
     context: Vec<u32>,
+    keep: Keep<K>,
     keys: Vec<K>,
 }
 
 impl<'a, K: Key> Pairs<'a, K> {
-    fn new(packing: Packing, reach: usize, weights: &'a Weights, max_met: usize) -> Self {
-        let (context, keys) = (Vec::new(), Vec::with_capacity(TASK_PAIRS));
-        Self { packing, reach, weights, weight: 0, max_met, context, keys }
+    fn new(
+        packing: Packing,
+        reach: usize,
+        weights: &'a Weights,
+        keep: Keep<K>,
+        max_met: usize,
+    ) -> Self {
+        let room = if keep.is_all() { TASK_PAIRS } else { 0 };
+        let (context, keys) = (Vec::new(), Vec::with_capacity(room));
+        Self { packing, reach, weights, weight: 0, max_met, context, keep, keys }
     }
 
     /// Pairs `word`, `skipped` words behind the context, with the words of that.
@@ -171,11 +205,19 @@ impl<'a, K: Key> Pairs<'a, K> {
         let reach = self.reach.saturating_sub(skipped).min(self.context.len());
         let (word_bits, all_bits) = (self.packing.word_bits(), self.packing.all_bits());
         let (weight, weight_bits) = (self.weight, self.weights.bits());
-        let near = &self.context[self.context.len() - reach..];
-        self.keys.extend(near.iter().map(|&other| {
+        let near = self.context[self.context.len() - reach..].iter();
+        let pairs = near.map(|&other| {
             let first = K::default().rolled(word.min(other), word_bits, all_bits);
-            first.rolled(word.max(other), word_bits, all_bits).with_value(weight, weight_bits)
-        }));
+            first.rolled(word.max(other), word_bits, all_bits)
+        });
+        let with_weight = |pair: K| pair.with_value(weight, weight_bits);
+        if self.keep.is_all() {
+            self.keys.extend(pairs.map(with_weight));
+        } else {
+            let keep = &self.keep;
+            let kept = pairs.filter(|&pair| keep.is_kept(|| pair));
+            self.keys.extend(kept.map(with_weight));
+        }
     }
 }
 
@@ -213,5 +255,10 @@ impl<K: Key> Sink for Pairs<'_, K> {
 
     fn forget(&mut self, num_met: usize) {
         self.keys.truncate(num_met);
+    }
+
+    fn close(&mut self) {
+        self.context = Vec::new();
+        give_back_room(&mut self.keys);
     }
 }

@@ -70,7 +70,9 @@ mod word_count;
 mod word_rows;
 mod word_walk;
 
-pub use cooccurrence::{Cooccurrences, cooccurrence};
+pub(crate) use sequences::for_each_in_order;
+
+pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
 pub use costs::{
     NUM_STATISTICS, TraversalTask, choose_task_traversal, traversal_costs, traversal_statistics,
 };

@@ -23,8 +23,10 @@ use crate::error::{Error, Result};
 use super::borders::walk_borders;
 use super::choice::chosen;
 use super::count::check_num_words;
+use super::document_rows::DocumentSequenceCounts;
 use super::edges::{Edges, Sink};
 use super::entries::{Keyed, sort};
+use super::keep::Keep;
 use super::key::Key;
 use super::numbered::Numbered;
 use super::packing::Packing;
@@ -55,13 +57,31 @@ enum Way {
     Tokens(TokenWalk),
 }
 
+/// What the documents of a chunk may become together.
+#[derive(Clone, Copy)]
+struct Room<'a> {
+    limit: &'a Limit,
+    keep: &'a Keep<u64>,
+    packing: Packing,
+}
+
+impl Room<'_> {
+    /// Drops rows from `first_row` on that are not kept, and says how many are.
+    fn keep_rows(&self, counted: &mut Counted, first_row: usize) -> Result<usize> {
+        counted.retain_from(first_row, self.packing, self.keep);
+        let num_kept = counted.counts.len() - first_row;
+        self.limit.add(num_kept)?;
+        Ok(num_kept)
+    }
+}
+
 /// Rows of some documents, and how many each of them has.
 type Part = (Counted, Vec<usize>);
 
 impl DocumentSequences {
     /// Prepares `traversal`, or the best way
     /// ([`choose_task_traversal`](crate::analytics::choose_task_traversal)): O(rules * n), and for bottom-up the windows of all rules. Bottom-up is taken as top-down for sequences that do not
-    /// fit 64 bits and segments of 2^32 words.
+    /// fit 64 bits, segments of 2^32 words, and where numbers need too much memory.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] where that takes more than
@@ -84,8 +104,11 @@ impl DocumentSequences {
             Traversal::TokenScan => Way::Tokens(TokenWalk::new(&vocabulary, n - 1)),
             Traversal::BottomUp if packing.is_whole() && are_narrow(&vocabulary) => {
                 let edges = edges()?;
-                let numbered = Numbered::new(&edges, packing, &limit)?;
-                Way::Numbers(edges, numbered)
+                match Numbered::new(&edges, packing, &limit) {
+                    Ok(numbered) => Way::Numbers(edges, numbered),
+                    Err(Error::Capacity { .. }) => Way::Rules(edges),
+                    Err(error) => return Err(error),
+                }
             }
             _ => Way::Rules(edges()?),
         };
@@ -117,22 +140,39 @@ impl DocumentSequences {
     /// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where the chunk
     /// would take more than the limit.
     pub fn chunk(&self, doc_ids: &[u64]) -> Result<DocumentSequenceCounts> {
+        self.chunk_of(doc_ids, &Keep::All)
+    }
+
+    /// How sequences are packed.
+    pub(super) fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// What a chunk may take.
+    pub(super) fn limit(&self) -> Limit {
+        Limit::new(self.max_memory_bytes, self.packing)
+    }
+
+    /// [`chunk`](Self::chunk) of the sequences whose beginning is kept.
+    pub(super) fn chunk_of(
+        &self,
+        doc_ids: &[u64],
+        keep: &Keep<u64>,
+    ) -> Result<DocumentSequenceCounts> {
         let num_docs = self.vocabulary.corpus().num_docs();
         if let Some(&got) = doc_ids.iter().find(|&&doc_id| doc_id >= num_docs) {
             return Err(Error::OutOfRange { what: "doc_id", got, len: num_docs });
         }
-        let limit = Limit::new(self.max_memory_bytes, self.packing);
+        let room = Room { limit: &self.limit(), keep, packing: self.packing };
         let num_tasks = rayon::current_num_threads() * TASKS_PER_THREAD;
         let task_len = match &self.way {
             Way::Numbers(..) => doc_ids.len().div_ceil(num_tasks).next_multiple_of(GROUP_LEN),
             _ => doc_ids.len().div_ceil(num_tasks),
         };
         let tasks = doc_ids.par_chunks(task_len.max(1)).map(|doc_ids| match &self.way {
-            Way::Rules(edges) => self.count_by_rules(edges, doc_ids, &limit),
-            Way::Tokens(walk) => self.count_by_tokens(walk, doc_ids, &limit),
-            Way::Numbers(edges, numbered) => {
-                self.count_by_numbers(edges, numbered, doc_ids, &limit)
-            }
+            Way::Rules(edges) => self.count_by_rules(edges, doc_ids, room),
+            Way::Tokens(walk) => self.count_by_tokens(walk, doc_ids, room),
+            Way::Numbers(edges, numbered) => self.count_by_numbers(edges, numbered, doc_ids, room),
         });
         let (counted, lens): (Vec<Counted>, Vec<Vec<usize>>) =
             tasks.collect::<Result<Vec<_>>>()?.into_iter().unzip();
@@ -147,40 +187,43 @@ impl DocumentSequences {
         Ok(DocumentSequenceCounts { doc_ids: doc_ids.to_vec(), ends, sequences, counts })
     }
 
-    fn count_by_rules(&self, edges: &[Edges], doc_ids: &[u64], limit: &Limit) -> Result<Part> {
+    fn count_by_rules(&self, edges: &[Edges], doc_ids: &[u64], room: Room<'_>) -> Result<Part> {
         let mut rules = LocalRules::new(edges);
         let value_bits = ListedWeights::default().bits();
         if self.packing.all_bits().saturating_add(value_bits) > u128::BITS {
             let walk = |doc_id, sink: &mut _| {
-                walk_document(edges, &self.vocabulary, doc_id, &mut rules, sink, limit)
+                walk_document(edges, &self.vocabulary, doc_id, &mut rules, sink, room.limit)
             };
-            return self.count_texts(doc_ids, limit, walk);
+            return self.count_texts(doc_ids, room, walk);
         }
-        let mut windows = PackedWindows::<u128, _>::new(self.packing, ListedWeights::default(), 0);
-        self.count_packed(doc_ids, limit, &mut windows, |doc_id, windows| {
+        let mut windows =
+            PackedWindows::<u128, _>::new(self.packing, ListedWeights::default(), Keep::All, 0);
+        self.count_packed(doc_ids, room, &mut windows, |doc_id, windows| {
             windows.weights.clear();
-            walk_document(edges, &self.vocabulary, doc_id, &mut rules, windows, limit)
+            walk_document(edges, &self.vocabulary, doc_id, &mut rules, windows, room.limit)
         })
     }
 
-    fn count_by_tokens(&self, walk: &TokenWalk, doc_ids: &[u64], limit: &Limit) -> Result<Part> {
+    fn count_by_tokens(&self, walk: &TokenWalk, doc_ids: &[u64], room: Room<'_>) -> Result<Part> {
         let mut expansion = Expansion::default();
         let weights = Weights::one();
         match self.packing.all_bits() {
             0..=64 => {
-                let mut windows = PackedWindows::<u64, _>::new(self.packing, &weights, 0);
-                self.count_packed(doc_ids, limit, &mut windows, |doc_id, windows| {
-                    walk.document(&self.vocabulary, doc_id, &mut expansion, windows, limit)
+                let mut windows =
+                    PackedWindows::<u64, _>::new(self.packing, &weights, Keep::All, 0);
+                self.count_packed(doc_ids, room, &mut windows, |doc_id, windows| {
+                    walk.document(&self.vocabulary, doc_id, &mut expansion, windows, room.limit)
                 })
             }
             65..=128 => {
-                let mut windows = PackedWindows::<u128, _>::new(self.packing, &weights, 0);
-                self.count_packed(doc_ids, limit, &mut windows, |doc_id, windows| {
-                    walk.document(&self.vocabulary, doc_id, &mut expansion, windows, limit)
+                let mut windows =
+                    PackedWindows::<u128, _>::new(self.packing, &weights, Keep::All, 0);
+                self.count_packed(doc_ids, room, &mut windows, |doc_id, windows| {
+                    walk.document(&self.vocabulary, doc_id, &mut expansion, windows, room.limit)
                 })
             }
-            _ => self.count_texts(doc_ids, limit, |doc_id, windows| {
-                walk.document(&self.vocabulary, doc_id, &mut expansion, windows, limit)
+            _ => self.count_texts(doc_ids, room, |doc_id, windows| {
+                walk.document(&self.vocabulary, doc_id, &mut expansion, windows, room.limit)
             }),
         }
     }
@@ -189,20 +232,18 @@ impl DocumentSequences {
     fn count_packed<K: Key + Keyed<Key = K>, W: NumberedWeights>(
         &self,
         doc_ids: &[u64],
-        limit: &Limit,
+        room: Room<'_>,
         windows: &mut PackedWindows<K, W>,
         mut walk: impl FnMut(u64, &mut PackedWindows<K, W>) -> Result<()>,
     ) -> Result<Part> {
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
-        let mut scratch = Vec::new();
         for &doc_id in doc_ids {
             windows.keys.clear();
             walk(doc_id, windows)?;
             let before = counted.counts.len();
-            sort(&mut windows.keys, &mut scratch, windows.weights.bits());
+            sort(&mut windows.keys, windows.weights.bits());
             counted.add_keys(&windows.keys, self.packing, &windows.weights, 1)?;
-            lens.push(counted.counts.len() - before);
-            limit.add(counted.counts.len() - before)?;
+            lens.push(room.keep_rows(&mut counted, before)?);
         }
         Ok((counted, lens))
     }
@@ -211,23 +252,21 @@ impl DocumentSequences {
     fn count_texts(
         &self,
         doc_ids: &[u64],
-        limit: &Limit,
+        room: Room<'_>,
         mut walk: impl FnMut(u64, &mut TextWindows) -> Result<()>,
     ) -> Result<Part> {
-        let mut windows = TextWindows::new(self.packing);
+        let mut windows = TextWindows::new(self.packing, Keep::All);
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
-        let mut scratch = Vec::new();
         for &doc_id in doc_ids {
             windows.clear();
             walk(doc_id, &mut windows)?;
             let mut entries = windows.entries(0);
             let before = counted.counts.len();
-            sort(&mut entries, &mut scratch, 0);
+            sort(&mut entries, 0);
             let words = |value: u64| windows.words(value as usize);
             let weight = |value: u64| windows.weight(value as usize);
             counted.add(&mut entries, self.packing, &words, &weight, 1)?;
-            lens.push(counted.counts.len() - before);
-            limit.add(counted.counts.len() - before)?;
+            lens.push(room.keep_rows(&mut counted, before)?);
         }
         Ok((counted, lens))
     }
@@ -237,7 +276,7 @@ impl DocumentSequences {
         edges: &[Edges],
         numbered: &Numbered,
         doc_ids: &[u64],
-        limit: &Limit,
+        room: Room<'_>,
     ) -> Result<Part> {
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
         let mut counts = numbered.counts();
@@ -245,18 +284,17 @@ impl DocumentSequences {
         while let Some(&doc_id) = rest.first() {
             let (docs, num_docs, at) = self.group(rest);
             if num_docs == 0 {
-                let (cut, cut_lens) = self.count_by_rules(edges, &[doc_id], limit)?;
+                let (cut, cut_lens) = self.count_by_rules(edges, &[doc_id], room)?;
                 counted.append(&cut);
                 lens.extend(cut_lens);
             } else {
                 numbered.count(&edges[at], at, &docs[..num_docs], &mut counts);
             }
             for lane in 0..num_docs {
-                let items = counts.items(lane);
-                limit.add(items.len())?;
+                let (items, before) = (counts.items(lane), counted.counts.len());
                 items.iter().for_each(|&item| counted.push_key(numbered.key(item), self.packing));
                 counted.counts.extend_from_slice(counts.counts(lane));
-                lens.push(items.len());
+                lens.push(room.keep_rows(&mut counted, before)?);
             }
             rest = &rest[num_docs.max(1)..];
         }
@@ -346,54 +384,5 @@ impl LocalRules {
     fn pop(&mut self) -> Option<(usize, u64)> {
         let rule_idx = self.waiting.pop()?;
         Some((rule_idx, std::mem::take(&mut self.weights[rule_idx])))
-    }
-}
-
-/// Sequences and their counts by document, as rows in the order of the documents and, inside a
-/// document, of the words.
-#[derive(Debug, Clone)]
-pub struct DocumentSequenceCounts {
-    doc_ids: Vec<u64>,
-    /// Document `at` has the rows `ends[at]..ends[at + 1]`.
-    ends: Vec<usize>,
-    sequences: Sequences,
-    counts: Vec<u64>,
-}
-
-impl DocumentSequenceCounts {
-    /// The documents of the chunk.
-    pub fn doc_ids(&self) -> &[u64] {
-        &self.doc_ids
-    }
-
-    /// The rows of the document `at` that place of [`doc_ids`](Self::doc_ids).
-    ///
-    /// # Panics
-    /// When `at` is not below the number of documents.
-    pub fn rows_of(&self, at: usize) -> Range<usize> {
-        self.ends[at]..self.ends[at + 1]
-    }
-
-    /// The document of `row`.
-    pub(super) fn doc_id_of(&self, row: usize) -> u64 {
-        self.doc_ids[self.ends.partition_point(|&end| end <= row) - 1]
-    }
-
-    /// The rows' sequences.
-    pub fn sequences(&self) -> &Sequences {
-        &self.sequences
-    }
-
-    /// How often the sequence of each row occurs in the row's document, 1 or more.
-    pub fn counts(&self) -> &[u64] {
-        &self.counts
-    }
-
-    /// Main memory of the rows, without the vocabulary.
-    pub fn memory_bytes(&self) -> usize {
-        self.sequences.memory_bytes()
-            + size_of_val(self.counts.as_slice())
-            + size_of_val(self.doc_ids.as_slice())
-            + size_of_val(self.ends.as_slice())
     }
 }

@@ -3,11 +3,10 @@
 //! Windows are met where they cross a border in the grammar ([`edges`](super::edges)), each with
 //! the weight of its rule, or at every word of the text ([`token_walk`](super::token_walk)); then sorted
 //! by ranges of sequences and added up. O(windows * n) with at most as many windows as the text has
-//! words. Single words have their weights, O(G).
+//! words. Single words have their weights, O(G). Where memory has no room for all windows, they are met
+//! in several walks ([`passes`](super::passes)).
 
 use std::sync::Arc;
-
-use rayon::prelude::*;
 
 use crate::analytics::TraversalTask::SequenceCount;
 use crate::analytics::{Traversal, Vocabulary, WordCounts};
@@ -15,12 +14,14 @@ use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 
 use super::choice::chosen;
-use super::entries::{Entry, Keyed, sorted_buckets};
+use super::entries::Keyed;
 use super::key::Key;
 use super::packing::Packing;
-use super::rows::{Counted, Sequences};
+use super::parts::{PART_WORDS, Parts};
+use super::passes::for_each_pass;
+use super::rows::Sequences;
 use super::walk::{Limit, Walk};
-use super::weights::{NumberedWeights, Weights};
+use super::weights::NumberedWeights;
 use super::windows::{PackedWindows, TextWindows};
 
 /// Room for windows that a task begins with.
@@ -30,8 +31,8 @@ const TASK_WINDOWS: usize = 1 << 16;
 /// Sequences lie within one document; separators between words do not matter.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] where more than `max_memory_bytes`
-/// would be used or a count has more than 64 bits, and as [`Vocabulary::new`].
+/// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] where one sequence alone is met more often
+/// than `max_memory_bytes` hold or a count has more than 64 bits, and as [`Vocabulary::new`].
 pub fn sequence_count(corpus: &Corpus, n: usize, max_memory_bytes: u64) -> Result<SequenceCounts> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
     SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, max_memory_bytes)
@@ -47,6 +48,7 @@ pub struct SequenceCounts {
 impl SequenceCounts {
     /// The counts of the sequences of `n` words of `vocabulary`, by `traversal` or the better
     /// way ([`choose_task_traversal`](crate::analytics::choose_task_traversal)). Bottom-up is taken as top-down.
+    /// `max_memory_bytes` is for counting; the rows are held beside it.
     ///
     /// # Errors
     /// As [`sequence_count`].
@@ -56,13 +58,38 @@ impl SequenceCounts {
         traversal: Traversal,
         max_memory_bytes: u64,
     ) -> Result<Self> {
-        check_num_words(n)?;
+        let mut parts = Vec::new();
+        let rows = |part: Self| (part.sequences, part.counts);
+        let words = vocabulary.clone();
+        Self::in_parts(words, n, traversal, max_memory_bytes, rows, |part, _| {
+            parts.push(part);
+            Ok(true)
+        })?;
         let packing = Packing::new(n, vocabulary.len());
+        let (sequences, counts) = Sequences::joined(vocabulary, packing, &parts);
+        Ok(Self { sequences, counts })
+    }
+
+    /// The same rows part by part, in order: `make` is called in parallel, `take` with what it made and
+    /// the bytes held for counting, until it answers false. However many rows there are, memory has few
+    /// parts of them.
+    ///
+    /// # Errors
+    /// As [`sequence_count`], and those of `take`.
+    pub fn in_parts<T: Send>(
+        vocabulary: Arc<Vocabulary>,
+        n: usize,
+        traversal: Traversal,
+        max_memory_bytes: u64,
+        make: impl Fn(Self) -> T + Send + Sync,
+        mut take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<()> {
+        check_num_words(n)?;
+        let make = |sequences, counts| make(Self { sequences, counts });
         if n == 1 {
-            let words = WordCounts::with_vocabulary(vocabulary.clone())?;
-            let counts = words.counts().to_vec();
-            return Ok(Self { sequences: Sequences::of_words(vocabulary, packing), counts });
+            return words_in_parts(&vocabulary, make, take);
         }
+        let packing = Packing::new(n, vocabulary.len());
         let limit = Limit::new(max_memory_bytes, packing);
         let way = match traversal {
             Traversal::Auto => chosen(SequenceCount, &vocabulary, n, &limit),
@@ -71,16 +98,19 @@ impl SequenceCounts {
         let walk = Walk::new(&vocabulary, n - 1, way, max_memory_bytes / 2)?;
         let weights = walk.weights();
         let key_bits = packing.all_bits().saturating_add((&weights).bits());
-        let counting = Counting { vocabulary: &vocabulary, packing, limit, weights: &weights };
-        let counted = match key_bits {
-            0..=64 => counting.packed::<u64>(walk)?,
-            65..=128 => counting.packed::<u128>(walk)?,
-            _ => counting.texts(walk)?,
-        };
-        let mut sequences = Sequences::new(vocabulary, packing);
-        sequences.extend(counted.iter());
-        let counts = counted.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
-        Ok(Self { sequences, counts })
+        let parts = Parts { vocabulary: &vocabulary, packing, weights: &weights, min_count: 1 };
+        match key_bits {
+            0..=64 => packed::<u64, T>(&parts, walk, &limit, make, &mut take),
+            65..=128 => packed::<u128, T>(&parts, walk, &limit, make, &mut take),
+            _ => {
+                let new = |keep| TextWindows::new(packing, keep);
+                let bits = packing.key_bits();
+                for_each_pass(walk, &vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
+                    let take = |part, bytes| take(part, held_bytes + bytes);
+                    parts.of_texts(&tasks, range, &make, take)
+                })
+            }
+        }
     }
 
     /// Rows with these counts.
@@ -122,56 +152,37 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
     Err(Error::InvalidArgument { name: "n", got: n.to_string(), allowed })
 }
 
-/// What the ways to hold a window share.
-struct Counting<'a> {
-    vocabulary: &'a Vocabulary,
-    packing: Packing,
-    limit: Limit,
-    weights: &'a Weights,
-}
-
-impl Counting<'_> {
-    /// Windows that fit keys with the number of a weight.
-    fn packed<K: Key + Keyed<Key = K>>(&self, walk: Walk) -> Result<Vec<Counted>> {
-        let new = || PackedWindows::<K, _>::new(self.packing, self.weights, TASK_WINDOWS);
-        let tasks = walk.tasks(self.vocabulary, &self.limit, new)?;
-        drop(walk);
+/// Windows that fit keys with the number of a weight.
+fn packed<K: Key + Keyed<Key = K>, T: Send>(
+    parts: &Parts<'_>,
+    walk: Walk,
+    limit: &Limit,
+    make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+    take: &mut impl FnMut(T, usize) -> Result<bool>,
+) -> Result<()> {
+    let packing = parts.packing;
+    let new = |keep| PackedWindows::<K, _>::new(packing, parts.weights, keep, TASK_WINDOWS);
+    let bits = packing.all_bits();
+    for_each_pass(walk, parts.vocabulary, limit, bits, new, |tasks, range, held_bytes| {
         let keys = tasks.into_iter().map(|windows| windows.keys).collect();
-        counted_keys(keys, self.packing, self.weights, 1)
-    }
-
-    /// Windows of any length.
-    fn texts(&self, walk: Walk) -> Result<Vec<Counted>> {
-        let tasks = walk.tasks(self.vocabulary, &self.limit, || TextWindows::new(self.packing))?;
-        drop(walk);
-        let entries =
-            tasks.par_iter().enumerate().map(|(at, task)| task.entries((at as u64) << 32));
-        let entries: Vec<Vec<Entry>> = entries.collect();
-        let (task, window) = (|value: u64| (value >> 32) as usize, |value: u64| value as u32);
-        let words = |value| tasks[task(value)].words(window(value) as usize);
-        let weight = |value| tasks[task(value)].weight(window(value) as usize);
-        let add = |entries: &mut [Entry]| {
-            let mut counted = Counted::default();
-            counted.add(entries, self.packing, &words, &weight, 1)?;
-            Ok(counted)
-        };
-        sorted_buckets(entries, self.packing.key_bits(), 0, add).into_iter().collect()
-    }
+        parts.of_keys(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
+    })
 }
 
-/// Rows of the sequences that occur `min_count` times or more, ascending.
-pub(in crate::analytics) fn counted_keys<K: Key + Keyed<Key = K>>(
-    tasks: Vec<Vec<K>>,
-    packing: Packing,
-    weights: &Weights,
-    min_count: u64,
-) -> Result<Vec<Counted>> {
-    let weight_bits = { weights }.bits();
-    let add = |keys: &mut [K]| {
-        let mut counted = Counted::with_capacity(keys.len(), packing);
-        counted.add_keys(keys, packing, &weights, min_count)?;
-        Ok(counted)
-    };
-    let key_bits = packing.all_bits() + weight_bits;
-    sorted_buckets(tasks, key_bits, weight_bits, add).into_iter().collect()
+/// Words as sequences of one.
+fn words_in_parts<T>(
+    vocabulary: &Arc<Vocabulary>,
+    make: impl Fn(Sequences, Vec<u64>) -> T,
+    mut take: impl FnMut(T, usize) -> Result<bool>,
+) -> Result<()> {
+    let words = WordCounts::with_vocabulary(vocabulary.clone())?;
+    for start in (0..vocabulary.len()).step_by(PART_WORDS) {
+        let rows = start..vocabulary.len().min(start + PART_WORDS);
+        let counts = words.counts()[rows.clone()].to_vec();
+        let part = make(Sequences::of_words(vocabulary.clone(), rows), counts);
+        if !take(part, size_of_val(words.counts()))? {
+            break;
+        }
+    }
+    Ok(())
 }

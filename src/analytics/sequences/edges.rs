@@ -35,6 +35,8 @@ pub(in crate::analytics) trait Sink {
     fn num_met(&self) -> usize;
     /// Forgets all that were met but the first `num_met`.
     fn forget(&mut self, num_met: usize);
+    /// Nothing more comes.
+    fn close(&mut self);
 }
 
 /// The rules of a segment as a walk sees them; words are rows of a vocabulary.

@@ -1,6 +1,8 @@
 //! Sorting what was met, cut by ranges of keys so that every range is sorted alone, in the cache and in
 //! parallel.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::key::Key;
@@ -48,34 +50,82 @@ impl Keyed for Entry {
     }
 }
 
-/// Sorts the entries of all tasks by key, below 2^`key_bits`, and hands each bucket to `finish`; the
-/// results in ascending order of keys. The order by the lowest `low_bits` does not matter.
+/// Sorts the entries of all tasks by key, which lie in `range`, and hands each bucket to `finish`; the
+/// results in ascending order of keys.
 pub(in crate::analytics) fn sorted_buckets<E: Keyed, T: Send>(
     tasks: Vec<Vec<E>>,
-    key_bits: u32,
-    low_bits: u32,
+    range: (E::Key, E::Key),
     finish: impl Fn(&mut [E]) -> T + Sync,
 ) -> Vec<T> {
-    let num_entries: usize = tasks.iter().map(Vec::len).sum();
-    let bucket_bits =
-        (num_entries / BUCKET_LEN + 1).ilog2().min(MAX_BUCKET_BITS).min(key_bits - low_bits);
-    let shift = key_bits - bucket_bits;
-    let num_buckets = 1usize << bucket_bits;
-    let split: Vec<Split<E>> =
-        tasks.into_par_iter().map(|entries| Split::new(entries, shift, num_buckets)).collect();
+    let buckets = Buckets::new(tasks, range, 0);
+    let num_buckets = buckets.len();
     (0..num_buckets)
         .into_par_iter()
         .with_min_len(8.min(num_buckets / 8).max(1))
-        .map_init(
-            || (Vec::new(), Vec::new()),
-            |(entries, scratch): &mut (Vec<E>, Vec<E>), bucket| {
-                entries.clear();
-                split.iter().for_each(|split| entries.extend_from_slice(split.of(bucket)));
-                sort(entries, scratch, low_bits);
-                finish(entries)
-            },
-        )
+        .map_init(Vec::new, |entries, bucket| finish(buckets.sorted(bucket, entries)))
         .collect()
+}
+
+/// Entries cut by ranges of keys that follow one another.
+pub(in crate::analytics) struct Buckets<E> {
+    /// By task.
+    split: Vec<Split<E>>,
+    low_bits: u32,
+}
+
+impl<E: Keyed> Buckets<E> {
+    /// Cuts the entries of all tasks, whose keys without their lowest `low_bits` lie in `first..=last`.
+    pub fn new(tasks: Vec<Vec<E>>, (first, last): (E::Key, E::Key), low_bits: u32) -> Self {
+        let num_entries: usize = tasks.iter().map(Vec::len).sum();
+        let most_bits = (num_entries / BUCKET_LEN + 1).ilog2().min(MAX_BUCKET_BITS);
+        let (width, mut shift) = (last.from_first(first), 0);
+        while most_bits > 0 && width.above(shift) > E::Key::ones(most_bits) {
+            shift += 1;
+        }
+        let num_buckets = match most_bits {
+            0 => 1,
+            _ => width.above(shift).number() as usize + 1,
+        };
+        let bucket = |entry: &E| {
+            entry.key().above(low_bits).from_first(first).above(shift).number() as usize
+        };
+        let split = tasks.into_par_iter().map(|entries| Split::new(entries, num_buckets, bucket));
+        Self { split: split.collect(), low_bits }
+    }
+
+    /// Number of buckets.
+    pub fn len(&self) -> usize {
+        self.split.first().map_or(0, |split| split.ends.len() - 1)
+    }
+
+    /// Buckets in runs of `run_len` entries or a little more.
+    pub fn runs(&self, run_len: usize) -> Vec<Range<usize>> {
+        let (mut runs, mut start, mut len) = (Vec::new(), 0, 0);
+        for bucket in 0..self.len() {
+            len += self.split.iter().map(|split| split.of(bucket).len()).sum::<usize>();
+            if len >= run_len {
+                runs.push(start..bucket + 1);
+                (start, len) = (bucket + 1, 0);
+            }
+        }
+        if len > 0 {
+            runs.push(start..self.len());
+        }
+        runs
+    }
+
+    /// The entries of `bucket`, ascending, in `entries`; the order by the lowest bits does not matter.
+    pub fn sorted<'s>(&self, bucket: usize, entries: &'s mut Vec<E>) -> &'s mut [E] {
+        entries.clear();
+        self.split.iter().for_each(|split| entries.extend_from_slice(split.of(bucket)));
+        sort(entries, self.low_bits);
+        entries
+    }
+
+    /// Main memory of the entries.
+    pub fn memory_bytes(&self) -> usize {
+        self.split.iter().map(|s| size_of_val(&s.ends[..]) + size_of_val(&s.entries[..])).sum()
+    }
 }
 
 /// Entries of one task, by bucket.
@@ -85,11 +135,10 @@ struct Split<E> {
 }
 
 impl<E: Keyed> Split<E> {
-    fn new(entries: Vec<E>, shift: u32, num_buckets: usize) -> Self {
+    fn new(entries: Vec<E>, num_buckets: usize, bucket: impl Fn(&E) -> usize) -> Self {
         if num_buckets == 1 {
             return Self { ends: vec![0, entries.len() as u32], entries };
         }
-        let bucket = |entry: &E| entry.key().above(shift).number() as usize;
         let mut ends = vec![0u32; num_buckets + 1];
         entries.iter().for_each(|entry| ends[bucket(entry) + 1] += 1);
         for bucket in 0..num_buckets {
@@ -110,49 +159,10 @@ impl<E: Keyed> Split<E> {
     }
 }
 
-/// Entries up to which comparisons are faster than counting digits.
-const SHORT_LEN: usize = 512;
-const DIGIT_BITS: u32 = 8;
-
-/// Sorts by key without its lowest `low_bits`: the bytes in which keys differ are sorted by counting,
-/// the last one first.
-pub(in crate::analytics) fn sort<E: Keyed>(entries: &mut [E], scratch: &mut Vec<E>, low_bits: u32) {
-    if entries.len() <= SHORT_LEN {
-        entries.sort_unstable_by_key(|entry| entry.key());
-        return;
-    }
-    let first = entries[0].key();
-    let differing = entries
-        .iter()
-        .fold(E::Key::default(), |bits, entry| bits.joined(entry.key().differing(first)));
-    if scratch.len() < entries.len() {
-        scratch.resize(entries.len(), E::default());
-    }
-    let len = entries.len();
-    let (mut from, mut to) = (entries, &mut scratch[..len]);
-    let mut is_moved = false;
-    for shift in (low_bits..E::Key::BITS).step_by(DIGIT_BITS as usize) {
-        if differing.above(shift).low(DIGIT_BITS) == 0 {
-            continue;
-        }
-        let digit = |entry: &E| entry.key().above(shift).low(DIGIT_BITS) as usize;
-        let mut next = [0u32; 1 << DIGIT_BITS];
-        from.iter().for_each(|entry| next[digit(entry)] += 1);
-        let mut start = 0;
-        for count in &mut next {
-            start += std::mem::replace(count, start);
-        }
-        for entry in from.iter() {
-            let slot = &mut next[digit(entry)];
-            to[*slot as usize] = *entry;
-            *slot += 1;
-        }
-        std::mem::swap(&mut from, &mut to);
-        is_moved = !is_moved;
-    }
-    if is_moved {
-        to.copy_from_slice(from);
-    }
+/// Sorts by key without its lowest `low_bits`. Comparisons are faster than counting digits, 1.1 to 2.9
+/// times measured on buckets of 512 to 32,768 keys: many keys are equal, which costs them nothing.
+pub(in crate::analytics) fn sort<E: Keyed>(entries: &mut [E], low_bits: u32) {
+    entries.sort_unstable_by_key(|entry| entry.key().above(low_bits));
 }
 
 /// Calls `f` with each run of equal sequences, ascending. `entries` are sorted by key, which is the
@@ -164,7 +174,6 @@ pub(in crate::analytics) fn for_each_sequence<'a>(
     words: &impl Fn(u64) -> &'a [u32],
     mut f: impl FnMut(&[Entry]),
 ) {
-    let mut scratch = Vec::new();
     // Ranges that are sorted as far as `depth` words, the innermost last.
     let mut sorted = vec![(0..entries.len(), packing.words_per_key())];
     while let Some((range, depth)) = sorted.last_mut() {
@@ -181,7 +190,7 @@ pub(in crate::analytics) fn for_each_sequence<'a>(
             continue;
         }
         run.iter_mut().for_each(|entry| entry.key = packing.key(&words(entry.value)[depth..]));
-        sort(run, &mut scratch, 0);
+        sort(run, 0);
         sorted.push((start..start + len, depth + packing.words_per_key()));
     }
 }

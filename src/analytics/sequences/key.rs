@@ -13,8 +13,6 @@ use std::fmt::Debug;
 pub(in crate::analytics) trait Key:
     Copy + Default + Ord + Debug + Send + Sync
 {
-    /// Bits of a key.
-    const BITS: u32;
     /// The words before with `word` behind and the oldest one, above `total_bits`, out.
     fn rolled(self, word: u32, word_bits: u32, total_bits: u32) -> Self;
     /// The sequence with `value` below.
@@ -25,16 +23,17 @@ pub(in crate::analytics) trait Key:
     fn above(self, bits: u32) -> Self;
     /// The lowest 64 bits.
     fn number(self) -> u64;
-    /// The bits in which keys differ.
-    fn differing(self, other: Self) -> Self;
     /// All bits that are in one of both.
     fn joined(self, other: Self) -> Self;
+    /// How far it lies above `first`, which is not larger.
+    fn from_first(self, first: Self) -> Self;
+    /// The key whose lowest `bits` are 1 and no other.
+    fn ones(bits: u32) -> Self;
 }
 
 macro_rules! key {
     ($number:ty) => {
         impl Key for $number {
-            const BITS: u32 = <$number>::BITS;
             #[inline]
             fn rolled(self, word: u32, word_bits: u32, total_bits: u32) -> Self {
                 (self << word_bits | Self::from(word)) & (Self::MAX >> (Self::BITS - total_bits))
@@ -56,12 +55,15 @@ macro_rules! key {
                 self as u64
             }
             #[inline]
-            fn differing(self, other: Self) -> Self {
-                self ^ other
-            }
-            #[inline]
             fn joined(self, other: Self) -> Self {
                 self | other
+            }
+            #[inline]
+            fn from_first(self, first: Self) -> Self {
+                self - first
+            }
+            fn ones(bits: u32) -> Self {
+                Self::MAX.checked_shr(Self::BITS - bits).unwrap_or(0)
             }
         }
     };

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 
 use super::count::SequenceCounts;
 use super::entries::{Entry, sorted_buckets};
+use super::key::Key;
 use super::packing::Packing;
 use super::rows::{Counted, Sequences};
 
@@ -102,11 +103,12 @@ fn merged(
         .map(|(rows, word_bits, keys, counts)| entries(packing, rows, word_bits, keys, counts))
         .collect();
     let add = |entries: &mut [Entry]| {
-        let mut counted = Counted::with_capacity(entries.len(), packing);
+        let mut counted = Counted::default();
         counted.add(entries, packing, &|_| &[], &|count| count, 1)?;
         Ok(counted)
     };
-    sorted_buckets(entries, packing.key_bits(), 0, add).into_iter().collect()
+    let all = (0, u64::ones(packing.key_bits()));
+    sorted_buckets(entries, all, add).into_iter().collect()
 }
 
 /// Keys by rows; words that occur nowhere have none.

@@ -1,29 +1,38 @@
 //! Sequences of n words, counted and listed from the grammar.
 //!
 //! Reading order: `edges` (which windows are met where), `borders` (documents cut over segments),
-//! `token_walk` (windows of the text), `walk` (both), `packing`, `key`, `weights` and `windows` (windows
-//! as numbers), `entries` (sorting them), `rows`, and the tasks `count` (with `merged`), `by_document`
-//! (with `numbered`), `ranked`; `choice` between the ways.
+//! `token_walk` (windows of the text), `walk` (both), `packing`, `key`, `keep`, `weights` and `windows`
+//! (windows as numbers), `entries` (sorting them), `passes` (several walks where memory is short),
+//! `ordered`, `rows`, `parts` (rows as they are counted), and the tasks `count` (with
+//! `merged`), `by_document` (with `numbered` and `document_rows`), `ranked`; `choice` between the ways.
 
 mod borders;
 mod by_document;
 pub(super) mod choice;
 pub(super) mod count;
+mod document_rows;
 pub(super) mod edges;
 pub(super) mod entries;
+pub(super) mod keep;
 pub(super) mod key;
 mod merged;
 mod numbered;
+mod ordered;
 pub(super) mod packing;
+pub(super) mod parts;
+pub(super) mod passes;
 mod ranked;
 pub(super) mod rows;
 mod token_walk;
 pub(super) mod walk;
 pub(super) mod weights;
-mod windows;
+pub(super) mod windows;
 
-pub use by_document::{DocumentSequenceCounts, DocumentSequences};
+pub(crate) use ordered::for_each_in_order;
+
+pub use by_document::DocumentSequences;
 pub use count::{SequenceCounts, sequence_count};
+pub use document_rows::DocumentSequenceCounts;
 pub use merged::SegmentSequences;
 pub use ranked::{RankedInvertedIndex, ranked_inverted_index};
 pub use rows::Sequences;

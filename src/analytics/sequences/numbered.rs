@@ -21,6 +21,8 @@ use crate::error::Result;
 
 use super::edges::{Edges, Sink};
 use super::entries::{Entry, sorted_buckets};
+use super::keep::Keep;
+use super::key::Key;
 use super::packing::Packing;
 use super::walk::Limit;
 use super::weights::Weights;
@@ -79,7 +81,7 @@ impl Numbered {
             let places = keys.iter().zip(base as u64..);
             places.map(|(&key, value)| Entry { key, value }).collect()
         });
-        let parts = sorted_buckets(tasks.collect(), packing.all_bits(), 0, distinct);
+        let parts = sorted_buckets(tasks.collect(), (0, u64::ones(packing.all_bits())), distinct);
         let (mut keys, mut numbers) = (Vec::new(), vec![0u32; base]);
         for (part, places) in parts {
             let first = keys.len() as u32;
@@ -146,7 +148,8 @@ fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u6
     }
     let weights = Weights::one();
     let count = |bodies: &[Range<usize>]| {
-        let mut windows = PackedWindows::<u64, _>::new(packing, &weights, TASK_POSITIONS);
+        let mut windows =
+            PackedWindows::<u64, _>::new(packing, &weights, Keep::All, TASK_POSITIONS);
         let mut lens = Vec::with_capacity(bodies.len());
         for body in bodies {
             let before = windows.keys.len();

@@ -1,7 +1,9 @@
 //! For each sequence of n words the documents that hold it, those that repeat it most first.
 //!
 //! The counts by document are sorted by sequence, which keeps documents ascending, and each
-//! sequence's documents by count: O(rows * log rows), rows being distinct sequences of a document.
+//! sequence's documents by count: O(rows * log rows), rows being distinct sequences of a document. Rows that
+//! do not fit in memory are made by ranges of sequences, for each of which all documents are counted
+//! again ([`passes`](super::passes)).
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -9,12 +11,17 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analytics::{Traversal, Vocabulary};
+use crate::analytics::{DocSelection, Traversal, Vocabulary};
 use crate::corpus::Corpus;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-use super::by_document::{DocumentSequenceCounts, DocumentSequences};
+use super::by_document::DocumentSequences;
+use super::document_rows::DocumentSequenceCounts;
 use super::entries::{Entry, for_each_sequence, sorted_buckets};
+use super::keep::Keep;
+use super::key::Key;
+use super::packing::Packing;
+use super::passes::{KeyRange, fitting_ranges};
 use super::rows::{Counted, Sequences};
 
 /// Rows of a task.
@@ -24,7 +31,8 @@ const TASK_ROWS: usize = 1 << 16;
 /// with equal counts by ascending id.
 ///
 /// # Errors
-/// As [`DocumentSequences::new`] and [`DocumentSequences::chunk`] for all documents.
+/// As [`DocumentSequences::new`], [`Error::Capacity`] where one sequence alone has more documents, or one
+/// document more sequences, than `max_memory_bytes` hold.
 pub fn ranked_inverted_index(
     corpus: &Corpus,
     n: usize,
@@ -55,6 +63,7 @@ struct Part {
 
 impl RankedInvertedIndex {
     /// The index of the sequences of `n` words of `vocabulary`; documents are counted by `traversal`.
+    /// `max_memory_bytes` is for counting; where there were several ranges, the rows are held beside it.
     ///
     /// # Errors
     /// As [`ranked_inverted_index`].
@@ -64,24 +73,76 @@ impl RankedInvertedIndex {
         traversal: Traversal,
         max_memory_bytes: u64,
     ) -> Result<Self> {
-        let all: Vec<u64> = (0..vocabulary.corpus().num_docs()).collect();
-        let by_document =
-            DocumentSequences::new(vocabulary.clone(), n, traversal, max_memory_bytes)?;
-        let table = by_document.chunk(&all)?;
-        drop(by_document);
+        let docs = DocSelection::all(vocabulary.corpus());
+        let mut ranges = Vec::new();
+        let words = vocabulary.clone();
+        Self::in_ranges(words, &docs, n, traversal, max_memory_bytes, |range| {
+            ranges.push(range);
+            Ok(true)
+        })?;
+        if ranges.len() == 1 {
+            return Ok(ranges.remove(0));
+        }
+        let packing = Packing::new(n, vocabulary.len());
+        let (mut parts, mut all_lens) = (Vec::new(), Vec::new());
+        let (mut doc_ids, mut counts) = (Vec::new(), Vec::new());
+        for range in ranges {
+            all_lens.extend(range.ends.windows(2).map(|ends| ends[1] - ends[0]));
+            doc_ids.extend(range.doc_ids);
+            counts.extend(range.counts);
+            parts.push((range.sequences, Vec::new()));
+        }
+        let (sequences, _) = Sequences::joined(vocabulary, packing, &parts);
+        Ok(Self { sequences, ends: ends_of(all_lens.into_iter()), doc_ids, counts })
+    }
+
+    /// The same rows for `docs`, all at once where memory has room for them, else by one range of
+    /// sequences after another, until `take` answers false.
+    ///
+    /// # Errors
+    /// As [`ranked_inverted_index`], and those of `take`.
+    pub fn in_ranges(
+        vocabulary: Arc<Vocabulary>,
+        docs: &DocSelection,
+        n: usize,
+        traversal: Traversal,
+        max_memory_bytes: u64,
+        mut take: impl FnMut(Self) -> Result<bool>,
+    ) -> Result<()> {
+        let doc_ids: Vec<u64> = docs.iter().collect();
+        let by_document = DocumentSequences::new(vocabulary, n, traversal, max_memory_bytes)?;
+        let key_bits = by_document.packing().key_bits();
+        match by_document.chunk(&doc_ids) {
+            Ok(table) => {
+                drop(by_document);
+                return take(Self::of(table, (0, u64::ones(key_bits)))).map(drop);
+            }
+            Err(Error::Capacity { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let ranges = fitting_ranges(&by_document.limit(), key_bits, |keep| {
+            by_document.chunk_of(&doc_ids, keep).map(drop)
+        })?;
+        for (first, last) in ranges {
+            let table = by_document.chunk_of(&doc_ids, &Keep::Within(first, last))?;
+            if !take(Self::of(table, (first, last)))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of the rows of `table`, whose keys lie in `range`.
+    fn of(table: DocumentSequenceCounts, range: KeyRange<u64>) -> Self {
         let packing = table.sequences().packing();
-        let parts =
-            sorted_buckets(entries(&table), packing.key_bits(), 0, |entries| part(entries, &table));
-        let mut sequences = Sequences::new(vocabulary, packing);
+        let parts = sorted_buckets(entries(&table), range, |entries| part(entries, &table));
+        let mut sequences = Sequences::new(table.sequences().vocabulary().clone(), packing);
+        drop(table);
         sequences.extend(parts.iter().map(|part| &part.sequences));
-        let mut ends = vec![0];
-        ends.extend(parts.iter().flat_map(|part| &part.lens).scan(0, |end, len| {
-            *end += len;
-            Some(*end)
-        }));
+        let ends = ends_of(parts.iter().flat_map(|part| part.lens.iter().copied()));
         let doc_ids = parts.iter().flat_map(|part| part.doc_ids.iter().copied()).collect();
         let counts = parts.iter().flat_map(|part| part.counts.iter().copied()).collect();
-        Ok(Self { sequences, ends, doc_ids, counts })
+        Self { sequences, ends, doc_ids, counts }
     }
 
     /// The rows' sequences.
@@ -123,6 +184,14 @@ impl RankedInvertedIndex {
         self.sequences.memory_bytes()
             + 8 * (self.ends.len() + self.doc_ids.len() + self.counts.len())
     }
+}
+
+fn ends_of(lens: impl Iterator<Item = usize>) -> Vec<usize> {
+    let ends = lens.scan(0, |end, len| {
+        *end += len;
+        Some(*end)
+    });
+    std::iter::once(0).chain(ends).collect()
 }
 
 /// The rows of `table`, in tasks.

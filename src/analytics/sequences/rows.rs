@@ -1,11 +1,13 @@
 //! Sequences of words as rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
 
 use super::entries::{Entry, for_each_sequence};
+use super::keep::Keep;
 use super::key::Key;
 use super::packing::Packing;
 use super::weights::NumberedWeights;
@@ -27,9 +29,10 @@ impl Sequences {
         Self { vocabulary, packing, keys: Vec::new(), words: Vec::new() }
     }
 
-    /// All words as sequences of one.
-    pub(in crate::analytics) fn of_words(vocabulary: Arc<Vocabulary>, packing: Packing) -> Self {
-        let keys = (0..vocabulary.len() as u64).collect();
+    /// The words `rows` of the vocabulary as sequences of one.
+    pub(in crate::analytics) fn of_words(vocabulary: Arc<Vocabulary>, rows: Range<usize>) -> Self {
+        let packing = Packing::new(1, vocabulary.len());
+        let keys = (rows.start as u64..rows.end as u64).collect();
         Self { vocabulary, packing, keys, words: Vec::new() }
     }
 
@@ -122,6 +125,18 @@ impl Sequences {
             self.words.extend_from_slice(&part.words);
         }
     }
+
+    /// The rows of `parts` one behind the other, with their counts.
+    pub(in crate::analytics) fn joined(
+        vocabulary: Arc<Vocabulary>,
+        packing: Packing,
+        parts: &[(Self, Vec<u64>)],
+    ) -> (Self, Vec<u64>) {
+        let keys = parts.iter().map(|(part, _)| part.keys.as_slice()).collect::<Vec<_>>().concat();
+        let words = parts.iter().map(|(part, _)| part.words.as_slice()).collect::<Vec<_>>();
+        let counts = parts.iter().map(|(_, counts)| counts.as_slice()).collect::<Vec<_>>();
+        (Self { vocabulary, packing, keys, words: words.concat() }, counts.concat())
+    }
 }
 
 /// Distinct sequences and how often they occur, not yet joined to others.
@@ -133,16 +148,6 @@ pub(in crate::analytics) struct Counted {
 }
 
 impl Counted {
-    /// No row, and room for `num_rows`.
-    pub fn with_capacity(num_rows: usize, packing: Packing) -> Self {
-        let (keys, words) = match packing.is_whole() {
-            true => (num_rows, 0),
-            false => (0, num_rows * packing.num_words),
-        };
-        let (keys, words) = (Vec::with_capacity(keys), Vec::with_capacity(words));
-        Self { keys, words, counts: Vec::with_capacity(num_rows) }
-    }
-
     /// Adds up the `weight`s of equal sequences among `entries`, sorted by key, and appends those
     /// that reach `min_count`.
     ///
@@ -196,6 +201,40 @@ impl Counted {
             }
         }
         Ok(())
+    }
+
+    /// Drops the rows from `first_row` on whose key, the beginning of their words, is not kept.
+    pub fn retain_from(&mut self, first_row: usize, packing: Packing, keep: &Keep<u64>) {
+        if keep.is_all() {
+            return;
+        }
+        let (mut num_kept, len) = (first_row, packing.num_words);
+        for row in first_row..self.counts.len() {
+            let words = row * len..(row + 1) * len;
+            let is_kept = keep.is_kept(|| match packing.is_whole() {
+                true => self.keys[row],
+                false => packing.key(&self.words[words.clone()]),
+            });
+            if is_kept {
+                self.counts[num_kept] = self.counts[row];
+                match packing.is_whole() {
+                    true => self.keys[num_kept] = self.keys[row],
+                    false => self.words.copy_within(words, num_kept * len),
+                }
+                num_kept += 1;
+            }
+        }
+        self.counts.truncate(num_kept);
+        match packing.is_whole() {
+            true => self.keys.truncate(num_kept),
+            false => self.words.truncate(num_kept * len),
+        }
+    }
+
+    /// The rows, in words of `vocabulary`, and their counts.
+    pub fn into_rows(self, vocabulary: Arc<Vocabulary>, packing: Packing) -> (Sequences, Vec<u64>) {
+        let Self { keys, words, counts } = self;
+        (Sequences { vocabulary, packing, keys, words }, counts)
     }
 
     /// Appends the rows of `other`.

@@ -56,6 +56,16 @@ impl TokenWalk {
         let lens = segments.iter().map(|segment| segment.dag.len_words(root(&segment.dag)));
         check_num_words(lens.fold(0, u64::saturating_add), limit)?;
         let task_words = TASK_WORDS.max(self.reach as u64);
+        // A task writes its words out, and an element is not cut.
+        let roots = segments.iter().map(|segment| &segment.dag);
+        let longest = roots.map(|dag| {
+            let elements = dag.grammar().root().iter();
+            elements.map(|&element| dag.len_words(element)).max().unwrap_or(0)
+        });
+        let longest = longest.max().unwrap_or(0);
+        if longest > task_words.max(limit.max_met() as u64) {
+            return Err(too_many_windows(longest as usize, limit.max_met()));
+        }
         let tasks: Vec<(usize, Range<usize>)> = segments
             .iter()
             .enumerate()
@@ -69,6 +79,7 @@ impl TokenWalk {
                 let mut sink = new();
                 self.walk(vocabulary, (at, range), (expansion, limit), &mut sink)?;
                 limit.add(sink.num_met())?;
+                sink.close();
                 Ok(sink)
             })
             .collect()
@@ -177,12 +188,12 @@ fn root(dag: &Dag) -> u32 {
 }
 
 fn check_num_words(num_words: u64, limit: &Limit) -> Result<()> {
-    match usize::try_from(num_words).ok().filter(|&num_words| num_words <= limit.max_met()) {
-        Some(_) => Ok(()),
-        None => {
-            Err(too_many_windows(usize::try_from(num_words).unwrap_or(usize::MAX), limit.max_met()))
-        }
+    if num_words <= limit.max_words() {
+        return Ok(());
     }
+    let [requested, most] =
+        [num_words, limit.max_words()].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    Err(too_many_windows(requested, most))
 }
 
 /// The root in ranges of about `task_words` words.

@@ -54,6 +54,14 @@ impl Walk {
         }
     }
 
+    /// Main memory held.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Rules(edges) => edges.iter().map(Edges::memory_bytes).sum(),
+            Self::Tokens(walk) => walk.memory_bytes(),
+        }
+    }
+
     /// Hands every window to one of the sinks.
     ///
     /// # Errors
@@ -74,6 +82,8 @@ impl Walk {
 /// Windows that all tasks together may meet.
 pub(in crate::analytics) struct Limit {
     max_met: usize,
+    /// Words that a token scan may go through.
+    max_words: u64,
     num_met: AtomicUsize,
 }
 
@@ -82,7 +92,13 @@ impl Limit {
         let words = if packing.is_whole() { 0 } else { packing.num_words as u64 };
         let window_bytes = words.saturating_mul(4).saturating_add(WINDOW_BYTES);
         let max_met = (max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
-        Self { max_met, num_met: AtomicUsize::new(0) }
+        Self { max_met, max_words: max_met as u64, num_met: AtomicUsize::new(0) }
+    }
+
+    /// The same limit for a walk that keeps the windows of a range only, and goes through more words.
+    pub fn of_range(&self) -> Self {
+        let max_words = u64::from(u32::MAX);
+        Self { max_met: self.max_met, max_words, num_met: AtomicUsize::new(0) }
     }
 
     /// Whether `num_windows` numbered windows fit, and counts of a group of documents for each of them
@@ -94,6 +110,10 @@ impl Limit {
 
     pub fn max_met(&self) -> usize {
         self.max_met
+    }
+
+    pub fn max_words(&self) -> u64 {
+        self.max_words
     }
 
     pub fn add(&self, num_met: usize) -> Result<()> {
@@ -121,6 +141,7 @@ fn walk_rules<S: Sink + Send>(
         let mut sink = new();
         edges[at].walk_all(range, &mut sink, limit.max_met)?;
         limit.add(sink.num_met())?;
+        sink.close();
         Ok(sink)
     };
     let mut sinks = tasks.into_par_iter().map(walk).collect::<Result<Vec<S>>>()?;

@@ -2,6 +2,7 @@
 
 use super::edges::Sink;
 use super::entries::Entry;
+use super::keep::Keep;
 use super::key::Key;
 use super::packing::Packing;
 use super::weights::NumberedWeights;
@@ -16,14 +17,15 @@ pub(in crate::analytics) struct PackedWindows<K, W> {
     len: usize,
     /// Number of the weight at hand.
     weight: u32,
+    keep: Keep<K>,
     pub keys: Vec<K>,
 }
 
 impl<K: Key, W: NumberedWeights> PackedWindows<K, W> {
-    /// No window yet, and room for `capacity`.
-    pub fn new(packing: Packing, weights: W, capacity: usize) -> Self {
-        let keys = Vec::with_capacity(capacity);
-        Self { packing, weights, key: K::default(), len: 0, weight: 0, keys }
+    /// No window yet, and room for `capacity` where all are kept.
+    pub fn new(packing: Packing, weights: W, keep: Keep<K>, capacity: usize) -> Self {
+        let keys = Vec::with_capacity(if keep.is_all() { capacity } else { 0 });
+        Self { packing, weights, key: K::default(), len: 0, weight: 0, keep, keys }
     }
 
     #[inline]
@@ -41,7 +43,7 @@ impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
     fn push(&mut self, word: u32) {
         self.key = self.rolled(self.key, word);
         self.len += 1;
-        if self.len >= self.packing.num_words {
+        if self.len >= self.packing.num_words && self.keep.is_kept(|| self.key) {
             self.keys.push(self.key.with_value(self.weight, self.weights.bits()));
         }
     }
@@ -62,7 +64,22 @@ impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
     fn forget(&mut self, num_met: usize) {
         self.keys.truncate(num_met);
     }
+
+    fn close(&mut self) {
+        give_back_room(&mut self.keys);
+    }
 }
+
+/// Gives memory back where less than half of it is used.
+pub(in crate::analytics) fn give_back_room<T>(items: &mut Vec<T>) {
+    if items.len() < items.capacity() / 2 {
+        items.shrink_to_fit();
+    }
+}
+
+/// Words that no window kept needs, beside two windows, before they are dropped.
+const UNNEEDED_WORDS: usize = 1 << 10;
+
 /// Windows of any length: the key is the beginning, the value a number among those met.
 #[derive(Debug)]
 pub(in crate::analytics) struct TextWindows {
@@ -73,11 +90,12 @@ pub(in crate::analytics) struct TextWindows {
     weight: u64,
     /// Start in `text` and weight of each window.
     windows: Vec<(usize, u64)>,
+    keep: Keep<u64>,
 }
 
 impl TextWindows {
-    pub fn new(packing: Packing) -> Self {
-        Self { packing, text: Vec::new(), len: 0, weight: 0, windows: Vec::new() }
+    pub fn new(packing: Packing, keep: Keep<u64>) -> Self {
+        Self { packing, text: Vec::new(), len: 0, weight: 0, windows: Vec::new(), keep }
     }
 
     /// Forgets everything and keeps the memory.
@@ -104,6 +122,21 @@ impl TextWindows {
     pub fn weight(&self, at: usize) -> u64 {
         self.windows[at].1
     }
+
+    /// Main memory of the windows and their words.
+    pub fn memory_bytes(&self) -> usize {
+        4 * self.text.capacity() + size_of::<(usize, u64)>() * self.windows.capacity()
+    }
+
+    /// Drops words that neither a window kept nor the next ones need.
+    fn drop_unneeded(&mut self) {
+        let num_words = self.packing.num_words;
+        let needed = self.windows.last().map_or(0, |&(start, _)| start + num_words);
+        let next = self.text.len() - self.len.min(num_words - 1);
+        if next.saturating_sub(needed) > UNNEEDED_WORDS + 2 * num_words {
+            self.text.drain(needed..next);
+        }
+    }
 }
 
 impl Sink for TextWindows {
@@ -115,8 +148,14 @@ impl Sink for TextWindows {
     fn push(&mut self, word: u32) {
         self.text.push(word);
         self.len += 1;
-        if self.len >= self.packing.num_words {
-            self.windows.push((self.text.len() - self.packing.num_words, self.weight));
+        if self.len < self.packing.num_words {
+            return;
+        }
+        let start = self.text.len() - self.packing.num_words;
+        if self.keep.is_kept(|| self.packing.key(&self.text[start..])) {
+            self.windows.push((start, self.weight));
+        } else {
+            self.drop_unneeded();
         }
     }
 
@@ -135,5 +174,10 @@ impl Sink for TextWindows {
 
     fn forget(&mut self, num_met: usize) {
         self.windows.truncate(num_met);
+    }
+
+    fn close(&mut self) {
+        give_back_room(&mut self.text);
+        give_back_room(&mut self.windows);
     }
 }

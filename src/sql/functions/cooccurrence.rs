@@ -11,9 +11,9 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::doc_rows::words_at;
 use super::inverted_index::shown_choice;
-use super::sequence_rows::{COUNT, check_at_least, for_each_counted, length, task_memory_bytes};
+use super::sequence_rows::{COUNT, MadeRows, check_at_least, length, send_part, task_memory_bytes};
 use super::strings::{fold_of, int64, shown_fold};
-use crate::analytics::{Cooccurrences, Fold, TraversalTask};
+use crate::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -73,28 +73,22 @@ impl TableFunction for Cooccurrence {
 
 impl Cooccurrence {
     fn send_pairs(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let vocabulary = loaded.vocabulary(self.fold)?;
         let memory_bytes = task_memory_bytes(&run);
-        let traversal = run.scan.options.traversal;
-        let found = Cooccurrences::with_vocabulary(
-            vocabulary,
-            self.window,
-            self.min_count,
-            traversal,
-            memory_bytes,
-        )
-        .map_err(datafusion_error)?;
-        let words = loaded.words(self.fold)?;
-        let reservation = run.reservation("Cooccurrence");
-        reservation.try_grow(found.memory_bytes())?;
-        for_each_counted(&mut run, found.counts(), |run, rows| {
-            run.send(rows.len(), |column| match column {
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
+        let make = |found: Cooccurrences| {
+            MadeRows::passing(&scan, 0..found.len(), |column, rows| match column {
                 0 | 1 => {
                     let word = |&row: &usize| found.pairs().words(row).nth(column);
                     words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
                 }
                 _ => int64(rows.iter().map(|&row| found.counts()[row])),
             })
-        })
+        };
+        let reservation = run.reservation("Cooccurrence");
+        let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
+        let pairing = Pairing { window: self.window, min_count: self.min_count };
+        Cooccurrences::in_parts(vocabulary, pairing, traversal, memory_bytes, make, send)
+            .map_err(datafusion_error)
     }
 }

@@ -1,27 +1,33 @@
 //! `ranked_inverted_index(corpus [, n] [, fold])`: the documents of each sequence of n words, those that
 //! repeat it most first.
+//!
+//! Filters on `doc_id` and `count` run before texts are made; those on `doc_id` alone choose the documents
+//! before any is counted, where no rank is asked for.
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::StringViewArray;
 use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
+use super::doc_rows::{DOC_ID, selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, check_at_least, for_each_counted, length, task_memory_bytes, texts,
+    COUNT, MadeRows, check_at_least, length, send_in_order, sequence_texts, task_memory_bytes,
 };
 use super::strings::{fold_of, int64, shown_fold};
-use crate::analytics::{self, Fold, TraversalTask};
+use crate::analytics::{self, DocSelection, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
-use crate::sql::failure::datafusion_error;
+use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
 const SEQUENCE: usize = 0;
-const DOC_ID: usize = 1;
+const DOC_ID_POSITION: usize = 1;
 const COUNT_POSITION: usize = 2;
+const RANK: usize = 3;
 
 #[derive(Debug)]
 pub(crate) struct RankedInvertedIndex {
@@ -46,7 +52,7 @@ impl TableFunction for RankedInvertedIndex {
     }
 
     fn claims_column(&self, column: &str) -> bool {
-        column == COUNT
+        matches!(column, DOC_ID | COUNT)
     }
 
     fn prepare(&self, _scan: &Scan) -> Result<()> {
@@ -69,28 +75,49 @@ impl TableFunction for RankedInvertedIndex {
 
 fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
     let &RankedInvertedIndex { num_words, fold } = asked;
-    let vocabulary = loaded.vocabulary(fold)?;
-    let memory_bytes = task_memory_bytes(&run);
-    let traversal = run.scan.options.traversal;
-    let index = analytics::RankedInvertedIndex::with_vocabulary(
-        vocabulary,
-        num_words,
-        traversal,
-        memory_bytes,
-    )
-    .map_err(datafusion_error)?;
-    // For each row its sequence, too.
-    let of_rows = || (0..index.len()).flat_map(|row| index.places_of(row).map(move |_| row as u32));
+    let docs = match ranks_matter(&run.scan) {
+        true => DocSelection::all(&loaded.corpus),
+        false => selected_documents(&run)?,
+    };
+    run.counter("documents_counted").add(docs.len());
+    let (vocabulary, words) = (loaded.vocabulary(fold)?, loaded.words(fold)?);
+    let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
     let reservation = run.reservation("RankedInvertedIndex");
-    reservation.try_grow(index.memory_bytes() + 4 * index.doc_ids().len())?;
-    let sequences: Vec<u32> = of_rows().collect();
-    let append = |row, text: &mut String| index.sequences().append_text(row, text);
-    for_each_counted(&mut run, index.counts(), |run, rows| {
-        let sequence = |row: &usize| sequences[*row] as usize;
-        let rank = |row: &usize| (row - index.places_of(sequence(row)).start + 1) as u64;
-        run.send(rows.len(), |column| match column {
-            SEQUENCE => texts(rows.iter().map(sequence), append),
-            DOC_ID => int64(rows.iter().map(|&row| index.doc_ids()[row])),
+    let send = |index: analytics::RankedInvertedIndex| {
+        let held_bytes = index.memory_bytes() + 4 * index.doc_ids().len();
+        let sent = reservation.try_resize(held_bytes);
+        sent.and_then(|()| send_index(&mut run, &index, words)).map_err(core_error)
+    };
+    type Index = analytics::RankedInvertedIndex;
+    Index::in_ranges(vocabulary, &docs, num_words, traversal, memory_bytes, send)
+        .map_err(datafusion_error)
+}
+
+/// Whether documents that a filter drops have a part in the rows: in ranks they have, and filters on
+/// counts know them after counting only.
+fn ranks_matter(scan: &Scan) -> bool {
+    scan.uses(RANK) || scan.stages().any(|stage| stage.columns != [DOC_ID_POSITION])
+}
+
+/// Sends the rows of some sequences; false says stop.
+fn send_index(
+    run: &mut Run,
+    index: &analytics::RankedInvertedIndex,
+    words: &StringViewArray,
+) -> Result<bool> {
+    // For each row its sequence.
+    let sequences: Vec<u32> =
+        (0..index.len()).flat_map(|row| index.places_of(row).map(move |_| row as u32)).collect();
+    let sequence = |row: usize| sequences[row] as usize;
+    let rank = |&row: &usize| (row - index.places_of(sequence(row)).start + 1) as u64;
+    let scan = run.scan.clone();
+    send_in_order(run, sequences.len(), index.sequences().num_words(), |range| {
+        MadeRows::passing(&scan, range, |column, rows| match column {
+            SEQUENCE => {
+                let rows: Vec<usize> = rows.iter().map(|&row| sequence(row)).collect();
+                sequence_texts(index.sequences(), words, &rows)
+            }
+            DOC_ID_POSITION => int64(rows.iter().map(|&row| index.doc_ids()[row])),
             COUNT_POSITION => int64(rows.iter().map(|&row| index.counts()[row])),
             _ => int64(rows.iter().map(rank)),
         })

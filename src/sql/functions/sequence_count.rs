@@ -2,8 +2,10 @@
 //!
 //! Filters on `count` run before texts are made, so that `WHERE count > 9` and
 //! `ORDER BY count DESC LIMIT 10` write few of them. By document, filters on `doc_id` choose the
-//! documents before anything is counted.
+//! documents before anything is counted. Rows go out while others are still counted; where memory is short,
+//! by ranges of sequences, each with a walk of its own.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -15,7 +17,8 @@ use super::TableFunction;
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, check_at_least, for_each_counted, length, task_memory_bytes, texts,
+    COUNT, MadeRows, check_at_least, length, send_in_order, send_part, sequence_texts,
+    task_memory_bytes,
 };
 use super::strings::{fold_of, int64, shown_fold};
 use super::word_count::SWEEP;
@@ -27,7 +30,7 @@ use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
-/// Words of the documents that are counted at once.
+/// Words of the documents that are counted at once, where memory has room for them.
 const CHUNK_WORDS: u64 = 1 << 18;
 /// Documents that are counted at once at most.
 const CHUNK_DOCS: usize = 8192;
@@ -112,60 +115,70 @@ impl TableFunction for SequenceCount {
 impl SequenceCount {
     fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
-        let vocabulary = loaded.vocabulary(self.fold)?;
-        let traversal = run.scan.options.traversal;
-        let counts = match device_tasks::sequence_counts(&run, &vocabulary, self.num_words)? {
-            Some(counts) => Ok(counts),
-            None => {
-                SequenceCounts::with_vocabulary(vocabulary, self.num_words, traversal, memory_bytes)
-            }
-        };
-        let counts = counts.map_err(datafusion_error)?;
-        let reservation = run.reservation("SequenceCount");
-        reservation.try_grow(counts.memory_bytes())?;
-        let append = |row, text: &mut String| counts.sequences().append_text(row, text);
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let text_position = 0;
-        for_each_counted(&mut run, counts.counts(), |run, rows| {
-            run.send(rows.len(), |column| match column == text_position {
-                true => texts(rows.iter().copied(), append),
+        let passing = |counts: &SequenceCounts, rows: Range<usize>| {
+            MadeRows::passing(&scan, rows, |column, rows| match column == text_position {
+                true => sequence_texts(counts.sequences(), words, rows),
                 false => int64(rows.iter().map(|&row| counts.counts()[row])),
             })
-        })
+        };
+        let on_device = device_tasks::sequence_counts(&run, &vocabulary, self.num_words)?;
+        let reservation = run.reservation("SequenceCount");
+        if let Some(counts) = on_device {
+            reservation.try_grow(counts.memory_bytes())?;
+            let make = |rows| passing(&counts, rows);
+            return send_in_order(&mut run, counts.len(), self.num_words, make).map(drop);
+        }
+        let make = |counts: SequenceCounts| passing(&counts, 0..counts.len());
+        let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
+        SequenceCounts::in_parts(vocabulary, self.num_words, traversal, memory_bytes, make, send)
+            .map_err(datafusion_error)
     }
 
     fn send_by_document(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
-        let vocabulary = loaded.vocabulary(self.fold)?;
-        let traversal = match run.scan.options.traversal {
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
+        let traversal = match traversal {
             Traversal::Auto if is_small_part(loaded, docs.len()) => Traversal::TopDown,
             traversal => traversal,
         };
         let sequences = DocumentSequences::new(vocabulary, self.num_words, traversal, memory_bytes);
         let sequences = sequences.map_err(datafusion_error)?;
+        let chunk_words = CHUNK_WORDS.min(memory_bytes / row_bytes(self.num_words));
         let reservation = run.reservation("SequenceCount");
         let num_counted = run.counter("documents_counted");
         let mut rest = &docs[..];
         while !rest.is_empty() && !run.output.is_done() {
-            let (docs, behind) = rest.split_at(chunk_len(loaded, rest)?);
+            let (docs, behind) = rest.split_at(chunk_len(loaded, rest, chunk_words)?);
             rest = behind;
             let counts = sequences.chunk(docs).map_err(datafusion_error)?;
             reservation.try_resize(sequences.memory_bytes() + counts.memory_bytes())?;
             num_counted.add(docs.len());
             let doc_of_row = |at: usize| std::iter::repeat_n(docs[at], counts.rows_of(at).len());
-            let append = |row, text: &mut String| counts.sequences().append_text(row, text);
-            let num_rows = counts.counts().len();
-            let more = run.send(num_rows, |column| match column {
-                0 => int64((0..docs.len()).flat_map(doc_of_row)),
-                1 => texts(0..num_rows, append),
-                _ => int64(counts.counts().iter().copied()),
-            })?;
-            if !more {
+            let doc_ids: Vec<u64> = (0..docs.len()).flat_map(doc_of_row).collect();
+            let make = |range: Range<usize>| {
+                let rows: Vec<usize> = range.collect();
+                MadeRows::of(&scan, &rows, |column, rows| match column {
+                    0 => int64(rows.iter().map(|&row| doc_ids[row])),
+                    1 => sequence_texts(counts.sequences(), words, rows),
+                    _ => int64(rows.iter().map(|&row| counts.counts()[row])),
+                })
+            };
+            if !send_in_order(&mut run, counts.counts().len(), self.num_words, make)? {
                 break;
             }
         }
         Ok(())
     }
+}
+
+/// Memory that a row of a chunk needs at most while it is counted.
+fn row_bytes(num_words: usize) -> u64 {
+    128 + 8 * (num_words as u64).min(CHUNK_WORDS)
 }
 
 /// Whether so few documents are counted that what the other ways make for all rules first, O(G), does
@@ -175,12 +188,12 @@ fn is_small_part(loaded: &LoadedCorpus, num_docs: usize) -> bool {
 }
 
 /// How many of `docs` are counted at once, one at least.
-fn chunk_len(loaded: &LoadedCorpus, docs: &[u64]) -> Result<usize> {
+fn chunk_len(loaded: &LoadedCorpus, docs: &[u64], chunk_words: u64) -> Result<usize> {
     let mut num_words = 0u64;
     for (i, &doc_id) in docs.iter().take(CHUNK_DOCS).enumerate() {
         let added = document_num_words(&loaded.corpus, doc_id).map_err(datafusion_error)?;
         num_words = num_words.saturating_add(added);
-        if num_words > CHUNK_WORDS {
+        if num_words > chunk_words {
             return Ok(i.max(1));
         }
     }

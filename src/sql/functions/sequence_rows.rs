@@ -3,19 +3,22 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
+use datafusion::arrow::array::{ArrayRef, StringViewArray, StringViewBuilder};
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 
+use crate::analytics::{Sequences, for_each_in_order};
+use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::Signature;
-
-use super::strings::int64;
 
 /// The column that filters are taken over on, beside `doc_id`.
 pub(super) const COUNT: &str = "count";
 /// Rows looked at between two tests for cancellation.
 const CHUNK_ROWS: usize = 65_536;
+/// Rows that one thread makes at a time, and words of their sequences, where that is less.
+const PART_ROWS: usize = 8192;
+const PART_WORDS: usize = 1 << 17;
 
 /// Memory that a task may take, in bytes: what the session's pool has left, at most
 /// `tadoc.max_memory_bytes`.
@@ -46,14 +49,100 @@ pub(super) fn length(number: Option<u64>, default: usize) -> usize {
     number.map_or(default, |number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-/// [`for_each_passing`] of rows that have `counts`, on which alone there is a filter.
-pub(super) fn for_each_counted(
+/// Rows on their way out: projected columns of one length.
+pub(super) struct MadeRows {
+    columns: Vec<ArrayRef>,
+    num_rows: usize,
+}
+
+impl MadeRows {
+    /// The rows of `range` that pass the filters; `column` makes some rows of one column.
+    pub(super) fn passing(
+        scan: &Scan,
+        range: Range<usize>,
+        column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
+    ) -> Result<Self> {
+        let mut rows: Vec<usize> = range.collect();
+        if let Some(mask) = scan.mask(rows.len(), |position| column(position, &rows))? {
+            rows = selected(&mask).map(|at| rows[at]).collect();
+        }
+        Self::of(scan, &rows, column)
+    }
+
+    /// These rows, of which `column` makes each column.
+    pub(super) fn of(
+        scan: &Scan,
+        rows: &[usize],
+        column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
+    ) -> Result<Self> {
+        let columns = match rows {
+            [] => Vec::new(),
+            _ => scan.projection.iter().map(|&i| column(i, rows)).collect::<Result<_>>()?,
+        };
+        Ok(Self { columns, num_rows: rows.len() })
+    }
+
+    /// Sends them; false says stop.
+    pub(super) fn send(self, run: &mut Run) -> Result<bool> {
+        match self.num_rows {
+            0 => Ok(!run.output.is_done()),
+            num_rows => run.output.send_columns(self.columns, num_rows),
+        }
+    }
+}
+
+/// Sends a part of the rows of a task that holds `held_bytes`; false says stop.
+pub(super) fn send_part(
     run: &mut Run,
-    counts: &[u64],
-    send: impl FnMut(&mut Run, &[usize]) -> Result<bool>,
-) -> Result<()> {
-    let count = |_, rows: Range<usize>| int64(counts[rows].iter().copied());
-    for_each_passing(run, counts.len(), count, send)
+    reservation: &MemoryReservation,
+    part: Result<MadeRows>,
+    held_bytes: usize,
+) -> crate::Result<bool> {
+    let sent = reservation.try_resize(held_bytes).and_then(|()| part?.send(run));
+    sent.map_err(core_error)
+}
+
+/// Sends `num_rows` rows with sequences of `num_words` words each that `make` makes range by range, in
+/// parallel; false says stop.
+pub(super) fn send_in_order(
+    run: &mut Run,
+    num_rows: usize,
+    num_words: usize,
+    make: impl Fn(Range<usize>) -> Result<MadeRows> + Send + Sync,
+) -> Result<bool> {
+    let part_len = (PART_WORDS / num_words.max(1)).clamp(1, PART_ROWS);
+    let compute = |at: usize| make(at * part_len..num_rows.min((at + 1) * part_len));
+    let send = |made: Result<MadeRows>| made.and_then(|made| made.send(run)).map_err(core_error);
+    for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
+}
+
+/// The texts of `rows` of `sequences`: `words` joined by one blank. What a text shares with the one
+/// before, its first words, is not written again.
+pub(super) fn sequence_texts(
+    sequences: &Sequences,
+    words: &StringViewArray,
+    rows: &[usize],
+) -> Result<ArrayRef> {
+    let mut builder = StringViewBuilder::with_capacity(rows.len());
+    let mut text = String::new();
+    // Words of the text, and where each ends.
+    let mut written: Vec<(u32, usize)> = Vec::new();
+    for &row in rows {
+        for (at, word) in sequences.words(row).enumerate() {
+            match written.get(at) {
+                Some(&(other, _)) if other == word => continue,
+                _ => written.truncate(at),
+            }
+            text.truncate(written.last().map_or(0, |&(_, end)| end));
+            if at > 0 {
+                text.push(' ');
+            }
+            text.push_str(words.value(word as usize));
+            written.push((word, text.len()));
+        }
+        builder.try_append_value(&text)?;
+    }
+    Ok(Arc::new(builder.finish()))
 }
 
 /// Calls `send` with the rows that pass the filter, as many at once as go into a batch, until it

@@ -1,0 +1,97 @@
+//! Rows part by part: windows are cut by ranges of sequences, and each run of ranges is sorted, added up
+//! and made into what the caller wants by one thread, while another takes what came before.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::analytics::Vocabulary;
+use crate::error::Result;
+
+use super::entries::{Buckets, Entry, Keyed};
+use super::key::Key;
+use super::ordered::for_each_in_order;
+use super::packing::Packing;
+use super::passes::KeyRange;
+use super::rows::{Counted, Sequences};
+use super::weights::{NumberedWeights, Weights};
+use super::windows::TextWindows;
+
+/// Words of the windows of a part, or a little more.
+pub(in crate::analytics) const PART_WORDS: usize = 1 << 17;
+
+/// What the rows of all parts share.
+pub(in crate::analytics) struct Parts<'a> {
+    pub vocabulary: &'a Arc<Vocabulary>,
+    pub packing: Packing,
+    pub weights: &'a Weights,
+    /// Sequences that occur less often are no rows.
+    pub min_count: u64,
+}
+
+impl Parts<'_> {
+    /// Rows of the keys of all tasks, each with the number of a weight below the sequence; says whether
+    /// all were taken. `take` gets the bytes that are held, too.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`](crate::Error::Capacity) where a count has more than 64 bits, and those of
+    /// `take`.
+    pub fn of_keys<K: Key + Keyed<Key = K>, T: Send>(
+        &self,
+        tasks: Vec<Vec<K>>,
+        range: KeyRange<K>,
+        make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+        take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<bool> {
+        let buckets = Buckets::new(tasks, range, self.weights.bits());
+        let add = |counted: &mut Counted, keys: &mut [K]| {
+            counted.add_keys(keys, self.packing, &self.weights, self.min_count)
+        };
+        self.of_buckets(&buckets, 0, add, make, take)
+    }
+
+    /// The same for windows that do not fit a key.
+    ///
+    /// # Errors
+    /// As [`of_keys`](Self::of_keys).
+    pub fn of_texts<T: Send>(
+        &self,
+        tasks: &[TextWindows],
+        range: KeyRange<u64>,
+        make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+        take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<bool> {
+        let entries =
+            tasks.par_iter().enumerate().map(|(at, task)| task.entries((at as u64) << 32));
+        let entries: Vec<Vec<Entry>> = entries.collect();
+        let (task, window) = (|value: u64| (value >> 32) as usize, |value: u64| value as u32);
+        let words = |value| tasks[task(value)].words(window(value) as usize);
+        let weight = |value| tasks[task(value)].weight(window(value) as usize);
+        let add = |counted: &mut Counted, entries: &mut [Entry]| {
+            counted.add(entries, self.packing, &words, &weight, self.min_count)
+        };
+        let text_bytes = tasks.iter().map(TextWindows::memory_bytes).sum();
+        self.of_buckets(&Buckets::new(entries, range, 0), text_bytes, add, make, take)
+    }
+
+    fn of_buckets<E: Keyed, T: Send>(
+        &self,
+        buckets: &Buckets<E>,
+        text_bytes: usize,
+        add: impl Fn(&mut Counted, &mut [E]) -> Result<()> + Sync,
+        make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+        mut take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<bool> {
+        let runs = buckets.runs((PART_WORDS / self.packing.num_words).max(1));
+        let held_bytes = text_bytes + buckets.memory_bytes();
+        let compute = |run: usize| {
+            let (mut counted, mut entries) = (Counted::default(), Vec::new());
+            for bucket in runs[run].clone() {
+                add(&mut counted, buckets.sorted(bucket, &mut entries))?;
+            }
+            let (sequences, counts) = counted.into_rows(self.vocabulary.clone(), self.packing);
+            Ok(make(sequences, counts))
+        };
+        for_each_in_order(runs.len(), compute, |made: Result<T>| take(made?, held_bytes))
+    }
+}

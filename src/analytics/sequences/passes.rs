@@ -1,0 +1,102 @@
+//! Everything in one walk where that fits, else in several over ranges of sequences.
+//!
+//! ```text
+//! walk 1    all               too much: given up
+//! walk 2    how many where    | 12 | 3 | 90 | 7 |        a range that alone is too much is cut again
+//! walks     [12 3] [90] [7]   kept, counted, sent, forgotten
+//! ```
+//!
+//! A range is cut as long as it has more than one sequence, so what is refused repeats one sequence more
+//! often than memory holds. O(walks * grammar), walks being what is met over what fits, and two.
+
+use std::sync::Arc;
+
+use crate::analytics::Vocabulary;
+use crate::error::{Error, Result};
+
+use super::edges::Sink;
+use super::keep::{Keep, Tally};
+use super::key::Key;
+use super::walk::{Limit, Walk};
+
+/// Ranges of a tally at most: 2 to this, 8 bytes each.
+const TALLY_BITS: u32 = 16;
+const LEAST_TALLY_BITS: u32 = 4;
+
+/// A range of keys that is counted by itself: the first and the last.
+pub(in crate::analytics) type KeyRange<K> = (K, K);
+
+/// Calls `take` with what sinks keep of a walk, the keys it lies in (all below 2^`key_bits`, or one range
+/// after another), and the bytes that the walk goes on holding; until it answers false. `new` makes sinks.
+///
+/// # Errors
+/// [`Error::Capacity`] where one sequence alone is met more often than `limit` has room, and those of
+/// `take`.
+pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
+    walk: Walk,
+    vocabulary: &Vocabulary,
+    limit: &Limit,
+    key_bits: u32,
+    new: impl Fn(Keep<K>) -> S + Sync,
+    mut take: impl FnMut(Vec<S>, KeyRange<K>, usize) -> Result<bool>,
+) -> Result<()> {
+    match walk.tasks(vocabulary, limit, || new(Keep::All)) {
+        Ok(sinks) => {
+            drop(walk);
+            return take(sinks, (K::default(), K::ones(key_bits)), 0).map(drop);
+        }
+        Err(Error::Capacity { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    let ranges = fitting_ranges(limit, key_bits, |keep| {
+        walk.tasks(vocabulary, &limit.of_range(), || new(keep.clone())).map(drop)
+    })?;
+    for (first, last) in ranges {
+        let keep = Keep::Within(first, last);
+        let sinks = walk.tasks(vocabulary, &limit.of_range(), || new(keep.clone()))?;
+        if !take(sinks, (first, last), walk.memory_bytes())? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Ranges of all keys below 2^`key_bits`, of each of which `limit` has room for what `walk` meets, as far
+/// as there are such.
+///
+/// # Errors
+/// Those of `walk`.
+pub(in crate::analytics) fn fitting_ranges<K: Key>(
+    limit: &Limit,
+    key_bits: u32,
+    walk: impl Fn(&Keep<K>) -> Result<()>,
+) -> Result<Vec<KeyRange<K>>> {
+    let max_met = limit.max_met() as u64;
+    let num_bits = (max_met + 1).ilog2().clamp(LEAST_TALLY_BITS, TALLY_BITS);
+    let mut ranges: Vec<KeyRange<K>> = Vec::new();
+    // What is met in the last of `ranges`.
+    let mut num_met = u64::MAX;
+    // Ranges still to be cut, the first one last, and what is met there.
+    let mut waiting = vec![(K::default(), key_bits, u64::MAX)];
+    while let Some((first, bits, count)) = waiting.pop() {
+        if count > max_met && bits > 0 {
+            let tally = Arc::new(Tally::new(first, bits, num_bits));
+            walk(&Keep::Counted(tally.clone()))?;
+            let parts: Vec<_> = tally.counts().collect();
+            waiting.extend(parts.iter().rev().map(|&(first, n)| (first, tally.shift(), n)));
+            continue;
+        }
+        let last = first.joined(K::ones(bits));
+        match ranges.last_mut().filter(|_| num_met.saturating_add(count) <= max_met) {
+            Some(range) => {
+                range.1 = last;
+                num_met += count;
+            }
+            None => {
+                ranges.push((first, last));
+                num_met = count;
+            }
+        }
+    }
+    Ok(ranges)
+}

@@ -17,7 +17,9 @@ mod log;
 #[path = "gpu_faults/scene.rs"]
 mod scene;
 
+use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::DataFusionError;
+use datafusion::physical_plan::collect;
 use datafusion_tadoc::gpu::{GpuError, num_devices};
 use futures::StreamExt;
 
@@ -183,6 +185,32 @@ fn little_host_memory_leaves_the_rows_to_the_cpu() {
         assert_eq!(scene.reserved(), 0);
         scene.answer("SET tadoc.device = 'auto'").await;
         assert_eq!(scene.scan(SCAN).await, (0, NUM_ROW_GROUPS));
+    });
+}
+
+#[test]
+fn a_device_lost_before_corpora_are_counted_leaves_them_to_the_cpu() {
+    if open_device().is_none() {
+        return;
+    }
+    let name = "a_device_lost_before_corpora_are_counted_leaves_them_to_the_cpu";
+    alone(name, &[ONE_DEVICE], async {
+        let scene = Scene::new(1, usize::MAX).await;
+        let corpus = scene.corpus().await;
+        let sql = format!("SELECT * FROM sequence_count('{corpus}', 2)");
+        let expected = scene.answer(&sql).await;
+        scene.answer("SET tadoc.device = 'gpu'").await;
+        let before = scene.plan(&sql).await;
+        assert_eq!(scene.answer(&sql).await, expected);
+        break_device(0, Fault::IllegalAddress);
+        let rows = collect(before.clone(), scene.context.task_ctx()).await.unwrap();
+        assert_eq!(pretty_format_batches(&rows).unwrap().to_string(), expected);
+        assert_eq!(scene.counted(&before), (0, 1));
+        log::assert_said("counting on the CPU", "CUDA error 700");
+        let error = scene.error(&sql).await.to_string();
+        assert!(error.contains("tadoc.device = gpu: device 0 is lost"), "{error}");
+        scene.answer("SET tadoc.device = 'auto'").await;
+        assert_eq!(scene.answer(&sql).await, expected);
     });
 }
 

@@ -25,7 +25,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("gsst", &["error"]),
     ("gpu", &["error", "dag", "corpus", "gsst"]),
     ("plot", &[]),
-    ("ingestion", &["error", "gsst", "gpu", "plot"]),
+    ("ingestion", &["error", "corpus", "analytics", "gsst", "gpu", "plot"]),
     (
         "sql",
         &[

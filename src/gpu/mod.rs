@@ -37,7 +37,7 @@ mod scanned_rows;
 pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
 pub use block_check::BlockCheck;
 pub use corpus::{
-    CorpusCopies, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
+    CopyKey, CorpusCopies, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
     CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets,
     DeviceRanked, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord,
     DocumentWords, Occurrences, PassageBatch, PassageQuery, Passages, RankedRows, SequenceRows,

@@ -15,7 +15,7 @@
 //! Reading order: `equations` (the thesis), `rates` and [`model`] (what a machine does, and what
 //! follows), [`choice`], [`codecs`], `rows`, [`calibration`], [`layouts`], [`figures`].
 //! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and
-//! section 6.3. Only [`calibration`] knows blocks and devices; all else is arithmetic.
+//! section 6.3. Only [`calibration`] knows blocks, corpora and devices; all else is arithmetic.
 
 pub mod calibration;
 pub mod choice;

@@ -258,8 +258,7 @@ impl CorpusCache {
         source: &Source,
     ) -> Result<Arc<LoadedCorpus>> {
         let files = source.corpora();
-        let mut keys: Vec<String> = files.iter().map(|open| open.file.version_key()).collect();
-        keys.extend(source.living().map(|view| view.key.clone()));
+        let keys = keys_of(source);
         {
             let mut state = self.lock();
             let now = state.tick();
@@ -300,6 +299,11 @@ impl CorpusCache {
         state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
         state.evict(context.memory_limit_bytes(), &keys);
         Ok(corpus)
+    }
+
+    /// The corpus of `source` where it is loaded.
+    pub(crate) fn loaded(&self, source: &Source) -> Option<Arc<LoadedCorpus>> {
+        self.lock().corpora.get(&keys_of(source)).map(|(_, corpus)| Arc::clone(corpus))
     }
 
     async fn load_file(
@@ -418,6 +422,11 @@ impl State {
         let files = self.files.values().filter_map(|slot| slot.cell.get());
         files.map(|file| file.reservation.size() as u64).sum()
     }
+}
+
+fn keys_of(source: &Source) -> Vec<String> {
+    let files = source.corpora().iter().map(|open| open.file.version_key());
+    files.chain(source.living().map(|view| view.key.clone())).collect()
 }
 
 fn check_profiles(files: &[OpenFile]) -> Result<()> {

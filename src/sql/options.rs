@@ -33,12 +33,14 @@ use crate::text::TokenizerProfile;
 /// Where queries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Device {
-    /// Chosen for each query from the throughput model; corpora are read on the CPU.
+    /// Chosen for each query, from the throughput model for GSST columns and by what a task takes for
+    /// corpora.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// The GPU where the query has work for it; without a device such a query fails.
+    /// The GPU where the query has work for it; without a device such a query fails. What has no
+    /// kernel for corpora runs on the CPU, and so does what a device fails at there; EXPLAIN says why.
     Gpu,
 }
 

@@ -302,7 +302,9 @@ impl TableProvider for TadocTable {
         scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
         self.function.prepare(&scan)?;
         if self.function.reads() == Reads::Corpora {
-            scan.placement = place(&scan, self.function.device_task(&scan));
+            let loaded = self.cache.loaded(&scan.source);
+            let segments = loaded.as_ref().map(|loaded| loaded.corpus.segments());
+            scan.placement = place(&scan, self.function.device_task(&scan), segments);
         }
         let config = session.config();
         // A small limit is met by the first rows: more partitions would only decode in vain.

@@ -110,6 +110,14 @@ impl Scene {
         scene
     }
 
+    /// A corpus of some of the texts; where it is.
+    pub async fn corpus(&self) -> String {
+        let path = self.dir.path().join("corpus.tadoc").display().to_string();
+        let copy = "COPY (SELECT number::VARCHAR AS path, text FROM t WHERE number < 3000) TO";
+        self.rows(&format!("{copy} '{path}' STORED AS TADOC")).await;
+        path
+    }
+
     pub async fn answer(&self, sql: &str) -> String {
         pretty_format_batches(&self.rows(sql).await).unwrap().to_string()
     }

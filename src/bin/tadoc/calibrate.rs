@@ -11,8 +11,9 @@ use crate::failure::{Failure, Outcome};
 
 /// Measure this machine, so that plans choose between CPU and GPU by its rates
 ///
-/// Reads a file or folder if one is named (storage), decodes and matches generated text on one core
-/// and on all, and copies and decodes on the first GPU if there is one. Takes a few seconds. The
+/// Reads a file or folder if one is named (storage), decodes and matches generated text and counts
+/// sequences of a generated corpus on one core and on all, and does the same on the first GPU if there is
+/// one. Takes a few seconds. The
 /// rates are kept beside your configuration and used by `tadoc.device = auto`, EXPLAIN and
 /// ingestion_model(); without them built-in, cautious ones are.
 #[derive(Args)]

@@ -34,10 +34,6 @@ impl<K, V> Default for LeastRecentlyUsed<K, V> {
 }
 
 impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
-    fn contains(&self, key: &K) -> bool {
-        self.kept.iter().any(|(kept, _)| kept == key)
-    }
-
     fn take(&mut self, key: &K) -> Option<V> {
         let at = self.kept.iter().position(|(kept, _)| kept == key)?;
         self.kept.remove(at).map(|(_, value)| value)
@@ -75,14 +71,15 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
 
 /// A part of a segment: what is made of it, and the number it is made for, such as n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CopyKey {
+pub struct CopyKey {
     segment: usize,
     part: TypeId,
     number: u64,
 }
 
 impl CopyKey {
-    fn of<P: Any>(segment: &Arc<Segment>, number: u64) -> Self {
+    /// That of part `P` of `segment` for `number`.
+    pub fn of<P: Any>(segment: &Arc<Segment>, number: u64) -> Self {
         Self { segment: Arc::as_ptr(segment).addr(), part: TypeId::of::<P>(), number }
     }
 }
@@ -119,9 +116,9 @@ impl CorpusCopies {
         if is_evicted { self.device.synchronize() } else { Ok(()) }
     }
 
-    /// Whether part `P` of `segment` for `number` is there.
-    pub fn has<P: Any>(&self, segment: &Arc<Segment>, number: u64) -> bool {
-        self.kept.contains(&CopyKey::of::<P>(segment, number))
+    /// What there is.
+    pub fn keys(&self) -> Vec<CopyKey> {
+        self.kept.kept.iter().map(|(key, _)| *key).collect()
     }
 
     /// Part `P` of `segment` for `number`, made by `make` where it is not there. It is the caller's until
@@ -198,6 +195,12 @@ impl CorpusCopies {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl LeastRecentlyUsed<u32, u32> {
+        fn contains(&self, key: &u32) -> bool {
+            self.kept.iter().any(|(kept, _)| kept == key)
+        }
+    }
 
     fn kept(values: &[u32]) -> LeastRecentlyUsed<u32, u32> {
         let mut kept = LeastRecentlyUsed::default();

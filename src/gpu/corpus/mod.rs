@@ -22,6 +22,7 @@
 //! A document that was cut goes on in another segment, which is another `DeviceCorpus`: its counts
 //! are added by the caller, and windows across the cut are the caller's.
 
+mod answers;
 mod cache;
 mod extract;
 mod index;
@@ -39,7 +40,7 @@ mod tickets;
 mod transfer;
 mod weights;
 
-pub use cache::CorpusCopies;
+pub use cache::{CopyKey, CorpusCopies};
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
 pub use index::CorpusIndex;
 pub use inverse::Occurrences;

@@ -2,10 +2,14 @@
 //!
 //! The answers of `gpu` are in `gpu_probe`; tests have their own.
 
+use std::sync::Arc;
+
+use crate::corpus::Segment;
 use crate::error::Result;
 use crate::gsst::Block;
 
 use super::DeviceCalibration;
+use super::corpora::{CorpusTimes, ProbeCorpora, measure_device_corpora};
 
 /// Where host memory of a copy comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,8 @@ pub trait DeviceProbe {
     fn memory_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64>;
     /// Seconds a part costs that has next to nothing to do, one after the other.
     fn launch_s(&mut self, tiny: &Block<Vec<u8>>) -> Result<f64>;
+    /// What the sequences of `n` words of a segment take that it has nothing of.
+    fn corpus_times(&mut self, segment: &Arc<Segment>, n: usize) -> Result<Option<CorpusTimes>>;
 }
 
 /// What devices are measured with.
@@ -50,6 +56,7 @@ pub(super) struct ProbeBlocks {
     pub(super) flat: Block<Vec<u8>>,
     /// Next to nothing.
     pub(super) tiny: Block<Vec<u8>>,
+    pub(super) corpora: ProbeCorpora,
 }
 
 /// Asks for everything.
@@ -57,7 +64,7 @@ pub(super) fn measure_device(
     probe: &mut dyn DeviceProbe,
     blocks: &ProbeBlocks,
 ) -> Result<DeviceCalibration> {
-    let ProbeBlocks { eight, twelve, flat, tiny } = blocks;
+    let ProbeBlocks { eight, twelve, flat, tiny, corpora } = blocks;
     let built_in = DeviceCalibration::default();
     let decode_8bit_gb_per_s = probe.decode_gb_per_s(eight)?;
     let decode_12bit_gb_per_s = probe.decode_gb_per_s(twelve)?;
@@ -71,6 +78,8 @@ pub(super) fn measure_device(
         .max(traffic(decode_12bit_gb_per_s, twelve));
     let h2d_pageable = probe.h2d_gb_per_s(eight, HostMemory::Pageable)?;
     let d2h_pageable = probe.d2h_gb_per_s(flat, HostMemory::Pageable)?;
+    let [corpus_task_s, corpus_prepare_s, corpus_window_s] =
+        measure_device_corpora(probe, corpora)?.map_or([None; 3], |times| times.map(Some));
     Ok(DeviceCalibration {
         name: probe.name(),
         h2d_pinned_gb_per_s: probe.h2d_gb_per_s(flat, HostMemory::Pinned)?,
@@ -83,5 +92,8 @@ pub(super) fn measure_device(
         memory_gb_per_s,
         launch_s: probe.launch_s(tiny)?,
         startup_s: probe.startup_s(),
+        corpus_task_s,
+        corpus_prepare_s,
+        corpus_window_s,
     })
 }

@@ -11,6 +11,7 @@
 //! cpu_8bit_ratio = 2.31
 //! cpu_8bit_check_one_core = 1.9 GB/s           check, staging, decode, match, encode;
 //! …                                            one_core, all_cores; the same for cpu_12bit
+//! corpus_one_core = 0.93                       not in files of before; the same for all_cores
 //! device = NVIDIA H200                         this and what follows only where one was measured
 //! device_launch = 0.0000061 s
 //! ```
@@ -257,6 +258,12 @@ impl Calibration {
                 numbers.push(required(key("all_cores"), GB_PER_S, &mut rate.all_cores_gb_per_s));
             }
         }
+        for (key, slot) in [
+            ("corpus_one_core", &mut self.corpus_one_core),
+            ("corpus_all_cores", &mut self.corpus_all_cores),
+        ] {
+            numbers.push(Number { key: key.to_owned(), unit: NO_UNIT, slot: Slot::Optional(slot) });
+        }
         numbers.extend(self.device.iter_mut().flat_map(DeviceCalibration::numbers));
         numbers
     }
@@ -277,6 +284,9 @@ impl DeviceCalibration {
             rate("memory", Slot::Required(&mut self.memory_gb_per_s)),
             number("launch", SECONDS, Slot::Required(&mut self.launch_s)),
             number("startup", SECONDS, Slot::Required(&mut self.startup_s)),
+            number("corpus_task", SECONDS, Slot::Optional(&mut self.corpus_task_s)),
+            number("corpus_prepare", SECONDS, Slot::Optional(&mut self.corpus_prepare_s)),
+            number("corpus_window", SECONDS, Slot::Optional(&mut self.corpus_window_s)),
         ]
     }
 }

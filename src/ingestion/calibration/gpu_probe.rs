@@ -13,12 +13,17 @@
 //! no bus here has, since an upload takes device memory anew.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::corpus::Segment;
 use crate::error::Result;
-use crate::gpu::{Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions};
+use crate::gpu::{
+    CorpusCopies, Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions,
+};
 use crate::gsst::{Block, CodeWidth, SealedBlock};
 
+use super::corpora::CorpusTimes;
 use super::device::{DeviceProbe, HostMemory};
 
 const MAX_COPIES: u64 = 64;
@@ -193,5 +198,15 @@ impl DeviceProbe for GpuProbe {
             Ok(start.elapsed())
         })?;
         Ok(seconds / NUM_LAUNCHES as f64)
+    }
+
+    fn corpus_times(&mut self, segment: &Arc<Segment>, n: usize) -> Result<Option<CorpusTimes>> {
+        let mut copies = CorpusCopies::new(self.device.clone());
+        let mut seconds = || -> Result<f64> {
+            let start = Instant::now();
+            std::hint::black_box(copies.sequence_counts(segment, n)?);
+            Ok(start.elapsed().as_secs_f64())
+        };
+        Ok(Some(CorpusTimes { first_s: seconds()?, again_s: seconds()?.min(seconds()?) }))
     }
 }

@@ -1,8 +1,9 @@
-//! Measuring this machine, in less than five seconds.
+//! Measuring this machine, in a few seconds.
 //!
 //! ```text
 //! 4 MiB of generated text ─▶ encode ─▶ block of 8 bits ─┬▶ check, decode, match: one and all cores
 //!                                      block of 12 bits ─┘▶ device, if one is given
+//! the same as documents   ─▶ corpus ────▶ the same (`corpora`)
 //! ```
 //!
 //! A rate of one core is that of the fastest run; that of all cores counts what all threads
@@ -31,6 +32,7 @@ use crate::gsst::{
 };
 
 use super::super::model::{CoreRate, CpuRates};
+use super::corpora::{ProbeCorpora, measure_cores};
 use super::device::{DeviceProbe, ProbeBlocks, measure_device};
 use super::storage::measure_storage;
 use super::{Calibration, WidthRates, text};
@@ -53,6 +55,8 @@ pub enum Step {
     CoresEight,
     /// Cores, codes of 12 bits.
     CoresTwelve,
+    /// Cores, a corpus.
+    CoresCorpus,
     /// A device.
     Device,
 }
@@ -63,6 +67,7 @@ impl fmt::Display for Step {
             Self::Storage => "storage",
             Self::CoresEight => "cores, codes of 8 bits",
             Self::CoresTwelve => "cores, codes of 12 bits",
+            Self::CoresCorpus => "cores, sequences of a corpus",
             Self::Device => "device",
         })
     }
@@ -93,6 +98,10 @@ pub fn measure(
     on_step(Step::CoresTwelve);
     let (twelve, block_twelve) = measure_width(CodeWidth::Twelve, &rows, num_cores)?;
     (calibration.eight, calibration.twelve) = (eight, twelve);
+    on_step(Step::CoresCorpus);
+    let corpora = ProbeCorpora::new()?;
+    let [one_core, all_cores] = measure_cores(&corpora, num_cores)?.map(Some);
+    (calibration.corpus_one_core, calibration.corpus_all_cores) = (one_core, all_cores);
     if let Some(probe) = device {
         on_step(Step::Device);
         let num_rows = rows.len() * TINY_BYTES / TEXT_BYTES;
@@ -102,6 +111,7 @@ pub fn measure(
             twelve: block_twelve,
             flat: block(CodeWidth::Eight, &flat_rows)?,
             tiny: block(CodeWidth::Eight, &rows[..num_rows])?,
+            corpora,
         };
         calibration.device = Some(measure_device(probe, &blocks)?);
     }
@@ -236,8 +246,13 @@ fn date(mut days: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::corpora::{CorpusTimes, most_windows};
     use super::super::device::HostMemory;
     use super::*;
+    use crate::analytics::SegmentShape;
+    use crate::corpus::Segment;
 
     /// A device with made-up rates.
     struct Fake;
@@ -268,13 +283,24 @@ mod tests {
             assert!((500..2000).contains(&tiny.text_len_bytes()));
             Ok(6e-6)
         }
+        fn corpus_times(
+            &mut self,
+            segment: &Arc<Segment>,
+            n: usize,
+        ) -> Result<Option<CorpusTimes>> {
+            let shape = SegmentShape::from(segment.as_ref());
+            let again_s = 1e-3 + 2e-9 * most_windows(shape, n) as f64;
+            let first_s = again_s + 3e-9 * shape.num_elements as f64;
+            Ok(Some(CorpusTimes { first_s, again_s }))
+        }
     }
 
     #[test]
     fn a_machine_is_measured_and_survives_its_file() {
         let mut steps = Vec::new();
         let calibration = measure(None, Some(&mut Fake), |step| steps.push(step)).unwrap();
-        assert_eq!(steps, [Step::CoresEight, Step::CoresTwelve, Step::Device]);
+        let cores = [Step::CoresEight, Step::CoresTwelve, Step::CoresCorpus];
+        assert_eq!(steps, [&cores[..], &[Step::Device]].concat());
         assert!(calibration.is_of_this_machine());
         for width in [CodeWidth::Eight, CodeWidth::Twelve] {
             let rates = calibration.width(width);
@@ -288,6 +314,10 @@ mod tests {
         assert_eq!(device.h2d_pinned_gb_per_s, Some(55.12));
         assert_eq!((device.d2h_pinned_gb_per_s, device.matching_gb_per_s), (None, None));
         assert!(device.memory_gb_per_s > 2500.0, "no less than decoding moves");
+        let rates = calibration.corpus_rates();
+        assert!((1.9e-9..2.1e-9).contains(&rates.window_s), "{rates:?}");
+        assert!((2.9e-9..3.1e-9).contains(&rates.prepare_s), "{rates:?}");
+        assert!(rates.task_s > 1e-3 && rates.of_cores(1) > 0.0 && rates.startup_s == 0.25);
         let read = Calibration::from_text("test", &calibration.to_text()).unwrap();
         assert_eq!(read, calibration);
     }

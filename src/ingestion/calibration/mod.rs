@@ -6,11 +6,13 @@
 //!            $TADOC_CALIBRATION, or $XDG_CONFIG_HOME/tadoc/calibration,
 //!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
 //! device     what a device has to answer; gpu_probe has the answers of `gpu`
+//! corpora    the same for tasks over corpora
 //! ```
 //!
 //! Without a file the built-in values of [`Calibration::default`] are used. They are on the low
 //! side for machines of 2026, so that nothing is moved to a device on hope alone.
 
+mod corpora;
 mod device;
 mod file;
 #[cfg(feature = "cuda")]
@@ -23,6 +25,7 @@ use crate::gsst::CodeWidth;
 
 use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
 
+pub use corpora::{CorpusRates, CorpusTimes, most_windows, one_core_s};
 pub use device::{DeviceProbe, HostMemory};
 pub use file::path;
 #[cfg(feature = "cuda")]
@@ -45,6 +48,10 @@ pub struct Calibration {
     pub eight: WidthRates,
     /// Codes of 12 bits on the cores.
     pub twelve: WidthRates,
+    /// Sequences of a corpus on one core, as a multiple of the built-in time; `None`: not measured.
+    pub corpus_one_core: Option<f64>,
+    /// The same on all cores.
+    pub corpus_all_cores: Option<f64>,
     /// The device; `None` where none was measured.
     pub device: Option<DeviceCalibration>,
 }
@@ -84,6 +91,12 @@ pub struct DeviceCalibration {
     pub launch_s: f64,
     /// Opening it and loading a kernel, in seconds.
     pub startup_s: f64,
+    /// A task over a corpus with next to nothing in it, in seconds; `None`: not measured, as below.
+    pub corpus_task_s: Option<f64>,
+    /// What is made of an element of a grammar before the first task, in seconds.
+    pub corpus_prepare_s: Option<f64>,
+    /// A window of a sequence that is counted, in seconds.
+    pub corpus_window_s: Option<f64>,
 }
 
 impl Calibration {
@@ -98,6 +111,25 @@ impl Calibration {
             cpu: self.width(width).cpu,
             device: has_device.then(|| device.rates(width)),
         }
+    }
+
+    /// What tasks over corpora take; what was not measured is built in.
+    pub fn corpus_rates(&self) -> CorpusRates {
+        let mut rates = CorpusRates::default();
+        let built_in = rates;
+        if let (Some(one_core), Some(all_cores)) = (self.corpus_one_core, self.corpus_all_cores) {
+            let num_doublings = (self.num_cores as f64).log2();
+            if num_doublings > 0.0 {
+                rates.of_twice = (all_cores / one_core).powf(1.0 / num_doublings).clamp(0.5, 1.0);
+            }
+            rates.one_core = one_core;
+        }
+        let Some(device) = &self.device else { return rates };
+        rates.startup_s = device.startup_s;
+        rates.task_s = device.corpus_task_s.unwrap_or(built_in.task_s);
+        rates.prepare_s = device.corpus_prepare_s.unwrap_or(built_in.prepare_s);
+        rates.window_s = device.corpus_window_s.unwrap_or(built_in.window_s);
+        rates
     }
 
     /// The cores' rates for one width.
@@ -144,6 +176,8 @@ impl Default for Calibration {
             storage: StorageRate { gb_per_s: 0.5, source: StorageSource::BuiltIn },
             eight: width(2.25, [0.9, 8.0, 1.5, 1.2, 0.1]),
             twelve: width(2.88, [0.6, 8.0, 2.5, 1.8, 0.06]),
+            corpus_one_core: None,
+            corpus_all_cores: None,
             device: None,
         }
     }
@@ -184,6 +218,9 @@ impl Default for DeviceCalibration {
             memory_gb_per_s: 400.0,
             launch_s: 1e-4,
             startup_s: 0.5,
+            corpus_task_s: None,
+            corpus_prepare_s: None,
+            corpus_window_s: None,
         }
     }
 }

@@ -12,11 +12,11 @@ use datafusion::physical_plan::metrics::MetricBuilder;
 use super::devices;
 use crate::analytics::{SegmentSequences, SequenceCounts, Vocabulary, WordCounts};
 use crate::corpus::Segment;
-use crate::gpu::{CorpusCopies, DeviceCorpus, GpuError, SequenceRows};
+use crate::gpu::{CorpusCopies, GpuError, SequenceRows};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::Run;
 
-pub(crate) use super::devices::forget;
+pub(crate) use super::devices::{forget, missing_elements};
 
 /// Bytes of a row in host memory: a key and a number.
 const ROW_BYTES: usize = 16;
@@ -40,14 +40,8 @@ impl Rows for SequenceRows {
 
 /// How often each word of `vocabulary` occurs.
 pub(crate) fn word_counts(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<WordCounts>> {
-    let count = |copies: &mut CorpusCopies, segment: &Arc<Segment>| {
-        let weights = copies.take(segment, 0, DeviceCorpus::weights)?;
-        let counts = weights.word_counts_to_host()?;
-        copies.put(segment, 0, weights);
-        Ok(counts)
-    };
     let joined = |counts| WordCounts::of_segments(Arc::clone(vocabulary), counts);
-    answer(run, vocabulary, count, joined)
+    answer(run, vocabulary, CorpusCopies::word_counts, joined)
 }
 
 /// How often each sequence of `n` words of `vocabulary` occurs.
@@ -62,14 +56,7 @@ pub(crate) fn sequence_counts(
     if let Some(reason) = SequenceCounts::segments_refused(vocabulary, n) {
         return Ok(fall_back(run, &reason));
     }
-    let count = |copies: &mut CorpusCopies, segment: &Arc<Segment>| {
-        let weights = copies.take(segment, 0, DeviceCorpus::weights)?;
-        let mut sequences = copies.take(segment, n as u64, |corpus| corpus.sequences(n))?;
-        let rows = copies.retried(|| sequences.count(&weights)?.to_host())?;
-        copies.put(segment, 0, weights);
-        copies.put(segment, n as u64, sequences);
-        Ok(rows)
-    };
+    let count = |copies: &mut CorpusCopies, segment: &_| copies.sequence_counts(segment, n);
     let part = |rows: SequenceRows| {
         let word_bits = rows.word_bits();
         let (keys, counts) = rows.into_keys_and_counts();

@@ -13,8 +13,9 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
+use super::placement::Task;
 use crate::corpus::Segment;
-use crate::gpu::{CorpusCopies, Device, GpuError};
+use crate::gpu::{CopyKey, CorpusCopies, CorpusSequences, CorpusWeights, Device, GpuError};
 use crate::sql::gsst::device;
 
 /// A device, and what lies there.
@@ -22,6 +23,8 @@ use crate::sql::gsst::device;
 struct Seat {
     device: Device,
     copies: Mutex<CorpusCopies>,
+    /// What lay there when somebody had the lock last, for those who only ask.
+    kept: Mutex<Vec<CopyKey>>,
 }
 
 static SEATS: OnceLock<Vec<Seat>> = OnceLock::new();
@@ -77,7 +80,7 @@ fn seats() -> Result<&'static [Seat], GpuError> {
     }
     let seat = |device: Device| {
         let copies = Mutex::new(CorpusCopies::new(device.clone()));
-        Seat { device, copies }
+        Seat { device, copies, kept: Mutex::default() }
     };
     let devices = device::devices()?;
     Ok(SEATS.get_or_init(|| devices.into_iter().map(seat).collect()))
@@ -149,11 +152,34 @@ fn at_seat<P>(
     let mut copies = lock(&seats[seat].copies);
     copies.forget(&lock(&HOMES).take_gone(seat));
     copies.set_max_bytes(max_bytes)?;
-    let part = work(&mut copies, segment);
+    let part = work(&mut copies, segment).or_else(|error| match error {
+        GpuError::OutOfMemory { .. } => {
+            device::release_idle(seats[seat].device.ordinal());
+            work(&mut copies, segment)
+        }
+        other => Err(other),
+    });
     if seats[seat].device.check().is_err() {
         copies.clear();
     }
+    *lock(&seats[seat].kept) = copies.keys();
     part
+}
+
+/// Elements of those of `segments` that no device has what it needs of for `task`.
+pub(crate) fn missing_elements(task: Task, segments: &[Arc<Segment>]) -> u64 {
+    let seats = SEATS.get().map_or(&[][..], Vec::as_slice);
+    let is_missing = |segment: &&Arc<Segment>| {
+        let key = match task {
+            Task::WordCount => CopyKey::of::<CorpusWeights>(segment, 0),
+            Task::SequenceCount { num_words, .. } => {
+                CopyKey::of::<CorpusSequences>(segment, num_words as u64)
+            }
+        };
+        !seats.iter().any(|seat| seat.device.check().is_ok() && lock(&seat.kept).contains(&key))
+    };
+    let missing = segments.iter().filter(is_missing);
+    missing.map(|segment| segment.dag.grammar().symbols.len() as u64).sum()
 }
 
 /// Gives up what devices have of `segments`, which are not loaded any more; where a device works, before its
@@ -164,6 +190,20 @@ pub(crate) fn forget<'a>(segments: impl Iterator<Item = &'a Arc<Segment>>) {
     for (at, seat) in seats.iter().enumerate() {
         if let Ok(mut copies) = seat.copies.try_lock() {
             copies.forget(&lock(&HOMES).take_gone(at));
+            *lock(&seat.kept) = copies.keys();
+        }
+    }
+}
+
+/// Gives up what lies on device `ordinal`, unless somebody works there.
+pub(crate) fn release(ordinal: usize) {
+    let seats = SEATS.get().map_or(&[][..], Vec::as_slice);
+    for seat in seats.iter().filter(|seat| seat.device.ordinal() == ordinal) {
+        if let Ok(mut copies) = seat.copies.try_lock() {
+            copies.clear();
+            *lock(&seat.kept) = copies.keys();
+            // Memory comes back when work before is done; a fault of it is found by who waits for it.
+            let _ = seat.device.synchronize();
         }
     }
 }

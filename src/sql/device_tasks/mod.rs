@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! function ── device_task(scan) ──▶ Task, or why there is none
-//! table    ── place ──────────────▶ Placement in the scan          EXPLAIN: device=gpu, device=cpu: reason
+//! table    ── place, chooser ─────▶ Placement in the scan          EXPLAIN: device=gpu, device=cpu: reason
 //! function ── answers::… (run) ───▶ None: the CPU counts; it was placed there, or a device failed
 //!               │                   Some: rows of the CPU's type
 //!               └ devices: a lock and the copies of segments for each; segments in turn
@@ -18,9 +18,12 @@ mod answers;
 #[cfg(not(feature = "cuda"))]
 #[path = "no_answers.rs"]
 mod answers;
+mod chooser;
 #[cfg(feature = "cuda")]
 mod devices;
 mod placement;
 
 pub(super) use answers::{forget, sequence_counts, word_counts};
+#[cfg(feature = "cuda")]
+pub(super) use devices::release;
 pub(super) use placement::{Placement, Task, place};

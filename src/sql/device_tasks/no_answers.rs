@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 
+use super::placement::Task;
 use crate::analytics::{SequenceCounts, Vocabulary, WordCounts};
 use crate::corpus::Segment;
 use crate::sql::scan::Run;
@@ -20,6 +21,11 @@ pub(crate) fn sequence_counts(
     _: usize,
 ) -> Result<Option<SequenceCounts>> {
     Ok(None)
+}
+
+/// All of them.
+pub(crate) fn missing_elements(_: Task, segments: &[Arc<Segment>]) -> u64 {
+    segments.iter().map(|segment| segment.dag.grammar().symbols.len() as u64).sum()
 }
 
 /// Nothing is kept.

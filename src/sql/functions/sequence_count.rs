@@ -86,7 +86,9 @@ impl TableFunction for SequenceCount {
         match (self.by_doc, self.num_words) {
             (true, _) => Err("there is no kernel for sequences of each document"),
             (false, 1) => Err("words have their counts"),
-            (false, num_words) => Ok(Task::SequenceCount { num_words }),
+            (false, num_words) => {
+                Ok(Task::SequenceCount { num_words, is_folded: self.fold != Fold::None })
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryReservation;
 
+use super::super::device_tasks;
 use super::device_rows::{block_matches, stretch_arrays};
 use crate::error::{Error, Result};
 use crate::gpu::{
@@ -45,7 +46,7 @@ pub(in crate::sql) fn problem() -> Option<String> {
 }
 
 /// Whether devices have been opened.
-pub(super) fn is_open() -> bool {
+pub(in crate::sql) fn is_open() -> bool {
     SCANNERS.get().is_some_and(|scanners| scanners.is_ok())
 }
 
@@ -80,6 +81,13 @@ pub(in crate::sql) fn devices() -> std::result::Result<Vec<Device>, GpuError> {
     Ok(scanners.iter().map(|scanner| scanner.device().clone()).collect())
 }
 
+/// Gives up what scans keep on this device for the next ones.
+pub(in crate::sql) fn release_idle(ordinal: usize) {
+    let all = scanners().map_or(&[][..], Vec::as_slice);
+    let of_device = all.iter().filter(|scanner| scanner.device().ordinal() == ordinal);
+    of_device.for_each(|scanner| scanner.release_idle());
+}
+
 /// Decodes runs on one device.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner(Arc<GsstScanner>);
@@ -111,7 +119,7 @@ impl Scanner {
         Ok(Pending { rows, text_type, held })
     }
 
-    /// Again with what idle slots keep, where the device has too little memory.
+    /// Again with what idle slots and corpora keep, where the device has too little memory.
     fn retried<T>(
         &self,
         submit: impl Fn(&GsstScanner) -> std::result::Result<T, GpuError>,
@@ -119,6 +127,7 @@ impl Scanner {
         Ok(submit(&self.0).or_else(|error| match error {
             GpuError::OutOfMemory { .. } => {
                 self.0.release_idle();
+                device_tasks::release(self.0.device().ordinal());
                 submit(&self.0)
             }
             other => Err(other),

@@ -38,4 +38,5 @@ mod sink;
 mod source;
 
 pub use format::GsstFormatFactory;
+pub(super) use placement::calibration;
 pub use source::GsstSource;

@@ -16,7 +16,7 @@ pub(in crate::sql) fn problem() -> Option<String> {
 }
 
 /// Never.
-pub(super) fn is_open() -> bool {
+pub(in crate::sql) fn is_open() -> bool {
     false
 }
 

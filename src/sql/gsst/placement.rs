@@ -153,7 +153,7 @@ pub(super) fn selectivity(
 }
 
 /// The rates that plans go by; read once per plan.
-pub(super) fn calibration() -> Calibration {
+pub(in crate::sql) fn calibration() -> Calibration {
     Calibration::load().unwrap_or_else(|error| {
         tracing::warn!(%error, "planning with built-in rates; run tadoc calibrate");
         Calibration::default()

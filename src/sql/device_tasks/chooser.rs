@@ -1,0 +1,183 @@
+//! Whether a device is worth it for a task over a corpus: two estimates and a margin.
+//!
+//! ```text
+//! device   startup + task + elements * prepare + windows * window + rows to join * join
+//!          └ unless open    └ inverse grammar and copies, unless they lie there already
+//! cores    what traversal_costs says, in the time of these cores
+//! ```
+//!
+//! Numbers come from footers: windows and rows are taken to be as many as elements and words allow, which
+//! no device is chosen by hope for. Rates are those that `tadoc calibrate` measured, or built-in ones.
+//! Sums over words need no device: the vocabulary has counted them.
+
+use crate::analytics::SegmentShape;
+use crate::ingestion::calibration::{CorpusRates, most_windows, one_core_s};
+
+use super::placement::Task;
+
+/// What a task is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    pub(super) task: Task,
+    /// All segments.
+    pub(super) shape: SegmentShape,
+    /// Elements of segments that the device has nothing of.
+    pub(super) missing_elements: u64,
+    /// Whether rows of segments are not those of the corpus: several segments, or folded words.
+    pub(super) are_rows_joined: bool,
+    pub(super) num_cores: usize,
+    pub(super) is_device_open: bool,
+}
+
+/// Seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Estimate {
+    cores: f64,
+    /// With everything open and resident.
+    device: f64,
+    startup: f64,
+    prepare: f64,
+}
+
+/// Whether the device is to be used, and why.
+pub(super) fn choose(work: &Work, rates: &CorpusRates) -> (bool, String) {
+    let n = match work.task {
+        Task::WordCount => return (false, "the vocabulary has counted words".to_owned()),
+        Task::SequenceCount { num_words, .. } => num_words,
+    };
+    let Estimate { cores, device, startup, prepare } = estimate(work, n, rates);
+    let is_worth = |seconds: f64| seconds <= rates.margin * cores;
+    let less = "estimated to take less time than";
+    if is_worth(device + startup + prepare) {
+        let resident =
+            if work.missing_elements == 0 { ", the corpus lies on the device" } else { "" };
+        return (true, format!("{less} on {} cores{resident}", work.num_cores));
+    }
+    let and = match (is_worth(device), is_worth(device + prepare)) {
+        (false, _) => "",
+        (true, true) => " that is to be opened first",
+        (true, false) => " that lacks the corpus",
+    };
+    (false, format!("{less} on a device{and}"))
+}
+
+fn estimate(work: &Work, n: usize, rates: &CorpusRates) -> Estimate {
+    let windows = most_windows(work.shape, n) as f64;
+    let of_cores = |seconds: f64| seconds * rates.of_cores(work.num_cores);
+    let joined = if work.are_rows_joined { of_cores(windows * rates.join_s) } else { 0.0 };
+    Estimate {
+        cores: of_cores(one_core_s(work.shape, n)),
+        device: rates.task_s + windows * rates.window_s + joined,
+        startup: if work.is_device_open { 0.0 } else { rates.startup_s },
+        prepare: work.missing_elements as f64 * rates.prepare_s,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Text of so many bytes that a grammar makes a third of.
+    fn work(len_bytes: u64, num_cores: usize) -> Work {
+        let num_words = len_bytes / 6;
+        let shape = SegmentShape {
+            num_docs: num_words / 1000 + 1,
+            num_words,
+            num_elements: num_words / 3 + 1,
+            len_bytes,
+        };
+        Work {
+            task: Task::SequenceCount { num_words: 3, is_folded: false },
+            shape,
+            missing_elements: shape.num_elements,
+            are_rows_joined: false,
+            num_cores,
+            is_device_open: true,
+        }
+    }
+
+    /// As fast as kernels are where nothing is copied.
+    fn fast() -> CorpusRates {
+        CorpusRates { prepare_s: 2e-9, window_s: 3e-9, ..CorpusRates::default() }
+    }
+
+    fn is_on_device(work: &Work, rates: &CorpusRates) -> bool {
+        choose(work, rates).0
+    }
+
+    #[test]
+    fn small_corpora_and_words_stay_on_the_cores() {
+        for rates in [CorpusRates::default(), fast()] {
+            for len_bytes in [0, 1, 1000, 10_000] {
+                let (is_chosen, reason) = choose(&work(len_bytes, 1), &rates);
+                assert!(!is_chosen);
+                assert_eq!(reason, "estimated to take less time than on a device");
+            }
+            let words = Work { task: Task::WordCount, ..work(MIB << 20, 1) };
+            assert!(!is_on_device(&words, &rates));
+        }
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_paid_again() {
+        let rates = CorpusRates { prepare_s: 1e-6, ..fast() };
+        let cold = work(200 * MIB, 4);
+        let (is_chosen, reason) = choose(&cold, &rates);
+        assert!(!is_chosen && reason.ends_with("a device that lacks the corpus"), "{reason}");
+        let (is_chosen, reason) = choose(&Work { missing_elements: 0, ..cold }, &rates);
+        assert!(
+            is_chosen && reason.ends_with("4 cores, the corpus lies on the device"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn a_device_is_opened_for_much_work_only() {
+        let closed = |len_bytes| Work { is_device_open: false, ..work(len_bytes, 4) };
+        let (is_chosen, reason) = choose(&closed(10 * MIB), &fast());
+        assert!(!is_chosen && reason.ends_with("a device that is to be opened first"), "{reason}");
+        assert!(is_on_device(&closed(1000 * MIB), &fast()));
+        assert!(is_on_device(&work(10 * MIB, 4), &fast()));
+    }
+
+    #[test]
+    fn more_cores_and_joined_rows_speak_for_the_cores() {
+        let rates = fast();
+        let chosen = |num_cores| is_on_device(&work(100 * MIB, num_cores), &rates);
+        assert!(chosen(1) && chosen(16) && !chosen(4096));
+        let slow_join = CorpusRates { join_s: 1e-6, ..rates };
+        let alone = work(100 * MIB, 16);
+        assert!(is_on_device(&alone, &slow_join));
+        assert!(!is_on_device(&Work { are_rows_joined: true, ..alone }, &slow_join));
+    }
+
+    /// The table of kernels/README.md: an H100 with 16 cores, 208 MiB each, nothing resident. Whole
+    /// calls took 1.0 to 7 times less and 1.15 times more than all cores, without inverse grammar
+    /// and weights.
+    #[test]
+    fn built_in_rates_are_cautious() {
+        for num_cores in [16, 64] {
+            assert!(!is_on_device(&work(208 * MIB, num_cores), &CorpusRates::default()));
+        }
+    }
+
+    #[test]
+    fn a_choice_is_never_worse_than_the_margin_by_its_own_estimate() {
+        for rates in [CorpusRates::default(), fast()] {
+            for bits in 0..32 {
+                for num_cores in [1, 3, 16, 128] {
+                    for is_device_open in [true, false] {
+                        let work = Work { is_device_open, ..work(1 << bits, num_cores) };
+                        let Estimate { cores, device, startup, prepare } =
+                            estimate(&work, 3, &rates);
+                        let whole = device + startup + prepare;
+                        assert_eq!(is_on_device(&work, &rates), whole <= rates.margin * cores);
+                        assert!(whole > 0.0 && cores > 0.0 && rates.margin <= 0.95);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -23,7 +23,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("edits", &["error", "text", "grammar", "dag", "corpus", "access"]),
     ("living", &["error", "text", "corpus", "edits"]),
     ("gsst", &["error"]),
-    ("gpu", &["error", "dag", "corpus", "gsst"]),
+    ("gpu", &["error", "text", "dag", "corpus", "edits", "gsst"]),
     ("plot", &[]),
     ("ingestion", &["error", "corpus", "analytics", "gsst", "gpu", "plot"]),
     (
@@ -68,6 +68,7 @@ const KNOW_ARROW: &[&str] =
 const MAY_BE_UNSAFE: &[&str] = &[
     "benches/gsst_layouts.rs",
     "src/gsst/decode.rs",
+    "src/gpu/corpus/edits.rs",
     "src/gpu/corpus/extract.rs",
     "src/gpu/corpus/index.rs",
     "src/gpu/corpus/inverse.rs",

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// The offsets of one document.
 #[derive(Debug)]
-pub(super) struct BatchOffsets {
+pub(crate) struct BatchOffsets {
     /// Offsets of edits before the batch, ascending, each once.
     places: Vec<u64>,
     inserted: Sums,

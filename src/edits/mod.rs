@@ -30,6 +30,10 @@ mod snapshot;
 mod surroundings;
 mod word_changes;
 
+#[cfg(feature = "cuda")]
+pub(crate) use batch_offsets::BatchOffsets;
 pub use edit::{Answer, Edit, EditBatch, EditMode, Operation};
 pub use living_corpus::LivingCorpus;
+#[cfg(feature = "cuda")]
+pub(crate) use piece_tree::{Piece, PieceTree, Source};
 pub use record::{decode_batch, encode_batch};

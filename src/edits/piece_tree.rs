@@ -17,7 +17,7 @@ const MAX_FANOUT: usize = 32;
 
 /// What a piece is a range of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// The document as it is in the base corpus.
     Base,
     /// The buffer of new text.
@@ -26,7 +26,7 @@ pub(super) enum Source {
 
 /// A range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     pub source: Source,
     pub start: u64,
     pub len: u64,
@@ -48,7 +48,7 @@ impl Piece {
 
 /// Pieces in order.
 #[derive(Debug, Clone)]
-pub(super) struct PieceTree {
+pub(crate) struct PieceTree {
     leaves: Vec<Vec<Piece>>,
     inner: Vec<Vec<Child>>,
     /// Numbers of leaves and of inner nodes that are not used.
@@ -284,7 +284,7 @@ fn added<T>(nodes: &mut Vec<T>, free: &mut Vec<u32>, node: T) -> u32 {
 
 /// Pieces in order, from some byte on.
 #[derive(Debug)]
-pub(super) struct Pieces<'a> {
+pub(crate) struct Pieces<'a> {
     tree: &'a PieceTree,
     path: Vec<Step>,
     leaf: &'a [Piece],

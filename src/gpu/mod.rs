@@ -37,11 +37,11 @@ mod scanned_rows;
 pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
 pub use block_check::BlockCheck;
 pub use corpus::{
-    CopyKey, CorpusCopies, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences, CorpusTerms,
-    CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets,
+    CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences,
+    CorpusTerms, CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets,
     DeviceRanked, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord,
-    DocumentWords, Occurrences, PassageBatch, PassageQuery, Passages, RankedRows, SequenceRows,
-    WordBatch, WordDocuments, WordOffsets,
+    DocumentWords, MixedBatch, MixedResults, Occurrences, PassageBatch, PassageQuery, Passages,
+    RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
 pub use device::{Device, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};

@@ -40,6 +40,7 @@ macro_rules! source {
     };
 }
 
+pub(super) const CORPUS_EDITS: Source = source!("corpus_edits");
 pub(super) const CORPUS_EXTRACT: Source = source!("corpus_extract");
 pub(super) const CORPUS_INDEX: Source = source!("corpus_index");
 pub(super) const CORPUS_INVERSE: Source = source!("corpus_inverse");

@@ -180,6 +180,16 @@ impl PassageBatch {
 }
 
 impl Passages {
+    #[cfg(test)]
+    pub(super) fn joined<'a>(passages: impl Iterator<Item = &'a [u8]>) -> Self {
+        let (mut starts, mut text) = (vec![0], Vec::new());
+        for passage in passages {
+            text.extend_from_slice(passage);
+            starts.push(text.len() as u64);
+        }
+        Self { starts, text }
+    }
+
     /// Number of passages.
     pub fn len(&self) -> usize {
         self.starts.len() - 1

@@ -24,9 +24,10 @@ pub(super) enum Argument {
     Short(u32),
     Text(TextArrays),
     Rules(RuleArrays),
+    Splices(SpliceArrays),
 }
 
-/// Addresses of what `corpus_extract` reads; the same struct is in the kernel.
+/// Addresses of the text of a segment; the same struct is in `kernels/corpus_text.cuh`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct TextArrays {
@@ -57,12 +58,32 @@ pub(super) struct RuleArrays {
     pub(super) word_bits: u32,
 }
 
+/// Addresses of what `corpus_edits` reads; the same struct is in the kernel.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct SpliceArrays {
+    pub(super) docs: u64,
+    pub(super) splice_starts: u64,
+    pub(super) froms: u64,
+    pub(super) tos: u64,
+    pub(super) token_starts: u64,
+    pub(super) tokens: u64,
+    pub(super) edges: u64,
+    pub(super) num_docs: u32,
+    pub(super) num_gaps: u32,
+    pub(super) num_new: u32,
+    pub(super) num_old_root: u32,
+}
+
 const _: () = assert!(size_of::<TextArrays>() == 64 && size_of::<RuleArrays>() == 72);
+const _: () = assert!(size_of::<SpliceArrays>() == 72);
 
 // SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for TextArrays {}
 // SAFETY: as above.
 unsafe impl DeviceRepr for RuleArrays {}
+// SAFETY: as above.
+unsafe impl DeviceRepr for SpliceArrays {}
 
 /// How many thread blocks of [`THREADS`] have a thread for each of `len`.
 pub(super) fn grid_for(len: usize) -> u32 {
@@ -101,6 +122,7 @@ pub(super) unsafe fn launch(
             Argument::Short(number) => builder.arg(number),
             Argument::Text(arrays) => builder.arg(arrays),
             Argument::Rules(arrays) => builder.arg(arrays),
+            Argument::Splices(arrays) => builder.arg(arrays),
         };
     }
     // SAFETY: the caller promises it.

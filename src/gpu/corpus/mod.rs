@@ -7,6 +7,7 @@
 //!                │ index()     CorpusIndex      lengths and starts, made there
 //!                │ text()      CorpusText       where each position starts; tokens
 //!                │   passages()  words()        CorpusPassages, CorpusWords
+//!                │   with_edits()  plan_mixed()  a CorpusText again, MixedBatch
 //!                │ sequences() CorpusSequences  first and last words of rules; windows
 //!                │ cooccurrences()              the same; pairs
 //!                │ terms()     CorpusTerms      words before each position; all words of the text
@@ -24,10 +25,14 @@
 
 mod answers;
 mod cache;
+mod edits;
+mod edits_plan;
+mod edits_tokens;
 mod extract;
 mod index;
 mod inverse;
 mod launch;
+mod mixed;
 mod ranked;
 mod search;
 mod sequences;
@@ -41,9 +46,11 @@ mod transfer;
 mod weights;
 
 pub use cache::{CopyKey, CorpusCopies};
+pub use edits::CorpusEdits;
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
 pub use index::CorpusIndex;
 pub use inverse::Occurrences;
+pub use mixed::{MixedBatch, MixedResults};
 pub use ranked::{CorpusRanked, DeviceRanked, RankedRows};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
 pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};

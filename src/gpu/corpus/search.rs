@@ -18,6 +18,7 @@ use crate::gpu::error::GpuError;
 use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::module::{CORPUS_SEARCH, Module};
 
+use super::edits_tokens::BaseText;
 use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
 use super::sort_space::{MAX_KEYS, Pairs, SortSpace, TILE_NUMBERS};

@@ -36,6 +36,27 @@ pub(super) fn one_to_host<T: DeviceRepr + Copy + Default>(
     Ok(value[0])
 }
 
+/// Fills `target` with the first `len` values of `first`, then with `rest`.
+pub(super) fn append<T: DeviceRepr + ValidAsZeroBits>(
+    device: &Device,
+    first: &DeviceBuffer<T>,
+    len: usize,
+    rest: &[T],
+    target: &mut DeviceBuffer<T>,
+) -> Result<(), GpuError> {
+    let copying = device.fault("copying numbers of a corpus");
+    let stream = device.stream();
+    if len > 0 {
+        let copied = stream.memcpy_dtod(&first.slice(..len), &mut target.slice_mut(..len));
+        copied.map_err(&copying)?;
+    }
+    if !rest.is_empty() {
+        let copied = stream.memcpy_htod(rest, &mut target.slice_mut(len..len + rest.len()));
+        copied.map_err(&copying)?;
+    }
+    Ok(())
+}
+
 /// Sets all bytes of `buffer` to `byte`.
 pub(super) fn fill<T>(
     device: &Device,

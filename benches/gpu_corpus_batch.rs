@@ -1,0 +1,425 @@
+//! Batches of 100,000 operations on the device beside the CPU's, on one core and on all: the table of
+//! figure 8 of the random-access paper, ≥ 50 times one core in the geometric mean.
+//!
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus_batch -- [MIB]` makes text of three kinds, 208 MiB of
+//! each unless told otherwise, compresses it, and runs batches on its first segment. "One core" and "all
+//! cores" are the CPU's own batch calls. The device's time is that of its own clock, text and queries
+//! in device memory; "whole" is one call from the host: queries checked and sent, edits tokenized, the
+//! work, the answer back. Every answer is compared with the CPU's. Without a device this says so and
+//! does nothing, unless `REQUIRE_GPU=1`.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[path = "gpu_corpus/mod.rs"]
+mod texts;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion_tadoc::Corpus;
+use datafusion_tadoc::access::{
+    ExtractQuery, WordQuery, count_batch, extract_batch, extract_into, search_batch,
+};
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
+use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use datafusion_tadoc::gpu::{CorpusText, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
+use datafusion_tadoc::text::for_each_token;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use texts::{Random, documents};
+
+const NUM_QUERIES: usize = 100_000;
+const QUERY_BYTES: u64 = 64;
+/// Runs on the device and whole ones; the median counts.
+const NUM_RUNS: usize = 7;
+/// Runs of a batch on the CPU at most, and seconds after which none is added; the least counts.
+const MAX_CPU_RUNS: usize = 3;
+const CPU_SECONDS: f64 = 2.0;
+const AMPLE: u64 = 64 << 30;
+
+/// Thread pools of one thread and of all cores.
+struct Pools {
+    one: ThreadPool,
+    all: ThreadPool,
+}
+
+/// What batches run on.
+struct Bench<'a> {
+    device: &'a Device,
+    pools: &'a Pools,
+    corpus: Corpus,
+    segment: Arc<Segment>,
+    text: CorpusText,
+    ratios: Vec<f64>,
+}
+
+/// Seconds of a batch.
+struct Times {
+    one_core: f64,
+    all_cores: f64,
+    device: f64,
+    whole: f64,
+}
+
+fn main() -> Result<(), GpuError> {
+    let device = match Device::open(0) {
+        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
+            println!("skipped: {error}");
+            return Ok(());
+        }
+        device => device?,
+    };
+    let mib = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(208);
+    let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let pools = Pools { one: pool(1), all: pool(0) };
+    println!("{}, {} CPU cores", device.name(), pools.all.current_num_threads());
+    let mut ratios = Vec::new();
+    for kind in ["log", "versioned", "prose"] {
+        ratios.extend(measure_kind(&device, &pools, kind, mib << 20)?);
+    }
+    println!("\nall kinds, geometric mean of one core : device: {:.1}", geometric_mean(&ratios));
+    Ok(())
+}
+
+fn measure_kind(
+    device: &Device,
+    pools: &Pools,
+    kind: &str,
+    len_bytes: usize,
+) -> Result<Vec<f64>, GpuError> {
+    let corpus = built(&documents(kind, len_bytes));
+    let segment = corpus.segments()[0].clone();
+    let (grammar, root) = (segment.dag.grammar(), segment.dag.num_terminals());
+    println!(
+        "\n{kind}: {} bytes, {} documents, N = {} words, G = {}, {} words in the dictionary",
+        segment.dag.len_bytes(root),
+        grammar.num_docs(),
+        segment.dag.len_words(root),
+        grammar.symbols.len(),
+        segment.dag.num_words(),
+    );
+    let start = Instant::now();
+    let text = DeviceCorpus::upload(device, &segment)?.text()?;
+    device.synchronize()?;
+    println!("upload: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
+    println!(
+        "| batch | one core, ms | all cores | device | whole | one core : device | all cores : whole |"
+    );
+    let corpus = Corpus::new(corpus.profile(), vec![segment.clone()]);
+    let mut bench = Bench { device, pools, corpus, segment, text, ratios: Vec::new() };
+    bench.extract()?;
+    bench.words()?;
+    bench.edits("insert in sequence", EditMode::InSequence, inserts)?;
+    bench.edits("insert in batch", EditMode::InBatch, inserts)?;
+    bench.edits("append", EditMode::InBatch, appends)?;
+    bench.mixed()?;
+    println!("geometric mean of one core : device: {:.1}", geometric_mean(&bench.ratios));
+    println!("device memory at most: {} MiB", device.peak_bytes() >> 20);
+    Ok(bench.ratios)
+}
+
+fn geometric_mean(ratios: &[f64]) -> f64 {
+    (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
+}
+
+fn built(documents: &[Vec<u8>]) -> Corpus {
+    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    for (at, document) in documents.iter().enumerate() {
+        builder.push_document(&at.to_string(), document).unwrap();
+    }
+    let (file, _) = builder.finish(None).unwrap();
+    let limits = OpenLimits { max_memory_bytes: AMPLE, ..OpenLimits::default() };
+    Corpus::from_bytes("memory", &file, &limits).unwrap().1
+}
+
+/// Seconds of the fastest run; what `prepare` makes is not timed.
+fn least_seconds<T: Send>(prepare: impl Fn() -> T + Sync, run: impl Fn(T) + Sync) -> f64 {
+    let (mut least, mut sum) = (f64::MAX, 0.0);
+    for _ in 0..MAX_CPU_RUNS {
+        let prepared = prepare();
+        let start = Instant::now();
+        run(prepared);
+        let seconds = start.elapsed().as_secs_f64();
+        least = least.min(seconds);
+        sum += seconds;
+        if sum > CPU_SECONDS {
+            break;
+        }
+    }
+    least
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_unstable_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+impl Bench<'_> {
+    fn on_cpu<T: Send>(
+        &self,
+        prepare: impl Fn() -> T + Sync + Send,
+        run: impl Fn(T) + Sync + Send,
+    ) -> (f64, f64) {
+        let seconds = |pool: &ThreadPool| pool.install(|| least_seconds(&prepare, &run));
+        (seconds(&self.pools.one), seconds(&self.pools.all))
+    }
+
+    /// Median seconds of `run` by the device's clock.
+    fn on_device(&self, mut run: impl FnMut() -> Result<(), GpuError>) -> Result<f64, GpuError> {
+        run()?;
+        self.device.synchronize()?;
+        let mut seconds = Vec::new();
+        for _ in 0..NUM_RUNS {
+            seconds.push(self.device.time(&mut run)?.as_secs_f64());
+        }
+        Ok(median(seconds))
+    }
+
+    /// Median seconds of `run` by the host's clock, all cores at its service.
+    fn whole<T: Send>(
+        &self,
+        run: impl Fn() -> Result<T, GpuError> + Sync,
+    ) -> Result<f64, GpuError> {
+        let mut seconds = Vec::new();
+        for _ in 0..NUM_RUNS {
+            let start = Instant::now();
+            let result = self.pools.all.install(&run)?;
+            self.device.synchronize()?;
+            seconds.push(start.elapsed().as_secs_f64());
+            drop(result);
+        }
+        Ok(median(seconds))
+    }
+
+    fn print(&mut self, batch: &str, times: &Times) {
+        let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);
+        println!(
+            "| {batch} | {} | {} | {} | {} | {:.1} | {:.2} |",
+            ms(times.one_core),
+            ms(times.all_cores),
+            ms(times.device),
+            ms(times.whole),
+            times.one_core / times.device,
+            times.all_cores / times.whole,
+        );
+        self.ratios.push(times.one_core / times.device);
+    }
+
+    /// A document and an offset in it.
+    fn place(&self, random: &mut Random) -> (u32, u64) {
+        let doc = random.below(self.segment.dag.grammar().num_docs());
+        let len = self.segment.dag.doc_len_bytes(doc) as usize;
+        (doc as u32, random.below(len.saturating_sub(QUERY_BYTES as usize).max(1)) as u64)
+    }
+
+    /// A word of a document.
+    fn word(&self, random: &mut Random) -> (u32, String) {
+        loop {
+            let (doc, offset) = self.place(random);
+            let mut passage = Vec::new();
+            let doc_id = u64::from(doc);
+            extract_into(&self.corpus, doc_id, offset, QUERY_BYTES, AMPLE, &mut passage).unwrap();
+            let mut words = Vec::new();
+            for_each_token(self.corpus.profile(), &passage, |token| {
+                words.extend(token.is_word.then(|| token.bytes.to_vec()));
+            });
+            // The first one may have begun before.
+            let word = words.get(1).and_then(|word| String::from_utf8(word.clone()).ok());
+            if let Some(word) = word {
+                return (doc, word);
+            }
+        }
+    }
+
+    fn extract(&mut self) -> Result<(), GpuError> {
+        let mut random = Random(1);
+        let query = |_| {
+            let (doc, offset) = self.place(&mut random);
+            PassageQuery { doc, offset, len_bytes: QUERY_BYTES }
+        };
+        let queries: Vec<PassageQuery> = (0..NUM_QUERIES).map(query).collect();
+        let of_cpu = |query: &PassageQuery| ExtractQuery {
+            doc_id: query.doc.into(),
+            byte_offset: query.offset,
+            byte_len: query.len_bytes,
+        };
+        let cpu_queries: Vec<ExtractQuery> = queries.iter().map(of_cpu).collect();
+        let expected = extract_batch(&self.corpus, &cpu_queries, AMPLE).unwrap();
+        let read = |()| {
+            black_box(extract_batch(&self.corpus, &cpu_queries, AMPLE).unwrap());
+        };
+        let (one_core, all_cores) = self.on_cpu(|| (), read);
+        let reader = self.text.passages()?;
+        let whole = self.whole(|| {
+            let mut batch = reader.batch(&queries)?;
+            reader.run(&mut batch)?;
+            batch.to_host()
+        })?;
+        let mut batch = reader.batch(&queries)?;
+        let device = self.on_device(|| reader.run(&mut batch))?;
+        let got = batch.to_host()?;
+        assert!((0..queries.len()).all(|at| got.get(at) == expected.get(at).unwrap()));
+        self.print("extract, 64 bytes", &Times { one_core, all_cores, device, whole });
+        Ok(())
+    }
+
+    fn words(&mut self) -> Result<(), GpuError> {
+        let mut random = Random(2);
+        let words: Vec<(u32, String)> = (0..NUM_QUERIES).map(|_| self.word(&mut random)).collect();
+        let cpu_queries: Vec<WordQuery<'_>> =
+            words.iter().map(|(doc, word)| WordQuery { doc_id: u64::from(*doc), word }).collect();
+        let of_device = || -> Vec<DocWord> {
+            let query = |(doc, word): &(u32, String)| {
+                let word = self.text.word_id(word.as_bytes());
+                DocWord { doc: *doc, word }
+            };
+            words.par_iter().map(query).collect()
+        };
+        let queries = of_device();
+        let counts = count_batch(&self.corpus, &cpu_queries).unwrap();
+        let lists = search_batch(&self.corpus, &cpu_queries, AMPLE).unwrap();
+        let number: u64 = counts.iter().sum();
+        for chunk_bytes in [128, 256, 512, 1024, 2048] {
+            let finder = self.text.words()?.with_chunk_bytes(chunk_bytes);
+            let mut batch = finder.batch(&queries)?;
+            let seconds = self.on_device(|| finder.find(&mut batch, AMPLE).map(drop))?;
+            println!("search, {chunk_bytes} bytes a thread: {:.3} ms", seconds * 1e3);
+        }
+        let finder = self.text.words()?;
+        let mut batch = finder.batch(&queries)?;
+        let got = finder.count(&mut batch)?.to_host()?;
+        assert!(got == counts);
+        let got = finder.find(&mut batch, AMPLE)?.to_host()?;
+        assert!((0..words.len()).all(|at| got.get(at) == lists.get(at).unwrap()));
+
+        let count = |()| {
+            black_box(count_batch(&self.corpus, &cpu_queries).unwrap());
+        };
+        let (one_core, all_cores) = self.on_cpu(|| (), count);
+        let device = self.on_device(|| finder.count(&mut batch).map(drop))?;
+        let whole = self.whole(|| finder.count(&mut finder.batch(&of_device())?)?.to_host())?;
+        let count_times = Times { one_core, all_cores, device, whole };
+        let search = |()| {
+            black_box(search_batch(&self.corpus, &cpu_queries, AMPLE).unwrap());
+        };
+        let (one_core, all_cores) = self.on_cpu(|| (), search);
+        let device = self.on_device(|| finder.find(&mut batch, AMPLE).map(drop))?;
+        let whole =
+            self.whole(|| finder.find(&mut finder.batch(&of_device())?, AMPLE)?.to_host())?;
+        let search_times = Times { one_core, all_cores, device, whole };
+        self.print("count", &count_times);
+        self.print(&format!("search, {number} found"), &search_times);
+        Ok(())
+    }
+
+    fn edits(
+        &mut self,
+        name: &str,
+        mode: EditMode,
+        make: impl Fn(&Bench<'_>) -> Vec<Edit>,
+    ) -> Result<(), GpuError> {
+        let batch = EditBatch { mode, edits: make(self) };
+        let profile = self.corpus.profile();
+        let apply = |mut living: LivingCorpus| {
+            living.apply(&batch).unwrap();
+            black_box(&living);
+        };
+        let prepare = || LivingCorpus::new(self.corpus.clone());
+        let (one_core, all_cores) = self.on_cpu(prepare, apply);
+        let planning = self.whole(|| self.text.plan_edits(profile, &batch))?;
+        let whole = self.whole(|| self.text.with_edits(profile, &batch))?;
+        let planned = self.pools.all.install(|| self.text.plan_edits(profile, &batch))?;
+        let device = self.on_device(|| planned.write().map(drop))?;
+        let mut living = LivingCorpus::new(self.corpus.clone());
+        living.apply(&batch).unwrap();
+        self.check_texts(&planned.write()?, &living)?;
+        let share = 100.0 * planning / whole;
+        let name = format!("{name} (planned on the host: {share:.0} % of whole)");
+        self.print(&name, &Times { one_core, all_cores, device, whole });
+        Ok(())
+    }
+
+    /// Compares the text of every document.
+    fn check_texts(&self, text: &CorpusText, living: &LivingCorpus) -> Result<(), GpuError> {
+        let query = |doc| PassageQuery { doc, offset: 0, len_bytes: u64::MAX };
+        let queries: Vec<PassageQuery> = (0..text.num_docs() as u32).map(query).collect();
+        let reader = text.passages()?;
+        let mut batch = reader.batch(&queries)?;
+        reader.run(&mut batch)?;
+        let got = batch.to_host()?;
+        self.pools.all.install(|| {
+            (0..queries.len()).into_par_iter().for_each(|doc| {
+                assert!(got.get(doc) == living.extract(doc as u64, 0, u64::MAX).unwrap());
+            });
+        });
+        Ok(())
+    }
+
+    fn mixed(&mut self) -> Result<(), GpuError> {
+        let mut random = Random(4);
+        let operation = |_| match random.below(5) {
+            0 => {
+                let (doc, offset_bytes) = self.place(&mut random);
+                Operation::Extract { doc_id: doc.into(), offset_bytes, len_bytes: QUERY_BYTES }
+            }
+            1 => {
+                let (doc, word) = self.word(&mut random);
+                Operation::Search { doc_id: doc.into(), word }
+            }
+            2 => {
+                let (doc, word) = self.word(&mut random);
+                Operation::Count { doc_id: doc.into(), word }
+            }
+            3 => Operation::Edit(self.insert(&mut random)),
+            _ => Operation::Edit(self.append(&mut random)),
+        };
+        let operations: Vec<Operation> = (0..NUM_QUERIES).map(operation).collect();
+        let profile = self.corpus.profile();
+        let mode = EditMode::InSequence;
+        let mut living = LivingCorpus::new(self.corpus.clone());
+        let expected = living.run(mode, &operations).unwrap();
+        let run = |mut living: LivingCorpus| {
+            black_box(living.run(mode, &operations).unwrap());
+        };
+        let prepare = || LivingCorpus::new(self.corpus.clone());
+        let (one_core, all_cores) = self.on_cpu(prepare, run);
+        let plan = || self.text.plan_mixed(profile, mode, &operations);
+        let planning = self.whole(plan)?;
+        let whole = self.whole(|| plan()?.run()?.to_host())?;
+        let planned = self.pools.all.install(plan)?;
+        let device = self.on_device(|| planned.run().map(drop))?;
+        let results = planned.run()?;
+        assert!(results.to_host()? == expected);
+        self.check_texts(results.text(), &living)?;
+        let share = 100.0 * planning / whole;
+        let name = format!("mixed, 20 % each (planned on the host: {share:.0} % of whole)");
+        self.print(&name, &Times { one_core, all_cores, device, whole });
+        Ok(())
+    }
+
+    fn insert(&self, random: &mut Random) -> Edit {
+        let (doc, offset_bytes) = self.place(random);
+        Edit::InsertText { doc_id: doc.into(), offset_bytes, text: new_text(random) }
+    }
+
+    fn append(&self, random: &mut Random) -> Edit {
+        let (doc, _) = self.place(random);
+        Edit::AppendText { doc_id: doc.into(), text: new_text(random) }
+    }
+}
+
+/// Three words, some of them in no dictionary.
+fn new_text(random: &mut Random) -> Vec<u8> {
+    format!(" status {} word{} ", random.below(1000), random.below(5000)).into_bytes()
+}
+
+fn inserts(bench: &Bench<'_>) -> Vec<Edit> {
+    let mut random = Random(3);
+    (0..NUM_QUERIES).map(|_| bench.insert(&mut random)).collect()
+}
+
+fn appends(bench: &Bench<'_>) -> Vec<Edit> {
+    let mut random = Random(5);
+    (0..NUM_QUERIES).map(|_| bench.append(&mut random)).collect()
+}

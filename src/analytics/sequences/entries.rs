@@ -78,7 +78,7 @@ impl<E: Keyed> Buckets<E> {
     pub fn new(tasks: Vec<Vec<E>>, (first, last): (E::Key, E::Key), low_bits: u32) -> Self {
         let num_entries: usize = tasks.iter().map(Vec::len).sum();
         let most_bits = (num_entries / BUCKET_LEN + 1).ilog2().min(MAX_BUCKET_BITS);
-        let (width, mut shift) = (last.from_first(first), 0);
+        let (width, mut shift) = (last.minus(first), 0);
         while most_bits > 0 && width.above(shift) > E::Key::ones(most_bits) {
             shift += 1;
         }
@@ -86,9 +86,8 @@ impl<E: Keyed> Buckets<E> {
             0 => 1,
             _ => width.above(shift).number() as usize + 1,
         };
-        let bucket = |entry: &E| {
-            entry.key().above(low_bits).from_first(first).above(shift).number() as usize
-        };
+        let bucket =
+            |entry: &E| entry.key().above(low_bits).minus(first).above(shift).number() as usize;
         let split = tasks.into_par_iter().map(|entries| Split::new(entries, num_buckets, bucket));
         Self { split: split.collect(), low_bits }
     }

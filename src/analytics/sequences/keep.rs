@@ -75,7 +75,7 @@ impl<K: Key> Tally<K> {
 
     fn add(&self, key: K) {
         if (self.first..=self.last).contains(&key) {
-            let at = key.from_first(self.first).above(self.shift).number() as usize;
+            let at = key.minus(self.first).above(self.shift).number() as usize;
             self.counts[at].fetch_add(1, Ordering::Relaxed);
         }
     }

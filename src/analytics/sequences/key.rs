@@ -25,8 +25,8 @@ pub(in crate::analytics) trait Key:
     fn number(self) -> u64;
     /// All bits that are in one of both.
     fn joined(self, other: Self) -> Self;
-    /// How far it lies above `first`, which is not larger.
-    fn from_first(self, first: Self) -> Self;
+    /// The difference to `first`, which is not larger.
+    fn minus(self, first: Self) -> Self;
     /// The key whose lowest `bits` are 1 and no other.
     fn ones(bits: u32) -> Self;
 }
@@ -59,7 +59,7 @@ macro_rules! key {
                 self | other
             }
             #[inline]
-            fn from_first(self, first: Self) -> Self {
+            fn minus(self, first: Self) -> Self {
                 self - first
             }
             fn ones(bits: u32) -> Self {

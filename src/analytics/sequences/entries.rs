@@ -158,7 +158,7 @@ impl<E: Keyed> Split<E> {
     }
 }
 
-/// Sorts by key without its lowest `low_bits`. Comparisons are faster than counting digits, 1.1 to 2.9
+/// Sorts by key without its lowest `low_bits`. Comparisons are faster than counting digits, 1.0 to 2.9
 /// times measured on buckets of 512 to 32,768 keys: many keys are equal, which costs them nothing.
 pub(in crate::analytics) fn sort<E: Keyed>(entries: &mut [E], low_bits: u32) {
     entries.sort_unstable_by_key(|entry| entry.key().above(low_bits));

@@ -431,7 +431,7 @@ fn mixed_batches_are_the_cpus() {
         for mode in MODES {
             let mut living = LivingCorpus::new(corpus_of(&segment));
             let mut text = words_of(&device, &segment).0;
-            for number in [0, 30, 400] {
+            for number in [0, 30, 120] {
                 let mut edits = Edits::new(&mut random, mode, &living);
                 let operations = operations(&mut edits, number, with_words);
                 let expected: Vec<Answer> = living.run(mode, &operations).unwrap();

@@ -107,7 +107,7 @@ impl SequenceCounts {
                 let bits = packing.key_bits();
                 for_each_pass(walk, &vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
                     let take = |part, bytes| take(part, held_bytes + bytes);
-                    parts.of_texts(&tasks, range, &make, take)
+                    parts.of_texts(&tasks, range, make, take)
                 })
             }
         }

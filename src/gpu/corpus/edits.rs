@@ -24,7 +24,7 @@ use super::edits_plan::{BatchPlan, NewDocument, OperationRef, check_num_document
 use super::edits_tokens::{BaseText, Splices};
 use super::launch::{Argument, SpliceArrays, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
-use super::sort_space::TILE_NUMBERS;
+use super::sort_space::num_sums;
 use super::text::NewText;
 use super::transfer::one_to_host;
 use super::{CorpusText, check_limit};
@@ -201,7 +201,7 @@ impl CorpusEdits {
         let (device, num_gaps, text) = (self.text.device(), self.num_gaps(), self.text.arrays());
         let first_runs: DeviceBuffer<u32> = device.alloc("runs of edits", num_gaps + 1)?;
         let num_inner: DeviceBuffer<u32> = device.alloc("runs of edits", num_gaps)?;
-        let sums = device.alloc("runs of edits", num_gaps / TILE_NUMBERS + 2)?;
+        let sums = device.alloc("runs of edits", num_sums(num_gaps))?;
         let is_misplaced: DeviceBuffer<u32> = device.alloc("runs of edits", 1)?;
         let [first_runs_at, num_inner_at, is_misplaced_at] =
             [&first_runs, &num_inner, &is_misplaced].map(|b| Argument::Long(address(device, b)));
@@ -217,7 +217,7 @@ impl CorpusEdits {
         let num_runs = one_to_host(device, &first_runs, num_gaps)? as usize;
         let sources: DeviceBuffer<u32> = device.alloc("runs of edits", num_runs)?;
         let starts: DeviceBuffer<u64> = device.alloc("runs of edits", num_runs + 1)?;
-        let sums = device.alloc("runs of edits", num_runs / TILE_NUMBERS + 2)?;
+        let sums = device.alloc("runs of edits", num_sums(num_runs))?;
         let writing = [
             text,
             splices,
@@ -260,7 +260,7 @@ impl CorpusEdits {
             num_symbols,
             doc_lens: self.splices.doc_lens.clone(),
         };
-        let sums = device.alloc("lengths of elements", num_root / TILE_NUMBERS + 2)?;
+        let sums = device.alloc("lengths of elements", num_sums(num_root))?;
         let dictionary = old.with_terminals(&self.splices.new_terminals)?;
         let [symbols, rule_offsets, doc_offsets, blanks] =
             [&new.symbols, &new.rule_offsets, &new.doc_offsets, &new.blanks]

@@ -11,7 +11,7 @@
 //! With `-- sizes` only sizes are measured, with `-- mixes` only the mixes, with `-- batches` only
 //! batches; `-- dump FOLDER` writes documents and mixes for `peers/edits.py` instead.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 #[path = "edits/batches.rs"]
 mod batches;

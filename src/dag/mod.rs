@@ -26,6 +26,7 @@ mod inverse;
 mod prefix;
 mod root_hints;
 mod short_texts;
+mod threads;
 
 pub use edge_words::EdgeWords;
 pub use inverse::{Inverse, Occurrence};

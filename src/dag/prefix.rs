@@ -18,10 +18,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Dag;
 use super::root_hints::RootHints;
+use super::threads::map_chunks;
 
 /// Positions of a block: with 16 bytes of sums and 4 bytes a position it fills a cache line.
 const BLOCK_LEN: usize = 12;
@@ -36,7 +35,7 @@ const MAX_WORDS: u64 = (1 << (32 - WORDS_SHIFT)) - 2;
 const TOO_LARGE: u32 = u32::MAX;
 /// Root positions that share a hint to their document.
 const HINT_LEN: usize = 32;
-/// Blocks that one task of the parallel construction sums up.
+/// Blocks, or words of a bitmap, that a thread takes at once.
 const CHUNK_BLOCKS: usize = 8192;
 
 /// What is summed.
@@ -75,11 +74,9 @@ impl PrefixSums {
         let mut blocks =
             vec![Block { sums: [0; 2], packed: [0; BLOCK_LEN] }; num_positions / BLOCK_LEN + 1];
         // Each chunk sums from 0, then all are moved by what lies before them.
-        let totals: Vec<[u64; 2]> = blocks
-            .par_chunks_mut(CHUNK_BLOCKS)
-            .enumerate()
-            .map(|(chunk, blocks)| fill(dag, &blanks, chunk * CHUNK_BLOCKS * BLOCK_LEN, blocks))
-            .collect();
+        let totals: Vec<[u64; 2]> = map_chunks(&mut blocks, CHUNK_BLOCKS, |chunk, blocks| {
+            fill(dag, &blanks, chunk * CHUNK_BLOCKS * BLOCK_LEN, blocks)
+        });
         let bases: Vec<[u64; 2]> = totals
             .iter()
             .scan([0u64; 2], |sums, total| {
@@ -88,8 +85,8 @@ impl PrefixSums {
                 Some(base)
             })
             .collect();
-        blocks.par_chunks_mut(CHUNK_BLOCKS).zip(bases).for_each(|(blocks, base)| {
-            blocks.iter_mut().for_each(|block| block.sums = added(block.sums, base));
+        map_chunks(&mut blocks, CHUNK_BLOCKS, |chunk, blocks| {
+            blocks.iter_mut().for_each(|block| block.sums = added(block.sums, bases[chunk]));
         });
         let root_hints = RootHints::new([].into_iter(), 0);
         let (doc_starts, doc_hints) = (Vec::new(), doc_hints(dag));
@@ -339,9 +336,11 @@ fn blank_bits(dag: &Dag) -> Vec<u64> {
     let grammar = &dag.grammar;
     let num_positions = grammar.symbols.len();
     let mut bits = vec![0u64; num_positions / 64 + 1];
-    bits.par_iter_mut().enumerate().for_each(|(at, bits)| {
-        for position in (at * 64).max(1)..num_positions.min(at * 64 + 64) {
-            *bits |= u64::from(dag.has_blank_between(position)) << (position % 64);
+    map_chunks(&mut bits, CHUNK_BLOCKS, |chunk, bits| {
+        let first = chunk * CHUNK_BLOCKS * 64;
+        for position in first.max(1)..num_positions.min(first + bits.len() * 64) {
+            let bit = u64::from(dag.has_blank_between(position)) << (position % 64);
+            bits[(position - first) / 64] |= bit;
         }
     });
     for &start in grammar.rule_offsets.iter().chain(&grammar.doc_offsets) {
@@ -368,6 +367,8 @@ fn doc_hints(dag: &Dag) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use rayon::prelude::*;
+
     use super::*;
     use crate::dag::tests::{dag_of, expanded};
 
@@ -427,6 +428,22 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn tasks_that_ask_first_do_not_wait_for_themselves() {
+        let len = 20 * CHUNK_BLOCKS * BLOCK_LEN;
+        let root: Vec<u32> = (0..len as u32).map(|at| at % 2).collect();
+        for _ in 0..4 {
+            let dag = dag_of(vec![root.clone()], &[0, len as u32], 1, &[3, 1]);
+            let starts = (0..64).into_par_iter().map(|at| dag.prefix_sums().starts(&dag, at));
+            let starts: Vec<_> = starts.collect();
+            assert!(
+                (0..64).all(
+                    |at| starts[at] == [2 * at as u64 + at as u64 % 2, (at as u64).div_ceil(2)]
+                )
+            );
         }
     }
 

@@ -166,7 +166,7 @@ impl<'a> Texts<'a> {
     fn of(segment: &'a Segment) -> Self {
         let dag = &segment.dag;
         let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
-        Self { dag, arena, offsets, short: dag.short_texts_if_worth(arena, offsets, 1) }
+        Self { dag, arena, offsets, short: dag.short_texts_if_worth(arena, offsets) }
     }
 
     /// The text of `element` and whatever lies behind it, or the rule that is to be entered for it.

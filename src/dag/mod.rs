@@ -283,19 +283,13 @@ impl Dag {
     }
 
     /// [`short_texts`](Self::short_texts) where they are worth their making, which depends on how many
-    /// passages were read, `num_passages` more now.
+    /// passages were read; this is one more.
     #[inline]
-    pub fn short_texts_if_worth(
-        &self,
-        arena: &[u8],
-        offsets: &[u32],
-        num_passages: u64,
-    ) -> Option<&ShortTexts> {
+    pub fn short_texts_if_worth(&self, arena: &[u8], offsets: &[u32]) -> Option<&ShortTexts> {
         if let Some(texts) = self.short_texts.get() {
             return Some(texts);
         }
-        let before = self.num_passages.fetch_add(num_passages, Ordering::Relaxed);
-        let num_passages = before.saturating_add(num_passages);
+        let num_passages = self.num_passages.fetch_add(1, Ordering::Relaxed) + 1;
         let is_worth = num_passages > self.num_elements() as u64 / ELEMENTS_PER_PASSAGE;
         is_worth.then(|| self.short_texts(arena, offsets))
     }

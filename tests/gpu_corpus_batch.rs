@@ -10,6 +10,8 @@
 
 #[path = "common/device.rs"]
 mod device;
+#[path = "common/grammars.rs"]
+mod grammars;
 
 use std::sync::Arc;
 
@@ -25,33 +27,10 @@ use datafusion_tadoc::gpu::{
 use datafusion_tadoc::grammar::Grammar;
 use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
 use device::{Random, open_device};
+use grammars::{NUM_SEPARATORS, corpus_of, segment};
 
-const NUM_SEPARATORS: u32 = 4;
 /// Chunks of several sizes: words and rules end in them, at their ends and behind.
 const CHUNK_BYTES: [u32; 3] = [64, 129, 4096];
-
-/// A segment of these rules over `num_words` words, then the separators "", "\n", ",", ", "; rule r
-/// is element `num_words + NUM_SEPARATORS + r`.
-fn segment(rules: &[Vec<u32>], doc_offsets: Vec<u32>, num_words: u32) -> Option<Arc<Segment>> {
-    let word = |id: u32| format!("w{id:05}{}", "x".repeat(id as usize % 9));
-    let mut tokens: Vec<String> = (0..num_words).map(word).collect();
-    tokens.extend(["", "\n", ",", ", "].map(str::to_owned));
-    let ends = |lens: Vec<usize>| -> Vec<u32> {
-        let mut offsets = vec![0];
-        lens.iter().for_each(|&len| offsets.push(offsets.last().unwrap() + len as u32));
-        offsets
-    };
-    let offsets = ends(tokens.iter().map(String::len).collect());
-    let bytes = tokens.concat().into_bytes().into();
-    let dictionary = Dictionary::from_parts(num_words, offsets, bytes).unwrap();
-    let rule_offsets = ends(rules.iter().map(Vec::len).collect());
-    let num_terminals = num_words + NUM_SEPARATORS;
-    let mut paths = Paths::default();
-    (1..doc_offsets.len()).for_each(|doc| paths.push(&format!("{doc}")));
-    let grammar = Grammar { num_terminals, rule_offsets, symbols: rules.concat(), doc_offsets };
-    let dag = Dag::new(grammar, num_words, dictionary.lengths()).ok()?;
-    Some(Arc::new(Segment { dictionary, dag, paths, continues: false }))
-}
 
 /// A random grammar of `num_rules` rules, each of which refers to the next ones.
 fn random_segment(seed: u64, num_words: u32, num_rules: usize) -> Arc<Segment> {
@@ -131,10 +110,6 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
     add("empty documents only", vec![vec![]], vec![0; 10]);
     all.push(("built".to_owned(), built(5, 300)));
     all
-}
-
-fn corpus_of(segment: &Arc<Segment>) -> Corpus {
-    Corpus::new(TokenizerProfile::Word, vec![segment.clone()])
 }
 
 fn words_of(device: &Device, segment: &Arc<Segment>) -> (CorpusText, CorpusWords) {

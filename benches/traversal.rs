@@ -5,7 +5,8 @@
 //! milliseconds of processor time of one thread (the least of several interleaved runs), the way that
 //! the cost model chooses and its regret (how much longer it takes than the fastest), the best peer (hash
 //! tables or sorting) and how many times faster the chosen way is. At the end stands the table of
-//! `src/analytics/costs.rs` fitted anew: non-negative least squares of relative errors.
+//! `src/analytics/costs.rs` fitted anew: non-negative least squares of relative errors, moved to where the
+//! choices lose least.
 //!
 //! Processor time is the kernel's (`/proc/thread-self/schedstat`), so this bench needs Linux.
 
@@ -49,6 +50,8 @@ struct Pair<'a> {
 
 /// One measured way.
 struct Sample {
+    /// Which task on which corpus.
+    pair: usize,
     task: TraversalTask,
     way: Traversal,
     statistics: [f64; NUM_STATISTICS],
@@ -77,7 +80,8 @@ fn main() {
                 least = least.min(seconds);
                 let statistics = traversal_statistics(pair.task, shape, pair.n);
                 let nanoseconds = seconds * 1e9;
-                samples.push(Sample { task: pair.task, way: *way, statistics, nanoseconds });
+                let (task, way, pair) = (pair.task, *way, regrets.len());
+                samples.push(Sample { pair, task, way, statistics, nanoseconds });
                 shown += &format!(" {way} {:.2}", seconds * 1e3);
                 if *way == chosen {
                     of_chosen = seconds;
@@ -306,7 +310,15 @@ fn pairs_by_sort(docs: &[Vec<u32>]) -> usize {
     black_box(rows).len()
 }
 
-/// The table of constants as least squares of relative errors have it.
+/// Rounds of the search for better constants.
+const NUM_MOVES: usize = 6000;
+/// Where a constant that is 0 begins to move.
+const LEAST_CONSTANTS: [f64; NUM_STATISTICS] = [5.0, 5.0, 500.0, 5.0, 5.0];
+
+/// Constants of the ways of one task.
+type Fit = Vec<(Traversal, [f64; NUM_STATISTICS])>;
+
+/// The table of constants: least squares of relative errors, then moved.
 fn print_fit(samples: &[Sample]) {
     use Traversal::{BottomUp, TokenScan, TopDown};
     use TraversalTask::{
@@ -315,12 +327,10 @@ fn print_fit(samples: &[Sample]) {
     println!("elements, words, documents, reached by one, reached by a group:");
     for task in [InvertedIndex, TermVector, SequenceCount, DocumentSequences, Cooccurrence] {
         let any = SegmentShape { num_docs: 1, num_words: 1, num_elements: 1, len_bytes: 1 };
+        let of_task: Vec<&Sample> = samples.iter().filter(|s| s.task == task).collect();
+        let mut fits = Fit::new();
         for (way, _) in traversal_costs(task, any, 2) {
-            let of_way: Vec<&Sample> =
-                samples.iter().filter(|s| s.task == task && s.way == way).collect();
-            if of_way.is_empty() {
-                continue;
-            }
+            let of_way: Vec<&Sample> = of_task.iter().copied().filter(|s| s.way == way).collect();
             let columns: &[usize] = match (task, way) {
                 (DocumentSequences, TopDown) => &[0, 2, 3],
                 (DocumentSequences, BottomUp) => &[0, 2, 4],
@@ -329,9 +339,58 @@ fn print_fit(samples: &[Sample]) {
                 (_, TokenScan) => &[0, 1, 2],
                 _ => &[0, 2],
             };
-            println!("    ({task:?}, {way:?}, {:.1?}),", fit(&of_way, columns));
+            if !of_way.is_empty() {
+                fits.push((way, fit(&of_way, columns)));
+            }
+        }
+        for (way, constants) in moved(fits, &of_task) {
+            println!("    ({task:?}, {way:?}, {constants:.1?}),");
         }
     }
+}
+
+/// One constant after the other is changed at random, and stays so where [`loss`] is not more.
+fn moved(mut fits: Fit, samples: &[&Sample]) -> Fit {
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut below = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % limit
+    };
+    let mut least = loss(&fits, samples);
+    for _ in 0..if fits.is_empty() { 0 } else { NUM_MOVES } {
+        let (way, column) = (below(fits.len()), below(NUM_STATISTICS));
+        let before = fits[way].1[column];
+        let factor = ((below(2000) as f64 - 1000.0) / 1000.0).exp();
+        let begin = if before > 0.0 { before } else { LEAST_CONSTANTS[column] };
+        fits[way].1[column] = if below(10) == 0 { 0.0 } else { begin * factor };
+        match loss(&fits, samples) {
+            after if after <= least => least = after,
+            _ => fits[way].1[column] = before,
+        }
+    }
+    fits
+}
+
+/// Percents that the choices lose on average, a bit for each wrong one, and a bit for costs that are not
+/// the times.
+fn loss(fits: &Fit, samples: &[&Sample]) -> f64 {
+    let cost = |sample: &Sample| {
+        let constants = fits.iter().find(|(way, _)| *way == sample.way).unwrap().1;
+        constants.iter().zip(sample.statistics).map(|(ns, statistic)| ns * statistic).sum::<f64>()
+    };
+    let (mut sum, mut num_pairs) = (0.0, 0.0);
+    for pair in samples.chunk_by(|a, b| a.pair == b.pair) {
+        let least = pair.iter().map(|sample| sample.nanoseconds).fold(f64::MAX, f64::min);
+        let chosen = pair.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap();
+        let regret = chosen.nanoseconds / least - 1.0;
+        let error = |sample: &&Sample| (cost(sample) / sample.nanoseconds).max(1e-6).ln().powi(2);
+        sum += 100.0 * regret + 0.2 * pair.iter().map(error).sum::<f64>();
+        sum += if regret > 0.0 { 0.3 * samples.len() as f64 / pair.len() as f64 } else { 0.0 };
+        num_pairs += 1.0;
+    }
+    sum / num_pairs
 }
 
 /// Coordinate descent, no coordinate below 0.

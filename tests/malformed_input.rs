@@ -334,12 +334,9 @@ fn a_document_of_very_many_parts_is_searched_at_once() {
     let corpus = common::corpus_of(&[document], &options);
     assert!(corpus.segments().len() as u64 >= NUM_PARTS);
     let query = Query::parse(TokenizerProfile::Word, "\"cd ab\"").unwrap();
-    let timed = || {
-        let started = Instant::now();
-        assert_eq!(search(&corpus, &query, None).unwrap().len() as u64, NUM_PARTS - 1);
-        started.elapsed()
-    };
-    // 1,000 parts took 8 s when each was placed by all before it, for each pair of parts.
-    let fastest = (0..3).map(|_| timed()).min().unwrap();
-    assert!(fastest < MAX_CASE_TIME, "{fastest:?}");
+    let started = Instant::now();
+    assert_eq!(search(&corpus, &query, None).unwrap().len() as u64, NUM_PARTS - 1);
+    // A tenth of a second; a minute and more when each part was placed by all before it, for each pair of
+    // parts. Others may use the processors.
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }

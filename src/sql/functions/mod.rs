@@ -22,6 +22,7 @@ mod scalar;
 mod search;
 mod sequence_count;
 mod sequence_rows;
+mod sequence_texts;
 mod strings;
 mod term_count;
 mod term_vector;

@@ -15,8 +15,9 @@ use super::TableFunction;
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, send_in_order, sequence_texts, task_memory_bytes,
+    COUNT, MadeRows, check_at_least, length, send_in_order, task_memory_bytes,
 };
+use super::sequence_texts::sequence_texts;
 use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{self, DocSelection, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;

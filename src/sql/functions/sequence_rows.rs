@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, StringViewArray, StringViewBuilder};
+use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 
-use crate::analytics::{Sequences, for_each_in_order};
+use crate::analytics::for_each_in_order;
 use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::Signature;
@@ -114,35 +114,6 @@ pub(super) fn send_in_order(
     let compute = |at: usize| make(at * part_len..num_rows.min((at + 1) * part_len));
     let send = |made: Result<MadeRows>| made.and_then(|made| made.send(run)).map_err(core_error);
     for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
-}
-
-/// The texts of `rows` of `sequences`: `words` joined by one blank. What a text shares with the one
-/// before, its first words, is not written again.
-pub(super) fn sequence_texts(
-    sequences: &Sequences,
-    words: &StringViewArray,
-    rows: &[usize],
-) -> Result<ArrayRef> {
-    let mut builder = StringViewBuilder::with_capacity(rows.len());
-    let mut text = String::new();
-    // Words of the text, and where each ends.
-    let mut written: Vec<(u32, usize)> = Vec::new();
-    for &row in rows {
-        for (at, word) in sequences.words(row).enumerate() {
-            match written.get(at) {
-                Some(&(other, _)) if other == word => continue,
-                _ => written.truncate(at),
-            }
-            text.truncate(written.last().map_or(0, |&(_, end)| end));
-            if at > 0 {
-                text.push(' ');
-            }
-            text.push_str(words.value(word as usize));
-            written.push((word, text.len()));
-        }
-        builder.try_append_value(&text)?;
-    }
-    Ok(Arc::new(builder.finish()))
 }
 
 /// Calls `send` with the rows that pass the filter, as many at once as go into a batch, until it

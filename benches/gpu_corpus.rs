@@ -1,11 +1,19 @@
 //! Tasks over corpora on the device beside the CPU's, on one core and on all: ≥ 30 times one core for
 //! counts, ≥ 50 times for batches of 100,000 passages.
 //!
-//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus` makes text of three kinds, 208 MiB of each or
-//! `TADOC_GPU_MIB`, of the kinds in `TADOC_GPU_KINDS` (`log,versioned,prose`), compresses it, and runs each task on it. The device's time is that of its
-//! own clock, the corpus in device memory; "whole" has the upload, what is derived for the task, and
-//! the way back, too. Every answer is compared with the CPU's. Without a device this says so and
-//! does nothing, unless `REQUIRE_GPU=1`.
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus` makes text of three kinds, compresses it, and runs each
+//! task on it. The device's time is that of its own clock, the corpus in device memory; "whole" has what is
+//! derived for the task, and the way back, too. Every answer is compared with the CPU's. Without a device
+//! this says so and does nothing, unless `REQUIRE_GPU=1`.
+//!
+//! ```text
+//! TADOC_GPU_MIB    sizes of text                       208; 10,100,1000 for crossover.py
+//! TADOC_GPU_KINDS  kinds of text                       log,versioned,prose
+//! TADOC_GPU_TASKS  beginnings of what is to be run     all; terms,sequence_count(3)
+//! TADOC_GPU_RUNS   runs on the device, the median counts    11; 1 under a profiler
+//! ```
+//!
+//! What it prints is what `benches/peers/crossover.py` draws from, and `kernels/profile.py` explains.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -16,6 +24,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
+use cudarc::driver::{CudaContext, DriverError};
 use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::extract_into;
 use datafusion_tadoc::analytics::{
@@ -32,8 +41,10 @@ use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;
 const QUERY_BYTES: u64 = 64;
-/// Runs of a task on the device; the median counts.
+/// Runs of a task on the device unless `TADOC_GPU_RUNS` says how many; the median counts.
 const NUM_RUNS: usize = 11;
+/// Bytes of a copy in device memory.
+const COPY_BYTES: usize = 1 << 30;
 /// Runs of a task on the CPU at most, and seconds after which none is added; the least counts.
 const MAX_CPU_RUNS: usize = 5;
 const CPU_SECONDS: f64 = 1.5;
@@ -71,15 +82,40 @@ fn main() -> Result<(), GpuError> {
         device => device?,
     };
     let variable = |name: &str| std::env::var(name).ok();
-    let mib = variable("TADOC_GPU_MIB").and_then(|mib| mib.parse().ok()).unwrap_or(208);
+    let sizes = variable("TADOC_GPU_MIB").unwrap_or_else(|| "208".to_owned());
     let kinds = variable("TADOC_GPU_KINDS").unwrap_or_else(|| "log,versioned,prose".to_owned());
     let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let pools = Pools { one: pool(1), all: pool(0) };
     println!("{}, {} CPU cores", device.name(), pools.all.current_num_threads());
+    println!("copies in device memory: {:.0} GB/s, read and written", copied_gb_per_s().unwrap());
     for kind in kinds.split(',') {
-        measure_kind(&device, &pools, kind, mib << 20)?;
+        for mib in sizes.split(',') {
+            measure_kind(&device, &pools, kind, mib.parse::<usize>().unwrap() << 20)?;
+        }
     }
     Ok(())
+}
+
+/// What `sort` and the other streaming kernels are compared with.
+fn copied_gb_per_s() -> Result<f64, DriverError> {
+    let stream = CudaContext::new(0)?.default_stream();
+    let from = stream.alloc_zeros::<u8>(COPY_BYTES)?;
+    let mut to = stream.alloc_zeros::<u8>(COPY_BYTES)?;
+    stream.memcpy_dtod(&from, &mut to)?;
+    stream.synchronize()?;
+    let start = Instant::now();
+    for _ in 0..NUM_RUNS {
+        stream.memcpy_dtod(&from, &mut to)?;
+    }
+    stream.synchronize()?;
+    let copied = 2 * COPY_BYTES * NUM_RUNS;
+    Ok(copied as f64 / start.elapsed().as_secs_f64() / 1e9)
+}
+
+/// Whether `task` is asked for.
+fn is_asked(task: &str) -> bool {
+    let tasks = std::env::var("TADOC_GPU_TASKS").unwrap_or_default();
+    tasks.split(',').any(|start| task.starts_with(start))
 }
 
 fn measure_kind(
@@ -113,15 +149,29 @@ fn measure_kind(
     }
     device.synchronize()?;
     println!("upload of grammars: {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
-    measure_index(device, pools, segments, &uploads)?;
-    measure_words(device, pools, segments, &uploads)?;
-    measure_passages(device, pools, &corpus, &uploads)?;
-    measure_terms(device, pools, segments, &uploads)?;
-    for n in [2, 3] {
-        measure_sequences(device, pools, segments, &uploads, n)?;
+    if is_asked("index generation") {
+        measure_index(device, pools, segments, &uploads)?;
     }
-    measure_ranked(device, pools, segments, &uploads, 3)?;
-    measure_pairs(device, pools, segments, &uploads, 5)?;
+    if is_asked("word_count") {
+        measure_words(device, pools, segments, &uploads)?;
+    }
+    if is_asked("passages") {
+        measure_passages(device, pools, &corpus, &uploads)?;
+    }
+    if is_asked("terms") {
+        measure_terms(device, pools, segments, &uploads)?;
+    }
+    for n in [2, 3] {
+        if is_asked(&format!("sequence_count({n})")) {
+            measure_sequences(device, pools, segments, &uploads, n)?;
+        }
+    }
+    if is_asked("ranked_inverted_index(3)") {
+        measure_ranked(device, pools, segments, &uploads, 3)?;
+    }
+    if is_asked("cooccurrence(5)") {
+        measure_pairs(device, pools, segments, &uploads, 5)?;
+    }
     println!("device memory at most: {} MiB", device.peak_bytes() >> 20);
     Ok(())
 }
@@ -165,12 +215,13 @@ fn device_seconds(
 ) -> Result<f64, GpuError> {
     run()?;
     device.synchronize()?;
+    let runs = std::env::var("TADOC_GPU_RUNS").ok().and_then(|runs| runs.parse().ok());
     let mut seconds = Vec::new();
-    for _ in 0..NUM_RUNS {
+    for _ in 0..runs.unwrap_or(NUM_RUNS) {
         seconds.push(device.time(&mut run)?.as_secs_f64());
     }
     seconds.sort_unstable_by(f64::total_cmp);
-    Ok(seconds[NUM_RUNS / 2])
+    Ok(seconds[seconds.len() / 2])
 }
 
 fn print(task: &str, times: &Times) {
@@ -385,7 +436,7 @@ fn measure_terms(
         };
         assert!((0..vectors.num_docs()).into_par_iter().all(is_same));
         index_times.bytes += found.traffic_bytes();
-        vector_times.bytes += found.traffic_bytes() + found.len() as u64 * 60;
+        vector_times.bytes += found.traffic_bytes() + found.len() as u64 * 52;
         index_times.device += device_seconds(device, || terms.run().map(drop))?;
         vector_times.device += device_seconds(device, || terms.run()?.by_document().map(drop))?;
     }

@@ -16,7 +16,7 @@ use crate::gpu::module::{CORPUS_RANKED, Module, unsupported};
 
 use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sequences::words_of;
-use super::sort_space::{Pairs, SortSpace, bits_below};
+use super::sort_space::{Pairs, SortSpace, bits_below, sort_bytes};
 use super::transfer::{one_to_host, to_host};
 use super::{CorpusTerms, DeviceCorpus};
 
@@ -278,11 +278,10 @@ impl DeviceRanked {
 
     /// Bytes that writing the windows, sorting them, finding rows and sorting these read and write.
     pub fn traffic_bytes(&self) -> u64 {
-        let num_digits = (self.num_words as u64 * u64::from(self.word_bits)).div_ceil(8);
-        // Counts have few bits.
-        let rank_digits = u64::from(bits_below(self.num_sequences) + 8).div_ceil(8);
-        self.num_windows as u64 * (num_digits * 32 + 100)
-            + self.num_rows as u64 * (rank_digits * 32 + 60)
+        let windows = sort_bytes::<u64>(self.num_windows, self.num_words as u32 * self.word_bits);
+        // Counts have few bits; the values are places, which the first step need not read.
+        let rows = sort_bytes::<u64>(self.num_rows, bits_below(self.num_sequences) + 8);
+        windows + rows + self.num_windows as u64 * 100 + self.num_rows as u64 * 56
     }
 
     /// Copies them to the host.

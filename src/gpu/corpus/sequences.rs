@@ -16,7 +16,7 @@ use crate::gpu::module::{CORPUS_INVERSE, CORPUS_SEQUENCES, Module, unsupported};
 use super::inverse::owners;
 use super::launch::{Argument, RuleArrays, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
-use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums};
+use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums, sort_bytes};
 use super::tickets::Tickets;
 use super::transfer::{fill, one_to_host, to_host};
 use super::{CorpusWeights, DeviceCorpus, check_limit};
@@ -243,10 +243,9 @@ impl DeviceSequences {
 
     /// Bytes that sorting the windows and adding them up read and write.
     pub fn traffic_bytes(&self) -> u64 {
-        let num_digits = (self.num_words as u64 * u64::from(self.word_bits)).div_ceil(8);
-        // A digit: keys for the histogram, then keys and values, read and written. Then the heads,
-        // two scans of three passes, and the rows.
-        self.num_windows as u64 * (num_digits * 32 + 32 + 12 + 24 + 20) + self.num_rows as u64 * 40
+        let sorting = sort_bytes::<u64>(self.num_windows, self.num_words as u32 * self.word_bits);
+        // Then the heads, two scans of three passes, and the rows.
+        sorting + self.num_windows as u64 * (32 + 12 + 24 + 20) + self.num_rows as u64 * 40
     }
 
     /// Copies them to the host.

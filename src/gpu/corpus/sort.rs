@@ -1,13 +1,13 @@
 //! Sorting, scans and sums by key in device memory: the wrapper of `kernels/corpus_sort.cu`.
 //!
-//! Each digit moves keys and values between the two buffers of a [`SortSpace`]. Keys of 64 bits are sorted
-//! and added up, keys of 32 bits sorted only.
+//! A step for each digit moves keys and values between the two buffers of a [`SortSpace`]. Keys of 64 bits
+//! are sorted and added up, keys of 32 bits sorted only.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
 use std::ops::Range;
 
-use cudarc::driver::{CudaFunction, DeviceRepr, ValidAsZeroBits};
+use cudarc::driver::CudaFunction;
 
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
@@ -16,8 +16,12 @@ use crate::gpu::module::{CORPUS_SORT, Module};
 
 use super::check_limit;
 use super::launch::{Argument, THREADS, address, grid_for, launch};
-use super::sort_space::{DIGIT_BITS, NUM_DIGITS, Pairs, SortSpace, TILE_KEYS, num_sums};
-use super::transfer::one_to_host;
+use super::sort_space::{Pairs, SORT_THREADS, SortKey, SortSpace, Steps, num_sums};
+use super::transfer::{clear, one_to_host};
+
+/// Keys whose digits a thread block counts, at least, and thread blocks that count, at most.
+const COUNT_KEYS: usize = 4096;
+const MAX_COUNT_GRID: usize = 1024;
 
 /// The kernels, on one device.
 #[derive(Debug)]
@@ -33,11 +37,11 @@ pub(super) struct Sorter {
     differences: CudaFunction,
 }
 
-/// The two steps that sort keys of one width by one digit, with a scan between.
+/// What sorts keys of one width.
 #[derive(Debug)]
 struct Digits {
-    histogram: CudaFunction,
-    scatter: CudaFunction,
+    counts: CudaFunction,
+    step: CudaFunction,
 }
 
 /// The three steps of a scan of one kind of numbers.
@@ -62,12 +66,12 @@ impl Sorter {
         Ok(Self {
             device: device.clone(),
             narrow_digits: Digits {
-                histogram: module.kernel("corpus_sort_histogram_32")?,
-                scatter: module.kernel("corpus_sort_scatter_32")?,
+                counts: module.kernel("corpus_sort_counts_32")?,
+                step: module.kernel("corpus_sort_step_32")?,
             },
             wide_digits: Digits {
-                histogram: module.kernel("corpus_sort_histogram_64")?,
-                scatter: module.kernel("corpus_sort_scatter_64")?,
+                counts: module.kernel("corpus_sort_counts_64")?,
+                step: module.kernel("corpus_sort_step_64")?,
             },
             offsets: module.kernel("corpus_sort_offsets")?,
             narrow: Scan {
@@ -284,7 +288,7 @@ impl Sorter {
     }
 
     /// Sorts the `len` keys of `input`; returns in which of the buffers of `space` they lie then.
-    unsafe fn sort<T: DeviceRepr + ValidAsZeroBits>(
+    unsafe fn sort<T: SortKey>(
         &self,
         digits: &Digits,
         space: &SortSpace<T>,
@@ -294,39 +298,44 @@ impl Sorter {
     ) -> Result<usize, GpuError> {
         check_limit("keys to sort", len, space.capacity)?;
         let device = &self.device;
-        let num_tiles = len.div_ceil(TILE_KEYS) as u32;
-        let histograms = address(device, &space.histograms);
-        let sums = address(device, &space.narrow_sums);
+        let (steps, progress) = (Steps::of(bits), space.progress(device, len));
+        let num_tiles = len.div_ceil(T::TILE_KEYS) as u32;
+        let counts = [
+            Argument::Long(input.keys_at),
+            Argument::Short(len as u32),
+            Argument::Short(steps.bits.start),
+            Argument::Short(steps.bits.end),
+            Argument::Short(steps.step_bits),
+            Argument::Long(progress.counts()),
+        ];
+        let count_grid = len.div_ceil(COUNT_KEYS).min(MAX_COUNT_GRID) as u32;
+        // SAFETY: the arguments are those of the kernel; there is a count for each digit of each step,
+        // and states for all tiles.
+        unsafe {
+            clear(device, progress.start(), progress.num_cleared_bytes())?;
+            launch(device, &digits.counts, count_grid, THREADS, &counts)?;
+        }
         let (mut from, mut sorted) = (input, 1);
-        for shift in bits.step_by(DIGIT_BITS as usize) {
+        for step in steps.iter() {
             sorted = 1 - sorted;
             let to = space.pairs(device, sorted);
-            let numbers = [
-                Argument::Short(len as u32),
-                Argument::Short(shift),
-                Argument::Short(num_tiles),
-                Argument::Long(histograms),
-            ];
-            let [len_argument, shift_argument, tiles_argument, starts] = numbers;
-            let keys = Argument::Long(from.keys_at);
-            let histogram = [keys, len_argument, shift_argument, tiles_argument, starts];
-            let scatter = [
-                keys,
+            let [states, next_states] = progress.states_of(step);
+            let arguments = [
+                Argument::Long(from.keys_at),
                 Argument::Long(from.values_at),
-                len_argument,
-                shift_argument,
-                tiles_argument,
-                starts,
+                Argument::Short(len as u32),
+                Argument::Short(step.shift),
+                Argument::Short(step.num_bits),
+                Argument::Long(progress.counts_of(step)),
+                Argument::Long(progress.ticket_of(step)),
+                Argument::Long(states),
+                Argument::Long(next_states),
                 Argument::Long(to.keys_at),
                 Argument::Long(to.values_at),
             ];
-            // SAFETY: the arguments are those of the kernels; a space has place for the counts of all
-            // tiles and one more, and both buffers for all keys.
-            unsafe {
-                launch(device, &digits.histogram, num_tiles, THREADS, &histogram)?;
-                self.scan(&self.narrow, histograms, num_tiles as usize * NUM_DIGITS, sums)?;
-                launch(device, &digits.scatter, num_tiles, THREADS, &scatter)?;
-            }
+            // SAFETY: the arguments are those of the kernel; the counts are those of this step, each tile
+            // has states, and both buffers have place for all keys.
+            unsafe { launch(device, &digits.step, num_tiles, SORT_THREADS, &arguments) }?;
             from = to;
         }
         Ok(sorted)

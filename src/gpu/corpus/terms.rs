@@ -24,7 +24,7 @@ use crate::gpu::module::{CORPUS_TERMS, Module, unsupported};
 
 use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
-use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums};
+use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums, sort_bytes};
 use super::term_rows::{DocumentWords, WordDocuments};
 use super::transfer::to_host;
 use super::{DeviceCorpus, check_limit};
@@ -230,8 +230,8 @@ impl DeviceTerms {
     /// Bytes that writing the words of the text, sorting them and finding rows read and write.
     pub fn traffic_bytes(&self) -> u64 {
         let word_bits = bits_below(self.corpus.dag().num_words() as usize);
-        let num_digits = u64::from(word_bits.div_ceil(8));
-        self.len_words as u64 * (num_digits * 20 + 44) + self.num_rows as u64 * 12
+        let sorting = sort_bytes::<u32>(self.len_words, word_bits);
+        sorting + self.len_words as u64 * 44 + self.num_rows as u64 * 12
     }
 
     /// Copies the documents of each word to the host: an inverted index of the segment.

@@ -71,3 +71,16 @@ pub(super) fn fill<T>(
     // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
     unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
 }
+
+/// Sets `num_bytes` from `at` on to 0.
+///
+/// # Safety
+///
+/// They lie on `device`, and were taken on its stream.
+pub(super) unsafe fn clear(device: &Device, at: u64, num_bytes: usize) -> Result<(), GpuError> {
+    let clearing = device.fault("clearing device memory");
+    device.context().bind_to_thread().map_err(&clearing)?;
+    // SAFETY: the caller promises it.
+    unsafe { result::memset_d8_async(at, 0, num_bytes, device.stream().cu_stream()) }
+        .map_err(clearing)
+}

@@ -354,7 +354,8 @@ fn a_search_without_end_can_be_stopped() {
     for (hit, at) in hits.iter().zip(0..) {
         assert_eq!(*hit, Hit { doc_id: 0, byte_offset: 3 * at, byte_len: 2, word_index: at });
     }
-    let options = SearchOptions { max_hits: u64::MAX, is_cancelled: &|| true, doc_id: None };
+    let options =
+        SearchOptions { max_hits: u64::MAX, is_cancelled: &|| true, ..Default::default() };
     let stopped = search_with(&corpus, &query, &options, &mut |_| ControlFlow::Continue(()));
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
 }

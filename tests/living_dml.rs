@@ -386,6 +386,63 @@ async fn deleting_without_a_predicate_deletes_all() {
     }
 }
 
+/// Damages the first section of every segment file.
+fn damage_segments(notes: &Notes) {
+    for entry in std::fs::read_dir(notes.folder.path().join("notes/segments")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[64..80].iter_mut().for_each(|byte| *byte ^= 0x5a);
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rows_that_are_named_by_id_or_path_are_changed_without_the_texts() {
+    let notes = Notes::new().await;
+    notes.run(CommitKind::Insert, MANY).await;
+    notes.run(CommitKind::Delete, "DELETE FROM d WHERE doc_id = 7").await;
+    damage_segments(&notes);
+    let context = sql_fixtures::session();
+    notes.attach(&context).await;
+    let notes = Notes { context, ..notes };
+    assert_eq!(notes.run(CommitKind::Delete, "DELETE FROM d WHERE doc_id IN (3, 7, 8)").await, 2);
+    let update = "UPDATE d SET text = 'new ' || doc_id WHERE doc_id BETWEEN 20 AND 22";
+    assert_eq!(notes.run(CommitKind::Update, update).await, 3);
+    let by_number = "DELETE FROM d WHERE number < 2";
+    assert_eq!(notes.run(CommitKind::Delete, by_number).await, 2);
+    assert_eq!(notes.ids("SELECT doc_id FROM d WHERE doc_id < 10").await, [2, 4, 5, 6, 9]);
+    assert_eq!(notes.run(CommitKind::Delete, "DELETE FROM d WHERE path IN ('p7', 'p9')").await, 1);
+    let edits = "INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (30, NULL, 'x'), (31, 0, 'y')";
+    assert_eq!(notes.run(CommitKind::Edit, edits).await, 2);
+    let error = notes.refused("INSERT INTO \"d$edits\" (doc_id, text) VALUES (7, 'z')").await;
+    assert!(error.to_string().contains("there is no document 7"), "{error}");
+    notes.refused("INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (30, 1, 'z')").await;
+    notes.refused("UPDATE d SET text = text || '!' WHERE doc_id = 10").await;
+    notes.refused("DELETE FROM d WHERE text = 'text number 11'").await;
+}
+
+#[tokio::test]
+async fn rows_are_inserted_without_reading_what_is_there() {
+    let notes = Notes::new().await;
+    notes.run(CommitKind::Insert, MANY).await;
+    let edits = "UPDATE d SET text = text || repeat(' more', 200) WHERE doc_id % 3 = 0";
+    notes.run(CommitKind::Update, edits).await;
+    notes.run(CommitKind::Delete, "DELETE FROM d WHERE doc_id = 7").await;
+    damage_segments(&notes);
+    let history = notes.store().await.history().await.unwrap();
+    let updated = history.iter().position(|version| version.kind == CommitKind::Update).unwrap();
+    let versions = std::fs::read_dir(notes.folder.path().join("notes/versions")).unwrap();
+    let mut files: Vec<_> = versions.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    std::fs::remove_file(&files[updated]).unwrap();
+    let context = sql_fixtures::session();
+    notes.attach(&context).await;
+    let notes = Notes { context, ..notes };
+    let insert = "INSERT INTO d (path, text) VALUES ('q', 'to be')";
+    assert_eq!(notes.run(CommitKind::Insert, insert).await, 1);
+    notes.refused("DELETE FROM d WHERE doc_id = 1").await;
+}
+
 #[tokio::test]
 async fn an_empty_corpus_can_be_changed() {
     let notes = Notes::new().await;

@@ -266,6 +266,77 @@ async fn files_are_read_once_and_versions_made_once() {
 }
 
 #[tokio::test]
+async fn little_is_read_for_ids_paths_and_few_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, path) = notes(dir.path());
+    let (made, most) = (1, usize::MAX);
+    for (query, least_bytes, most_bytes, num_made) in [
+        ("SELECT doc_id FROM documents('@') WHERE doc_id % 2 = 0", 0, 0, 0),
+        ("SELECT path FROM documents('@')", 1, most, 0),
+        ("SELECT doc_id FROM documents('@') WHERE path LIKE '_.txt' ORDER BY path", 1, most, 0),
+        ("SELECT bytes FROM documents('@') WHERE doc_id = 4", 1, most, 0),
+        ("SELECT text FROM documents('@') WHERE path = 'd.txt' AND text <> ''", 1, most, 0),
+        (
+            "SELECT d.text FROM documents('@') d JOIN (VALUES (1)) w (id) ON d.doc_id = w.id",
+            1,
+            most,
+            0,
+        ),
+        ("SELECT words FROM documents('@') WHERE doc_id = 4", 1, most, made),
+        ("SELECT text FROM documents('@')", 1, most, made),
+        ("SELECT path FROM documents('@') WHERE bytes > 3", 1, most, made),
+    ] {
+        let (num_bytes, num_versions) = work(&session(), &query.replace('@', &path)).await;
+        assert!((least_bytes..=most_bytes).contains(&num_bytes), "{num_bytes} bytes by {query}");
+        assert_eq!(num_versions, num_made, "{query}");
+    }
+    // What is there is used.
+    let ctx = session();
+    work(&ctx, &format!("SELECT * FROM word_count('{path}')")).await;
+    let one = format!("SELECT text FROM documents('{path}') WHERE doc_id = 4");
+    assert_eq!(work(&ctx, &one).await, (0, 0));
+}
+
+/// Documents that are read without the others are as in the version that is made of all edits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_documents_are_as_among_all() {
+    for seed in 10..14 {
+        let dir = tempfile::tempdir().unwrap();
+        let living = dir.path().join("living");
+        let store = create(&living);
+        let (mut random, mut texts) = (Random(seed), Texts::new());
+        (0..12).for_each(|_| random_commit(&store, &mut random, &mut texts));
+        let (place, made) = (living.display().to_string(), session());
+        for number in [6, block_on(store.latest()).unwrap().number] {
+            let version = format!("'{place}', version => {number}");
+            batches(&made, &format!("SELECT count(*) FROM word_count({version})")).await;
+            for query in [
+                "SELECT doc_id, path FROM documents(@)",
+                "SELECT doc_id, path, bytes, text, content FROM documents(@) WHERE doc_id < 3",
+                "SELECT doc_id, path, bytes, text, content FROM documents(@) WHERE doc_id >= 3",
+                "SELECT * EXCEPT (words) FROM documents(@) WHERE doc_id % 2 = 1 AND text LIKE '%o%'",
+                "SELECT doc_id, text FROM documents(@) WHERE path IN ('p1', 'p4', 'p7')",
+                "SELECT doc_id, bytes FROM documents(@) WHERE path > 'p4'",
+            ] {
+                let query = query.replace('@', &version);
+                let plan =
+                    session().sql(&query).await.unwrap().create_physical_plan().await.unwrap();
+                let few = collect(Arc::clone(&plan), session().task_ctx()).await.unwrap();
+                assert_eq!(metric(&plan, "versions_made"), 0, "{query}");
+                let mut few: Vec<String> = pretty_format_batches(&few)
+                    .unwrap()
+                    .to_string()
+                    .lines()
+                    .map(str::to_owned)
+                    .collect();
+                few.sort_unstable();
+                assert_eq!(few, rows(&made, &query).await, "{query}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_scan_reads_the_version_it_was_planned_for() {
     let dir = tempfile::tempdir().unwrap();
     let (store, path) = notes(dir.path());

@@ -118,7 +118,8 @@ fn term_counts(
     docs: Option<&[u64]>,
 ) -> Result<Vec<(u64, u64)>, Error> {
     let mut found = Vec::new();
-    term_count(corpus, query, docs, &SearchOptions::default(), &mut |counts| {
+    let options = SearchOptions { docs, ..Default::default() };
+    term_count(corpus, query, &options, &mut |counts| {
         assert!(!counts.is_empty());
         found.extend(pairs(counts));
         ControlFlow::Continue(())
@@ -145,6 +146,39 @@ fn check(case: &Case, items: &[Vec<String>], doc_id: Option<u64>) {
     })
     .unwrap();
     assert_eq!(batches, expected, "{text}");
+}
+
+/// Compares everything that answers `items` in the documents `docs` only with what reading finds.
+fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
+    let text = query_text(items);
+    let query = Query::parse(case.plain.profile, &text).unwrap();
+    let expected = read_query(&case.plain, items, &|id| docs.contains(&id));
+    let found = term_counts(&case.corpus, &query, Some(docs)).unwrap();
+    assert_eq!(found, counts_of(&expected), "{text}");
+    let options = SearchOptions { docs: Some(docs), ..Default::default() };
+    assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64, "{text}");
+    let counted = count_by_document(&case.corpus, &query, &options).unwrap();
+    assert_eq!(pairs(&counted), counts_of(&expected), "{text}");
+    let (mut hits, mut in_context) = (Vec::new(), Vec::new());
+    search_with(&case.corpus, &query, &options, &mut |batch| {
+        hits.extend_from_slice(batch);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(hits, expected, "{text}");
+    kwic(&case.corpus, &query, 2, NO_LIMIT, &options, &mut |batch| {
+        in_context.extend(batch.iter().map(|context| context.hit));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(in_context, expected, "{text}");
+    // Together with one document: those of both.
+    let doc_id = docs.first().map_or(0, |first| first + 1);
+    if doc_id < case.corpus.num_docs() {
+        let both = SearchOptions { doc_id: Some(doc_id), ..options };
+        let of_doc = expected.iter().filter(|hit| hit.doc_id == doc_id).count() as u64;
+        assert_eq!(count(&case.corpus, &query, &both).unwrap(), of_doc, "{text}");
+    }
 }
 
 fn patterns() -> impl Strategy<Value = Vec<Vec<String>>> {
@@ -247,8 +281,7 @@ proptest! {
             let query = Query::parse(recipe.profile, &query_text(items)).unwrap();
             let all = read_query(&case.plain, items, &|_| true);
             prop_assert_eq!(term_counts(&case.corpus, &query, None).unwrap(), counts_of(&all));
-            let some = read_query(&case.plain, items, &|id| docs.contains(&id));
-            prop_assert_eq!(term_counts(&case.corpus, &query, Some(&docs)).unwrap(), counts_of(&some));
+            check_in(&case, items, &docs);
         }
     }
 
@@ -289,11 +322,8 @@ fn wide_sets_are_found_in_many_documents() {
         ] {
             [None, Some(7), Some(8), Some(399)].iter().for_each(|&id| check(&case, &items, id));
             check_contexts(&case, &items, 3);
-            let query = Query::parse(TokenizerProfile::Word, &query_text(&items)).unwrap();
             for docs in [vec![], vec![7], vec![8, 200], (100..300).collect()] {
-                let hits = read_query(&case.plain, &items, &|id| docs.contains(&id));
-                let found = term_counts(&case.corpus, &query, Some(&docs)).unwrap();
-                assert_eq!(found, counts_of(&hits), "{query}");
+                check_in(&case, &items, &docs);
             }
         }
     }
@@ -306,17 +336,20 @@ fn selections_must_ascend_and_exist() {
     let refused = |docs: &[u64]| term_counts(&case.corpus, &query, Some(docs)).unwrap_err();
     assert!(matches!(refused(&[3, 3]), Error::InvalidArgument { name: "docs", .. }));
     assert!(matches!(refused(&[400]), Error::OutOfRange { what: "doc_id", got: 400, .. }));
+    let docs: &[u64] = &[4, 2];
+    let options = SearchOptions { docs: Some(docs), ..Default::default() };
+    let unsorted = search_with(&case.corpus, &query, &options, &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(unsorted, Err(Error::InvalidArgument { name: "docs", .. })), "{unsorted:?}");
     let mut num_batches = 0;
     let options = SearchOptions::default();
     let mut stop = |_: &[DocumentCount]| {
         num_batches += 1;
         ControlFlow::Break(())
     };
-    term_count(&case.corpus, &query, None, &options, &mut stop).unwrap();
+    term_count(&case.corpus, &query, &options, &mut stop).unwrap();
     assert_eq!(num_batches, 1);
     let cancelled = SearchOptions { is_cancelled: &|| true, ..Default::default() };
-    let stopped =
-        term_count(&case.corpus, &query, None, &cancelled, &mut |_| ControlFlow::Continue(()));
+    let stopped = term_count(&case.corpus, &query, &cancelled, &mut |_| ControlFlow::Continue(()));
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
 }
 

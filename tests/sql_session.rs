@@ -244,18 +244,21 @@ async fn filters_on_documents_reach_what_counts_them() {
     let ctx = session_with(SessionConfig::new());
     let wanted =
         "SELECT t.doc_id FROM {} AS t JOIN (VALUES (7), (11)) AS wanted (id) ON t.doc_id = id";
-    for function in [
-        format!("term_vector('{large}')"),
-        format!("tfidf('{large}', top => 3)"),
-        format!("sequence_count('{large}', n => 2, by_doc => true)"),
-        format!("ranked_inverted_index('{large}', n => 2)"),
+    for (function, counter) in [
+        (format!("term_vector('{large}')"), "documents_counted"),
+        (format!("tfidf('{large}', top => 3)"), "documents_counted"),
+        (format!("sequence_count('{large}', n => 2, by_doc => true)"), "documents_counted"),
+        (format!("ranked_inverted_index('{large}', n => 2)"), "documents_counted"),
+        (format!("term_count('{large}', 'same')"), "documents_searched"),
+        (format!("search('{large}', '\"same thing\"')"), "documents_searched"),
+        (format!("kwic('{large}', 'document', width => 2)"), "documents_searched"),
     ] {
         let sql = wanted.replace("{}", &function);
         let plan = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         let rows = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
         assert!(rows.iter().any(|batch| batch.num_rows() > 0), "{sql}");
         // Whoever joins may know no more than the least and the greatest id.
-        let num_counted = counted(&plan, "documents_counted");
+        let num_counted = counted(&plan, counter);
         assert!((2..=5).contains(&num_counted), "{num_counted} counted by {sql}");
     }
 }

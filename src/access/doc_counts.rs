@@ -2,11 +2,18 @@
 //!
 //! Counts are passed from rule to parents, children first: O(places of the rules above the
 //! matches), however often these occur, so a corpus of 2^60 words is counted exactly.
+//!
+//! Places are in order of position, those of the root first. Where one document is asked for, its places
+//! are found among those by two binary searches, and the others are never looked at: a frequent word has
+//! most of its places there.
+
+use std::ops::Range;
 
 use crate::dag::{Dag, Occurrence};
 use crate::error::Result;
 
 use super::doc_set::DocSet;
+use super::places::sort_by_position;
 use super::rule_numbers::RuleNumbers;
 use super::search::Interrupt;
 
@@ -27,6 +34,8 @@ pub(super) struct DocCounter<'a> {
 enum Docs {
     Array(Vec<u64>),
     List(Vec<(u32, u64)>),
+    /// One document, where it lies in the root, and its count.
+    One(u32, Range<usize>, u64),
 }
 
 impl<'a> DocCounter<'a> {
@@ -40,13 +49,17 @@ impl<'a> DocCounter<'a> {
         Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }
 
-    /// Adds a match of the element at `place`.
-    #[inline]
-    pub fn add(&mut self, place: Occurrence) {
-        match place.rule_idx {
-            0 => self.docs.add(self.dag.doc_at(place.position as usize), 1),
-            rule_idx => self.add_to_rule(rule_idx, 1),
-        }
+    /// A counter for document `doc` only.
+    pub fn of_doc(dag: &'a Dag, doc: usize) -> Self {
+        let docs = Docs::One(doc as u32, dag.doc_range(doc), 0);
+        Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
+    }
+
+    /// Adds a match of the element at each of `places`, all places of an element.
+    pub fn add(&mut self, places: &[Occurrence]) {
+        let (of_root, of_rules) = split(places);
+        self.docs.add_places(self.dag, of_root, 1);
+        of_rules.iter().for_each(|place| self.add_to_rule(place.rule_idx, 1));
     }
 
     /// Adds `count` matches to each occurrence of rule `rule_idx`, which is not the root.
@@ -69,17 +82,19 @@ impl<'a> DocCounter<'a> {
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(u32, u64)>> {
         self.meet_parents(interrupt)?;
-        let mut order: Vec<u32> = (0..self.rules.len() as u32).collect();
-        order.sort_unstable_by_key(|&number| std::cmp::Reverse(self.rules[number as usize].0));
-        for number in order {
+        let key = |(&(rule_idx, _), number): (&(u32, u64), u64)| u64::from(rule_idx) << 32 | number;
+        let mut order: Vec<u64> = self.rules.iter().zip(0..).map(key).collect();
+        sort_by_position(&mut order, self.dag.grammar().num_rules());
+        for number in order.into_iter().rev().map(|key| key as u32) {
             let (rule_idx, count) = self.rules[number as usize];
-            for &place in self.dag.inverse().of(self.dag.num_terminals() + rule_idx) {
+            let places = self.dag.inverse().of(self.dag.num_terminals() + rule_idx);
+            let (of_root, of_rules) = split(places);
+            self.docs.add_places(self.dag, of_root, count);
+            for place in of_rules {
                 interrupt.check()?;
-                match place.rule_idx {
-                    0 => self.docs.add(self.dag.doc_at(place.position as usize), count),
-                    parent => self.rules[self.numbers.get(parent) as usize].1 += count,
-                }
+                self.rules[self.numbers.get(place.rule_idx) as usize].1 += count;
             }
+            interrupt.check()?;
         }
         Ok(self.docs.into_list())
     }
@@ -89,7 +104,7 @@ impl<'a> DocCounter<'a> {
         let mut number = 0;
         while number < self.rules.len() {
             let element = self.dag.num_terminals() + self.rules[number].0;
-            for place in self.dag.inverse().of(element).iter().filter(|place| place.rule_idx != 0) {
+            for place in split(self.dag.inverse().of(element)).1 {
                 self.add_to_rule(place.rule_idx, 0);
                 interrupt.check()?;
             }
@@ -99,12 +114,29 @@ impl<'a> DocCounter<'a> {
     }
 }
 
+/// The places in the root, and those in rules.
+fn split(places: &[Occurrence]) -> (&[Occurrence], &[Occurrence]) {
+    places.split_at(places.partition_point(|place| place.rule_idx == 0))
+}
+
 impl Docs {
+    /// Adds `count` matches at each of `places`, which are in the root.
+    fn add_places(&mut self, dag: &Dag, places: &[Occurrence], count: u64) {
+        if let Self::One(_, range, sum) = self {
+            let before = |end| places.partition_point(|place| (place.position as usize) < end);
+            *sum += count * (before(range.end) - before(range.start)) as u64;
+            return;
+        }
+        places.iter().for_each(|place| self.add(dag.doc_at(place.position as usize), count));
+    }
+
     #[inline]
     fn add(&mut self, doc: usize, count: u64) {
         match self {
             Self::Array(counts) => counts[doc] += count,
             Self::List(counts) => counts.push((doc as u32, count)),
+            Self::One(only, _, sum) if *only as usize == doc => *sum += count,
+            Self::One(..) => {}
         }
     }
 
@@ -114,6 +146,8 @@ impl Docs {
                 return (0..).zip(counts).filter(|&(_, count)| count > 0).collect();
             }
             Self::List(list) => list,
+            Self::One(_, _, 0) => Vec::new(),
+            Self::One(doc, _, count) => vec![(doc, count)],
         };
         list.sort_unstable_by_key(|&(doc, _)| doc);
         list.dedup_by(|next, kept| {
@@ -147,4 +181,53 @@ pub(super) fn docs_with(dag: &Dag, elements: impl IntoIterator<Item = u32>) -> D
         }
     }
     docs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::access::SearchOptions;
+    use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+
+    proptest! {
+        #[test]
+        fn one_document_has_the_count_that_it_has_among_all(
+            docs in prop::collection::vec(prop::collection::vec(0usize..6, 0..60), 1..8),
+        ) {
+            let words = ["to", "be", "or", "not", "that is", "the question, to be"];
+            let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+            for doc in &docs {
+                let text: Vec<&str> = doc.iter().map(|&word| words[word]).collect();
+                builder.push_document("d", text.join(" ").as_bytes()).unwrap();
+            }
+            let (file, _) = builder.finish(None).unwrap();
+            let (_, corpus) = Corpus::from_bytes("f", &file, &OpenLimits::default()).unwrap();
+            let options = SearchOptions::default();
+            for segment in corpus.segments() {
+                let dag = &segment.dag;
+                for word in 0..segment.dictionary.num_words() {
+                    let count = |mut counter: DocCounter<'_>| {
+                        counter.add(dag.inverse().of(word));
+                        counter.finish(&mut options.canceller().interrupt()).unwrap()
+                    };
+                    let text = segment.dictionary.word(word);
+                    let occurs = |doc: &[usize]| {
+                        let words = doc.iter().flat_map(|&word| words[word].split([' ', ',']));
+                        words.filter(|&other| other == text).count() as u64
+                    };
+                    let slow = (0u32..).zip(docs.iter().map(|doc| occurs(doc)));
+                    let slow: Vec<(u32, u64)> = slow.filter(|&(_, count)| count > 0).collect();
+                    prop_assert_eq!(&count(DocCounter::new(dag, u64::MAX)), &slow);
+                    prop_assert_eq!(&count(DocCounter::new(dag, 0)), &slow);
+                    for doc in 0..docs.len() {
+                        let mut one = slow.clone();
+                        one.retain(|&(other, _)| other as usize == doc);
+                        prop_assert_eq!(count(DocCounter::of_doc(dag, doc)), one);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -57,10 +57,13 @@ impl<'a> Item<'a> {
         if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
             return self.scan(docs, |_, _| ());
         }
-        let mut counter = DocCounter::new(dag, self.rarest_weight());
+        let mut docs = filter.into_iter().flat_map(DocSet::iter);
+        let mut counter = match (docs.next(), docs.next()) {
+            (Some(only), None) => DocCounter::of_doc(dag, only),
+            _ => DocCounter::new(dag, self.rarest_weight()),
+        };
         if let [words] = self.words {
-            let places = words.ids().flat_map(|word| dag.inverse().of(word));
-            places.for_each(|&place| counter.add(place));
+            words.ids().for_each(|word| counter.add(dag.inverse().of(word)));
         } else {
             self.matches()?.iter().for_each(|matched| match matched.rule_idx {
                 0 => counter.add_to_doc(matched.doc),

@@ -275,7 +275,7 @@ const FEW_DIGIT_BITS: u32 = 8;
 
 /// Sorts keys by position, all below `num_positions`: a radix sort from the lowest digit, in a fifth
 /// of the time of a comparison sort.
-fn sort_by_position(keys: &mut Vec<u64>, num_positions: usize) {
+pub(super) fn sort_by_position(keys: &mut Vec<u64>, num_positions: usize) {
     if keys.len() < LEAST_RADIX_KEYS {
         return keys.sort_unstable();
     }

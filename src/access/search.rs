@@ -54,6 +54,8 @@ pub struct DocumentCount {
 pub struct SearchOptions<'a> {
     /// Only this document, or all.
     pub doc_id: Option<u64>,
+    /// Only these documents, which ascend, or all.
+    pub docs: Option<&'a [u64]>,
     /// Most hits to yield; one more is an error.
     pub max_hits: u64,
     /// Asked now and then, from any thread; `true` ends the search with
@@ -66,14 +68,10 @@ impl<'a> SearchOptions<'a> {
         Canceller(self.is_cancelled)
     }
 
-    /// Those of `docs`, which ascend, that may be looked at; `None` for all documents.
-    pub(super) fn restrict(
-        &self,
-        corpus: &Corpus,
-        docs: Option<&[u64]>,
-    ) -> Result<Option<Vec<u64>>> {
+    /// The documents that may be looked at, ascending; `None` for all.
+    pub(super) fn selected(&self, corpus: &Corpus) -> Result<Option<Vec<u64>>> {
         let only = self.doc_id.map(|doc_id| check_doc_id(corpus, doc_id).map(|()| vec![doc_id]));
-        let Some(docs) = docs else { return only.transpose() };
+        let Some(docs) = self.docs else { return only.transpose() };
         if let Some(pair) = docs.windows(2).find(|pair| pair[0] >= pair[1]) {
             return Err(Error::InvalidArgument {
                 name: "docs",
@@ -92,14 +90,15 @@ impl<'a> SearchOptions<'a> {
 
 impl Default for SearchOptions<'_> {
     fn default() -> Self {
-        Self { doc_id: None, max_hits: DEFAULT_MAX_HITS, is_cancelled: &|| false }
+        Self { doc_id: None, docs: None, max_hits: DEFAULT_MAX_HITS, is_cancelled: &|| false }
     }
 }
 
 impl std::fmt::Debug for SearchOptions<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut fields = formatter.debug_struct("SearchOptions");
-        fields.field("doc_id", &self.doc_id).field("max_hits", &self.max_hits);
+        fields.field("doc_id", &self.doc_id).field("docs", &self.docs);
+        fields.field("max_hits", &self.max_hits);
         fields.finish_non_exhaustive()
     }
 }
@@ -161,8 +160,9 @@ pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec
 /// of document and offset, until it breaks.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no document `options.doc_id`; [`Error::Capacity`] where
-/// there are more than `options.max_hits`, after so many; [`Error::Cancelled`].
+/// [`Error::OutOfRange`] where there is no document `options.doc_id` or one of `options.docs`;
+/// [`Error::InvalidArgument`] named `docs` where these do not ascend; [`Error::Capacity`] where there
+/// are more than `options.max_hits`, after so many; [`Error::Cancelled`].
 pub fn search_with(
     corpus: &Corpus,
     query: &Query,
@@ -221,18 +221,19 @@ pub(super) fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
     })
 }
 
-/// Number of occurrences of `query`, in one document or all; exact also where listing them would
+/// Number of occurrences of `query` in the documents of `options`; exact also where listing them would
 /// pass any limit.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no document `options.doc_id`; [`Error::Capacity`] where the
+/// [`Error::OutOfRange`] where there is no document `options.doc_id` or one of `options.docs`;
+/// [`Error::InvalidArgument`] named `docs` where these do not ascend; [`Error::Capacity`] where the
 /// number has more than 64 bits; [`Error::Cancelled`].
 pub fn count(corpus: &Corpus, query: &Query, options: &SearchOptions<'_>) -> Result<u64> {
     count_resolved(&ResolvedQuery::new(corpus, query, options.canceller()), options)
 }
 
 fn count_resolved(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> Result<u64> {
-    if options.doc_id.is_some() || resolved.num_items() > 1 {
+    if options.doc_id.is_some() || options.docs.is_some() || resolved.num_items() > 1 {
         let counts = counts_by_document(resolved, options)?;
         return checked_sum(counts.iter().map(|counted| counted.count));
     }
@@ -261,7 +262,7 @@ fn counts_by_document(
     resolved: &ResolvedQuery<'_>,
     options: &SearchOptions<'_>,
 ) -> Result<Vec<DocumentCount>> {
-    let docs = options.restrict(resolved.corpus(), None)?;
+    let docs = options.selected(resolved.corpus())?;
     let mut found = Vec::new();
     count_documents(resolved, docs.as_deref(), &mut |counts| {
         found.extend_from_slice(counts);
@@ -279,7 +280,7 @@ fn selected_docs(
         let counts = counts_by_document(resolved, options)?;
         return Ok(Some(counts.iter().map(|counted| counted.doc_id).collect()));
     }
-    options.restrict(resolved.corpus(), None)
+    options.selected(resolved.corpus())
 }
 
 /// Which of `docs` (ascending ids) have a part in segment `segment_idx`.

@@ -20,21 +20,19 @@ use super::search::{DocumentCount, SearchOptions, checked_sum, local_docs};
 const BATCH_ROWS: usize = 1 << 12;
 
 /// Calls `visit` with the documents that hold all items of `query` and the number of occurrences of
-/// all items in them, in batches by ascending document, until it breaks. `docs`, which ascend, are
-/// the documents to look at; without them all are, or `options.doc_id`.
+/// all items in them, in batches by ascending document, until it breaks.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for a document that is not there; [`Error::InvalidArgument`] named `docs`
-/// where these do not ascend; [`Error::Capacity`] where a number has more than 64 bits;
-/// [`Error::Cancelled`]. `options.max_hits` does not matter here.
+/// [`Error::OutOfRange`] for a document of `options` that is not there; [`Error::InvalidArgument`]
+/// named `docs` where `options.docs` do not ascend; [`Error::Capacity`] where a number has more than 64
+/// bits; [`Error::Cancelled`]. `options.max_hits` does not matter here.
 pub fn term_count(
     corpus: &Corpus,
     query: &Query,
-    docs: Option<&[u64]>,
     options: &SearchOptions<'_>,
     visit: &mut dyn FnMut(&[DocumentCount]) -> ControlFlow<()>,
 ) -> Result<()> {
-    let docs = options.restrict(corpus, docs)?;
+    let docs = options.selected(corpus)?;
     let resolved = ResolvedQuery::new(corpus, query, options.canceller());
     count_documents(&resolved, docs.as_deref(), &mut |counts| {
         for batch in counts.chunks(BATCH_ROWS) {
@@ -52,7 +50,7 @@ pub fn term_count(
 /// Occurrences of each item so far in a document that goes on in the next segment with documents.
 type OpenDoc = Vec<u64>;
 
-/// Calls `visit` with the counts of one segment after the other; `docs` as for [`term_count`].
+/// Calls `visit` with the counts of one segment after the other, of `docs`, which ascend, or of all.
 pub(super) fn count_documents(
     resolved: &ResolvedQuery<'_>,
     docs: Option<&[u64]>,

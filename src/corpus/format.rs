@@ -165,6 +165,12 @@ impl SegmentMeta {
         start..self.sections.last().map_or(start, SectionMeta::padded_end)
     }
 
+    /// Bytes of the file that [`read_paths`](super::read_paths) wants; none where it has no such section.
+    pub fn paths_range(&self) -> Range<u64> {
+        let section = self.sections.iter().find(|section| section.kind == SectionKind::Documents);
+        section.map_or(0..0, |section| section.offset..section.offset.saturating_add(section.len))
+    }
+
     /// Bytes of memory the decoded segment takes at its peak while it is opened.
     pub fn memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
@@ -178,15 +184,18 @@ impl SegmentMeta {
             // Offsets, open rules while they grow.
             u64::from(self.num_rules).saturating_mul(28),
             terminals.saturating_mul(4),
-            // Offsets and ends of paths, while they grow.
-            self.num_docs.saturating_mul(36),
             self.dictionary_bytes,
-            self.paths_bytes.saturating_mul(4),
+            self.paths_memory_bytes(),
             // Distributions.
             3 << 20,
         ]
         .into_iter()
         .fold(0, u64::saturating_add)
+    }
+
+    /// The same for paths: offsets and ends while they grow, and bytes.
+    pub(super) fn paths_memory_bytes(&self) -> u64 {
+        self.num_docs.saturating_mul(36).saturating_add(self.paths_bytes.saturating_mul(4))
     }
 }
 

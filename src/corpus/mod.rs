@@ -21,7 +21,7 @@ mod writer;
 pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
 pub(crate) use format::check_version;
 pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta, check_header};
-pub use reader::{OpenLimits, read_columns, read_segment};
+pub use reader::{OpenLimits, read_columns, read_paths, read_segment};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentParts};
 
 use std::sync::Arc;

@@ -10,6 +10,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use super::format::{
     check_header,
 };
 use super::grammar_codec::count_tokens;
-use super::{Corpus, Segment, dictionary_codec, documents_codec, grammar_codec};
+use super::{Corpus, Paths, Segment, dictionary_codec, documents_codec, grammar_codec};
 use crate::dag::Dag;
 use crate::error::{Error, Result};
 
@@ -68,19 +69,9 @@ pub fn read_segment(
     bytes: &[u8],
     limits: &OpenLimits,
 ) -> Result<Segment> {
-    let meta = footer.segments.get(segment_idx).ok_or(Error::OutOfRange {
-        what: "segment",
-        got: segment_idx as u64,
-        len: footer.segments.len() as u64,
-    })?;
+    let meta = segment_meta(footer, segment_idx)?;
     let range = meta.byte_range();
-    if range.end.saturating_sub(range.start) != bytes.len() as u64 {
-        return Err(Error::InvalidArgument {
-            name: "bytes",
-            got: format!("{} bytes", bytes.len()),
-            allowed: format!("bytes {} to {} of the file", range.start, range.end),
-        });
-    }
+    check_range(range.clone(), bytes)?;
     limits.check_memory(meta.memory_bytes())?;
     for section in &meta.sections {
         section_bytes(file, section, bytes, range.start)?;
@@ -108,6 +99,47 @@ pub fn read_segment(
     check_totals(grammar_at, meta, tokens, &dag)?;
     check_steps(grammar_at, &dag)?;
     Ok(Segment { dictionary, dag, paths, continues: meta.continues })
+}
+
+/// Decodes the paths of segment `segment_idx` of `file` (a name, for errors) from `bytes`, exactly those of
+/// its [`paths_range`](SegmentMeta::paths_range): one for each document, a continued part included. Nothing
+/// else of the segment is checked.
+///
+/// # Errors
+/// As [`read_segment`].
+pub fn read_paths(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Paths> {
+    let meta = segment_meta(footer, segment_idx)?;
+    check_range(meta.paths_range(), bytes)?;
+    limits.check_memory(meta.paths_memory_bytes())?;
+    let section = section_of(file, meta, SectionKind::Documents)?;
+    let bytes = section_bytes(file, section, bytes, section.offset)?;
+    documents_codec::decode(section.place(file), section.codec, bytes, meta)
+}
+
+fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta> {
+    footer.segments.get(segment_idx).ok_or(Error::OutOfRange {
+        what: "segment",
+        got: segment_idx as u64,
+        len: footer.segments.len() as u64,
+    })
+}
+
+/// Refuses `bytes` that cannot be those of `range` of a file.
+fn check_range(range: Range<u64>, bytes: &[u8]) -> Result<()> {
+    if range.end.saturating_sub(range.start) == bytes.len() as u64 {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        name: "bytes",
+        got: format!("{} bytes", bytes.len()),
+        allowed: format!("bytes {} to {} of the file", range.start, range.end),
+    })
 }
 
 /// Checks the columns of `file` (a name, for errors), the `len` bytes at the `offset` of

@@ -123,7 +123,7 @@ impl LivingStore {
             let failure = match self.storage().put_if_absent(&name, bytes.clone()).await {
                 Ok(()) => return self.settle(next, is_unsure).await,
                 Err(StorageError::Exists) => match self.read_version(next.number).await {
-                    Ok((there, _)) if there.commit_id == next.commit_id => {
+                    Ok(there) if there.commit_id == next.commit_id => {
                         return self.settle(next, is_unsure).await;
                     }
                     Ok(_) => return Ok(Put::Lost),
@@ -155,9 +155,7 @@ impl LivingStore {
         is_unsure: bool,
     ) -> Result<Put> {
         match self.read_version(next.number).await {
-            Ok((there, _)) if there.commit_id == next.commit_id => {
-                self.settle(next, is_unsure).await
-            }
+            Ok(there) if there.commit_id == next.commit_id => self.settle(next, is_unsure).await,
             Ok(_) => Ok(Put::Lost),
             Err(_) if is_unsure => Err(self.unknown(next, failure)),
             Err(_) => {
@@ -199,7 +197,7 @@ impl LivingStore {
         let Some(oldest) = later.iter().filter_map(|file| version_number(&file.name)).min() else {
             return Ok(true);
         };
-        let (child, _) = self.read_version(oldest).await?;
+        let child = self.read_version(oldest).await?;
         Ok(oldest == next.number + 1 && child.parent_id == next.commit_id)
     }
 

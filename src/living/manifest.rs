@@ -131,6 +131,24 @@ pub fn decode_manifest(
     bytes: &[u8],
     max_edits_bytes: u64,
 ) -> Result<(Version, Option<Bytes>)> {
+    let (version, mut cursor) = decode_head(file, bytes)?;
+    let edits = edits(&mut cursor, max_edits_bytes)?;
+    cursor.finish()?;
+    Ok((version, edits))
+}
+
+/// The version of [`decode_manifest`], without unpacking the edits.
+///
+/// # Errors
+/// As [`decode_manifest`], but for what only unpacked edits show.
+pub(super) fn decode_version(file: &str, bytes: &[u8], max_edits_bytes: u64) -> Result<Version> {
+    let (version, cursor) = decode_head(file, bytes)?;
+    edits_kind(cursor, max_edits_bytes)?;
+    Ok(version)
+}
+
+/// The version in `bytes`, and its edits still to be read.
+fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a>)> {
     let place = Place { file, section: "version", offset: 0 };
     if bytes.len() < HEADER_BYTES + CRC_BYTES || !bytes.starts_with(&MAGIC) {
         let reason = "expected the magic of a .tadoc-version file; is it one, and whole?";
@@ -164,9 +182,7 @@ pub fn decode_manifest(
     if let Some(got) = version.contradiction() {
         return Err(cursor.fault(format!("expected a version that fits itself, got {got}")));
     }
-    let edits = edits(&mut cursor, max_edits_bytes)?;
-    cursor.finish()?;
-    Ok((version, edits))
+    Ok((version, cursor))
 }
 
 fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
@@ -231,7 +247,8 @@ fn part(cursor: &mut Cursor<'_>) -> Result<Part> {
     }
 }
 
-fn edits(cursor: &mut Cursor<'_>, max_bytes: u64) -> Result<Option<Bytes>> {
+/// How the edits at `cursor` are stored; refuses more than `max_bytes`.
+fn edits_kind(mut cursor: Cursor<'_>, max_bytes: u64) -> Result<u8> {
     let check = |requested: u64| match requested <= max_bytes {
         true => Ok(()),
         false => Err(Error::Capacity {
@@ -241,16 +258,22 @@ fn edits(cursor: &mut Cursor<'_>, max_bytes: u64) -> Result<Option<Bytes>> {
             knob: "max_version_bytes",
         }),
     };
-    match cursor.u8()? {
-        NO_EDITS => Ok(None),
-        PLAIN_EDITS => {
-            check(cursor.remaining() as u64)?;
-            Ok(Some(Bytes::copy_from_slice(cursor.take(cursor.remaining())?)))
-        }
-        ZSTD_EDITS => {
-            check(cursor.clone().varint()?)?;
-            Ok(Some(cursor.unpack(max_bytes as usize)?.into()))
-        }
-        kind => Err(cursor.fault(format!("expected edits of kind 0 to 2, got {kind}"))),
+    let kind = cursor.u8()?;
+    match kind {
+        NO_EDITS => {}
+        PLAIN_EDITS => check(cursor.remaining() as u64)?,
+        ZSTD_EDITS => check(cursor.varint()?)?,
+        _ => return Err(cursor.fault(format!("expected edits of kind 0 to 2, got {kind}"))),
     }
+    Ok(kind)
+}
+
+fn edits(cursor: &mut Cursor<'_>, max_bytes: u64) -> Result<Option<Bytes>> {
+    let kind = edits_kind(cursor.clone(), max_bytes)?;
+    cursor.u8()?;
+    Ok(match kind {
+        PLAIN_EDITS => Some(Bytes::copy_from_slice(cursor.take(cursor.remaining())?)),
+        ZSTD_EDITS => Some(cursor.unpack(max_bytes as usize)?.into()),
+        _ => None,
+    })
 }

@@ -40,7 +40,7 @@ mod store;
 mod thread;
 mod version;
 
-pub use assemble::assemble;
+pub use assemble::{assemble, assemble_documents};
 pub use change::Change;
 pub use clean_up::{CleanUp, RemovedFile};
 pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
 use super::commit::Put;
-use super::manifest::decode_manifest;
+use super::manifest::{decode_manifest, decode_version};
 use super::retry::{RetryPolicy, retrying};
 use super::storage::{SEGMENTS, Storage, StorageError, StoredFile, VERSIONS};
 use super::storage::{version_name, version_number};
@@ -184,7 +184,7 @@ impl LivingStore {
                 return Err(self.missing_version(None).await);
             };
             match self.read_version(newest).await {
-                Ok((version, _)) => return Ok(version),
+                Ok(version) => return Ok(version),
                 // A clean-up took it, so that there is a later one now.
                 Err(Error::Missing { .. }) if newest > seen => self.see(newest),
                 Err(error) => return Err(error),
@@ -198,7 +198,7 @@ impl LivingStore {
     /// [`Error::Missing`] where there is none, or where a clean-up took away what it needs; those
     /// of [`LivingStore::latest`].
     pub async fn version(&self, number: u64) -> Result<Version> {
-        let (version, _) = self.read_version(number).await?;
+        let version = self.read_version(number).await?;
         let versions = self.version_files(None).await?;
         let segments = self.files(SEGMENTS, None).await?;
         let files = versions.into_iter().chain(segments);
@@ -256,14 +256,21 @@ impl LivingStore {
 
     async fn read_if_there(&self, number: u64) -> Result<Option<Version>> {
         match self.read_version(number).await {
-            Ok((version, _)) => Ok(Some(version)),
+            Ok(version) => Ok(Some(version)),
             Err(Error::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The version `number` and the bytes of its edits.
-    pub(super) async fn read_version(&self, number: u64) -> Result<(Version, Option<Bytes>)> {
+    /// The version `number`; its edits are left packed.
+    pub(super) async fn read_version(&self, number: u64) -> Result<Version> {
+        let (file, bytes) = self.read_manifest(number).await?;
+        let version = decode_version(&file, &bytes, self.options.max_version_bytes)?;
+        self.seen(&file, version, number)
+    }
+
+    /// The name and the bytes of the file of version `number`.
+    async fn read_manifest(&self, number: u64) -> Result<(String, Bytes)> {
         let (name, max_bytes) = (version_name(number), self.options.max_version_bytes);
         let bytes = retrying(self.options.retry, || self.storage.get(&name, max_bytes)).await;
         let bytes = match bytes {
@@ -271,19 +278,24 @@ impl LivingStore {
             Err(e) => return Err(e.into_error(format!("reading {}", self.name_of(&name)))),
             Ok(bytes) => bytes,
         };
-        let file = self.name_of(&name);
-        let (version, edits) = decode_manifest(&file, &bytes, max_bytes)?;
+        Ok((self.name_of(&name), bytes))
+    }
+
+    /// Notes that `version`, which `file` holds, is there, if it is the one that was looked for.
+    fn seen(&self, file: &str, version: Version, number: u64) -> Result<Version> {
         if version.number != number {
             let reason = format!("expected version {number}, got {}", version.number);
-            return Err(Error::Format { file, section: "version", offset: 24, reason });
+            let (file, section) = (file.to_string(), "version");
+            return Err(Error::Format { file, section, offset: 24, reason });
         }
         self.see(number);
-        Ok((version, edits))
+        Ok(version)
     }
 
     async fn read_edits(&self, number: u64) -> Result<Option<VersionEdits>> {
-        let (version, edits) = self.read_version(number).await?;
-        let file = self.name_of(&version_name(number));
+        let (file, bytes) = self.read_manifest(number).await?;
+        let decoded = decode_manifest(&file, &bytes, self.options.max_version_bytes)?;
+        let (version, edits) = (self.seen(&file, decoded.0, number)?, decoded.1);
         let batch = edits.map(|edits| decode_batch(&file, &edits)).transpose()?;
         let edits = batch.map(|batch| VersionEdits { version: number, batch });
         let added = edits.iter().flat_map(|edits| &edits.batch.edits);

@@ -37,10 +37,15 @@ use super::options::TadocOptions;
 use super::scan::Source;
 use crate::Error;
 use crate::analytics::{Fold, TermVectors, Vocabulary, document_counts};
-use crate::corpus::{Corpus, FileFooter, FooterOutcome, OpenLimits, Segment, read_segment};
+use crate::corpus::{
+    Corpus, FileFooter, FooterOutcome, OpenLimits, Paths, Segment, read_paths, read_segment,
+};
+use crate::text::TokenizerProfile;
 
 const MAX_FOOTERS: usize = 4096;
 const MAX_CORPORA: usize = 16;
+/// Footers, or sections of paths, read at a time.
+const FILES_AT_ONCE: usize = 16;
 
 /// A file and its footer.
 #[derive(Debug, Clone)]
@@ -51,7 +56,7 @@ pub(crate) struct OpenFile {
 
 /// The segments of one file and the memory they hold.
 #[derive(Debug)]
-pub(super) struct LoadedFile {
+pub(crate) struct LoadedFile {
     pub(super) segments: Vec<Arc<Segment>>,
     reservation: MemoryReservation,
     /// Keeps the reservations of the files that segments are shared with.
@@ -66,6 +71,11 @@ impl LoadedFile {
         shared: Vec<Arc<LoadedFile>>,
     ) -> Self {
         Self { segments, reservation, _shared: shared }
+    }
+
+    /// The file as a corpus, whose words were cut by `profile`.
+    pub(crate) fn corpus(&self, profile: TokenizerProfile) -> Corpus {
+        Corpus::new(profile, self.segments.clone())
     }
 }
 
@@ -218,7 +228,8 @@ impl CorpusCache {
             let footer = self.footer(runtime, limits, &file).await?;
             Ok::<_, DataFusionError>(OpenFile { file, footer })
         };
-        let files: Vec<OpenFile> = stream::iter(files).map(open).buffered(16).try_collect().await?;
+        let files: Vec<OpenFile> =
+            stream::iter(files).map(open).buffered(FILES_AT_ONCE).try_collect().await?;
         check_profiles(&files)?;
         Ok(files)
     }
@@ -257,7 +268,6 @@ impl CorpusCache {
         context: &LoadContext,
         source: &Source,
     ) -> Result<Arc<LoadedCorpus>> {
-        let files = source.corpora();
         let keys = keys_of(source);
         {
             let mut state = self.lock();
@@ -272,16 +282,7 @@ impl CorpusCache {
                 return Ok(Arc::clone(corpus));
             }
         }
-        let mut loaded = Vec::with_capacity(files.len());
-        for (open, key) in files.iter().zip(&keys) {
-            let cell = Arc::clone(&self.lock().slot(key).cell);
-            let file = cell.get_or_try_init(|| self.load_file(context, open, &keys)).await;
-            let file = file.map_err(|error| match source.living() {
-                Some(view) => explain_missing(&view.place, error),
-                None => error,
-            })?;
-            loaded.push(Arc::clone(file));
-        }
+        let mut loaded = self.load_each(context, source, &keys).await?;
         if let Some(view) = source.living() {
             loaded = vec![self.load_version(context, view, loaded, &keys).await?];
         }
@@ -299,6 +300,58 @@ impl CorpusCache {
         state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
         state.evict(context.memory_limit_bytes(), &keys);
         Ok(corpus)
+    }
+
+    /// The files of `source`, loaded where they are not; of a living corpus, before any edit.
+    pub(crate) async fn load_files(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+    ) -> Result<Vec<Arc<LoadedFile>>> {
+        let keys = keys_of(source);
+        let loaded = self.load_each(context, source, &keys).await?;
+        self.lock().evict(context.memory_limit_bytes(), &keys);
+        Ok(loaded)
+    }
+
+    async fn load_each(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        keys: &[String],
+    ) -> Result<Vec<Arc<LoadedFile>>> {
+        let files = source.corpora();
+        let mut loaded = Vec::with_capacity(files.len());
+        for (open, key) in files.iter().zip(keys) {
+            let cell = Arc::clone(&self.lock().slot(key).cell);
+            let file = cell.get_or_try_init(|| self.load_file(context, open, keys)).await;
+            let file = file.map_err(|error| match source.living() {
+                Some(view) => explain_missing(&view.place, error),
+                None => error,
+            })?;
+            loaded.push(Arc::clone(file));
+        }
+        Ok(loaded)
+    }
+
+    /// Paths of the documents of a file, segment by segment, each with whether it goes on with a document
+    /// of the segment before; nothing else is read of a file that is not loaded.
+    pub(crate) async fn paths(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+    ) -> Result<Vec<(bool, Paths)>> {
+        let slot = self.lock().files.get(&open.file.version_key()).map(|s| Arc::clone(&s.cell));
+        if let Some(file) = slot.as_ref().and_then(|cell| cell.get()) {
+            let segments = file.segments.iter();
+            return Ok(segments.map(|s| (s.continues, s.paths.clone())).collect());
+        }
+        let store = store_of(&context.runtime, &open.file)?;
+        stream::iter(0..open.footer.segments.len())
+            .map(|segment_idx| load_paths(context, Arc::clone(&store), open, segment_idx))
+            .buffered(FILES_AT_ONCE)
+            .try_collect()
+            .await
     }
 
     /// The corpus of `source` where it is loaded.
@@ -472,6 +525,22 @@ pub(crate) async fn read_footer(
             }
         }
     }
+}
+
+async fn load_paths(
+    context: &LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &OpenFile,
+    segment_idx: usize,
+) -> Result<(bool, Paths)> {
+    let meta = &open.footer.segments[segment_idx];
+    let bytes = read_range(store.as_ref(), &open.file, meta.paths_range()).await?;
+    context.bytes_read.add(bytes.len());
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let limits = context.options.open_limits();
+    let read = move || read_paths(&path, &footer, segment_idx, &bytes, &limits);
+    let paths = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    Ok((meta.continues, paths.map_err(datafusion_error)?))
 }
 
 async fn load_segment(

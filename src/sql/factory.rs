@@ -17,7 +17,7 @@ use datafusion::logical_expr::CreateExternalTable;
 use super::columns::user_fields;
 use super::corpora::{CorpusCache, OpenFile};
 use super::functions::Documents;
-use super::living::{begin_if_asked, no_versions, with_declared, with_hint};
+use super::living::{begin_if_asked, no_versions, open_files, with_declared, with_hint};
 use super::location::{Wanted, resolve_files};
 use super::options::TadocOptions;
 use super::table::TadocTable;
@@ -84,8 +84,8 @@ impl TadocTableFactory {
         let runtime = session.runtime_env();
         if let Some(found) = self.cache.living.find(runtime, location).await? {
             let version = found.version(version).await?;
-            let view = self.cache.living.view(&self.cache, runtime, options, &found, version);
-            return Ok((view.await?.files.clone(), true));
+            let files = open_files(&self.cache, runtime, options, &found, &version).await?;
+            return Ok((files, true));
         }
         let files = resolve_files(session, location, Wanted::Corpora).await;
         let files = files.map_err(|error| with_hint(error, location))?;

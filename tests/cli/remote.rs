@@ -1,36 +1,39 @@
-//! Corpora behind HTTP and S3: a server of one file, as much as HEAD and ranged GET.
+//! Corpora and other files behind HTTP and S3: a server of files, as much as HEAD and ranged GET.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 
 use crate::harness::{Folder, Ran};
 
-/// Serves `bytes` at any path that ends with `/c.tadoc`, for as long as the test runs; returns the
-/// port.
-fn serve(bytes: Vec<u8>) -> u16 {
+/// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as the
+/// test runs; returns the port.
+fn serve(folder: &Folder, names: &[&str]) -> u16 {
+    let read = |name: &&str| (format!("/{name}"), std::fs::read(folder.join(name)).unwrap());
+    let files: Arc<Vec<(String, Vec<u8>)>> = Arc::new(names.iter().map(read).collect());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let bytes = bytes.clone();
-            thread::spawn(move || while answer(&stream, &bytes).is_some() {});
+            let files = Arc::clone(&files);
+            thread::spawn(move || while answer(&stream, &files).is_some() {});
         }
     });
     port
 }
 
 /// Answers one request; `None` once the client has left.
-fn answer(stream: &TcpStream, bytes: &[u8]) -> Option<()> {
+fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let request = lines.next()?;
     let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let (method, path) = request.split_once(' ')?;
     let path = path.split(' ').next()?.split('?').next()?;
     let mut stream = stream;
-    if !path.ends_with("/c.tadoc") {
+    let Some((_, bytes)) = files.iter().find(|(end, _)| path.ends_with(end)) else {
         return stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").ok();
-    }
+    };
     let range = head.iter().find_map(|line| {
         let line = line.to_ascii_lowercase();
         let (start, end) = line.strip_prefix("range: bytes=")?.split_once('-')?;
@@ -57,7 +60,7 @@ fn corpus() -> (Folder, u16) {
     let folder = Folder::new();
     folder.write("in/a.txt", "to be or not to be");
     folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
-    let port = serve(std::fs::read(folder.join("c.tadoc")).unwrap());
+    let port = serve(&folder, &["c.tadoc"]);
     (folder, port)
 }
 
@@ -88,4 +91,75 @@ fn s3() {
     ]);
     let ran = Ran::from(command.output().unwrap());
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "byte_offset\n9\n", "{}", ran.stderr);
+}
+
+/// A folder with a CSV file without header and a GSST file, which are served at the port.
+fn tables() -> (Folder, u16) {
+    let folder = Folder::new();
+    folder.write("c.csv", "1;to be\n2;or not\n");
+    let copy = "COPY (SELECT 'storm ' || value AS text FROM generate_series(1, 3)) TO 'c.parquet' \
+                STORED AS GSST";
+    folder.ok(&["sql", "-q", "-c", copy]);
+    let port = serve(&folder, &["c.csv", "c.parquet"]);
+    (folder, port)
+}
+
+#[test]
+fn tables_of_other_formats_keep_their_columns_and_options() {
+    let (folder, port) = tables();
+    let server = format!("http://127.0.0.1:{port}");
+    let rows = |sql: String| {
+        let mut command = folder.command(&["sql", "-q", "--format", "csv", "-c", &sql]);
+        // A file of the user's own would be another way to credentials.
+        command.env("AWS_CONFIG_FILE", "none").env("AWS_SHARED_CREDENTIALS_FILE", "none");
+        Ran::from(command.output().unwrap())
+    };
+    let keys = format!(
+        "'aws.endpoint' '{server}', 'aws.allow_http' 'true', 'aws.region' 'eu-west-1', \
+         'aws.access_key_id' 'anybody', 'aws.secret_access_key' 'secret'"
+    );
+    let csv = "'format.has_header' 'false', 'format.delimiter' ';'";
+    for (location, options) in [
+        ("c.csv", csv.to_string()),
+        (&format!("{server}/c.csv"), csv.to_string()),
+        ("s3://bucket/c.csv", format!("{keys}, {csv}")),
+    ] {
+        let ran = rows(format!(
+            "CREATE EXTERNAL TABLE t (n BIGINT, words VARCHAR NOT NULL) STORED AS CSV
+             LOCATION '{location}' OPTIONS ({options});
+             SELECT n + 1 AS n, words FROM t ORDER BY n"
+        ));
+        assert_eq!(ran.ok(), "n,words\n2,to be\n3,or not\n", "{location}");
+    }
+    // Formats of this crate know options of stores too, and refuse what is neither theirs nor a store's.
+    let gsst = |location: &str, options: &str| {
+        rows(format!(
+            "CREATE EXTERNAL TABLE g STORED AS GSST LOCATION '{location}' OPTIONS ({options});
+             SELECT count(*) AS n FROM g WHERE text LIKE '%2'"
+        ))
+    };
+    let url = format!("{server}/c.parquet");
+    for (location, options) in
+        [(url.as_str(), "'tadoc.device' 'cpu'"), ("s3://bucket/c.parquet", &keys)]
+    {
+        assert_eq!(gsst(location, options).ok(), "n\n1\n", "{location}");
+    }
+    let ran = gsst("s3://bucket/c.parquet", &format!("{keys}, 'tadoc.devise' 'cpu'"));
+    assert!(ran.status == 1 && ran.stderr.contains("devise"), "{}", ran.stderr);
+    let ran = gsst("s3://bucket/c.parquet", &format!("{keys}, 'aws.nothing' '1'"));
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    let ran = gsst(&url, &keys);
+    assert!(ran.status == 1 && ran.stderr.contains("aws."), "{}", ran.stderr);
+}
+
+#[test]
+fn corpora_take_keys_from_options() {
+    let (folder, port) = corpus();
+    let sql = format!(
+        "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 's3://bucket/c.tadoc' OPTIONS (
+         'aws.endpoint' 'http://127.0.0.1:{port}', 'aws.allow_http' 'true', 'aws.region' 'eu-west-1',
+         'aws.access_key_id' 'anybody', 'aws.secret_access_key' 'secret');
+         SELECT byte_offset FROM search('d', 'not')"
+    );
+    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", &sql]), "byte_offset\n9\n");
 }

@@ -1,5 +1,6 @@
 //! What functions share that answer document by document: which documents, and their rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array};
@@ -27,17 +28,39 @@ pub(super) fn selected_documents(run: &Run) -> Result<DocSelection> {
     if !run.scan.is_filtered() && num_docs == range.clone().count() {
         return Ok(DocSelection::range(range));
     }
+    let kept = passing_documents(&run.scan, range, |_, ids| int64(ids.iter().copied()))?;
+    run.counter("documents_pruned_by_columns").add(num_docs - kept.len());
+    DocSelection::list(kept).map_err(datafusion_error)
+}
+
+/// The documents of `range` that pass the filters that need no text; `column` makes a column for some of
+/// them.
+pub(super) fn passing_documents(
+    scan: &Scan,
+    range: Range<u64>,
+    column: impl Fn(usize, &[u64]) -> Result<ArrayRef>,
+) -> Result<Vec<u64>> {
     let mut kept: Vec<u64> = Vec::new();
     for start in range.clone().step_by(FILTER_DOCS) {
         let ids = start..range.end.min(start + FILTER_DOCS as u64);
-        let ids: Vec<u64> = run.scan.documents(ids).collect();
-        match run.scan.mask(ids.len(), |_| int64(ids.iter().copied()))? {
+        let ids: Vec<u64> = scan.documents(ids).collect();
+        match scan.mask(ids.len(), |position| column(position, &ids))? {
             Some(mask) => kept.extend(selected(&mask).map(|i| ids[i])),
             None => kept.extend(ids),
         }
     }
-    run.counter("documents_pruned_by_columns").add(num_docs - kept.len());
-    DocSelection::list(kept).map_err(datafusion_error)
+    Ok(kept)
+}
+
+/// The documents that the filters on `doc_id` leave to a search, ascending; `None` where there are no
+/// filters.
+pub(super) fn searched_documents(run: &Run) -> Result<Option<Vec<u64>>> {
+    if !run.scan.is_filtered() {
+        return Ok(None);
+    }
+    let docs: Vec<u64> = selected_documents(run)?.iter().collect();
+    run.counter("documents_searched").add(docs.len());
+    Ok(Some(docs))
 }
 
 /// Partitions worth having where all text is gone through.

@@ -6,15 +6,16 @@
 //! ```
 //!
 //! Text is decoded only where it goes out or is filtered on, and only for documents that survived
-//! the two stages before. `count(*)` comes from the footers. User columns are part of the schema
+//! the two stages before; how much of the corpus is loaded for that is `document_source`'s business.
+//! `count(*)` comes from the footers. User columns are part of the schema
 //! where the table is registered; a bare path has the six fixed columns, because a schema must be
 //! known before anything is read.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, StringViewBuilder, UInt64Array};
-use datafusion::arrow::compute::{filter, take};
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::compute::filter;
 use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
@@ -23,23 +24,22 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::strings::{Texts, int64};
-use crate::access::{DocumentDecoder, candidate_documents, document_len_bytes, document_num_words};
+use super::document_source::{DocumentSource, UserColumns};
+use super::strings::{Texts, views};
+use crate::access::candidate_documents;
 use crate::corpus::Corpus;
 use crate::sql::columns::read_user_columns;
-use crate::sql::corpora::LoadedCorpus;
-use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
 
-const DOC_ID: usize = 0;
-const PATH: usize = 1;
-const BYTES: usize = 2;
-const WORDS: usize = 3;
-const TEXT: usize = 4;
-const CONTENT: usize = 5;
+pub(super) const DOC_ID: usize = 0;
+pub(super) const PATH: usize = 1;
+pub(super) const BYTES: usize = 2;
+pub(super) const WORDS: usize = 3;
+pub(super) const TEXT: usize = 4;
+pub(super) const CONTENT: usize = 5;
 /// The first user column.
-const USER: usize = 6;
+pub(super) const USER: usize = 6;
 
 /// Text decoded for one batch, where a single document is not longer.
 const BATCH_BYTES: u64 = 8 << 20;
@@ -103,10 +103,11 @@ impl TableFunction for Documents {
                 run.output.send_columns_async(vec![], num_rows).await?;
                 return Ok(());
             }
-            let loaded = run.load().await?;
             let reservation = run.reservation("Documents");
-            let user = user_columns(&run, &reservation).await?;
-            run.blocking(move |run| Scanner::new(run, loaded, user, reservation).run()).await
+            let user: UserColumns = user_columns(&run, &reservation).await?.into();
+            let (source, ids) = DocumentSource::open(&run, &user).await?;
+            reservation.try_grow(source.memory_bytes())?;
+            run.blocking(move |run| Scanner::new(run, source, user, reservation).run(ids)).await
         }
         .boxed()
     }
@@ -149,9 +150,8 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
 /// One partition of a documents scan.
 struct Scanner {
     run: Run,
-    loaded: Arc<LoadedCorpus>,
-    user: Vec<Option<ArrayRef>>,
-    decoder: DocumentDecoder,
+    source: DocumentSource,
+    user: UserColumns,
     reservation: MemoryReservation,
     /// What the reservation holds beside decoded text.
     held_bytes: usize,
@@ -160,33 +160,25 @@ struct Scanner {
 impl Scanner {
     fn new(
         run: Run,
-        loaded: Arc<LoadedCorpus>,
-        user: Vec<Option<ArrayRef>>,
+        source: DocumentSource,
+        user: UserColumns,
         reservation: MemoryReservation,
     ) -> Self {
-        // A view addresses 2^31 - 1 bytes.
-        let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
-        let decoder = DocumentDecoder::new(loaded.corpus.clone(), limit);
         let held_bytes = reservation.size();
-        Self { run, loaded, user, decoder, reservation, held_bytes }
+        Self { run, source, user, reservation, held_bytes }
     }
 
-    fn run(mut self) -> Result<()> {
+    /// Sends the rows; `passed` are the documents that pass the filters on columns, where they are known.
+    fn run(mut self, passed: Option<Vec<u64>>) -> Result<()> {
         let scan = Arc::clone(&self.run.scan);
-        let range = range_of(&self.run);
         let batch_size = self.run.output.batch_size();
-        let ids: Vec<u64> = match self.candidates() {
-            None => scan.documents(range).collect(),
-            Some(candidates) => {
-                let start = candidates.partition_point(|&id| id < range.start);
-                let end = candidates.partition_point(|&id| id < range.end);
-                let pruned = scan.num_docs_of(range) - (end - start);
-                self.run.counter("documents_pruned_by_grammar").add(pruned);
-                candidates[start..end].to_vec()
-            }
-        };
+        let is_filtered = passed.is_some();
+        let ids = passed.unwrap_or_else(|| self.ids());
         for chunk in ids.chunks(batch_size) {
-            let kept = self.filter_by_columns(chunk)?;
+            let kept = match is_filtered {
+                true => chunk.to_vec(),
+                false => self.filter_by_columns(chunk)?,
+            };
             let more = match needs_decoding(&scan) {
                 true => self.send_decoded(&kept)?,
                 false => self.send(&kept, None, None)?,
@@ -198,14 +190,28 @@ impl Scanner {
         Ok(())
     }
 
-    /// Documents that can match the demands of all text filters; `None` for all documents.
-    fn candidates(&self) -> Option<Vec<u64>> {
+    /// Documents of the partition that can match the demands of all text filters.
+    fn ids(&self) -> Vec<u64> {
+        let (scan, range) = (&self.run.scan, range_of(&self.run));
+        let Some(candidates) = self.source.corpus().and_then(|corpus| self.candidates(corpus))
+        else {
+            return scan.documents(range).collect();
+        };
+        let start = candidates.partition_point(|&id| id < range.start);
+        let end = candidates.partition_point(|&id| id < range.end);
+        let pruned = scan.num_docs_of(range) - (end - start);
+        self.run.counter("documents_pruned_by_grammar").add(pruned);
+        candidates[start..end].to_vec()
+    }
+
+    /// Documents of `corpus` that can match the demands of all text filters; `None` for all documents.
+    fn candidates(&self, corpus: &Corpus) -> Option<Vec<u64>> {
         let compute = || {
             let mut all: Option<Vec<u64>> = None;
             for patterns in &self.run.scan.demands {
                 let mut any: Vec<u64> = Vec::new();
                 let narrowed = patterns.iter().all(|pattern| {
-                    let found = candidate_documents(&self.loaded.corpus, pattern);
+                    let found = candidate_documents(corpus, pattern);
                     found.map(|ids| any.extend(ids)).is_some()
                 });
                 if narrowed {
@@ -249,12 +255,12 @@ impl Scanner {
             self.reservation.try_resize(self.held_bytes + 2 * len_bytes as usize)?;
             let mut ends = Vec::with_capacity(batch.len());
             for &id in batch {
-                self.decoder.append_document(id).map_err(datafusion_error)?;
-                ends.push(self.decoder.bytes().len());
+                self.source.append_text(id)?;
+                ends.push(self.source.text_len_bytes());
             }
             decoded.add(batch.len());
             logical.add(len_bytes as usize);
-            let texts = Texts::new(self.decoder.take(), ends)?;
+            let texts = Texts::new(self.source.take_text(), ends)?;
             let mask = match &scan.text_stage {
                 None => None,
                 Some(stage) => {
@@ -275,7 +281,7 @@ impl Scanner {
         let most = BATCH_BYTES.min(self.run.scan.options.max_output_bytes);
         let mut sum = 0u64;
         for (i, &id) in ids.iter().enumerate() {
-            let len = document_len_bytes(&self.loaded.corpus, id).map_err(datafusion_error)?;
+            let len = self.source.len_bytes(id)?;
             if i > 0 && sum.saturating_add(len) > most {
                 return Ok((&ids[..i], sum));
             }
@@ -313,22 +319,10 @@ impl Scanner {
 
     /// Column `position` for `ids`; `texts` are theirs, where decoded.
     fn column(&self, position: usize, ids: &[u64], texts: Option<&Texts>) -> Result<ArrayRef> {
-        let corpus = &self.loaded.corpus;
-        let number = |of: fn(&Corpus, u64) -> crate::Result<u64>| {
-            let numbers = ids.iter().map(|&id| of(corpus, id)).collect::<crate::Result<Vec<_>>>();
-            int64(numbers.map_err(datafusion_error)?.into_iter())
-        };
         match (position, texts) {
-            (DOC_ID, _) => int64(ids.iter().copied()),
-            (PATH, _) => Ok(paths(corpus, ids)),
-            (BYTES, _) => number(document_len_bytes),
-            (WORDS, _) => number(document_num_words),
             (TEXT, Some(texts)) => Ok(Arc::new(texts.text()?)),
             (CONTENT, Some(texts)) => Ok(Arc::new(texts.content()?)),
-            _ => match &self.user[position] {
-                Some(array) => rows_of(array, ids),
-                None => datafusion::common::internal_err!("column {position} was not read"),
-            },
+            _ => self.source.column(position, ids, &self.user),
         }
     }
 }
@@ -339,23 +333,11 @@ fn needs_decoding(scan: &Scan) -> bool {
 
 /// Paths of documents.
 pub(super) fn paths(corpus: &Corpus, ids: &[u64]) -> ArrayRef {
-    let mut builder = StringViewBuilder::with_capacity(ids.len());
-    for &id in ids {
-        builder.append_value(path_of(corpus, id));
-    }
-    Arc::new(builder.finish())
+    views(ids.iter().map(|&id| path_of(corpus, id)))
 }
 
 /// Path of document `id`; empty where there is none.
 pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
     let part = corpus.doc_parts(id).next();
     part.and_then(|(segment_idx, doc)| corpus.segments()[segment_idx].paths.get(doc)).unwrap_or("")
-}
-
-fn rows_of(array: &ArrayRef, ids: &[u64]) -> Result<ArrayRef> {
-    let is_run = ids.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-    match ids.first() {
-        Some(&first) if is_run => Ok(array.slice(first as usize, ids.len())),
-        _ => Ok(take(array, &UInt64Array::from_iter_values(ids.iter().copied()), None)?),
-    }
 }

@@ -1,6 +1,7 @@
 //! `kwic(corpus, query [, width])`: every match in its context, as concordances show them.
 //!
-//! Contexts are text as it stands in the document, cut at words. Only they are decoded.
+//! Contexts are text as it stands in the document, cut at words. Only they are decoded. Filters on
+//! `doc_id` choose the documents before any match is looked for.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
+use super::doc_rows::{DOC_ID, searched_documents};
 use super::documents::paths;
 use super::search::{finished, parse_query};
 use super::sequence_rows::length;
@@ -43,6 +45,10 @@ impl TableFunction for Kwic {
         vec![("query", self.query.clone()), ("width", self.width.to_string())]
     }
 
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
     fn ordering(&self) -> &'static [&'static str] {
         &["doc_id"]
     }
@@ -68,10 +74,12 @@ impl TableFunction for Kwic {
 impl Kwic {
     fn send_contexts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
+        let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let options = SearchOptions {
             doc_id: None,
+            docs: docs.as_deref(),
             max_hits: run.scan.options.max_hits,
             is_cancelled: &is_cancelled,
         };

@@ -9,6 +9,7 @@ mod corpus_info;
 mod corpus_verify;
 mod doc_rows;
 mod doc_term_matrix;
+mod document_source;
 mod documents;
 mod extract;
 mod ingestion_model;

@@ -2,7 +2,8 @@
 //!
 //! The query is parsed when the scan is made, with the corpus's own tokenizer, so a query without
 //! a word is a plan error. Hits come segment by segment; `tadoc.max_hits` bounds their number and
-//! a pushed limit ends the search early.
+//! a pushed limit ends the search early. Filters on `doc_id`, like the argument, choose the documents
+//! before any match is looked for; hits in others count for no limit.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
+use super::doc_rows::{self, searched_documents};
 use super::documents::path_of;
 use super::strings::int64;
 use crate::access::{Hit, Query, SearchOptions, search_with};
@@ -49,6 +51,10 @@ impl TableFunction for Search {
         arguments
     }
 
+    fn claims_column(&self, column: &str) -> bool {
+        column == doc_rows::DOC_ID
+    }
+
     fn ordering(&self) -> &'static [&'static str] {
         &["doc_id"]
     }
@@ -75,10 +81,12 @@ impl TableFunction for Search {
 impl Search {
     fn send_hits(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
+        let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let options = SearchOptions {
             doc_id: self.doc_id,
+            docs: docs.as_deref(),
             max_hits: run.scan.options.max_hits,
             is_cancelled: &is_cancelled,
         };

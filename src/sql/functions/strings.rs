@@ -11,6 +11,13 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::analytics::Fold;
 
+/// An array of `texts`.
+pub(super) fn views<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> ArrayRef {
+    let mut builder = StringViewBuilder::with_capacity(texts.len());
+    texts.for_each(|text| builder.append_value(text));
+    Arc::new(builder.finish())
+}
+
 /// Texts that lie one after another in one buffer.
 pub(super) struct Texts {
     buffer: Buffer,

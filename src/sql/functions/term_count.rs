@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::doc_rows::{DOC_ID, selected_documents};
+use super::doc_rows::{DOC_ID, searched_documents};
 use super::documents::paths;
 use super::search::{finished, parse_query};
 use super::strings::int64;
@@ -69,30 +69,30 @@ impl TableFunction for TermCount {
 impl TermCount {
     fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
-        let docs: Option<Vec<u64>> = match run.scan.is_filtered() {
-            true => Some(selected_documents(&run)?.iter().collect()),
-            false => None,
-        };
+        let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
-        let options =
-            SearchOptions { doc_id: None, max_hits: u64::MAX, is_cancelled: &is_cancelled };
+        let options = SearchOptions {
+            doc_id: None,
+            docs: docs.as_deref(),
+            max_hits: u64::MAX,
+            is_cancelled: &is_cancelled,
+        };
         let mut outcome = Ok(true);
-        let counted =
-            access::term_count(&loaded.corpus, &query, docs.as_deref(), &options, &mut |counts| {
-                outcome = run.send(counts.len(), |column| match column {
-                    0 => int64(counts.iter().map(|count| count.doc_id)),
-                    1 => {
-                        let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
-                        Ok(paths(&loaded.corpus, &ids))
-                    }
-                    _ => int64(counts.iter().map(|count| count.count)),
-                });
-                match outcome {
-                    Ok(true) => ControlFlow::Continue(()),
-                    _ => ControlFlow::Break(()),
+        let counted = access::term_count(&loaded.corpus, &query, &options, &mut |counts| {
+            outcome = run.send(counts.len(), |column| match column {
+                0 => int64(counts.iter().map(|count| count.doc_id)),
+                1 => {
+                    let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
+                    Ok(paths(&loaded.corpus, &ids))
                 }
+                _ => int64(counts.iter().map(|count| count.count)),
             });
+            match outcome {
+                Ok(true) => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        });
         finished(outcome.map(drop), counted)
     }
 }

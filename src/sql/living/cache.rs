@@ -19,7 +19,7 @@ use super::place::LivingPlace;
 use super::view::{LivingView, check_files, dropped_docs, explain_missing, fresh_bytes};
 use crate::error::Error;
 use crate::living::{LivingStore, Version, VersionEdits};
-use crate::sql::corpora::CorpusCache;
+use crate::sql::corpora::{CorpusCache, OpenFile};
 use crate::sql::failure::datafusion_error;
 use crate::sql::options::TadocOptions;
 
@@ -116,10 +116,7 @@ impl LivingCache {
         let edits = self.edits(found, &version).await?;
         let dropped = dropped_docs(&version, &edits, options.max_memory_bytes)?;
         let fresh_bytes = fresh_bytes(&edits);
-        let files = version.parts.iter().filter_map(|part| found.place.file(part)).collect();
-        let opened = corpora.open(runtime, &options.open_limits(), files).await;
-        let files = opened.map_err(|error| explain_missing(&place, error))?;
-        check_files(&version, &files)?;
+        let files = open_files(corpora, runtime, options, found, &version).await?;
         let reservation =
             MemoryConsumer::new(format!("TadocEdits[{place}]")).register(&runtime.memory_pool);
         let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
@@ -150,7 +147,11 @@ impl LivingCache {
 
     /// The edits that apply to the parts of `version`, those of a known version before it not read
     /// again.
-    async fn edits(&self, found: &FoundCorpus, version: &Version) -> Result<Vec<VersionEdits>> {
+    async fn edits(
+        &self,
+        found: &FoundCorpus,
+        version: &Version,
+    ) -> Result<Vec<Arc<VersionEdits>>> {
         let store = &found.store;
         let mut edits = Vec::new();
         let mut missing = version.edit_versions();
@@ -169,7 +170,8 @@ impl LivingCache {
             }
         }
         if !missing.is_empty() {
-            edits.extend(store.edits(missing).await.map_err(datafusion_error)?);
+            let read = store.edits(missing).await.map_err(datafusion_error)?;
+            edits.extend(read.into_iter().map(Arc::new));
         }
         Ok(edits)
     }
@@ -177,6 +179,25 @@ impl LivingCache {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The files of `version`, a version of `found`, with their footers; nothing of its edits is read.
+///
+/// # Errors
+/// Those of the store; [`Error::Missing`] where a file is not there any more; where one is not what the
+/// version names.
+pub(crate) async fn open_files(
+    corpora: &CorpusCache,
+    runtime: &Arc<RuntimeEnv>,
+    options: &TadocOptions,
+    found: &FoundCorpus,
+    version: &Version,
+) -> Result<Vec<OpenFile>> {
+    let files = version.parts.iter().filter_map(|part| found.place.file(part)).collect();
+    let opened = corpora.open(runtime, &options.open_limits(), files).await;
+    let files = opened.map_err(|error| explain_missing(&found.store.place(), error))?;
+    check_files(version, &files)?;
+    Ok(files)
 }
 
 impl State {

@@ -137,8 +137,9 @@ pub(super) fn part_rows(schema: &SchemaRef, view: &LivingView) -> Result<RecordB
 /// Bytes of the documents that the edits of a part added, as they came.
 fn added_bytes(view: &LivingView, part: &Part) -> u64 {
     let Part::Edits { version, .. } = part else { return 0 };
-    let edits = view.edits.iter().filter(|edits| edits.version == *version);
-    let added = edits.flat_map(|edits| &edits.batch.edits).map(|edit| match edit {
+    let place = view.edits.binary_search_by_key(version, |edits| edits.version);
+    let edits = place.ok().map(|place| &view.edits[place]);
+    let added = edits.into_iter().flat_map(|edits| &edits.batch.edits).map(|edit| match edit {
         Edit::AddDocument { content, .. } => content.len() as u64,
         _ => 0,
     });

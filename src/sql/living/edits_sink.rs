@@ -7,9 +7,10 @@
 //! | p | n | NULL | takes n bytes out from byte p on |
 //!
 //! All rows are one batch, in the order they come; `tadoc.edit_mode` says what their offsets refer to.
-//! Every document and offset is checked against the version that is committed on, by lengths alone.
+//! Every document and offset is checked against the version that is committed on, by lengths alone, and
+//! by nothing but ids where text is put in front and at the end only.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -27,6 +28,8 @@ use super::write::Operation;
 use crate::edits::{Edit, EditMode};
 use crate::living::CommitKind;
 
+/// Most documents that a filter names one by one; of more it names the least and the greatest.
+const MAX_LISTED: usize = 256;
 /// Columns that are for reading only.
 const FOR_READING: [&str; 5] = ["version", "place", "mode", "kind", "path"];
 
@@ -112,26 +115,32 @@ impl Operation for TextEdits {
 }
 
 impl TextEdits {
-    /// Bytes of the documents that `edits` name, of those that are there.
+    /// Bytes of the documents that `edits` name, of those that are there; 0 where no edit depends on them.
     async fn lens(
         &self,
         session: &SessionState,
         edits: &[Edit],
         context: &Arc<TaskContext>,
     ) -> Result<HashMap<u64, u64>> {
-        let doc_ids = || edits.iter().filter_map(Edit::doc_id);
-        let (Some(first), Some(last)) = (doc_ids().min(), doc_ids().max()) else {
+        let named: BTreeSet<u64> = edits.iter().filter_map(Edit::doc_id).collect();
+        let (Some(&first), Some(&last)) = (named.first(), named.last()) else {
             return Ok(HashMap::new());
         };
         let doc_id = column(&self.documents, "doc_id")?;
-        let is_named = doc_id.clone().between(lit(first as i64), lit(last as i64));
+        let is_named = match named.len() <= MAX_LISTED {
+            true => doc_id.clone().in_list(named.iter().map(|&id| lit(id as i64)).collect(), false),
+            false => doc_id.clone().between(lit(first as i64), lit(last as i64)),
+        };
+        let len = match edits.iter().any(depends_on_length) {
+            true => column(&self.documents, "bytes")?,
+            false => lit(0i64),
+        };
         let query = LogicalPlanBuilder::from(self.documents.clone())
             .filter(is_named)?
-            .project([doc_id, column(&self.documents, "bytes")?])?
+            .project([doc_id, len])?
             .build()?;
         let plan = session.create_physical_plan(&query).await?;
         let mut rows = execute_stream(plan, Arc::clone(context))?;
-        let named: std::collections::HashSet<u64> = doc_ids().collect();
         let mut lens = HashMap::with_capacity(named.len());
         while let Some(batch) = rows.next().await {
             let batch = batch?;
@@ -141,6 +150,15 @@ impl TextEdits {
             lens.extend(pairs.filter(|(doc_id, _)| named.contains(doc_id)));
         }
         Ok(lens)
+    }
+}
+
+/// Whether there are documents that `edit` does not fit, because they are short.
+fn depends_on_length(edit: &Edit) -> bool {
+    match edit {
+        Edit::InsertText { offset_bytes, .. } => *offset_bytes > 0,
+        Edit::AppendText { .. } => false,
+        _ => true,
     }
 }
 

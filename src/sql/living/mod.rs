@@ -15,7 +15,8 @@
 //! (`reading`); whatever is committed while it runs does not show in it. Ids are those of the corpus: the ids of dropped documents stay away.
 //!
 //! Reading order: `place` (where a living corpus may be), `cache` (which versions are known), `view`
-//! (what a scan knows of one), `reading` (which one a statement reads), `snapshot` (its documents), `catalog` and `tables` (what can be read of
+//! (what a scan knows of one), `reading` (which one a statement reads), `snapshot` (its documents) and `paths` (only what they
+//! are called), `catalog` and `tables` (what can be read of
 //! a living table beside its documents), `columns` (the rows of those); then what changes one: `create`,
 //! `insert`, `statement`, `write`, and a file for each statement.
 
@@ -26,6 +27,7 @@ mod create;
 mod delete;
 mod edits_sink;
 mod insert;
+mod paths;
 mod place;
 mod reading;
 mod recompress;
@@ -36,10 +38,11 @@ mod update;
 mod view;
 mod write;
 
-pub(crate) use cache::{FoundCorpus, LivingCache};
+pub(crate) use cache::{FoundCorpus, LivingCache, open_files};
 pub(crate) use catalog::LivingCatalogs;
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
 pub(crate) use insert::insert_into;
+pub(crate) use paths::PathTable;
 pub(crate) use place::LivingRoots;
 pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;

@@ -28,8 +28,7 @@ pub(crate) async fn make_version(
     let consumer = format!("TadocVersion[{}]", view.place);
     let reservation = cache.reserve(context, consumer, peak_bytes(view, &files), keep)?;
     context.versions_made.iter().for_each(|count| count.add(1));
-    let profile = view.version.profile;
-    let corpora = files.iter().map(|file| Corpus::new(profile, file.segments.clone()));
+    let corpora = files.iter().map(|file| file.corpus(view.version.profile));
     let (corpora, making): (Vec<Corpus>, _) = (corpora.collect(), Arc::clone(view));
     let make = move || assemble(&making.version, corpora, &making.edits)?.snapshot();
     let snapshot = tokio::task::spawn_blocking(make).await.map_err(task_error)?;

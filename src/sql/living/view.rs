@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
@@ -26,7 +27,7 @@ pub(crate) struct LivingView {
     pub(crate) place: String,
     pub(crate) version: Version,
     /// Those that apply to the parts, in order.
-    pub(crate) edits: Vec<VersionEdits>,
+    pub(crate) edits: Vec<Arc<VersionEdits>>,
     /// Ids of dropped documents, ascending.
     pub(crate) dropped: Vec<u64>,
     /// The files of the parts that are files, in order.
@@ -75,7 +76,7 @@ impl LivingView {
 /// Ids of the documents that are gone in `version` after `edits`, at most `limit_bytes` of them.
 pub(super) fn dropped_docs(
     version: &Version,
-    edits: &[VersionEdits],
+    edits: &[Arc<VersionEdits>],
     limit_bytes: u64,
 ) -> Result<Vec<u64>> {
     let by_edits =
@@ -100,7 +101,7 @@ pub(super) fn dropped_docs(
 }
 
 /// Bytes of text of `edits`.
-pub(super) fn fresh_bytes(edits: &[VersionEdits]) -> u64 {
+pub(super) fn fresh_bytes(edits: &[Arc<VersionEdits>]) -> u64 {
     edits.iter().flat_map(|edits| &edits.batch.edits).map(Edit::text_len_bytes).sum()
 }
 

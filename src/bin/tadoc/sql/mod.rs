@@ -1,6 +1,7 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
 mod print;
+mod remote;
 mod script;
 
 use std::fs;

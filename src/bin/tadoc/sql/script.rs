@@ -10,16 +10,9 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
 use datafusion::sql::sqlparser::tokenizer::Token;
-use datafusion_cli::exec::exec_from_commands;
-use datafusion_tadoc::sql::FILE_TYPE;
 
 use super::{Session, print};
 use crate::failure::{Failure, Outcome};
-
-/// Stores that only datafusion-cli's own executor registers for DDL and COPY. It is handed a text without
-/// OPTIONS and columns; tables of ours find their stores themselves.
-const REMOTE_SCHEMES: [&str; 8] =
-    ["s3://", "oss://", "cos://", "gs://", "gcs://", "s3a://", "http://", "https://"];
 
 impl Session {
     /// Runs all statements of `script`.
@@ -63,14 +56,10 @@ impl Session {
 
     /// Runs one statement and prints its rows.
     pub async fn run_statement(&self, statement: Statement) -> Outcome {
-        if names_remote_store(&statement) {
-            let sql = vec![statement.to_string()];
-            return Ok(exec_from_commands(&self.context, sql, &self.options).await?);
-        }
         let start = Instant::now();
         let plan = self.context.state().statement_to_plan(statement).await?;
         let whole = print::is_shown_whole(&plan);
-        let stream = self.context.execute_logical_plan(plan).await?.execute_stream().await?;
+        let stream = self.execute(plan).await?.execute_stream().await?;
         let format_options = self.context.state().config_options().format.clone();
         let num_rows = print::print(stream, &self.options, whole, &format_options).await?;
         if !self.options.quiet {
@@ -90,18 +79,5 @@ impl Session {
         let plan = self.context.state().statement_to_plan(last).await?;
         let frame = self.context.execute_logical_plan(plan).await?;
         Ok((frame.execute_stream().await?, sql))
-    }
-}
-
-fn names_remote_store(statement: &Statement) -> bool {
-    let is_remote =
-        |url: &String| REMOTE_SCHEMES.iter().any(|scheme| url.to_lowercase().starts_with(scheme));
-    match statement {
-        Statement::CreateExternalTable(table) => {
-            let is_ours = table.file_type.eq_ignore_ascii_case(FILE_TYPE);
-            !is_ours && table.locations.iter().any(is_remote)
-        }
-        Statement::CopyTo(copy) => is_remote(&copy.target),
-        _ => false,
     }
 }

@@ -1,0 +1,288 @@
+//! Where the rows of `documents` come from: no more of a corpus than a query uses.
+//!
+//! | the query uses | what is read |
+//! | --- | --- |
+//! | ids and user columns | nothing of the corpus |
+//! | of a living corpus, paths too | the sections of paths of its files |
+//! | of a living corpus, lengths or texts of few documents | its files, and the edits of those documents |
+//! | anything else, and where the version is made already | the corpus |
+//!
+//! A version is made of all its edits, for all statements that follow; one that changes a row need not
+//! wait for that. Which documents a query reads is known before where its filters are on ids, paths and
+//! user columns only.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, UInt64Array};
+use datafusion::arrow::compute::take;
+use datafusion::common::internal_err;
+use datafusion::error::Result;
+
+use super::doc_rows::passing_documents;
+use super::documents::{BYTES, CONTENT, DOC_ID, PATH, TEXT, USER, WORDS, path_of, range_of};
+use super::strings::{int64, views};
+use crate::access::{DocumentDecoder, document_len_bytes, document_num_words};
+use crate::corpus::Corpus;
+use crate::edits::{Edit, LivingCorpus};
+use crate::living::assemble_documents;
+use crate::sql::corpora::{LoadedCorpus, LoadedFile};
+use crate::sql::failure::{datafusion_error, task_error};
+use crate::sql::living::{LivingView, PathTable};
+use crate::sql::scan::{Run, Scan};
+
+/// Most documents that are read without the others.
+const MAX_FEW_DOCS: usize = 1024;
+/// Most edits of theirs: with more it is time to make the version, once for all.
+const MAX_FEW_EDITS: usize = 4096;
+
+/// User columns that a query needs, by position in the schema.
+pub(super) type UserColumns = Arc<[Option<ArrayRef>]>;
+
+/// See the module's description.
+pub(super) enum DocumentSource {
+    /// Nothing is asked of the corpus.
+    Ids,
+    /// Nothing but paths is asked of it.
+    Named(PathTable),
+    Made(Arc<LoadedCorpus>, DocumentDecoder),
+    Living(LivingDocuments),
+}
+
+/// A version of which some documents are as they are now; others have their paths.
+pub(super) struct LivingDocuments {
+    corpus: LivingCorpus,
+    /// Texts that were read and not yet taken.
+    output: Vec<u8>,
+    max_output_bytes: u64,
+    /// Keeps the memory of the files reserved.
+    _files: Vec<Arc<LoadedFile>>,
+}
+
+impl DocumentSource {
+    /// What the scan of `run` needs, and the ids of its rows before filters on text, if they were found
+    /// on the way.
+    pub(super) async fn open(run: &Run, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
+        let scan = &run.scan;
+        if !(PATH..USER).any(|position| scan.uses(position)) {
+            return Ok((Self::Ids, None));
+        }
+        if let Some(view) = scan.living()
+            && may_be_few(scan)
+            && run.cache.loaded(&scan.source).is_none()
+            && let Some(few) = Self::of_few(run, view, user).await?
+        {
+            return Ok(few);
+        }
+        let loaded = run.load().await?;
+        let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
+        Ok((Self::Made(loaded, decoder), None))
+    }
+
+    /// The documents that the filters leave and their ids; `None` where these are not few and more than
+    /// their paths is asked for.
+    async fn of_few(
+        run: &Run,
+        view: &Arc<LivingView>,
+        user: &UserColumns,
+    ) -> Result<Option<(Self, Option<Vec<u64>>)>> {
+        let (scan, context) = (&run.scan, run.load_context());
+        let uses_texts = uses_texts(scan);
+        let needs_paths = !uses_texts || scan.stages().any(|stage| stage.columns.contains(&PATH));
+        let paths = match needs_paths {
+            true => Some(PathTable::read(&run.cache, &context, view).await?),
+            false => None,
+        };
+        let (scan, view) = (Arc::clone(scan), Arc::clone(view));
+        let picking = Picking { scan: Arc::clone(&scan), view, paths, user: Arc::clone(user) };
+        let (range, num_docs) = (range_of(run), scan.num_docs_of(range_of(run)));
+        let pick = move || picking.passing(range).map(|ids| (ids, picking));
+        let (ids, picking) = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
+        if uses_texts && !picking.are_few(&ids) {
+            return Ok(None);
+        }
+        let Picking { view, paths, .. } = picking;
+        run.counter("documents_pruned_by_columns").add(num_docs - ids.len());
+        if !uses_texts || ids.is_empty() {
+            return Ok(Some((paths.map_or(Self::Ids, Self::Named), Some(ids))));
+        }
+        let files = run.cache.load_files(&context, &scan.source).await?;
+        let read = move || read_few(&scan, &view, &ids, files).map(|living| (living, ids));
+        let (living, ids) = tokio::task::spawn_blocking(read).await.map_err(task_error)??;
+        Ok(Some((Self::Living(living), Some(ids))))
+    }
+
+    /// The corpus, where all of it is there.
+    pub(super) fn corpus(&self) -> Option<&Corpus> {
+        match self {
+            Self::Made(loaded, _) => Some(&loaded.corpus),
+            Self::Ids | Self::Named(_) | Self::Living(_) => None,
+        }
+    }
+
+    /// Bytes of memory held beside what is shared.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Living(living) => living.corpus.memory_bytes(),
+            Self::Named(paths) => paths.memory_bytes(),
+            Self::Ids | Self::Made(..) => 0,
+        }
+    }
+
+    /// Bytes of document `id`.
+    pub(super) fn len_bytes(&self, id: u64) -> Result<u64> {
+        match self {
+            Self::Made(loaded, _) => document_len_bytes(&loaded.corpus, id),
+            Self::Living(living) => living.corpus.len_bytes(id),
+            Self::Ids | Self::Named(_) => {
+                return internal_err!("the length of document {id} was not asked for");
+            }
+        }
+        .map_err(datafusion_error)
+    }
+
+    /// Appends the bytes of document `id` to what is to be taken.
+    pub(super) fn append_text(&mut self, id: u64) -> Result<()> {
+        match self {
+            Self::Made(_, decoder) => decoder.append_document(id),
+            Self::Living(LivingDocuments { corpus, output, max_output_bytes, .. }) => {
+                corpus.extract_into(id, 0, u64::MAX, *max_output_bytes, output)
+            }
+            Self::Ids | Self::Named(_) => {
+                return internal_err!("the text of document {id} was not asked for");
+            }
+        }
+        .map_err(datafusion_error)
+    }
+
+    /// Bytes that were appended and not taken.
+    pub(super) fn text_len_bytes(&self) -> usize {
+        match self {
+            Self::Made(_, decoder) => decoder.bytes().len(),
+            Self::Living(living) => living.output.len(),
+            Self::Ids | Self::Named(_) => 0,
+        }
+    }
+
+    /// Takes what was appended.
+    pub(super) fn take_text(&mut self) -> Vec<u8> {
+        match self {
+            Self::Made(_, decoder) => decoder.take(),
+            Self::Living(living) => std::mem::take(&mut living.output),
+            Self::Ids | Self::Named(_) => Vec::new(),
+        }
+    }
+
+    /// Column `position`, which is none of text, for documents `ids`.
+    pub(super) fn column(
+        &self,
+        position: usize,
+        ids: &[u64],
+        user: &UserColumns,
+    ) -> Result<ArrayRef> {
+        match (position, self) {
+            (DOC_ID, _) => int64(ids.iter().copied()),
+            (PATH, Self::Made(loaded, _)) => {
+                Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id))))
+            }
+            (PATH, Self::Living(living)) => {
+                let path = |&id: &u64| living.corpus.path(id).unwrap_or_default();
+                Ok(views(ids.iter().map(path)))
+            }
+            (PATH, Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            (BYTES, _) => {
+                let lens = ids.iter().map(|&id| self.len_bytes(id)).collect::<Result<Vec<_>>>();
+                int64(lens?.into_iter())
+            }
+            (WORDS, Self::Made(loaded, _)) => {
+                let numbers = ids.iter().map(|&id| document_num_words(&loaded.corpus, id));
+                let numbers = numbers.collect::<crate::Result<Vec<_>>>();
+                int64(numbers.map_err(datafusion_error)?.into_iter())
+            }
+            _ => user_column(position, ids, user),
+        }
+    }
+}
+
+/// The user column at `position` for documents `ids`.
+fn user_column(position: usize, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
+    match &user[position] {
+        Some(array) => rows_of(array, ids),
+        None => internal_err!("column {position} was not read"),
+    }
+}
+
+fn rows_of(array: &ArrayRef, ids: &[u64]) -> Result<ArrayRef> {
+    let is_run = ids.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    match ids.first() {
+        Some(&first) if is_run => Ok(array.slice(first as usize, ids.len())),
+        _ => Ok(take(array, &UInt64Array::from_iter_values(ids.iter().copied()), None)?),
+    }
+}
+
+/// Most bytes of text at once; a view addresses 2^31 - 1.
+fn max_output_bytes(scan: &Scan) -> u64 {
+    scan.options.max_output_bytes.min(i32::MAX as u64)
+}
+
+/// Whether the query asks more of documents than their names.
+fn uses_texts(scan: &Scan) -> bool {
+    [BYTES, TEXT, CONTENT].iter().any(|&position| scan.uses(position))
+}
+
+/// Whether filters may leave few documents, and tell which without any text; words are only counted in
+/// a version that is made.
+fn may_be_few(scan: &Scan) -> bool {
+    let mut stages = scan.columns_stage.iter().chain(&scan.dynamic_stages);
+    let tells = |position: &usize| matches!(*position, DOC_ID | PATH) || *position >= USER;
+    let is_filtered = stages.clone().next().is_some();
+    !scan.uses(WORDS)
+        && (is_filtered || !uses_texts(scan))
+        && stages.all(|stage| stage.columns.iter().all(tells))
+}
+
+/// Documents of a version that is not made, picked by their names.
+struct Picking {
+    scan: Arc<Scan>,
+    view: Arc<LivingView>,
+    paths: Option<PathTable>,
+    user: UserColumns,
+}
+
+impl Picking {
+    /// Those of `range` that pass the filters on columns.
+    fn passing(&self, range: Range<u64>) -> Result<Vec<u64>> {
+        passing_documents(&self.scan, range, |position, ids| match (position, &self.paths) {
+            (DOC_ID, _) => int64(ids.iter().copied()),
+            (PATH, Some(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            _ => user_column(position, ids, &self.user),
+        })
+    }
+
+    /// Whether it is worth it to read `ids`, ascending, without the others.
+    fn are_few(&self, ids: &[u64]) -> bool {
+        let edits = self.view.edits.iter().flat_map(|edits| &edits.batch.edits);
+        let is_asked = |id: &u64| ids.binary_search(id).is_ok();
+        let mut of_asked = edits.filter_map(Edit::doc_id).filter(is_asked);
+        ids.len() <= MAX_FEW_DOCS && of_asked.nth(MAX_FEW_EDITS).is_none()
+    }
+}
+
+/// The documents `ids` of `view` with their edits, and the paths of all.
+fn read_few(
+    scan: &Scan,
+    view: &LivingView,
+    ids: &[u64],
+    files: Vec<Arc<LoadedFile>>,
+) -> Result<LivingDocuments> {
+    let corpora = files.iter().map(|file| file.corpus(view.version.profile)).collect();
+    let ids: BTreeSet<u64> = ids.iter().copied().collect();
+    let corpus = assemble_documents(&view.version, corpora, &view.edits, &ids);
+    Ok(LivingDocuments {
+        corpus: corpus.map_err(datafusion_error)?,
+        output: Vec::new(),
+        max_output_bytes: max_output_bytes(scan),
+        _files: files,
+    })
+}

@@ -25,7 +25,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("gsst", &["error"]),
     ("gpu", &["error", "text", "dag", "corpus", "edits", "gsst"]),
     ("plot", &[]),
-    ("ingestion", &["error", "corpus", "analytics", "gsst", "gpu", "plot"]),
+    ("ingestion", &["error", "corpus", "analytics", "access", "gsst", "gpu", "plot"]),
     (
         "sql",
         &[

@@ -90,6 +90,18 @@ pub fn extract_batch(
     queries: &[ExtractQuery],
     max_output_bytes: u64,
 ) -> Result<Passages> {
+    read_passages(corpus, queries, passage_ends(corpus, queries, max_output_bytes)?)
+}
+
+/// Where the passages of `queries` end in the buffer of all of them.
+///
+/// # Errors
+/// As [`extract_batch`].
+pub(crate) fn passage_ends(
+    corpus: &Corpus,
+    queries: &[ExtractQuery],
+    max_output_bytes: u64,
+) -> Result<Vec<usize>> {
     let len_of = |q: &ExtractQuery| passage_len(corpus, q.doc_id, q.byte_offset, q.byte_len);
     let lens = queries.par_iter().with_min_len(QUERIES_PER_TASK).map(len_of);
     let lens = first_error(lens.collect())?;
@@ -99,6 +111,19 @@ pub fn extract_batch(
         len = check_output_len(len as u64, added, max_output_bytes)?;
         ends.push(len);
     }
+    Ok(ends)
+}
+
+/// The passages of `queries`, which end at `ends` as [`passage_ends`] says.
+///
+/// # Errors
+/// [`Error::Capacity`] where the machine has too little memory.
+pub(crate) fn read_passages(
+    corpus: &Corpus,
+    queries: &[ExtractQuery],
+    ends: Vec<usize>,
+) -> Result<Passages> {
+    let len = ends.last().copied().unwrap_or(0);
     let mut bytes = Vec::new();
     reserve(&mut bytes, len)?;
     bytes.resize(len, 0);

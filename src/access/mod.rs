@@ -8,7 +8,7 @@
 //! documents again that were cut at a block border), `term_count` (counts by document), `kwic` with
 //! `neighbours` (matches in their context), `candidates` (which documents a text predicate has to
 //! look at). Many questions at once: `extract` for passages, `word_batch` for words in documents (with
-//! `climb`, for rare ones), `batch` for what both share.
+//! `word_plan`, and `climb` for rare ones), `batch` for what both share.
 //!
 //! Every answer is as if no document had been cut: offsets and word numbers count from the start
 //! of the document, and phrases match across the cut. Everything is iterative, so a hostile grammar
@@ -39,6 +39,7 @@ mod term_count;
 mod wildcard;
 mod word_batch;
 mod word_pattern;
+mod word_plan;
 mod word_regex;
 mod word_set;
 
@@ -59,7 +60,9 @@ pub use word_pattern::WordPattern;
 
 pub(crate) use batch::in_batch;
 pub(crate) use climb::climb;
+pub(crate) use extract::{passage_ends, read_passages};
 pub(crate) use word_batch::check_word;
+pub(crate) use word_plan::{AskedWord, WordPlan};
 
 use crate::error::{Error, Result};
 

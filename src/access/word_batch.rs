@@ -7,8 +7,8 @@
 //!           by document: 2 {loss} 7 {loss}   read once, for all words that are asked of it
 //! ```
 //!
-//! A query belongs to the group that makes it cheaper: the places of a word cost some
-//! [`BYTES_PER_PLACE`] of reading each, and are shared by the queries of the word. Rare words are
+//! `word_plan` makes parts and groups. A query belongs to the group that makes it cheaper: the places of a
+//! word cost some bytes of reading each, and are shared by the queries of the word. Rare words are
 //! climbed from path by path, frequent ones as in [`super::search()`]. Groups are answered on all cores.
 //! Memory: some 60 bytes a query, and the answers; equal queries are answered once.
 
@@ -16,31 +16,24 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
 use crate::corpus::{Corpus, Segment};
 use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token};
 
-use super::batch::{OffsetLists, in_batch};
+use super::batch::OffsetLists;
 use super::climb::climb;
-use super::decode::{check_doc_id, too_long};
 use super::doc_set::DocSet;
 use super::occurrences::Item;
 use super::scan::scan_doc_words;
 use super::search::{SearchOptions, check_num_hits};
+use super::word_plan::{Key, MIN_GROUPS, WordPlan};
 use super::word_set::WordSet;
 
-/// Text that is read in the time of one place climbed through.
-const BYTES_PER_PLACE: u64 = 16;
-/// What reading a document costs beside its text.
-const DOC_BYTES: u64 = 512;
 /// Words that occur more often are not climbed from path by path.
 const MAX_RARE_WEIGHT: u64 = 256;
 /// Most places of one climb: a grammar of long chains has more than words have occurrences.
 const MAX_PLACES: usize = 2048;
-/// Groups of one task.
-const MIN_GROUPS: usize = 16;
 /// Hits of an answer between two looks at the limit.
 const HITS_PER_CHECK: u64 = 1 << 12;
 
@@ -59,17 +52,7 @@ pub struct WordQuery<'a> {
 /// [`Error::InBatch`] for the first query whose document there is not, or whose word is not one word
 /// of the corpus's tokenizer.
 pub fn count_batch(corpus: &Corpus, queries: &[WordQuery<'_>]) -> Result<Vec<u64>> {
-    let plan = Plan::new(corpus, queries)?;
-    let mut of_parts = vec![0u64; plan.parts.len()];
-    for (part_idx, answer) in plan.answers(&Asking::new(None))? {
-        of_parts[part_idx as usize] = answer.count;
-    }
-    let count = |part_idx: usize| of_parts[plan.answered[part_idx] as usize];
-    let sum = |(query_idx, mut parts): (usize, Range<usize>)| {
-        let sum = parts.try_fold(0u64, |sum, part_idx| sum.checked_add(count(part_idx)));
-        sum.ok_or_else(|| in_batch(query_idx, too_long()))
-    };
-    plan.parts_by_query().enumerate().map(sum).collect()
+    WordPlan::new(corpus, queries)?.counts()
 }
 
 /// The byte offsets of each word in its document, ascending, in the order of `queries`, on all cores;
@@ -82,27 +65,7 @@ pub fn search_batch(
     queries: &[WordQuery<'_>],
     max_hits: u64,
 ) -> Result<OffsetLists> {
-    let plan = Plan::new(corpus, queries)?;
-    let answers = plan.answers(&Asking::new(Some(max_hits)))?;
-    let mut of_parts: Vec<&[u64]> = vec![&[]; plan.parts.len()];
-    for (part_idx, answer) in &answers {
-        of_parts[*part_idx as usize] = &answer.offsets;
-    }
-    let of_part = |part_idx: usize| of_parts[plan.answered[part_idx] as usize];
-    // Equal queries were answered once and are listed each.
-    let lens = (0..plan.parts.len()).map(|part_idx| of_part(part_idx).len() as u64);
-    let num_hits = lens.fold(0, u64::saturating_add);
-    check_num_hits(num_hits, max_hits)?;
-    let mut offsets = Vec::with_capacity(num_hits as usize);
-    let mut ends = Vec::with_capacity(queries.len());
-    for parts in plan.parts_by_query() {
-        for part_idx in parts {
-            let start = plan.parts[part_idx].start;
-            offsets.extend(of_part(part_idx).iter().map(|offset| start + offset));
-        }
-        ends.push(offsets.len());
-    }
-    Ok(OffsetLists::new(offsets, ends))
+    WordPlan::new(corpus, queries)?.lists(max_hits)
 }
 
 /// Refuses what is not one word: it would be found nowhere.
@@ -122,145 +85,30 @@ pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
     })
 }
 
-/// A query in one part of its document.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    segment: u32,
-    doc: u32,
-    /// Index of the word among the distinct ones, then its id in the segment.
-    word: u32,
-    /// Bytes of the document before the part.
-    start: u64,
-}
-
-/// Where a part stands in an order by word or by document.
-type Key = (u32, u32, u32, u32);
-
-/// Queries as parts, and the groups they are answered in.
-struct Plan<'a> {
-    corpus: &'a Corpus,
-    /// Parts of one query after the other.
-    parts: Vec<Part>,
-    /// Where the parts of each query end.
-    ends: Vec<u32>,
-    /// The part that is answered for each: equal ones are answered once.
-    answered: Vec<u32>,
-    /// Segment, word, document, part; then segment, document, word, part.
-    by_word: Vec<Key>,
-    by_doc: Vec<Key>,
-}
-
-impl<'a> Plan<'a> {
-    fn new(corpus: &'a Corpus, queries: &[WordQuery<'a>]) -> Result<Self> {
-        let mut plan = Self {
-            corpus,
-            parts: Vec::with_capacity(queries.len()),
-            ends: Vec::with_capacity(queries.len()),
-            answered: Vec::new(),
-            by_word: Vec::new(),
-            by_doc: Vec::new(),
-        };
-        let words = plan.number_parts(queries)?;
-        let key = |(part, part_idx): (&Part, u32)| (part.segment, part.word, part.doc, part_idx);
-        let mut keys: Vec<Key> = plan.parts.iter().zip(0..).map(key).collect();
-        keys.par_sort_unstable();
-        plan.answered = vec![0; plan.parts.len()];
-        keys.dedup_by(|next, kept| {
-            let is_same = (next.0, next.1, next.2) == (kept.0, kept.1, kept.2);
-            let first = if is_same { kept.3 } else { next.3 };
-            plan.answered[next.3 as usize] = first;
-            is_same
-        });
-        if let Some(first) = keys.first() {
-            plan.answered[first.3 as usize] = first.3;
+impl WordPlan<'_> {
+    /// The answers of [`count_batch`].
+    ///
+    /// # Errors
+    /// [`Error::InBatch`] for the first count that has more than 64 bits.
+    pub(crate) fn counts(&self) -> Result<Vec<u64>> {
+        let mut of_parts = vec![0u64; self.num_parts()];
+        for (part_idx, answer) in self.answers(&Asking::new(None))? {
+            of_parts[part_idx as usize] = answer.count;
         }
-        let groups: Vec<&[Key]> = keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).collect();
-        let id_of = |group: &&[Key]| {
-            let (segment, word, ..) = group[0];
-            let dictionary = &corpus.segments()[segment as usize].dictionary;
-            dictionary.word_id(words[word as usize].as_bytes())
-        };
-        let ids: Vec<Option<u32>> = groups.par_iter().with_min_len(MIN_GROUPS).map(id_of).collect();
-        let found = groups.into_iter().zip(ids).filter_map(|(group, id)| Some((group, id?)));
-        for (group, id) in found {
-            let with_id = |&(segment, _, doc, part_idx): &Key| (segment, id, doc, part_idx);
-            plan.by_word.extend(group.iter().map(with_id));
-        }
-        plan.choose();
-        Ok(plan)
+        self.join_counts(&of_parts)
     }
 
-    /// Makes the parts of all queries; returns their distinct words.
-    fn number_parts(&mut self, queries: &[WordQuery<'a>]) -> Result<Vec<&'a str>> {
-        let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
-        let mut words = Vec::new();
-        for (query_idx, query) in queries.iter().enumerate() {
-            let fault = |error| in_batch(query_idx, error);
-            check_doc_id(self.corpus, query.doc_id).map_err(fault)?;
-            let word = match numbers.get(query.word) {
-                Some(&number) => number,
-                None => {
-                    check_word(self.corpus.profile(), query.word).map_err(fault)?;
-                    let number = words.len() as u32;
-                    words.push(query.word);
-                    numbers.insert(query.word, number);
-                    number
-                }
-            };
-            let mut start = 0u64;
-            let mut parts = self.corpus.doc_parts(query.doc_id).peekable();
-            while let Some((segment_idx, doc)) = parts.next() {
-                let (segment, doc) = (segment_idx as u32, doc as u32);
-                self.parts.push(Part { segment, doc, word, start });
-                if parts.peek().is_some() {
-                    let len = self.corpus.segments()[segment_idx].dag.doc_len_bytes(doc as usize);
-                    start = start.checked_add(len).ok_or_else(|| fault(too_long()))?;
-                }
-            }
-            self.ends.push(self.parts.len() as u32);
+    /// The answers of [`search_batch`].
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for more offsets than allowed.
+    pub(crate) fn lists(&self, max_hits: u64) -> Result<OffsetLists> {
+        let answers = self.answers(&Asking::new(Some(max_hits)))?;
+        let mut of_parts: Vec<&[u64]> = vec![&[]; self.num_parts()];
+        for (part_idx, answer) in &answers {
+            of_parts[*part_idx as usize] = &answer.offsets;
         }
-        match u32::try_from(self.parts.len()) {
-            Ok(_) => Ok(words),
-            Err(_) => Err(Error::Capacity {
-                what: "queries of a batch",
-                requested: self.parts.len() as u64,
-                limit: u64::from(u32::MAX),
-                knob: "the number of batches",
-            }),
-        }
-    }
-
-    /// Moves parts that are cheaper to read from `by_word` to `by_doc`.
-    fn choose(&mut self) {
-        let is_same_word = |a: &Key, b: &Key| (a.0, a.1) == (b.0, b.1);
-        let mut shares = Vec::with_capacity(self.by_word.len());
-        for group in self.by_word.chunk_by(is_same_word) {
-            let (segment, word, ..) = group[0];
-            let dag = &self.corpus.segments()[segment as usize].dag;
-            let places = dag.weights()[word as usize].min(dag.grammar().symbols.len() as u64);
-            let share = places * BYTES_PER_PLACE / group.len() as u64;
-            let with_share =
-                |&(segment, word, doc, part_idx): &Key| ((segment, doc, word, part_idx), share);
-            shares.extend(group.iter().map(with_share));
-        }
-        shares.par_sort_unstable();
-        for group in shares.chunk_by(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)) {
-            let (segment, doc, ..) = group[0].0;
-            let dag = &self.corpus.segments()[segment as usize].dag;
-            let reading = dag.doc_len_bytes(doc as usize).saturating_add(DOC_BYTES);
-            if group.iter().map(|&(_, share)| share).sum::<u64>() > reading {
-                self.by_doc.extend(group.iter().map(|&(key, _)| key));
-            }
-        }
-        let mut is_read = vec![false; self.parts.len()];
-        self.by_doc.iter().for_each(|key| is_read[key.3 as usize] = true);
-        self.by_word.retain(|key| !is_read[key.3 as usize]);
-    }
-
-    /// Indexes of the parts of each query.
-    fn parts_by_query(&self) -> impl Iterator<Item = Range<usize>> + '_ {
-        let starts = std::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).map(|(&start, &end)| start as usize..end as usize)
+        self.join_lists(&of_parts, max_hits)
     }
 
     /// Answers of the parts whose word occurs in their segment, in no order.

@@ -78,6 +78,7 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use corpora::CorpusCache;
+use device_tasks::ShowBatches;
 use functions::{CorpusFunction, Home, TadocFunction};
 use living::{LivingCatalogs, LivingStatements};
 
@@ -107,6 +108,11 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     }
     let state = ctx.state_ref();
     let mut state = state.write();
+    let session_id = state.session_id().to_owned();
+    *state = SessionStateBuilder::new_from_existing(state.clone())
+        .with_session_id(session_id)
+        .with_physical_optimizer_rule(Arc::new(ShowBatches))
+        .build();
     let extensions = &mut state.config_mut().options_mut().extensions;
     if extensions.get::<TadocOptions>().is_none() {
         extensions.insert(TadocOptions::default());
@@ -172,6 +178,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         formats.push(Arc::new(TadocFormatFactory));
         self.relation_planners().get_or_insert_default().push(Arc::new(TadocRelationPlanner));
         self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
+        self.physical_optimizer_rules().get_or_insert_default().push(Arc::new(ShowBatches));
         self
     }
 }

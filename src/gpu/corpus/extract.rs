@@ -190,6 +190,11 @@ impl Passages {
         Self { starts, text }
     }
 
+    /// Where each passage starts and the last ends, and the bytes of all.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<u8>) {
+        (self.starts, self.text)
+    }
+
     /// Number of passages.
     pub fn len(&self) -> usize {
         self.starts.len() - 1

@@ -166,4 +166,14 @@ impl CorpusIndex {
         let num_positions = self.corpus.dag().grammar().symbols.len();
         to_host(&self.corpus.device, &self.starts, num_positions + 1)
     }
+
+    /// Where positions start, and the bits of those with a blank before them, as kernels have them.
+    ///
+    /// # Errors
+    ///
+    /// As [`lens_to_host`](Self::lens_to_host).
+    pub(super) fn into_starts(self) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
+        self.tickets.check_end(KERNEL)?;
+        Ok((self.starts, self.blanks))
+    }
 }

@@ -24,6 +24,7 @@
 //! are added by the caller, and windows across the cut are the caller's.
 
 mod answers;
+mod batch_answers;
 mod cache;
 mod edits;
 mod edits_plan;
@@ -123,6 +124,7 @@ impl DeviceCorpus {
     ///
     /// # Errors
     ///
+    /// [`GpuError::Mismatch`] where the grammar is too large for the device's numbers,
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn text(&self) -> Result<CorpusText, GpuError> {
         CorpusText::upload(self)

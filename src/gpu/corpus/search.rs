@@ -396,6 +396,11 @@ impl DeviceOffsets {
 }
 
 impl WordOffsets {
+    /// Where each list starts and the last ends, and the offsets of all.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<u64>) {
+        (self.starts, self.offsets)
+    }
+
     /// Number of lists.
     pub fn len(&self) -> usize {
         self.starts.len() - 1

@@ -7,7 +7,8 @@
 //! edges                                 whether each element begins and ends with a word
 //! ```
 //!
-//! `kernels/corpus_text.cuh` says what each means. Everything is derived on the host, O(G), once. A text
+//! `kernels/corpus_text.cuh` says what each means. Starts and blanks are those of a
+//! [`CorpusIndex`](super::CorpusIndex), whose memory for lengths they need meanwhile; edges are the host's. A text
 //! with [edits](super::CorpusEdits) has its own arrays, made on the device, and terminals behind those
 //! of the dictionary; documents are still those of the segment.
 
@@ -25,7 +26,8 @@ use super::edits_tokens::{BaseText, Terminal};
 use super::launch::{Argument, TextArrays, address};
 use super::transfer::append;
 use super::{
-    CorpusPassages, CorpusWords, DeviceCorpus, GrammarArrays, PassageQuery, Passages, check_limit,
+    CorpusIndex, CorpusPassages, CorpusWords, DeviceCorpus, GrammarArrays, PassageQuery, Passages,
+    check_limit,
 };
 
 /// The text of a segment on a device. Cheap to clone.
@@ -78,7 +80,11 @@ impl CorpusText {
     pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
         let (device, segment) = (&corpus.device, &corpus.segment);
         let (dag, grammar) = (&segment.dag, segment.dag.grammar());
-        let (starts, blanks) = starts_and_blanks(segment);
+        let (starts, blanks) = match corpus.index().and_then(CorpusIndex::into_starts) {
+            // Deep grammars: kernels that wait for each other give up, the host does not.
+            Err(GpuError::Unsupported { .. }) => starts_of_host(device, segment)?,
+            starts => starts?,
+        };
         let edge = |element| {
             u8::from(dag.begins_with_word(element)) | u8::from(dag.ends_with_word(element)) << 1
         };
@@ -93,8 +99,8 @@ impl CorpusText {
             new_classes: Vec::new(),
         };
         let state = TextState {
-            starts: device.copy_of("starts of elements", &starts)?,
-            blanks: device.copy_of("blanks between elements", &blanks)?,
+            starts,
+            blanks,
             edges: device.copy_of("edges of elements", &edges)?,
             dictionary,
             num_root: grammar.root().len(),
@@ -281,14 +287,20 @@ impl TextDictionary {
     }
 }
 
-/// Where the expansion at each position begins, and the bits of positions with a blank before them.
-fn starts_and_blanks(segment: &Segment) -> (Vec<u64>, Vec<u32>) {
+/// Where the expansion at each position begins, and the bits of positions with a blank before them, made
+/// on the host.
+fn starts_of_host(
+    device: &Device,
+    segment: &Segment,
+) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
     let (dag, sums) = (&segment.dag, segment.dag.prefix_sums());
     let num_positions = dag.grammar().symbols.len();
-    let starts = (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();
+    let starts: Vec<u64> =
+        (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();
     let mut blanks = vec![0u32; num_positions / 32 + 1];
     for position in (0..num_positions).filter(|&at| sums.has_blank_before(at)) {
         blanks[position / 32] |= 1 << (position % 32);
     }
-    (starts, blanks)
+    let starts = device.copy_of("starts of elements", &starts)?;
+    Ok((starts, device.copy_of("blanks between elements", &blanks)?))
 }

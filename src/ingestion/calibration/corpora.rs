@@ -101,6 +101,11 @@ impl ProbeCorpora {
             rows.chunks(ROWS_OF_A_DOCUMENT).map(|rows| rows.join(&b"\n"[..])).collect();
         Ok(Self { large: written(&documents)?, tiny: written(&documents[..1])? })
     }
+
+    /// The large one, with nothing derived yet.
+    pub(super) fn large(&self) -> Result<Corpus> {
+        fresh(&self.large)
+    }
 }
 
 fn written(documents: &[Vec<u8>]) -> Result<Vec<u8>> {

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::gsst::Block;
 
 use super::DeviceCalibration;
+use super::batches::measure_device_batches;
 use super::corpora::{CorpusTimes, ProbeCorpora, measure_device_corpora};
 
 /// Where host memory of a copy comes from.
@@ -44,6 +45,19 @@ pub trait DeviceProbe {
     fn launch_s(&mut self, tiny: &Block<Vec<u8>>) -> Result<f64>;
     /// What the sequences of `n` words of a segment take that it has nothing of.
     fn corpus_times(&mut self, segment: &Arc<Segment>, n: usize) -> Result<Option<CorpusTimes>>;
+    /// What passages of a segment take that it has nothing of: document, offset and length of each.
+    fn passage_times(
+        &mut self,
+        segment: &Arc<Segment>,
+        passages: &[(u32, u64, u64)],
+    ) -> Result<Option<CorpusTimes>>;
+    /// Seconds for counting words in documents of a segment of which it has the text: document and word
+    /// of each.
+    fn document_words_s(
+        &mut self,
+        segment: &Arc<Segment>,
+        words: &[(u32, u32)],
+    ) -> Result<Option<f64>>;
 }
 
 /// What devices are measured with.
@@ -80,6 +94,7 @@ pub(super) fn measure_device(
     let d2h_pageable = probe.d2h_gb_per_s(flat, HostMemory::Pageable)?;
     let [corpus_task_s, corpus_prepare_s, corpus_window_s] =
         measure_device_corpora(probe, corpora)?.map_or([None; 3], |times| times.map(Some));
+    let batches = measure_device_batches(probe, corpora)?;
     Ok(DeviceCalibration {
         name: probe.name(),
         h2d_pinned_gb_per_s: probe.h2d_gb_per_s(flat, HostMemory::Pinned)?,
@@ -95,5 +110,6 @@ pub(super) fn measure_device(
         corpus_task_s,
         corpus_prepare_s,
         corpus_window_s,
+        batches,
     })
 }

@@ -42,7 +42,7 @@ const HEADER: &str = "\
 # stored.
 ";
 const GB_PER_S: &str = "GB/s";
-const SECONDS: &str = "s";
+pub(super) const SECONDS: &str = "s";
 const NO_UNIT: &str = "";
 
 /// Where the calibration of this user is kept: `TADOC_CALIBRATION`, else the file `calibration` in
@@ -69,7 +69,7 @@ fn path_from(variable: impl Fn(&str) -> Option<OsString>, is_windows: bool) -> O
 /// A number of a calibration, where it is kept and what it is called.
 pub(super) struct Number<'a> {
     pub(super) key: String,
-    unit: &'static str,
+    pub(super) unit: &'static str,
     pub(super) slot: Slot<'a>,
 }
 
@@ -264,6 +264,7 @@ impl Calibration {
         ] {
             numbers.push(Number { key: key.to_owned(), unit: NO_UNIT, slot: Slot::Optional(slot) });
         }
+        numbers.extend(self.batches.numbers());
         numbers.extend(self.device.iter_mut().flat_map(DeviceCalibration::numbers));
         numbers
     }
@@ -273,7 +274,7 @@ impl DeviceCalibration {
     fn numbers(&mut self) -> Vec<Number<'_>> {
         let number = |key: &str, unit, slot| Number { key: format!("device_{key}"), unit, slot };
         let rate = |key: &str, slot| number(key, GB_PER_S, slot);
-        vec![
+        let mut numbers = vec![
             rate("h2d_pinned", Slot::Optional(&mut self.h2d_pinned_gb_per_s)),
             rate("h2d_pageable", Slot::Required(&mut self.h2d_pageable_gb_per_s)),
             rate("d2h_pinned", Slot::Optional(&mut self.d2h_pinned_gb_per_s)),
@@ -287,7 +288,9 @@ impl DeviceCalibration {
             number("corpus_task", SECONDS, Slot::Optional(&mut self.corpus_task_s)),
             number("corpus_prepare", SECONDS, Slot::Optional(&mut self.corpus_prepare_s)),
             number("corpus_window", SECONDS, Slot::Optional(&mut self.corpus_window_s)),
-        ]
+        ];
+        numbers.extend(self.batches.numbers());
+        numbers
     }
 }
 

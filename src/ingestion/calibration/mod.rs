@@ -6,12 +6,13 @@
 //!            $TADOC_CALIBRATION, or $XDG_CONFIG_HOME/tadoc/calibration,
 //!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
 //! device     what a device has to answer; gpu_probe has the answers of `gpu`
-//! corpora    the same for tasks over corpora
+//! corpora    the same for tasks over corpora, batches for batches of questions to them
 //! ```
 //!
 //! Without a file the built-in values of [`Calibration::default`] are used. They are on the low
 //! side for machines of 2026, so that nothing is moved to a device on hope alone.
 
+mod batches;
 mod corpora;
 mod device;
 mod file;
@@ -25,6 +26,7 @@ use crate::gsst::CodeWidth;
 
 use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
 
+pub use batches::{BatchRates, CoreBatches, DeviceBatches, PROBE_TEXT_BYTES};
 pub use corpora::{CorpusRates, CorpusTimes, most_windows, one_core_s};
 pub use device::{DeviceProbe, HostMemory};
 pub use file::path;
@@ -52,6 +54,8 @@ pub struct Calibration {
     pub corpus_one_core: Option<f64>,
     /// The same on all cores.
     pub corpus_all_cores: Option<f64>,
+    /// Batches of questions to a corpus on one core.
+    pub batches: CoreBatches,
     /// The device; `None` where none was measured.
     pub device: Option<DeviceCalibration>,
 }
@@ -97,6 +101,8 @@ pub struct DeviceCalibration {
     pub corpus_prepare_s: Option<f64>,
     /// A window of a sequence that is counted, in seconds.
     pub corpus_window_s: Option<f64>,
+    /// Batches of questions to a corpus.
+    pub batches: DeviceBatches,
 }
 
 impl Calibration {
@@ -130,6 +136,11 @@ impl Calibration {
         rates.prepare_s = device.corpus_prepare_s.unwrap_or(built_in.prepare_s);
         rates.window_s = device.corpus_window_s.unwrap_or(built_in.window_s);
         rates
+    }
+
+    /// What batches of questions to a corpus take; what was not measured is built in.
+    pub fn batch_rates(&self) -> BatchRates {
+        BatchRates::of(&self.batches, self.device.as_ref())
     }
 
     /// The cores' rates for one width.
@@ -178,6 +189,7 @@ impl Default for Calibration {
             twelve: width(2.88, [0.6, 8.0, 2.5, 1.8, 0.06]),
             corpus_one_core: None,
             corpus_all_cores: None,
+            batches: CoreBatches::default(),
             device: None,
         }
     }
@@ -221,6 +233,7 @@ impl Default for DeviceCalibration {
             corpus_task_s: None,
             corpus_prepare_s: None,
             corpus_window_s: None,
+            batches: DeviceBatches::default(),
         }
     }
 }

@@ -18,12 +18,14 @@ mod answers;
 #[cfg(not(feature = "cuda"))]
 #[path = "no_answers.rs"]
 mod answers;
+mod batches;
 mod chooser;
 #[cfg(feature = "cuda")]
 mod devices;
 mod placement;
 
 pub(super) use answers::{forget, sequence_counts, word_counts};
+pub(super) use batches::{Batches, ShowBatches};
 #[cfg(feature = "cuda")]
 pub(super) use devices::release;
 pub(super) use placement::{Placement, Task, place};

@@ -4,6 +4,7 @@
 //! SELECT q.id, extract_text('c.tadoc', q.doc_id, q.pos, 64) FROM queries q
 //!
 //! rows of a batch ─▶ columns of arguments ─▶ access::extract_batch, on all cores ─▶ column
+//!                                         └▶ or on a device: device_tasks::Batches says where
 //! ```
 //!
 //! Table functions take constants only; these take columns, so that nobody has to loop: joins, filters
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
+use crate::sql::device_tasks::Batches;
 use crate::sql::living::Reading;
 use crate::sql::signature::ColumnKind;
 
@@ -165,6 +167,14 @@ impl CorpusFunction {
         }
     }
 
+    /// Where batches of this call are answered, behind its name and its corpus; `None` where it is bound to
+    /// none.
+    pub(crate) fn batches(&self) -> Option<(String, Arc<Batches>)> {
+        let bound = self.bound.as_ref()?;
+        let shown = format!("{}({})", self.kind.name(), bound.location());
+        Some((shown, Arc::clone(bound.batches())))
+    }
+
     fn refuse_corpus<T>(&self, got: &str) -> Result<T> {
         let usage = self.kind.usage();
         exec_err!(
@@ -245,7 +255,9 @@ impl ScalarUDFImpl for CorpusFunction {
         let num_rows = if is_one { 1 } else { args.number_rows };
         let columns = arguments.iter().map(|value| value.to_array(num_rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let ask = answers::Ask { kind: self.kind, table, columns };
+        // One question is no batch.
+        let batches = (!is_one).then(|| bound.batches().as_ref());
+        let ask = answers::Ask { kind: self.kind, table, columns, batches };
         let answer = ask.answer(num_rows)?;
         match is_one {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?)),

@@ -1,8 +1,8 @@
 //! SQL over corpora on a device gives the rows of the CPU, in their order, and EXPLAIN says where they were
 //! counted.
 //!
-//! `REQUIRE_GPU=1 cargo test --test gpu_corpus_sql`; without `REQUIRE_GPU=1` tests are skipped, with a
-//! line that says so, where there is no device. All tests share the devices and what is kept there, so
+//! `REQUIRE_GPU=1 cargo test --test gpu_corpus_sql`; without `REQUIRE_GPU=1` tests that need a device are
+//! skipped, with a line that says so, where there is none. They share the devices and what is kept there, so
 //! they wait for each other.
 
 #![cfg(feature = "cuda")]
@@ -10,135 +10,14 @@
 
 #[path = "common/device.rs"]
 mod device;
-
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
+#[path = "gpu_corpus_sql/queries.rs"]
+mod queries;
+#[path = "gpu_corpus_sql/scene.rs"]
+mod scene;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::util::pretty::pretty_format_batches;
-use datafusion::execution::SessionStateBuilder;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
-use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
-use device::{Random, open_device};
-use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard};
-
-/// Tasks with kernels, over a corpus `{}`.
-const QUERIES: [&str; 9] = [
-    "SELECT * FROM word_count('{}')",
-    "SELECT * FROM word_count('{}', fold => true)",
-    "SELECT word, count FROM word_sort('{}') WHERE count > 20 AND word >= 'r' LIMIT 7",
-    "SELECT count FROM word_count('{}') WHERE word LIKE '%e%'",
-    "SELECT * FROM sequence_count('{}', 2)",
-    "SELECT * FROM sequence_count('{}', 3, fold => true)",
-    "SELECT sequence, count FROM sequence_count('{}', 3) WHERE count > 3 LIMIT 11",
-    "SELECT count FROM sequence_count('{}', 5) ORDER BY count DESC LIMIT 5",
-    "SELECT sum(count), count(*) FROM sequence_count('{}', 4)",
-];
-
-static DEVICES: Mutex<()> = Mutex::const_new(());
-
-/// A session, a folder of corpora, and the devices for one test alone.
-struct Scene {
-    context: SessionContext,
-    dir: TempDir,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// What a device did for a query.
-#[derive(Debug, PartialEq, Eq)]
-struct Done {
-    upload_bytes: usize,
-    rows: usize,
-    fallbacks: usize,
-}
-
-fn write_corpus(path: &Path, block_bytes: usize, documents: &[Vec<u8>]) {
-    let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-    let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-    for (doc, text) in documents.iter().enumerate() {
-        builder.push_document(&doc.to_string(), text).unwrap();
-    }
-    fs::write(path, builder.finish(None).unwrap().0).unwrap();
-}
-
-fn documents(seed: u64, num_docs: usize, max_len: usize) -> Vec<Vec<u8>> {
-    let mut random = Random(seed);
-    let mut text = |doc: usize| {
-        let len = random.below(max_len);
-        let mut text = random.words(len);
-        text.extend_from_slice(format!(" Only {} here", doc % 90).as_bytes());
-        text
-    };
-    (0..num_docs).map(&mut text).collect()
-}
-
-impl Scene {
-    /// `None` where there is no device.
-    async fn new() -> Option<Self> {
-        open_device()?;
-        let alone = DEVICES.lock().await;
-        let builder = SessionStateBuilder::new().with_config(SessionConfig::new());
-        let context =
-            SessionContext::new_with_state(builder.with_default_features().with_tadoc().build());
-        Some(Self { context, dir: tempfile::tempdir().unwrap(), _alone: alone })
-    }
-
-    /// Writes a corpus of blocks of so many bytes; where it is.
-    fn corpus(&self, name: &str, block_bytes: usize, documents: &[Vec<u8>]) -> String {
-        let path = self.dir.path().join(format!("{name}.tadoc"));
-        write_corpus(&path, block_bytes, documents);
-        path.display().to_string()
-    }
-
-    async fn run(&self, sql: &str) -> Vec<RecordBatch> {
-        let rows = async { self.context.sql(sql).await?.collect().await };
-        rows.await.unwrap_or_else(|error| panic!("{sql}\n{error}"))
-    }
-
-    /// Where `sql` is planned to run, its rows, and what the device did.
-    async fn rows(&self, device: &str, sql: &str) -> (String, String, Done) {
-        self.run(&format!("SET tadoc.device = '{device}'")).await;
-        let plan = self.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
-        let shown = displayable(plan.as_ref()).indent(false).to_string();
-        let rows = collect(Arc::clone(&plan), self.context.task_ctx()).await;
-        let rows = rows.unwrap_or_else(|error| panic!("{device}: {sql}\n{error}"));
-        let of = |name| sum_of(&plan, name);
-        let done = Done {
-            upload_bytes: of("device_upload_bytes"),
-            rows: of("device_rows"),
-            fallbacks: of("device_fallbacks"),
-        };
-        (shown, pretty_format_batches(&rows).unwrap().to_string(), done)
-    }
-
-    /// That a device gives the rows of the CPU; what it did.
-    async fn check(&self, sql: &str) -> Done {
-        let (_, expected, none) = self.rows("cpu", sql).await;
-        assert_eq!(none, Done { upload_bytes: 0, rows: 0, fallbacks: 0 }, "{sql}");
-        let (plan, got, done) = self.rows("gpu", sql).await;
-        assert!(plan.contains("device=gpu"), "{plan}");
-        assert!(got == expected, "{sql}\n{got}\n{expected}");
-        done
-    }
-
-    async fn check_all(&self, location: &str) {
-        for query in QUERIES {
-            let done = self.check(&query.replace("{}", location)).await;
-            assert!(done.fallbacks == 0 && done.rows > 0, "{query} of {location}: {done:?}");
-        }
-    }
-}
-
-/// A metric of all nodes of `plan`.
-fn sum_of(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
-    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
-    let below: usize = plan.children().into_iter().map(|child| sum_of(child, name)).sum();
-    own.map_or(0, |sum| sum.as_usize()) + below
-}
+use queries::{QUERIES, WHOLE_DOCUMENTS};
+use scene::{Done, Scene, documents};
 
 #[tokio::test]
 async fn rows_are_those_of_the_cpu() {
@@ -146,11 +25,12 @@ async fn rows_are_those_of_the_cpu() {
     let texts = documents(3, 300, 700);
     let one = scene.corpus("one", 1 << 20, &texts);
     let many = scene.corpus("many", 4096, &texts);
-    for location in [&one, &many] {
-        scene.check_all(location).await;
+    // Several files as one corpus, too.
+    let both = format!("{}/*.tadoc", scene.dir.path().display());
+    for location in [&one, &many, &both] {
+        scene.check_all(&QUERIES, location).await;
+        scene.check_all(&WHOLE_DOCUMENTS, location).await;
     }
-    // Several files as one corpus.
-    scene.check_all(&format!("{}/*.tadoc", scene.dir.path().display())).await;
     let segments = scene.run(&format!("SELECT * FROM corpus_info('{many}')")).await;
     assert!(segments.iter().map(RecordBatch::num_rows).sum::<usize>() > 0);
 }
@@ -165,7 +45,7 @@ async fn small_and_empty_corpora_have_the_cpus_rows() {
         ("separators", vec![b" ,, \n".to_vec(), b"--".to_vec()]),
     ] {
         let location = scene.corpus(name, 1 << 20, &texts);
-        for query in QUERIES {
+        for query in QUERIES.iter().chain(&WHOLE_DOCUMENTS) {
             let done = scene.check(&query.replace("{}", &location)).await;
             assert_eq!(done.fallbacks, 0, "{query} of {name}");
         }
@@ -184,6 +64,23 @@ async fn copies_stay_for_the_next_query() {
     // What both need is there.
     let other = scene.check(&sql.replace(", 3)", ", 2)")).await;
     assert!(other.fallbacks == 0 && other.upload_bytes < first.upload_bytes);
+    // All that is about words of documents needs the same.
+    let terms = format!("SELECT * FROM term_vector('{location}')");
+    let first = scene.check(&terms).await;
+    assert!(first.upload_bytes > 0 && first.fallbacks == 0);
+    for sql in [terms.clone(), terms.replace("term_vector", "tfidf"), terms.replace("')", "', 5)")]
+    {
+        assert_eq!(scene.check(&sql).await, Done { upload_bytes: 0, ..first }, "{sql}");
+    }
+    let index = scene.check(&terms.replace("term_vector", "inverted_index")).await;
+    assert_eq!(index, Done { upload_bytes: 0, ..first });
+    // Pairs are no sequences of as many words.
+    for function in ["cooccurrence", "ranked_inverted_index"] {
+        let sql = sql.replace("sequence_count", function);
+        let first = scene.check(&sql).await;
+        assert!(first.rows > 0 && first.fallbacks == 0);
+        assert_eq!(scene.check(&sql).await, Done { upload_bytes: 0, ..first });
+    }
     // A file that was replaced is another corpus.
     let again = scene.corpus("kept", 16 << 10, &documents(6, 200, 600));
     assert_eq!(again, location);
@@ -194,45 +91,131 @@ async fn copies_stay_for_the_next_query() {
 async fn little_device_memory_is_used_for_one_segment_after_the_other() {
     let Some(scene) = Scene::new().await else { return };
     let location = scene.corpus("large", 32 << 10, &documents(7, 600, 1000));
-    let sql = format!("SELECT * FROM sequence_count('{location}', 3)");
+    for task in [
+        "sequence_count('{}', 3)",
+        "term_vector('{}')",
+        "inverted_index('{}')",
+        "cooccurrence('{}', 3)",
+        "ranked_inverted_index('{}', 2)",
+    ] {
+        check_little_memory(&scene, &format!("SELECT * FROM {task}").replace("{}", &location))
+            .await;
+    }
+}
+
+async fn check_little_memory(scene: &Scene, sql: &str) {
     scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
-    let ample = scene.check(&sql).await;
-    assert_eq!((ample.fallbacks, scene.check(&sql).await.upload_bytes), (0, 0));
+    let ample = scene.check(sql).await;
+    assert_eq!((ample.fallbacks, scene.check(sql).await.upload_bytes), (0, 0), "{sql}");
     let (mut is_swapped, mut is_refused) = (false, false);
     for kib in (2..=16).rev().map(|bits| 1 << bits) {
         scene.run(&format!("SET tadoc.gpu_memory_bytes = '{kib}KiB'")).await;
-        scene.check(&sql).await;
-        let again = scene.check(&sql).await;
+        scene.check(sql).await;
+        let again = scene.check(sql).await;
         if again.fallbacks == 0 {
             // What is there goes, and what is needed comes again.
-            assert_eq!(again.rows, ample.rows);
+            assert_eq!(again.rows, ample.rows, "{sql}");
             is_swapped |= again.upload_bytes > 0;
         } else {
             // Not enough for one segment: the CPU counts, and it is said.
-            assert_eq!((again.fallbacks, again.rows), (1, 0));
+            assert_eq!((again.fallbacks, again.rows), (1, 0), "{sql}");
             is_refused = true;
         }
     }
-    assert!(is_swapped && is_refused);
+    assert!(is_swapped && is_refused, "{sql}");
     scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
-    assert_eq!(scene.check(&sql).await.fallbacks, 0);
+    assert_eq!(scene.check(sql).await.fallbacks, 0);
+}
+
+/// Memory that sessions have more, one after the other.
+const MEMORY_STEP: usize = 64 << 10;
+
+#[tokio::test]
+async fn little_host_memory_leaves_the_rows_to_the_cpu() {
+    let Some(mut scene) = Scene::new().await else { return };
+    let location = scene.corpus("rows", 64 << 10, &documents(11, 1200, 1500));
+    let sql = format!("SELECT * FROM term_vector('{location}')");
+    let (mut memory_bytes, mut expected) = (0, None);
+    while expected.is_none() {
+        memory_bytes += MEMORY_STEP;
+        scene = scene.with_memory(memory_bytes);
+        expected = scene.try_rows("cpu", &sql).await.ok();
+    }
+    let (_, expected, _) = expected.unwrap();
+    // That is enough for the CPU, which has a few documents at a time, not for all rows of a device.
+    let (_, got, done) = scene.with_memory(memory_bytes).rows("gpu", &sql).await;
+    assert!(got == expected);
+    assert_eq!(done, Done { rows: 0, fallbacks: 1, ..done });
 }
 
 #[tokio::test]
-async fn what_a_device_cannot_count_the_cpu_does() {
+async fn documents_that_are_cut_have_their_words() {
     let Some(scene) = Scene::new().await else { return };
+    let mut texts = documents(13, 40, 900);
+    texts.insert(20, b"one TWO three Two four-five ".repeat(600));
+    let cut = scene.corpus("cut", 2000, &texts);
+    scene.check_all(&QUERIES, &cut).await;
+}
+
+/// Why queries over a corpus `{}`, in which a document is cut where `is_cut`, run on the CPU where a device
+/// is demanded.
+const REFUSED: [(bool, &str, &str); 8] = [
+    (true, "SELECT * FROM sequence_count('{}', 2)", "a document goes on in another segment"),
+    (true, "SELECT * FROM cooccurrence('{}', 2)", "a document goes on in another segment"),
+    (true, "SELECT * FROM ranked_inverted_index('{}')", "a document goes on in another segment"),
+    (false, "SELECT * FROM sequence_count('{}', 40)", "40 words do not fit 64 bits"),
+    (false, "SELECT * FROM ranked_inverted_index('{}', 40)", "40 words do not fit 64 bits"),
+    (false, "SELECT * FROM cooccurrence('{}', 300)", "windows of 300 words, 255 at most"),
+    (false, "SELECT word FROM inverted_index('{}')", "no documents are asked for"),
+    (false, "SELECT word FROM word_count('{}')", "nothing is counted"),
+];
+
+#[tokio::test]
+async fn what_a_device_cannot_count_the_cpu_does() {
+    let scene = Scene::anywhere();
+    let whole = scene.corpus("whole", 2000, &documents(15, 20, 700));
     let cut = scene.corpus("cut", 2000, &[b"one two three ".repeat(600)]);
-    let sql = format!("SELECT * FROM sequence_count('{cut}', 2)");
-    let (_, expected, _) = scene.rows("cpu", &sql).await;
-    let (plan, got, done) = scene.rows("gpu", &sql).await;
-    assert!(plan.contains("device=cpu: a document goes on in another segment"), "{plan}");
-    assert!(got == expected && done.rows == 0);
-    // Its words are counted there.
-    let words = scene.check(&format!("SELECT * FROM word_count('{cut}')")).await;
-    assert!(words.rows > 0 && words.fallbacks == 0);
-    // Words of all segments together have more bits than those of each.
-    let (plan, _, _) = scene.rows("gpu", &sql.replace(", 2)", ", 40)")).await;
-    assert!(plan.contains("device=cpu: "), "{plan}");
+    for (is_cut, query, reason) in REFUSED {
+        let sql = query.replace("{}", if is_cut { &cut } else { &whole });
+        let (_, expected, _) = scene.rows("cpu", &sql).await;
+        let (plan, got, done) = scene.rows("gpu", &sql).await;
+        assert!(plan.contains(&format!("device=cpu: {reason}")), "{plan}");
+        assert!(got == expected && done == Done { upload_bytes: 0, rows: 0, fallbacks: 0 });
+    }
+}
+
+/// Why they do with `auto`.
+const LEFT: [(&str, &str); 10] = [
+    ("SELECT * FROM word_count('{}')", COUNTED),
+    ("SELECT * FROM term_vector('{}', fold => true)", LESS),
+    ("SELECT * FROM term_vector('{}') WHERE doc_id = 3", PART),
+    ("SELECT word, score FROM tfidf('{}') LIMIT 7", PART),
+    ("SELECT doc_id, word FROM tfidf('{}', 3) ORDER BY doc_id LIMIT 3", LESS),
+    ("SELECT word, doc_ids FROM inverted_index('{}') WHERE word > 'q'", LESS),
+    ("SELECT * FROM cooccurrence('{}') WHERE count > 2", LESS),
+    ("SELECT * FROM ranked_inverted_index('{}') WHERE doc_id = 3", LESS),
+    ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE doc_id = 3", PART),
+    ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE count > 3 LIMIT 2", LESS),
+];
+const COUNTED: &str = "the vocabulary has counted words";
+const LESS: &str = "estimated to take less time than on a device";
+const PART: &str = "some documents are asked for";
+
+#[tokio::test]
+async fn small_corpora_are_left_to_the_cores() {
+    let scene = Scene::anywhere();
+    let location = scene.corpus("small", 4096, &documents(17, 60, 700));
+    let others = QUERIES.iter().chain(&WHOLE_DOCUMENTS).map(|&query| (query, ""));
+    for (query, reason) in LEFT.into_iter().chain(others) {
+        let sql = query.replace("{}", &location);
+        let (_, expected, _) = scene.rows("cpu", &sql).await;
+        let (plan, got, done) = scene.rows("auto", &sql).await;
+        assert!(plan.contains(&format!("device=cpu: {reason}")), "{sql}\n{plan}");
+        assert!(
+            got == expected && done == Done { upload_bytes: 0, rows: 0, fallbacks: 0 },
+            "{sql}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -255,10 +238,14 @@ async fn living_corpora_are_counted_with_their_edits() {
         "UPDATE d SET text = upper(text) WHERE doc_id = 20".to_owned(),
     ] {
         scene.run(&statement).await;
-        scene.check_all("d").await;
+        scene.check_all(&QUERIES, "d").await;
+        scene.check_all(&WHOLE_DOCUMENTS, "d").await;
     }
     scene.run("SET tadoc.device = 'gpu'").await;
-    let (_, old, _) = scene.rows("gpu", "SELECT * FROM word_count('d', version => 2)").await;
-    let (_, expected, _) = scene.rows("cpu", "SELECT * FROM word_count('d', version => 2)").await;
-    assert!(old == expected);
+    for task in ["word_count", "tfidf", "inverted_index", "cooccurrence", "ranked_inverted_index"] {
+        let sql = format!("SELECT * FROM {task}('d', version => 2)");
+        let (_, old, _) = scene.rows("gpu", &sql).await;
+        let (_, expected, _) = scene.rows("cpu", &sql).await;
+        assert!(old == expected, "{sql}");
+    }
 }

@@ -14,6 +14,7 @@ use super::sequences::edges::Sink;
 use super::sequences::entries::Keyed;
 use super::sequences::keep::Keep;
 use super::sequences::key::Key;
+use super::sequences::merged::{Joining, check_parts, cut_document};
 use super::sequences::packing::Packing;
 use super::sequences::parts::Parts;
 use super::sequences::passes::for_each_pass;
@@ -21,7 +22,7 @@ use super::sequences::rows::Sequences;
 use super::sequences::walk::{Limit, Walk};
 use super::sequences::weights::{NumberedWeights, Weights};
 use super::sequences::windows::give_back_room;
-use super::{Traversal, TraversalTask, Vocabulary};
+use super::{SegmentSequences, Traversal, TraversalTask, Vocabulary};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 
@@ -120,6 +121,28 @@ impl Cooccurrences {
             0..=64 => counted::<u64, T>(&parts, walk, window - 1, &limit, make, &mut take),
             _ => counted::<u128, T>(&parts, walk, window - 1, &limit, make, &mut take),
         }
+    }
+
+    /// Why pairs of segments cannot be [`of_segments`](Self::of_segments), if they cannot.
+    pub fn segments_refused(vocabulary: &Vocabulary) -> Option<String> {
+        cut_document(vocabulary)
+    }
+
+    /// The pairs of the words of `vocabulary`, from those of each of its segments, of which all are there.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where they are [refused](Self::segments_refused) or are not one part
+    /// for each segment, [`Error::Capacity`] where a count has more than 64 bits.
+    pub fn of_segments(
+        vocabulary: Arc<Vocabulary>,
+        min_count: u64,
+        parts: Vec<SegmentSequences>,
+    ) -> Result<Self> {
+        check_parts(&vocabulary, parts.len(), Self::segments_refused(&vocabulary))?;
+        let packing = Packing::new(2, vocabulary.len());
+        let (pairs, counts) =
+            Joining { packing, min_count, are_pairs: true }.rows(vocabulary, parts)?;
+        Ok(Self { pairs, counts })
     }
 
     /// The rows' pairs, as sequences of 2 words.

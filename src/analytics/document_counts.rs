@@ -2,7 +2,8 @@
 //!
 //! The sets of documents that flow down for an inverted index ([`postings`](super::postings)), 64
 //! documents in one sweep, are counted instead of kept: 4 bytes a word for each thread. A document
-//! that was cut over segments is left out of the sweeps and counted by its term vector.
+//! that was cut over segments is left out of the sweeps and counted by its term vector. Where term
+//! vectors are there already, from a device, their entries are counted.
 
 use std::ops::Range;
 
@@ -25,7 +26,7 @@ pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
         .first_ids()
         .into_par_iter()
         .enumerate()
-        .map(|(segment_idx, first_ids)| segment_counts(corpus, segment_idx, &first_ids))
+        .map(|(segment_idx, first_ids)| segment_counts(vectors, segment_idx, &first_ids))
         .collect();
     let count = |row: usize| {
         let ids = vocabulary.ids(row);
@@ -63,17 +64,23 @@ fn whole_docs(corpus: &Corpus, segment_idx: usize) -> Range<usize> {
 }
 
 /// Number of whole documents with each word of a segment; of folded words with the first of them.
-fn segment_counts(corpus: &Corpus, segment_idx: usize, first_ids: &[u32]) -> Vec<u32> {
+fn segment_counts(vectors: &TermVectors, segment_idx: usize, first_ids: &[u32]) -> Vec<u32> {
+    let corpus = vectors.vocabulary().corpus();
     let dag = &corpus.segments()[segment_idx].dag;
     let docs = whole_docs(corpus, segment_idx);
+    let num_words = dag.num_words() as usize;
     let num_tasks = docs.len().div_ceil(DOCS_PER_TASK);
     let num_pieces = rayon::current_num_threads().min(num_tasks).max(1);
-    let none = || vec![0u32; dag.num_words() as usize];
+    let none = || vec![0u32; num_words];
     let count_piece = |piece: usize| {
+        let [start, end] = [piece, piece + 1]
+            .map(|piece| docs.end.min(docs.start + num_tasks * piece / num_pieces * DOCS_PER_TASK));
+        if let Some(terms) = vectors.counted(segment_idx) {
+            return terms.doc_counts(start..end, first_ids, num_words);
+        }
         let (mut masks, mut counts) = (Masks::new(dag, first_ids), none());
-        for task in num_tasks * piece / num_pieces..num_tasks * (piece + 1) / num_pieces {
-            let first = docs.start + task * DOCS_PER_TASK;
-            masks.count_docs(first..docs.end.min(first + DOCS_PER_TASK), &mut counts);
+        for first in (start..end).step_by(DOCS_PER_TASK) {
+            masks.count_docs(first..end.min(first + DOCS_PER_TASK), &mut counts);
         }
         counts
     };

@@ -48,6 +48,11 @@ impl InvertedIndex {
         Ok(Self { vocabulary, postings })
     }
 
+    /// The index with these lists, one set for each segment.
+    pub(super) fn with_postings(vocabulary: Arc<Vocabulary>, postings: Vec<Arc<Postings>>) -> Self {
+        Self { vocabulary, postings }
+    }
+
     /// The rows' words.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary

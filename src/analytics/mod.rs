@@ -34,8 +34,8 @@
 //! Reading order: `vocabulary` (the words of all segments as rows), `word_count`,
 //! `selected_word_count`, `inverted_index` (with `postings`, the index of one segment), `term_vector`
 //! (with `doc_terms` and `lane_counts`, which count a few documents at a time, `ascending_set`,
-//! `expansion`, `term_bags` and `term_chunk`), `document_counts` and `tfidf` on top of it, `tokens`
-//! (with `word_walk`), `sequences` (n-grams, by document and ranked too), `cooccurrence`,
+//! `expansion`, `term_bags` and `term_chunk`), `document_counts` and `tfidf` on top of it,
+//! `segment_terms` (both made of what a device answers for each segment), `tokens` (with `word_walk`), `sequences` (n-grams, by document and ranked too), `cooccurrence`,
 //! `repeated_phrases`, `statistics`. `traversal` names the ways, `costs` chooses. `doc_selection` says
 //! which documents, `word_rows` leads from word ids to rows, `fold` makes rows of words that count as
 //! one.
@@ -56,6 +56,7 @@ mod inverted_index;
 mod lane_counts;
 mod postings;
 mod repeated_phrases;
+mod segment_terms;
 mod selected_word_count;
 mod sequences;
 mod statistics;
@@ -81,10 +82,11 @@ pub use document_counts::document_counts;
 pub use fold::Fold;
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
+pub use segment_terms::{SegmentDocuments, SegmentTerms};
 pub use selected_word_count::SelectedWordCounts;
 pub use sequences::{
-    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentSequences,
-    SequenceCounts, Sequences, ranked_inverted_index, sequence_count,
+    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,
+    SegmentSequences, SequenceCounts, Sequences, ranked_inverted_index, sequence_count,
 };
 pub use statistics::{CorpusStatistics, corpus_statistics};
 pub use term_chunk::TermVectorChunk;

@@ -102,6 +102,15 @@ impl Postings {
         Ok(Self { offsets, docs, traversal })
     }
 
+    /// Lists that were made from the words of the text: word `w` has `docs[offsets[w]..offsets[w + 1]]`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_lists(offsets: Vec<usize>, docs: Vec<u32>) -> Result<Self> {
+        check_num_postings(docs.len() as u64)?;
+        Ok(Self { offsets, docs, traversal: Traversal::TokenScan })
+    }
+
     /// Main memory of the lists.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(self.offsets.as_slice()) + size_of_val(self.docs.as_slice())

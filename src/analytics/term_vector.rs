@@ -20,6 +20,7 @@ use crate::error::Result;
 
 use super::doc_terms::{DocTerms, GROUP_LEN, Helps};
 use super::expansion::RuleTexts;
+use super::segment_terms::SegmentTerms;
 use super::term_bags::TermBags;
 use super::word_rows::WordRows;
 use super::{
@@ -62,6 +63,8 @@ struct Way {
     bags: OnceLock<TermBags>,
     /// The same for a token scan.
     texts: OnceLock<RuleTexts>,
+    /// What was counted elsewhere, so that nothing is to be counted here.
+    counted: Option<SegmentTerms>,
 }
 
 impl TermVectors {
@@ -76,10 +79,29 @@ impl TermVectors {
             is_forced: traversal != Traversal::Auto,
             bags: OnceLock::new(),
             texts: OnceLock::new(),
+            counted: None,
         };
         let ways = vocabulary.corpus().segments().iter().map(way).collect();
         let rows = Arc::new(WordRows::new(&vocabulary));
         Self { vocabulary, rows, ways }
+    }
+
+    /// Term vectors that were counted from the words of the text, one part for each segment.
+    pub(super) fn with_counted(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Self {
+        let way = |part| Way {
+            traversal: Traversal::TokenScan,
+            is_forced: false,
+            bags: OnceLock::new(),
+            texts: OnceLock::new(),
+            counted: Some(part),
+        };
+        let rows = Arc::new(WordRows::new(&vocabulary));
+        Self { vocabulary, rows, ways: parts.into_iter().map(way).collect() }
+    }
+
+    /// What was counted elsewhere of a segment.
+    pub(super) fn counted(&self, segment_idx: usize) -> Option<&SegmentTerms> {
+        self.ways[segment_idx].counted.as_ref()
     }
 
     /// The rows' words.
@@ -96,7 +118,9 @@ impl TermVectors {
     pub fn memory_bytes(&self) -> usize {
         let bags = self.ways.iter().filter_map(|way| way.bags.get()).map(TermBags::memory_bytes);
         let texts = self.ways.iter().filter_map(|way| way.texts.get()).map(RuleTexts::memory_bytes);
-        self.rows.memory_bytes() + bags.chain(texts).sum::<usize>()
+        let counted = self.ways.iter().filter_map(|way| way.counted.as_ref());
+        let counted = counted.map(SegmentTerms::memory_bytes);
+        self.rows.memory_bytes() + bags.chain(texts).chain(counted).sum::<usize>()
     }
 
     /// A cursor over the words of `docs`. With `top`, of each document only its so many most
@@ -210,12 +234,18 @@ impl TermVectorCursor {
         let mut doc_parts = corpus.doc_parts(doc_id);
         match (doc_parts.next(), doc_parts.next()) {
             (Some((segment_idx, doc)), None) => {
+                let rows = vectors.rows.of(segment_idx);
+                if let Some(counted) = vectors.counted(segment_idx) {
+                    let (words, counts) = counted.of(doc);
+                    chunk.extend(rows, words, counts);
+                    chunk.end_document(doc_id);
+                    return Ok(());
+                }
                 if !self.group.contains(&self.next) {
                     self.count_group(segment_idx, doc)?;
                 }
                 let lane = self.next - self.group.start;
                 if let Some((_, terms)) = &self.open {
-                    let rows = vectors.rows.of(segment_idx);
                     chunk.extend(rows, terms.words(lane), terms.counts(lane));
                 }
             }
@@ -224,9 +254,16 @@ impl TermVectorCursor {
                 self.parts.clear();
                 for (segment_idx, doc) in corpus.doc_parts(doc_id) {
                     let rows = vectors.rows.of(segment_idx);
-                    let terms =
-                        vectors.count(&mut self.open, segment_idx, &[doc], self.makes_helps)?;
-                    let counted = terms.words(0).iter().zip(terms.counts(0));
+                    let (words, counts) = match vectors.counted(segment_idx) {
+                        Some(counted) => counted.of(doc),
+                        None => {
+                            let is_worth = self.makes_helps;
+                            let terms =
+                                vectors.count(&mut self.open, segment_idx, &[doc], is_worth)?;
+                            (terms.words(0), terms.counts(0))
+                        }
+                    };
+                    let counted = words.iter().zip(counts);
                     self.parts.extend(counted.map(|(&word, &count)| (rows.row(word), count)));
                 }
                 chunk.extend_joined(&mut self.parts)?;

@@ -286,6 +286,7 @@ impl ExecutionPlan for TadocExec {
         if scan.dynamic_stages.len() == self.scan.dynamic_stages.len() {
             return Ok(pushed);
         }
+        scan.placement = scan.placement.for_part();
         let exec = Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache))?;
         Ok(pushed.with_updated_node(Arc::new(exec)))
     }
@@ -311,7 +312,10 @@ impl ExecutionPlan for TadocExec {
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let scan = Scan { limit, ..Scan::clone(&self.scan) };
+        let mut scan = Scan { limit, ..Scan::clone(&self.scan) };
+        if limit.is_some() {
+            scan.placement = scan.placement.for_part();
+        }
         let exec = Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()?;
         Some(Arc::new(exec))
     }

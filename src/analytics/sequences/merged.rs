@@ -1,4 +1,4 @@
-//! Counts of sequences of single segments, made elsewhere (on a device), as counts of the corpus.
+//! Counts of sequences and of pairs of single segments, made elsewhere (on a device), as counts of the corpus.
 //!
 //! ```text
 //! segment 0   a b: 3   b c: 1          rows 0 1: 3   1 2: 1 ┐
@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Word ids become rows of the vocabulary; the keys of an only segment, whose ids are its rows, are taken as
-//! they are. O(rows) and what sorting them takes, in parallel; 32 bytes a row of all segments. Windows
-//! over the place where a document was cut belong to no segment: such corpora are refused.
+//! they are. Where words are folded, the smaller word of a pair may become the larger one. O(rows) and what
+//! sorting them takes, in parallel; 32 bytes a row of all segments. Windows over the place where a document
+//! was cut belong to no segment: such corpora are refused.
 
 use std::sync::Arc;
 
@@ -40,13 +41,11 @@ pub struct SegmentSequences {
 impl SequenceCounts {
     /// Why counts of segments cannot be [`of_segments`](Self::of_segments), if they cannot.
     pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
-        let segments = vocabulary.corpus().segments();
         let word_bits = Packing::new(n, vocabulary.len()).word_bits();
         if n < 2 || n > (u64::BITS / word_bits) as usize {
             return Some(format!("{n} words of {word_bits} bits, it takes 2 and more in 64 bits"));
         }
-        let is_cut = segments.iter().skip(1).any(|segment| segment.continues);
-        is_cut.then(|| "a document goes on in another segment".to_owned())
+        cut_document(vocabulary)
     }
 
     /// The counts of sequences of `n` words of `vocabulary`, from those of each of its segments.
@@ -57,84 +56,144 @@ impl SequenceCounts {
     pub fn of_segments(
         vocabulary: Arc<Vocabulary>,
         n: usize,
-        mut parts: Vec<SegmentSequences>,
+        parts: Vec<SegmentSequences>,
     ) -> Result<Self> {
-        let num_segments = vocabulary.corpus().segments().len();
-        let refused = (parts.len() != num_segments)
-            .then(|| format!("{} parts of {num_segments} segments", parts.len()));
-        if let Some(got) = refused.or_else(|| Self::segments_refused(&vocabulary, n)) {
-            let allowed = "one part for each segment, and whole documents in them".to_owned();
-            return Err(Error::InvalidArgument { name: "counts of segments", got, allowed });
-        }
+        check_parts(&vocabulary, parts.len(), Self::segments_refused(&vocabulary, n))?;
         let packing = Packing::new(n, vocabulary.len());
-        let is_ready = |part: &SegmentSequences| {
-            part.word_bits == packing.word_bits() && !part.counts.contains(&0)
-        };
-        if vocabulary.is_one_segment()
-            && let Some(part) = parts.pop_if(|part| is_ready(part))
-        {
-            let mut sequences = Sequences::new(vocabulary, packing);
-            sequences.set_keys(part.keys);
-            return Ok(Self::from_parts(sequences, part.counts));
-        }
-        let counted = merged(&vocabulary, packing, &parts)?;
-        drop(parts);
-        let mut sequences = Sequences::new(vocabulary, packing);
-        sequences.extend(counted.iter());
-        let counts = counted.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
+        let joining = Joining { packing, min_count: 1, are_pairs: false };
+        let (sequences, counts) = joining.rows(vocabulary, parts)?;
         Ok(Self::from_parts(sequences, counts))
     }
 }
 
-fn merged(
-    vocabulary: &Vocabulary,
-    packing: Packing,
-    parts: &[SegmentSequences],
-) -> Result<Vec<Counted>> {
-    let rows = WordRows::new(vocabulary);
-    let tasks = parts.iter().enumerate().flat_map(|(segment_idx, part)| {
-        let rows = rows.of(segment_idx);
-        let tasks = part.keys.chunks(TASK_ROWS).zip(part.counts.chunks(TASK_ROWS));
-        tasks.map(move |(keys, counts)| (rows, part.word_bits, keys, counts))
-    });
-    let tasks: Vec<_> = tasks.collect();
-    let entries: Vec<Vec<Entry>> = tasks
-        .into_par_iter()
-        .map(|(rows, word_bits, keys, counts)| entries(packing, rows, word_bits, keys, counts))
-        .collect();
-    let add = |entries: &mut [Entry]| {
-        let mut counted = Counted::default();
-        counted.add(entries, packing, &|_| &[], &|count| count, 1)?;
-        Ok(counted)
-    };
-    let all = (0, u64::ones(packing.key_bits()));
-    sorted_buckets(entries, all, add).into_iter().collect()
+/// That a document goes on in another segment, if one does.
+pub(in crate::analytics) fn cut_document(vocabulary: &Vocabulary) -> Option<String> {
+    let segments = vocabulary.corpus().segments();
+    let is_cut = segments.iter().skip(1).any(|segment| segment.continues);
+    is_cut.then(|| "a document goes on in another segment".to_owned())
 }
 
-/// Keys by rows; words that occur nowhere have none.
-fn entries(
-    packing: Packing,
-    rows: SegmentRows<'_>,
-    word_bits: u32,
-    keys: &[u64],
-    counts: &[u64],
-) -> Vec<Entry> {
-    let occurring = keys.iter().zip(counts).filter(|(_, count)| **count > 0);
-    let entry = |(&key, &value): (&u64, &u64)| {
-        let of_segment = |at: usize| {
-            let shift = word_bits * (packing.num_words - 1 - at) as u32;
-            (key >> shift & (u64::MAX >> (u64::BITS - word_bits))) as u32
+/// That there is a part for each segment, and nothing `refused`.
+///
+/// # Errors
+/// [`Error::InvalidArgument`].
+pub(in crate::analytics) fn check_parts(
+    vocabulary: &Vocabulary,
+    num_parts: usize,
+    refused: Option<String>,
+) -> Result<()> {
+    let num_segments = vocabulary.corpus().segments().len();
+    let are_fewer = (num_parts != num_segments)
+        .then(|| format!("{num_parts} parts of {num_segments} segments"));
+    match are_fewer.or(refused) {
+        None => Ok(()),
+        Some(got) => {
+            let allowed = "one part for each segment, and whole documents in them".to_owned();
+            Err(Error::InvalidArgument { name: "counts of segments", got, allowed })
+        }
+    }
+}
+
+/// How counts of segments become those of a corpus.
+pub(in crate::analytics) struct Joining {
+    pub packing: Packing,
+    /// Sequences that occur less often are no rows.
+    pub min_count: u64,
+    /// Whether the smaller of two words stands first.
+    pub are_pairs: bool,
+}
+
+impl Joining {
+    /// The rows of all `parts`, one for each segment, which fit keys.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where a count has more than 64 bits.
+    pub fn rows(
+        &self,
+        vocabulary: Arc<Vocabulary>,
+        mut parts: Vec<SegmentSequences>,
+    ) -> Result<(Sequences, Vec<u64>)> {
+        let is_ready = |part: &SegmentSequences| {
+            part.word_bits == self.packing.word_bits() && !part.counts.contains(&0)
         };
-        let key = (0..packing.num_words)
-            .fold(0u64, |key, at| key << packing.word_bits() | u64::from(rows.row(of_segment(at))));
-        Entry { key, value }
+        if vocabulary.is_one_segment()
+            && let Some(SegmentSequences { mut keys, mut counts, .. }) =
+                parts.pop_if(|part| is_ready(part))
+        {
+            if self.min_count > 1 {
+                let mut are_kept = counts.iter().map(|&count| count >= self.min_count);
+                keys.retain(|_| are_kept.next().unwrap_or(false));
+                counts.retain(|&count| count >= self.min_count);
+            }
+            let mut sequences = Sequences::new(vocabulary, self.packing);
+            sequences.set_keys(keys);
+            return Ok((sequences, counts));
+        }
+        let counted = self.merged(&vocabulary, &parts)?;
+        drop(parts);
+        let mut sequences = Sequences::new(vocabulary, self.packing);
+        sequences.extend(counted.iter());
+        let counts = counted.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
+        Ok((sequences, counts))
+    }
+
+    fn merged(&self, vocabulary: &Vocabulary, parts: &[SegmentSequences]) -> Result<Vec<Counted>> {
+        let rows = WordRows::new(vocabulary);
+        let tasks = parts.iter().enumerate().flat_map(|(segment_idx, part)| {
+            let rows = rows.of(segment_idx);
+            let tasks = part.keys.chunks(TASK_ROWS).zip(part.counts.chunks(TASK_ROWS));
+            tasks.map(move |(keys, counts)| (rows, part.word_bits, keys, counts))
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let entries: Vec<Vec<Entry>> = tasks
+            .into_par_iter()
+            .map(|(rows, word_bits, keys, counts)| self.entries(rows, word_bits, keys, counts))
+            .collect();
+        let add = |entries: &mut [Entry]| {
+            let mut counted = Counted::default();
+            counted.add(entries, self.packing, &|_| &[], &|count| count, self.min_count)?;
+            Ok(counted)
+        };
+        let all = (0, u64::ones(self.packing.key_bits()));
+        sorted_buckets(entries, all, add).into_iter().collect()
+    }
+
+    /// Keys by rows; words that occur nowhere have none.
+    fn entries(
+        &self,
+        rows: SegmentRows<'_>,
+        word_bits: u32,
+        keys: &[u64],
+        counts: &[u64],
+    ) -> Vec<Entry> {
+        let occurring = keys.iter().zip(counts).filter(|(_, count)| **count > 0);
+        let entry = |(&key, &value): (&u64, &u64)| {
+            let key = row_key(key, word_bits, rows, self.packing);
+            Entry { key: if self.are_pairs { self.ordered(key) } else { key }, value }
+        };
+        occurring.map(entry).collect()
+    }
+
+    /// The key of a pair with the smaller word first.
+    fn ordered(&self, key: u64) -> u64 {
+        let (first, second) = (self.packing.word(key, 0), self.packing.word(key, 1));
+        self.packing.key(&[first.min(second), first.max(second)])
+    }
+}
+
+/// The key of a sequence by rows, from one by word ids of `word_bits` each.
+pub(super) fn row_key(key: u64, word_bits: u32, rows: SegmentRows<'_>, packing: Packing) -> u64 {
+    let id = |at: usize| {
+        let shift = word_bits * (packing.num_words - 1 - at) as u32;
+        (key >> shift & (u64::MAX >> (u64::BITS - word_bits))) as u32
     };
-    occurring.map(entry).collect()
+    (0..packing.num_words)
+        .fold(0u64, |key, at| key << packing.word_bits() | u64::from(rows.row(id(at))))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::analytics::{Fold, Traversal};
+    use crate::analytics::{Cooccurrences, Fold, Traversal};
     use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
 
     use super::*;
@@ -193,6 +252,45 @@ mod tests {
         }
     }
 
+    /// The same of pairs.
+    fn pairs(corpus: &Corpus, segment_idx: usize, window: usize) -> SegmentSequences {
+        let segment = corpus.segments()[segment_idx].clone();
+        let word_bits = Packing::new(2, segment.dag.num_words() as usize).word_bits();
+        let alone = Corpus::new(corpus.profile(), vec![segment]);
+        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
+        let words = vocabulary.clone();
+        let way = Traversal::TopDown;
+        let found = Cooccurrences::with_vocabulary(words, window, 1, way, 1 << 30).unwrap();
+        let id = |row: u32| u64::from(vocabulary.ids(row as usize).next().unwrap().1);
+        let key = |row| found.pairs().words(row).fold(0, |key, at| key << word_bits | id(at));
+        let keys = (0..found.len()).map(key).collect();
+        SegmentSequences { keys, counts: found.counts().to_vec(), word_bits }
+    }
+
+    #[test]
+    fn pairs_of_segments_are_those_of_the_corpus() {
+        for (block_bytes, is_folded) in
+            [(1 << 20, false), (1 << 20, true), (300, false), (300, true)]
+        {
+            let corpus = corpus(block_bytes, &documents());
+            let plain = Vocabulary::new(&corpus).unwrap();
+            let fold = if is_folded { Fold::Case } else { Fold::None };
+            let vocabulary = Arc::new(plain.folded(fold).unwrap());
+            for (window, min_count) in [(2, 1), (5, 1), (3, 40), (3, 0)] {
+                let parts = (0..corpus.segments().len()).map(|at| pairs(&corpus, at, window));
+                let words = vocabulary.clone();
+                let got = Cooccurrences::of_segments(words.clone(), min_count, parts.collect());
+                let (got, way) = (got.unwrap(), Traversal::Auto);
+                let expected =
+                    Cooccurrences::with_vocabulary(words, window, min_count, way, 1 << 30).unwrap();
+                assert!(got.len() > 5 && got.counts() == expected.counts(), "{window}");
+                let is_same = |row| got.pairs().words(row).eq(expected.pairs().words(row));
+                assert!((0..got.len()).all(is_same), "{window}, {is_folded}");
+            }
+            assert!(Cooccurrences::of_segments(vocabulary, 1, Vec::new()).is_err());
+        }
+    }
+
     #[test]
     fn what_cannot_be_joined_is_refused() {
         let whole = Arc::new(Vocabulary::new(&corpus(300, &documents())).unwrap());
@@ -206,6 +304,7 @@ mod tests {
         let cut = Vocabulary::new(&cut).unwrap();
         let refused = SequenceCounts::segments_refused(&cut, 3).unwrap();
         assert_eq!(refused, "a document goes on in another segment");
+        assert_eq!(Cooccurrences::segments_refused(&cut), Some(refused));
     }
 
     #[test]

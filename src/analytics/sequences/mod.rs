@@ -4,7 +4,8 @@
 //! `token_walk` (windows of the text), `walk` (both), `packing`, `key`, `keep`, `weights` and `windows`
 //! (windows as numbers), `entries` (sorting them), `passes` (several walks where memory is short),
 //! `ordered`, `rows`, `parts` (rows as they are counted), and the tasks `count` (with
-//! `merged`), `by_document` (with `numbered` and `document_rows`), `ranked`; `choice` between the ways.
+//! `merged`), `by_document` (with `numbered` and `document_rows`), `ranked` (with
+//! `ranked_segments`); `choice` between the ways.
 
 mod borders;
 mod by_document;
@@ -15,13 +16,14 @@ pub(super) mod edges;
 pub(super) mod entries;
 pub(super) mod keep;
 pub(super) mod key;
-mod merged;
+pub(super) mod merged;
 mod numbered;
 mod ordered;
 pub(super) mod packing;
 pub(super) mod parts;
 pub(super) mod passes;
 mod ranked;
+mod ranked_segments;
 pub(super) mod rows;
 mod token_walk;
 pub(super) mod walk;
@@ -35,4 +37,5 @@ pub use count::{SequenceCounts, sequence_count};
 pub use document_rows::DocumentSequenceCounts;
 pub use merged::SegmentSequences;
 pub use ranked::{RankedInvertedIndex, ranked_inverted_index};
+pub use ranked_segments::SegmentRanked;
 pub use rows::Sequences;

@@ -54,11 +54,12 @@ pub struct RankedInvertedIndex {
 
 /// What is found in one range of sequences.
 #[derive(Default)]
-struct Part {
-    sequences: Counted,
-    lens: Vec<usize>,
-    doc_ids: Vec<u64>,
-    counts: Vec<u64>,
+pub(super) struct Part {
+    pub sequences: Counted,
+    /// Documents of each.
+    pub lens: Vec<usize>,
+    pub doc_ids: Vec<u64>,
+    pub counts: Vec<u64>,
 }
 
 impl RankedInvertedIndex {
@@ -136,12 +137,28 @@ impl RankedInvertedIndex {
     fn of(table: DocumentSequenceCounts, range: KeyRange<u64>) -> Self {
         let packing = table.sequences().packing();
         let parts = sorted_buckets(entries(&table), range, |entries| part(entries, &table));
-        let mut sequences = Sequences::new(table.sequences().vocabulary().clone(), packing);
+        let vocabulary = table.sequences().vocabulary().clone();
         drop(table);
+        Self::of_parts(vocabulary, packing, &parts)
+    }
+
+    /// The index of `parts`, whose sequences ascend.
+    pub(super) fn of_parts(vocabulary: Arc<Vocabulary>, packing: Packing, parts: &[Part]) -> Self {
+        let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(parts.iter().map(|part| &part.sequences));
         let ends = ends_of(parts.iter().flat_map(|part| part.lens.iter().copied()));
         let doc_ids = parts.iter().flat_map(|part| part.doc_ids.iter().copied()).collect();
         let counts = parts.iter().flat_map(|part| part.counts.iter().copied()).collect();
+        Self { sequences, ends, doc_ids, counts }
+    }
+
+    /// The index of `sequences`, of which `row` has the entries `ends[row]..ends[row + 1]`.
+    pub(super) fn of_rows(
+        sequences: Sequences,
+        ends: Vec<usize>,
+        doc_ids: Vec<u64>,
+        counts: Vec<u64>,
+    ) -> Self {
         Self { sequences, ends, doc_ids, counts }
     }
 

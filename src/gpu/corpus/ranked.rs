@@ -332,4 +332,15 @@ impl RankedRows {
         let range = self.starts[row] as usize..self.starts[row + 1] as usize;
         (&self.docs[range.clone()], &self.counts[range])
     }
+
+    /// Bits of a word in a key.
+    pub fn word_bits(&self) -> u32 {
+        self.word_bits
+    }
+
+    /// Keys, which hold the word ids, the first one in the highest of the bits; where the documents of each
+    /// begin and the last end; documents and counts.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<u32>, Vec<u32>, Vec<u64>) {
+        (self.keys, self.starts, self.docs, self.counts)
+    }
 }

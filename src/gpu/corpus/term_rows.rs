@@ -25,6 +25,11 @@ impl WordDocuments {
         let at = word as usize;
         &self.docs[self.offsets[at] as usize..self.offsets[at + 1] as usize]
     }
+
+    /// Where the documents of each word begin and the last end, and the documents.
+    pub fn into_parts(self) -> (Vec<u32>, Vec<u32>) {
+        (self.offsets, self.docs)
+    }
 }
 
 impl DocumentWords {
@@ -37,5 +42,10 @@ impl DocumentWords {
     pub fn of(&self, doc: usize) -> (&[u32], &[u64]) {
         let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
+    }
+
+    /// Where the words of each document begin and the last end, the words, and their counts.
+    pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<u64>) {
+        (self.offsets, self.words, self.counts)
     }
 }

@@ -1,21 +1,25 @@
 //! Tasks over corpora: what cores and a device need for them.
 //!
 //! ```text
-//! rows of text ──▶ corpus ─┬▶ cores    sequence_count(3) on one and on all : what traversal_costs says
+//! rows of text ──▶ corpus ─┬▶ cores    each task on one and on all : what traversal_costs says
 //!                          └▶ device   the first time, and again: what is prepared once for each
-//! rows of a document ──────▶ device    element, what a window costs, what a task costs with hardly any
+//! rows of a document ──────▶ device    element, what a unit costs, what a task costs with hardly any
+//!
+//! unit   a window of a sequence, a pair that is met, or a word of the text: what a device goes through
 //! ```
 //!
 //! Nearly every window of the text is a row of its own, which is the worst for a device, whose rows come
 //! back to the host.
 
+use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rayon::ThreadPoolBuilder;
 
 use crate::analytics::{
-    SegmentShape, SequenceCounts, Traversal, TraversalTask, Vocabulary, traversal_costs,
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SegmentShape, SequenceCounts,
+    TermVectors, Traversal, TraversalTask, Vocabulary, traversal_costs,
 };
 use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
 use crate::error::{Error, Result};
@@ -23,28 +27,113 @@ use crate::error::{Error, Result};
 use super::device::DeviceProbe;
 use super::text;
 
-/// Words of a sequence that is counted.
-pub(super) const NUM_WORDS: usize = 3;
+/// Words of a sequence that is counted, and of a window of pairs.
+const NUM_WORDS: usize = 3;
+const WINDOW: usize = 5;
 /// Text of the corpus.
 const TEXT_BYTES: usize = 4 << 20;
 /// Rows of text that make a document.
 const ROWS_OF_A_DOCUMENT: usize = 500;
 const NUM_RUNS: usize = 3;
+/// After so long a task on the cores is not run again.
+const TIME: Duration = Duration::from_millis(150);
 const MEMORY_BYTES: u64 = 8 << 30;
+
+/// Kinds of tasks over corpora, each with rates of its own; with the words of a sequence or a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CorpusTask {
+    /// Sequences of so many words.
+    Sequences(usize),
+    /// Words of documents.
+    Terms,
+    /// Documents of words.
+    Index,
+    /// Pairs of words in windows of so many.
+    Pairs(usize),
+    /// Documents of sequences of so many words.
+    Ranked(usize),
+}
+
+/// Number of kinds of tasks.
+pub const NUM_CORPUS_TASKS: usize = 5;
+
+impl CorpusTask {
+    /// What is measured, one of each kind.
+    pub const MEASURED: [Self; NUM_CORPUS_TASKS] = [
+        Self::Sequences(NUM_WORDS),
+        Self::Terms,
+        Self::Index,
+        Self::Pairs(WINDOW),
+        Self::Ranked(NUM_WORDS),
+    ];
+
+    /// Which place of arrays of rates is this kind's.
+    fn place(self) -> usize {
+        match self {
+            Self::Sequences(_) => 0,
+            Self::Terms => 1,
+            Self::Index => 2,
+            Self::Pairs(_) => 3,
+            Self::Ranked(_) => 4,
+        }
+    }
+
+    /// What a device goes through one by one for a text of this `shape`, at most.
+    pub fn num_units(self, shape: SegmentShape) -> u64 {
+        match self {
+            Self::Sequences(n) => most_windows(shape, n),
+            Self::Terms | Self::Index | Self::Ranked(_) => shape.num_words,
+            Self::Pairs(window) => most_pairs(shape, window),
+        }
+    }
+
+    /// Seconds of one core, by the table of the traversals.
+    pub fn one_core_s(self, shape: SegmentShape) -> f64 {
+        let (task, n) = match self {
+            Self::Sequences(n) => (TraversalTask::SequenceCount, n),
+            Self::Terms => (TraversalTask::TermVector, 2),
+            Self::Index => (TraversalTask::InvertedIndex, 2),
+            Self::Pairs(window) => (TraversalTask::Cooccurrence, window),
+            Self::Ranked(n) => (TraversalTask::DocumentSequences, n),
+        };
+        let costs = traversal_costs(task, shape, n);
+        costs.map(|(_, nanoseconds)| nanoseconds).fold(f64::MAX, f64::min) * 1e-9
+    }
+
+    /// The task on the cores.
+    fn run(self, vocabulary: &Arc<Vocabulary>) -> Result<()> {
+        let (words, way) = (vocabulary.clone(), Traversal::Auto);
+        match self {
+            Self::Sequences(n) => {
+                black_box(SequenceCounts::with_vocabulary(words, n, way, MEMORY_BYTES)?);
+            }
+            Self::Terms => {
+                let all = DocSelection::all(vocabulary.corpus());
+                black_box(TermVectors::new(words, way).collect(&all, None)?);
+            }
+            Self::Index => {
+                black_box(InvertedIndex::with_vocabulary(words, way)?);
+            }
+            Self::Pairs(window) => {
+                black_box(Cooccurrences::with_vocabulary(words, window, 1, way, MEMORY_BYTES)?);
+            }
+            Self::Ranked(n) => {
+                black_box(RankedInvertedIndex::with_vocabulary(words, n, way, MEMORY_BYTES)?);
+            }
+        }
+        Ok(())
+    }
+}
 
 /// What tasks over corpora take, in seconds but for the cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorpusRates {
-    /// The time of one core as a multiple of what [`traversal_costs`] says.
-    pub one_core: f64,
-    /// Twice the cores take this part of the time.
-    pub of_twice: f64,
+    /// In the order of [`CorpusTask::MEASURED`].
+    pub tasks: [TaskRates; NUM_CORPUS_TASKS],
     /// On a device, a task with next to nothing to do.
     pub task_s: f64,
     /// What is made of an element of a rule and copied there before the first task.
     pub prepare_s: f64,
-    /// A window that is counted there, and the row that comes back.
-    pub window_s: f64,
     /// A row that is joined with those of other segments, on one core.
     pub join_s: f64,
     /// Opening the device.
@@ -53,17 +142,27 @@ pub struct CorpusRates {
     pub margin: f64,
 }
 
+/// What one kind of task takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TaskRates {
+    /// The time of one core as a multiple of what [`traversal_costs`] says.
+    pub one_core: f64,
+    /// Twice the cores take this part of the time.
+    pub of_twice: f64,
+    /// Seconds of a unit on a device, and of the row that comes back.
+    pub unit_s: f64,
+}
+
 impl Default for CorpusRates {
-    /// Built-in values: 16 cores as fast as 5.3 (3.7 to 5.1 were measured), and the slow end of one H100
-    /// (kernels/README.md, 22 November 2026), which needed 5 to 15 ns an element for plans of weights and as much for
-    /// inverse grammars, 0.5 ns a window, and 13 ns a row through ordinary memory.
+    /// Built-in values: 16 cores as fast as 5.3 (for sequences 3.7 to 5.1 were measured), and the slow end
+    /// of one H100 (kernels/README.md, 22 November 2026), which needed 5 to 15 ns an element for plans of
+    /// weights and as much for inverse grammars, 0.5 ns a window, and 13 ns a row through ordinary memory.
+    /// Units of other tasks are taken to cost as much as windows do.
     fn default() -> Self {
         Self {
-            one_core: 1.0,
-            of_twice: 0.66,
+            tasks: [TaskRates { one_core: 1.0, of_twice: 0.66, unit_s: 16e-9 }; NUM_CORPUS_TASKS],
             task_s: 5e-3,
             prepare_s: 35e-9,
-            window_s: 16e-9,
             join_s: 60e-9,
             startup_s: 0.5,
             margin: 0.8,
@@ -72,13 +171,29 @@ impl Default for CorpusRates {
 }
 
 impl CorpusRates {
+    /// The rates of tasks like `task`.
+    pub fn of(&self, task: CorpusTask) -> &TaskRates {
+        &self.tasks[task.place()]
+    }
+}
+
+impl TaskRates {
     /// How long `num_cores` cores take for what [`traversal_costs`] says takes one second.
     pub fn of_cores(&self, num_cores: usize) -> f64 {
         self.one_core * self.of_twice.powf((num_cores.max(1) as f64).log2())
     }
+
+    /// What one core and all `num_cores` took, as multiples of what [`traversal_costs`] says.
+    pub(super) fn set_cores(&mut self, one_core: f64, all_cores: f64, num_cores: usize) {
+        let num_doublings = (num_cores as f64).log2();
+        if num_doublings > 0.0 {
+            self.of_twice = (all_cores / one_core).powf(1.0 / num_doublings).clamp(0.5, 1.0);
+        }
+        self.one_core = one_core;
+    }
 }
 
-/// What a device needed for the sequences of a segment.
+/// What a device needed for a task over a segment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorpusTimes {
     /// With nothing of the segment on the device.
@@ -127,72 +242,96 @@ fn shape(corpus: &Corpus) -> SegmentShape {
 
 /// How many windows of `n` words there are at most: each begins in one word, and at most n - 1 of them in an
 /// element.
-pub fn most_windows(shape: SegmentShape, n: usize) -> u64 {
+fn most_windows(shape: SegmentShape, n: usize) -> u64 {
     let reach = n.saturating_sub(1) as u64;
     shape.num_elements.saturating_mul(reach).min(shape.num_words)
 }
 
-/// Seconds of one core for sequences of `n` words, by the table of the traversals.
-pub fn one_core_s(shape: SegmentShape, n: usize) -> f64 {
-    let costs = traversal_costs(TraversalTask::SequenceCount, shape, n);
-    costs.map(|(_, nanoseconds)| nanoseconds).fold(f64::MAX, f64::min) * 1e-9
+/// How many pairs of words less than `window` apart there are at most: each word begins `window` - 1 of
+/// them, and those that begin in an element and end behind it are as many as two edges have.
+fn most_pairs(shape: SegmentShape, window: usize) -> u64 {
+    let reach = window.saturating_sub(1) as u64;
+    let of_element = reach.saturating_mul(reach.saturating_add(1)) / 2;
+    let of_elements = shape.num_elements.saturating_mul(of_element);
+    of_elements.min(shape.num_words.saturating_mul(reach))
 }
 
-/// How one core and all of them compare with [`one_core_s`].
-pub(super) fn measure_cores(corpora: &ProbeCorpora, num_cores: usize) -> Result<[f64; 2]> {
+/// How one core and all of them compare with [`CorpusTask::one_core_s`], for each kind of task.
+pub(super) fn measure_cores(
+    corpora: &ProbeCorpora,
+    num_cores: usize,
+) -> Result<[[f64; 2]; NUM_CORPUS_TASKS]> {
     let corpus = fresh(&corpora.large)?;
-    let vocabulary = Arc::new(Vocabulary::new(&corpus)?);
-    let expected = one_core_s(shape(&corpus), NUM_WORDS);
-    let ratio = |num_threads: usize| -> Result<f64> {
+    let (vocabulary, shape) = (Arc::new(Vocabulary::new(&corpus)?), shape(&corpus));
+    let mut ratios = [[0.0; 2]; NUM_CORPUS_TASKS];
+    for (at, num_threads) in [1, num_cores].into_iter().enumerate() {
         let pool = ThreadPoolBuilder::new().num_threads(num_threads).build();
         let pool = pool.map_err(|error| Error::external("starting threads", error))?;
-        let count = || {
-            let vocabulary = vocabulary.clone();
-            SequenceCounts::with_vocabulary(vocabulary, NUM_WORDS, Traversal::Auto, MEMORY_BYTES)
-        };
-        let mut least = f64::MAX;
-        for _ in 0..NUM_RUNS {
-            let start = Instant::now();
-            std::hint::black_box(pool.install(count)?);
-            least = least.min(start.elapsed().as_secs_f64());
+        for (task, ratios) in CorpusTask::MEASURED.into_iter().zip(&mut ratios) {
+            let (begin, mut least, mut num_runs) = (Instant::now(), f64::MAX, 0);
+            while num_runs == 0 || (num_runs < NUM_RUNS && begin.elapsed() < TIME) {
+                let start = Instant::now();
+                pool.install(|| task.run(&vocabulary))?;
+                least = least.min(start.elapsed().as_secs_f64());
+                num_runs += 1;
+            }
+            ratios[at] = least / task.one_core_s(shape);
         }
-        Ok(least / expected)
-    };
-    Ok([ratio(1)?, ratio(num_cores)?])
+    }
+    Ok(ratios)
 }
 
-/// What a device needs: a task, an element that is prepared, a window. `None` where it cannot count.
+/// What a device needs.
+pub(super) struct DeviceTimes {
+    pub(super) task_s: f64,
+    pub(super) prepare_s: f64,
+    /// Of each kind of task.
+    pub(super) unit_s: [f64; NUM_CORPUS_TASKS],
+}
+
+/// What a device needs: a task and an element that is prepared, the most of all kinds, and a unit of each.
+/// `None` where it cannot count.
 pub(super) fn measure_device_corpora(
     probe: &mut dyn DeviceProbe,
     corpora: &ProbeCorpora,
-) -> Result<Option<[f64; 3]>> {
-    let mut least = |file: &[u8]| -> Result<Option<(CorpusTimes, SegmentShape)>> {
-        let mut least = CorpusTimes { first_s: f64::MAX, again_s: f64::MAX };
-        let mut shape_of = None;
-        for _ in 0..NUM_RUNS {
-            let corpus = fresh(file)?;
-            let Some(times) = probe.corpus_times(&corpus.segments()[0], NUM_WORDS)? else {
-                return Ok(None);
-            };
-            least.first_s = least.first_s.min(times.first_s);
-            least.again_s = least.again_s.min(times.again_s);
-            shape_of = Some(shape(&corpus));
-        }
-        Ok(shape_of.map(|shape| (least, shape)))
-    };
-    let (Some((tiny, _)), Some((large, shape))) = (least(&corpora.tiny)?, least(&corpora.large)?)
-    else {
-        return Ok(None);
-    };
-    let windows = most_windows(shape, NUM_WORDS).max(1) as f64;
-    let elements = shape.num_elements.max(1) as f64;
+) -> Result<Option<DeviceTimes>> {
     // A picosecond at least: files hold numbers above 0.
-    let each = |seconds: f64, number: f64| (seconds / number).max(1e-12);
-    Ok(Some([
-        tiny.first_s,
-        each(large.first_s - large.again_s, elements),
-        each(large.again_s - tiny.again_s, windows),
-    ]))
+    let mut times =
+        DeviceTimes { task_s: 1e-12, prepare_s: 1e-12, unit_s: [1e-12; NUM_CORPUS_TASKS] };
+    for (task, unit_s) in CorpusTask::MEASURED.into_iter().zip(&mut times.unit_s) {
+        let tiny = least_times(probe, &corpora.tiny, task)?;
+        let (Some((tiny, _)), Some((large, shape))) =
+            (tiny, least_times(probe, &corpora.large, task)?)
+        else {
+            return Ok(None);
+        };
+        let each = |seconds: f64, number: u64| seconds / number.max(1) as f64;
+        *unit_s = unit_s.max(each(large.again_s - tiny.again_s, task.num_units(shape)));
+        let prepare_s = each(large.first_s - large.again_s, shape.num_elements);
+        times.prepare_s = times.prepare_s.max(prepare_s);
+        times.task_s = times.task_s.max(tiny.first_s);
+    }
+    Ok(Some(times))
+}
+
+/// The fastest of a few runs over a corpus that the device has nothing of.
+fn least_times(
+    probe: &mut dyn DeviceProbe,
+    file: &[u8],
+    task: CorpusTask,
+) -> Result<Option<(CorpusTimes, SegmentShape)>> {
+    let mut least = CorpusTimes { first_s: f64::MAX, again_s: f64::MAX };
+    let mut shape_of = None;
+    for _ in 0..NUM_RUNS {
+        let corpus = fresh(file)?;
+        let Some(times) = probe.corpus_times(&corpus.segments()[0], task)? else {
+            return Ok(None);
+        };
+        least.first_s = least.first_s.min(times.first_s);
+        least.again_s = least.again_s.min(times.again_s);
+        shape_of = Some(shape(&corpus));
+    }
+    Ok(shape_of.map(|shape| (least, shape)))
 }
 
 #[cfg(test)]
@@ -201,7 +340,7 @@ mod tests {
 
     #[test]
     fn more_cores_take_less_time_but_not_in_proportion() {
-        let rates = CorpusRates { one_core: 2.0, ..CorpusRates::default() };
+        let rates = TaskRates { one_core: 2.0, ..*CorpusRates::default().of(CorpusTask::Terms) };
         let times: Vec<_> = [0, 1, 2, 16, 1000].map(|cores| rates.of_cores(cores)).to_vec();
         assert_eq!(times[..2], [2.0, 2.0]);
         assert!(times.windows(2).skip(1).all(|pair| pair[0] > pair[1] && pair[1] > 0.0));
@@ -213,5 +352,17 @@ mod tests {
         let shape = SegmentShape { num_docs: 1, num_words: 100, num_elements: 30, len_bytes: 600 };
         let bounds = [0, 1, 2, 3, 5, usize::MAX].map(|n| most_windows(shape, n));
         assert_eq!(bounds, [0, 0, 30, 60, 100, 100]);
+        let pairs = [0, 1, 2, 3, 5, usize::MAX].map(|window| most_pairs(shape, window));
+        assert_eq!(pairs, [0, 0, 30, 90, 300, u64::MAX]);
+        assert_eq!(
+            [CorpusTask::Terms, CorpusTask::Ranked(9)].map(|t| t.num_units(shape)),
+            [100; 2]
+        );
+    }
+
+    #[test]
+    fn kinds_have_their_own_places() {
+        let places = CorpusTask::MEASURED.map(CorpusTask::place);
+        assert_eq!(places, [0, 1, 2, 3, 4]);
     }
 }

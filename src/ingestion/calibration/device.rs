@@ -8,9 +8,9 @@ use crate::corpus::Segment;
 use crate::error::Result;
 use crate::gsst::Block;
 
-use super::DeviceCalibration;
 use super::batches::measure_device_batches;
-use super::corpora::{CorpusTimes, ProbeCorpora, measure_device_corpora};
+use super::corpora::{CorpusTask, CorpusTimes, ProbeCorpora, measure_device_corpora};
+use super::{DeviceCalibration, NUM_CORPUS_TASKS};
 
 /// Where host memory of a copy comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +43,12 @@ pub trait DeviceProbe {
     fn memory_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64>;
     /// Seconds a part costs that has next to nothing to do, one after the other.
     fn launch_s(&mut self, tiny: &Block<Vec<u8>>) -> Result<f64>;
-    /// What the sequences of `n` words of a segment take that it has nothing of.
-    fn corpus_times(&mut self, segment: &Arc<Segment>, n: usize) -> Result<Option<CorpusTimes>>;
+    /// What `task` takes over a segment that it has nothing of.
+    fn corpus_times(
+        &mut self,
+        segment: &Arc<Segment>,
+        task: CorpusTask,
+    ) -> Result<Option<CorpusTimes>>;
     /// What passages of a segment take that it has nothing of: document, offset and length of each.
     fn passage_times(
         &mut self,
@@ -92,9 +96,9 @@ pub(super) fn measure_device(
         .max(traffic(decode_12bit_gb_per_s, twelve));
     let h2d_pageable = probe.h2d_gb_per_s(eight, HostMemory::Pageable)?;
     let d2h_pageable = probe.d2h_gb_per_s(flat, HostMemory::Pageable)?;
-    let [corpus_task_s, corpus_prepare_s, corpus_window_s] =
-        measure_device_corpora(probe, corpora)?.map_or([None; 3], |times| times.map(Some));
     let batches = measure_device_batches(probe, corpora)?;
+    let corpora = measure_device_corpora(probe, corpora)?;
+    let corpus_unit_s = corpora.as_ref().map(|times| times.unit_s.map(Some));
     Ok(DeviceCalibration {
         name: probe.name(),
         h2d_pinned_gb_per_s: probe.h2d_gb_per_s(flat, HostMemory::Pinned)?,
@@ -107,9 +111,9 @@ pub(super) fn measure_device(
         memory_gb_per_s,
         launch_s: probe.launch_s(tiny)?,
         startup_s: probe.startup_s(),
-        corpus_task_s,
-        corpus_prepare_s,
-        corpus_window_s,
+        corpus_task_s: corpora.as_ref().map(|times| times.task_s),
+        corpus_prepare_s: corpora.as_ref().map(|times| times.prepare_s),
+        corpus_unit_s: corpus_unit_s.unwrap_or([None; NUM_CORPUS_TASKS]),
         batches,
     })
 }

@@ -11,7 +11,8 @@
 //! cpu_8bit_ratio = 2.31
 //! cpu_8bit_check_one_core = 1.9 GB/s           check, staging, decode, match, encode;
 //! …                                            one_core, all_cores; the same for cpu_12bit
-//! corpus_one_core = 0.93                       not in files of before; the same for all_cores
+//! corpus_one_core = 0.93                       sequences; the same for all_cores, and, not in files of
+//! …                                            before, for corpus_terms, _index, _pairs, _ranked
 //! device = NVIDIA H200                         this and what follows only where one was measured
 //! device_launch = 0.0000061 s
 //! ```
@@ -258,11 +259,15 @@ impl Calibration {
                 numbers.push(required(key("all_cores"), GB_PER_S, &mut rate.all_cores_gb_per_s));
             }
         }
-        for (key, slot) in [
-            ("corpus_one_core", &mut self.corpus_one_core),
-            ("corpus_all_cores", &mut self.corpus_all_cores),
-        ] {
-            numbers.push(Number { key: key.to_owned(), unit: NO_UNIT, slot: Slot::Optional(slot) });
+        for (task, times) in
+            ["", "_terms", "_index", "_pairs", "_ranked"].iter().zip(&mut self.corpora)
+        {
+            for (cores, slot) in
+                [("one_core", &mut times.one_core), ("all_cores", &mut times.all_cores)]
+            {
+                let key = format!("corpus{task}_{cores}");
+                numbers.push(Number { key, unit: NO_UNIT, slot: Slot::Optional(slot) });
+            }
         }
         numbers.extend(self.batches.numbers());
         numbers.extend(self.device.iter_mut().flat_map(DeviceCalibration::numbers));
@@ -287,8 +292,13 @@ impl DeviceCalibration {
             number("startup", SECONDS, Slot::Required(&mut self.startup_s)),
             number("corpus_task", SECONDS, Slot::Optional(&mut self.corpus_task_s)),
             number("corpus_prepare", SECONDS, Slot::Optional(&mut self.corpus_prepare_s)),
-            number("corpus_window", SECONDS, Slot::Optional(&mut self.corpus_window_s)),
         ];
+        let units = ["window", "term", "posting", "pair", "ranked"];
+        numbers.extend(
+            units.iter().zip(&mut self.corpus_unit_s).map(|(unit, slot)| {
+                number(&format!("corpus_{unit}"), SECONDS, Slot::Optional(slot))
+            }),
+        );
         numbers.extend(self.batches.numbers());
         numbers
     }

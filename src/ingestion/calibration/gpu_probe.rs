@@ -13,6 +13,7 @@
 //! no bus here has, since an upload takes device memory anew.
 
 use std::collections::VecDeque;
+use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ use crate::gpu::{
 };
 use crate::gsst::{Block, CodeWidth, SealedBlock};
 
-use super::corpora::CorpusTimes;
+use super::corpora::{CorpusTask, CorpusTimes};
 use super::device::{DeviceProbe, HostMemory};
 
 const MAX_COPIES: u64 = 64;
@@ -148,7 +149,7 @@ impl DeviceProbe for GpuProbe {
             self.device.synchronize()?;
             let seconds = fastest(|| {
                 let start = Instant::now();
-                std::hint::black_box(text.to_host()?);
+                black_box(text.to_host()?);
                 Ok(start.elapsed())
             })?;
             return Ok(Some(gb_per_s(text.len_bytes(), seconds)));
@@ -201,11 +202,15 @@ impl DeviceProbe for GpuProbe {
         Ok(seconds / NUM_LAUNCHES as f64)
     }
 
-    fn corpus_times(&mut self, segment: &Arc<Segment>, n: usize) -> Result<Option<CorpusTimes>> {
+    fn corpus_times(
+        &mut self,
+        segment: &Arc<Segment>,
+        task: CorpusTask,
+    ) -> Result<Option<CorpusTimes>> {
         let mut copies = CorpusCopies::new(self.device.clone());
         let mut seconds = || -> Result<f64> {
             let start = Instant::now();
-            std::hint::black_box(copies.sequence_counts(segment, n)?);
+            count(&mut copies, segment, task)?;
             Ok(start.elapsed().as_secs_f64())
         };
         Ok(Some(CorpusTimes { first_s: seconds()?, again_s: seconds()?.min(seconds()?) }))
@@ -247,4 +252,30 @@ impl DeviceProbe for GpuProbe {
         })?;
         Ok(Some(seconds))
     }
+}
+
+/// The rows of a task, on the host.
+fn count(
+    copies: &mut CorpusCopies,
+    segment: &Arc<Segment>,
+    task: CorpusTask,
+) -> std::result::Result<(), GpuError> {
+    match task {
+        CorpusTask::Sequences(n) => {
+            black_box(copies.sequence_counts(segment, n)?.to_host()?);
+        }
+        CorpusTask::Terms => {
+            black_box(copies.term_vectors(segment)?.to_host()?);
+        }
+        CorpusTask::Index => {
+            black_box(copies.word_documents(segment)?.to_host()?);
+        }
+        CorpusTask::Pairs(window) => {
+            black_box(copies.pair_counts(segment, window)?.to_host()?);
+        }
+        CorpusTask::Ranked(n) => {
+            black_box(copies.ranked_documents(segment, n)?.to_host()?);
+        }
+    }
+    Ok(())
 }

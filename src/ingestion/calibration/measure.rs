@@ -36,7 +36,7 @@ use super::batches::measure_core_batches;
 use super::corpora::{ProbeCorpora, measure_cores};
 use super::device::{DeviceProbe, ProbeBlocks, measure_device};
 use super::storage::measure_storage;
-use super::{Calibration, WidthRates, text};
+use super::{Calibration, CoreTimes, WidthRates, text};
 
 const TEXT_BYTES: usize = 4 << 20;
 const TINY_BYTES: usize = 1 << 10;
@@ -68,7 +68,7 @@ impl fmt::Display for Step {
             Self::Storage => "storage",
             Self::CoresEight => "cores, codes of 8 bits",
             Self::CoresTwelve => "cores, codes of 12 bits",
-            Self::CoresCorpus => "cores, sequences of a corpus",
+            Self::CoresCorpus => "cores, tasks over a corpus",
             Self::Device => "device",
         })
     }
@@ -101,9 +101,11 @@ pub fn measure(
     (calibration.eight, calibration.twelve) = (eight, twelve);
     on_step(Step::CoresCorpus);
     let corpora = ProbeCorpora::new()?;
-    let [one_core, all_cores] = measure_cores(&corpora, num_cores)?.map(Some);
-    (calibration.corpus_one_core, calibration.corpus_all_cores) = (one_core, all_cores);
     calibration.batches = measure_core_batches(&corpora)?;
+    calibration.corpora = measure_cores(&corpora, num_cores)?.map(|times| {
+        let [one_core, all_cores] = times.map(Some);
+        CoreTimes { one_core, all_cores }
+    });
     if let Some(probe) = device {
         on_step(Step::Device);
         let num_rows = rows.len() * TINY_BYTES / TEXT_BYTES;
@@ -250,7 +252,7 @@ fn date(mut days: u64) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::corpora::{CorpusTimes, most_windows};
+    use super::super::corpora::{CorpusTask, CorpusTimes};
     use super::super::device::HostMemory;
     use super::*;
     use crate::analytics::SegmentShape;
@@ -288,10 +290,11 @@ mod tests {
         fn corpus_times(
             &mut self,
             segment: &Arc<Segment>,
-            n: usize,
+            task: CorpusTask,
         ) -> Result<Option<CorpusTimes>> {
             let shape = SegmentShape::from(segment.as_ref());
-            let again_s = 1e-3 + 2e-9 * most_windows(shape, n) as f64;
+            let unit_s = if task == CorpusTask::Terms { 4e-9 } else { 2e-9 };
+            let again_s = 1e-3 + unit_s * task.num_units(shape) as f64;
             let first_s = again_s + 3e-9 * shape.num_elements as f64;
             Ok(Some(CorpusTimes { first_s, again_s }))
         }
@@ -334,7 +337,12 @@ mod tests {
         assert_eq!((device.d2h_pinned_gb_per_s, device.matching_gb_per_s), (None, None));
         assert!(device.memory_gb_per_s > 2500.0, "no less than decoding moves");
         let rates = calibration.corpus_rates();
-        assert!((1.9e-9..2.1e-9).contains(&rates.window_s), "{rates:?}");
+        for task in CorpusTask::MEASURED {
+            let (of_task, is_slow) = (rates.of(task), task == CorpusTask::Terms);
+            let is_right = if is_slow { 3.9e-9..4.1e-9 } else { 1.9e-9..2.1e-9 };
+            assert!(is_right.contains(&of_task.unit_s), "{task:?}: {rates:?}");
+            assert!(of_task.of_cores(1) > 0.0);
+        }
         assert!((2.9e-9..3.1e-9).contains(&rates.prepare_s), "{rates:?}");
         let batches = calibration.batch_rates();
         assert!((1e-4..1.1e-4).contains(&batches.device_batch_s), "{batches:?}");
@@ -344,7 +352,7 @@ mod tests {
         assert!((1.0e-9..1.2e-9).contains(&batches.device_word_byte_s), "{batches:?}");
         assert!(calibration.batches.word_byte_s.is_some_and(|seconds| seconds > 0.0));
         assert!(batches.passage_s > 0.0 && batches.passage_byte_s > 0.0);
-        assert!(rates.task_s > 1e-3 && rates.of_cores(1) > 0.0 && rates.startup_s == 0.25);
+        assert!(rates.task_s > 1e-3 && rates.startup_s == 0.25);
         let read = Calibration::from_text("test", &calibration.to_text()).unwrap();
         assert_eq!(read, calibration);
     }

@@ -27,7 +27,7 @@ use crate::gsst::CodeWidth;
 use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
 
 pub use batches::{BatchRates, CoreBatches, DeviceBatches, PROBE_TEXT_BYTES};
-pub use corpora::{CorpusRates, CorpusTimes, most_windows, one_core_s};
+pub use corpora::{CorpusRates, CorpusTask, CorpusTimes, NUM_CORPUS_TASKS, TaskRates};
 pub use device::{DeviceProbe, HostMemory};
 pub use file::path;
 #[cfg(feature = "cuda")]
@@ -50,10 +50,8 @@ pub struct Calibration {
     pub eight: WidthRates,
     /// Codes of 12 bits on the cores.
     pub twelve: WidthRates,
-    /// Sequences of a corpus on one core, as a multiple of the built-in time; `None`: not measured.
-    pub corpus_one_core: Option<f64>,
-    /// The same on all cores.
-    pub corpus_all_cores: Option<f64>,
+    /// Tasks over a corpus on the cores, in the order of [`CorpusTask::MEASURED`].
+    pub corpora: [CoreTimes; NUM_CORPUS_TASKS],
     /// Batches of questions to a corpus on one core.
     pub batches: CoreBatches,
     /// The device; `None` where none was measured.
@@ -68,6 +66,15 @@ pub struct WidthRates {
     pub ratio: f64,
     /// What the cores do.
     pub cpu: CpuRates,
+}
+
+/// What a task over a corpus takes, as a multiple of the built-in time; `None`: not measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CoreTimes {
+    /// One core.
+    pub one_core: Option<f64>,
+    /// All cores.
+    pub all_cores: Option<f64>,
 }
 
 /// Rates of a device.
@@ -99,8 +106,9 @@ pub struct DeviceCalibration {
     pub corpus_task_s: Option<f64>,
     /// What is made of an element of a grammar before the first task, in seconds.
     pub corpus_prepare_s: Option<f64>,
-    /// A window of a sequence that is counted, in seconds.
-    pub corpus_window_s: Option<f64>,
+    /// A window of a sequence, a word, or a pair that is counted, in seconds, in the order of
+    /// [`CorpusTask::MEASURED`].
+    pub corpus_unit_s: [Option<f64>; NUM_CORPUS_TASKS],
     /// Batches of questions to a corpus.
     pub batches: DeviceBatches,
 }
@@ -119,22 +127,25 @@ impl Calibration {
         }
     }
 
-    /// What tasks over corpora take; what was not measured is built in.
+    /// What tasks over corpora take; what was not measured is built in, of cores as for sequences.
     pub fn corpus_rates(&self) -> CorpusRates {
         let mut rates = CorpusRates::default();
         let built_in = rates;
-        if let (Some(one_core), Some(all_cores)) = (self.corpus_one_core, self.corpus_all_cores) {
-            let num_doublings = (self.num_cores as f64).log2();
-            if num_doublings > 0.0 {
-                rates.of_twice = (all_cores / one_core).powf(1.0 / num_doublings).clamp(0.5, 1.0);
+        let [sequences, ..] = self.corpora;
+        for (rates, times) in rates.tasks.iter_mut().zip(&self.corpora) {
+            for CoreTimes { one_core, all_cores } in [sequences, *times] {
+                if let (Some(one_core), Some(all_cores)) = (one_core, all_cores) {
+                    rates.set_cores(one_core, all_cores, self.num_cores);
+                }
             }
-            rates.one_core = one_core;
         }
         let Some(device) = &self.device else { return rates };
         rates.startup_s = device.startup_s;
         rates.task_s = device.corpus_task_s.unwrap_or(built_in.task_s);
         rates.prepare_s = device.corpus_prepare_s.unwrap_or(built_in.prepare_s);
-        rates.window_s = device.corpus_window_s.unwrap_or(built_in.window_s);
+        for (rates, measured) in rates.tasks.iter_mut().zip(device.corpus_unit_s) {
+            rates.unit_s = measured.unwrap_or(rates.unit_s);
+        }
         rates
     }
 
@@ -187,8 +198,7 @@ impl Default for Calibration {
             storage: StorageRate { gb_per_s: 0.5, source: StorageSource::BuiltIn },
             eight: width(2.25, [0.9, 8.0, 1.5, 1.2, 0.1]),
             twelve: width(2.88, [0.6, 8.0, 2.5, 1.8, 0.06]),
-            corpus_one_core: None,
-            corpus_all_cores: None,
+            corpora: [CoreTimes::default(); NUM_CORPUS_TASKS],
             batches: CoreBatches::default(),
             device: None,
         }
@@ -232,7 +242,7 @@ impl Default for DeviceCalibration {
             startup_s: 0.5,
             corpus_task_s: None,
             corpus_prepare_s: None,
-            corpus_window_s: None,
+            corpus_unit_s: [None; NUM_CORPUS_TASKS],
             batches: DeviceBatches::default(),
         }
     }

@@ -1,47 +1,156 @@
 //! What devices answer, as the CPU's rows: one function for each task.
 //!
 //! A function says what is done with a segment and how the answers of all segments become rows. `None`
-//! is: the CPU counts.
+//! is: the CPU counts. Rows are counted on the device and reserved in the session's memory before they come
+//! to the host; where there is no room, the CPU counts, which needs less at a time.
 
 use std::fmt::Display;
 use std::sync::Arc;
 
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_plan::metrics::MetricBuilder;
 
 use super::devices;
-use crate::analytics::{SegmentSequences, SequenceCounts, Vocabulary, WordCounts};
+use crate::analytics::{
+    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SegmentDocuments,
+    SegmentRanked, SegmentSequences, SegmentTerms, SequenceCounts, TermVectors, Vocabulary,
+    WordCounts,
+};
 use crate::corpus::Segment;
-use crate::gpu::{CorpusCopies, GpuError, SequenceRows};
+use crate::gpu::{
+    CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms, GpuError,
+};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::Run;
 
 pub(crate) use super::devices::{forget, missing_elements};
 
-/// Bytes of a row in host memory: a key and a number.
-const ROW_BYTES: usize = 16;
+/// Bytes of a row while it is joined with those of other segments.
+const JOIN_ROW_BYTES: usize = 32;
 
-/// What a device answers for a segment, in host memory.
-trait Rows {
+/// Rows of a segment and how many; or the session's memory has no room for them.
+type Part<R> = std::result::Result<(usize, R), DataFusionError>;
+
+/// What a device found in a segment, in its memory.
+trait Found {
+    /// The same in host memory.
+    type Rows: Send;
+
     fn num_rows(&self) -> usize;
+    /// Bytes of the rows in host memory.
+    fn host_bytes(&self) -> usize;
+    fn into_rows(self) -> std::result::Result<Self::Rows, GpuError>;
 }
 
-impl Rows for Vec<u64> {
+/// Counts of words come to the host as they are made.
+impl Found for Vec<u64> {
+    type Rows = Self;
+
     fn num_rows(&self) -> usize {
         self.len()
     }
+
+    fn host_bytes(&self) -> usize {
+        8 * self.len()
+    }
+
+    fn into_rows(self) -> std::result::Result<Self, GpuError> {
+        Ok(self)
+    }
 }
 
-impl Rows for SequenceRows {
+impl Found for DeviceSequences {
+    type Rows = SegmentSequences;
+
     fn num_rows(&self) -> usize {
         self.len()
+    }
+
+    fn host_bytes(&self) -> usize {
+        16 * self.len()
+    }
+
+    fn into_rows(self) -> std::result::Result<SegmentSequences, GpuError> {
+        let rows = self.to_host()?;
+        let word_bits = rows.word_bits();
+        let (keys, counts) = rows.into_keys_and_counts();
+        Ok(SegmentSequences { keys, counts, word_bits })
+    }
+}
+
+impl Found for DeviceTermVectors {
+    type Rows = SegmentTerms;
+
+    fn num_rows(&self) -> usize {
+        self.len()
+    }
+
+    fn host_bytes(&self) -> usize {
+        12 * self.len()
+    }
+
+    fn into_rows(self) -> std::result::Result<SegmentTerms, GpuError> {
+        let (offsets, words, counts) = self.to_host()?.into_parts();
+        Ok(SegmentTerms { offsets, words, counts })
+    }
+}
+
+impl Found for DeviceTerms {
+    type Rows = SegmentDocuments;
+
+    fn num_rows(&self) -> usize {
+        self.len()
+    }
+
+    fn host_bytes(&self) -> usize {
+        4 * self.len()
+    }
+
+    fn into_rows(self) -> std::result::Result<SegmentDocuments, GpuError> {
+        let (offsets, docs) = self.to_host()?.into_parts();
+        Ok(SegmentDocuments { offsets, docs })
+    }
+}
+
+impl Found for DeviceRanked {
+    type Rows = SegmentRanked;
+
+    fn num_rows(&self) -> usize {
+        DeviceRanked::num_rows(self)
+    }
+
+    fn host_bytes(&self) -> usize {
+        12 * (DeviceRanked::num_rows(self) + self.len())
+    }
+
+    fn into_rows(self) -> std::result::Result<SegmentRanked, GpuError> {
+        let rows = self.to_host()?;
+        let word_bits = rows.word_bits();
+        let (keys, starts, docs, counts) = rows.into_parts();
+        Ok(SegmentRanked { keys, starts, docs, counts, word_bits })
     }
 }
 
 /// How often each word of `vocabulary` occurs.
 pub(crate) fn word_counts(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<WordCounts>> {
     let joined = |counts| WordCounts::of_segments(Arc::clone(vocabulary), counts);
-    answer(run, vocabulary, CorpusCopies::word_counts, joined)
+    answer(run, vocabulary, 0, CorpusCopies::word_counts, joined)
+}
+
+/// The words of each document.
+pub(crate) fn term_vectors(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<TermVectors>> {
+    let joined = |parts| TermVectors::of_segments(Arc::clone(vocabulary), parts);
+    answer(run, vocabulary, 0, CorpusCopies::term_vectors, joined)
+}
+
+/// The documents of each word of `vocabulary`.
+pub(crate) fn inverted_index(
+    run: &Run,
+    vocabulary: &Arc<Vocabulary>,
+) -> Result<Option<InvertedIndex>> {
+    let joined = |parts| InvertedIndex::of_segments(Arc::clone(vocabulary), parts);
+    let join_row_bytes = if vocabulary.folded_words().is_some() { 8 } else { 0 };
+    answer(run, vocabulary, join_row_bytes, CorpusCopies::word_documents, joined)
 }
 
 /// How often each sequence of `n` words of `vocabulary` occurs.
@@ -50,32 +159,68 @@ pub(crate) fn sequence_counts(
     vocabulary: &Arc<Vocabulary>,
     n: usize,
 ) -> Result<Option<SequenceCounts>> {
+    let refused = || SequenceCounts::segments_refused(vocabulary, n);
+    let count = |copies: &mut CorpusCopies, segment: &_| copies.sequence_counts(segment, n);
+    let joined = |parts| SequenceCounts::of_segments(Arc::clone(vocabulary), n, parts);
+    unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
+}
+
+/// How often each pair of words of `vocabulary` occurs.
+pub(crate) fn cooccurrences(
+    run: &Run,
+    vocabulary: &Arc<Vocabulary>,
+    pairing: Pairing,
+) -> Result<Option<Cooccurrences>> {
+    let refused = || Cooccurrences::segments_refused(vocabulary);
+    let count =
+        |copies: &mut CorpusCopies, segment: &_| copies.pair_counts(segment, pairing.window);
+    let joined =
+        |parts| Cooccurrences::of_segments(Arc::clone(vocabulary), pairing.min_count, parts);
+    unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
+}
+
+/// Those of `docs` that hold each sequence of `n` words of `vocabulary`, by rank.
+pub(crate) fn ranked_inverted_index(
+    run: &Run,
+    vocabulary: &Arc<Vocabulary>,
+    docs: &DocSelection,
+    n: usize,
+) -> Result<Option<RankedInvertedIndex>> {
+    let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
+    let rank = |copies: &mut CorpusCopies, segment: &_| copies.ranked_documents(segment, n);
+    let joined = |parts| RankedInvertedIndex::of_segments(Arc::clone(vocabulary), docs, n, parts);
+    unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
+}
+
+/// Bytes that joining takes for each row: none where segments have the rows of the corpus.
+fn join_row_bytes(vocabulary: &Vocabulary) -> usize {
+    let is_one = vocabulary.corpus().segments().len() == 1 && vocabulary.folded_words().is_none();
+    if is_one { 0 } else { JOIN_ROW_BYTES }
+}
+
+/// What `answer` gives, unless the vocabulary, which is known only now, is `refused`.
+fn unless<T>(
+    run: &Run,
+    refused: impl FnOnce() -> Option<String>,
+    answer: impl FnOnce() -> Result<Option<T>>,
+) -> Result<Option<T>> {
     if !run.scan.placement.is_on_device() {
         return Ok(None);
     }
-    if let Some(reason) = SequenceCounts::segments_refused(vocabulary, n) {
-        return Ok(fall_back(run, &reason));
+    match refused() {
+        Some(reason) => Ok(fall_back(run, &reason)),
+        None => answer(),
     }
-    let count = |copies: &mut CorpusCopies, segment: &_| copies.sequence_counts(segment, n);
-    let part = |rows: SequenceRows| {
-        let word_bits = rows.word_bits();
-        let (keys, counts) = rows.into_keys_and_counts();
-        SegmentSequences { keys, counts, word_bits }
-    };
-    let joined = |rows: Vec<SequenceRows>| {
-        let parts = rows.into_iter().map(part).collect();
-        SequenceCounts::of_segments(Arc::clone(vocabulary), n, parts)
-    };
-    answer(run, vocabulary, count, joined)
 }
 
-/// What `of_segment` gives for each segment, `joined`; `None` where the task is not placed on a device,
-/// or a device fails.
-fn answer<P: Rows + Send, T>(
+/// What `of_segment` finds in each segment, `joined`, which takes `join_row_bytes` for each row; `None`
+/// where the task is not placed on a device, a device fails, or memory has no room for the rows.
+fn answer<F: Found, T>(
     run: &Run,
     vocabulary: &Vocabulary,
-    of_segment: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> std::result::Result<P, GpuError> + Sync,
-    joined: impl FnOnce(Vec<P>) -> crate::Result<T>,
+    join_row_bytes: usize,
+    of_segment: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> std::result::Result<F, GpuError> + Sync,
+    joined: impl FnOnce(Vec<F::Rows>) -> crate::Result<T>,
 ) -> Result<Option<T>> {
     if !run.scan.placement.is_on_device() {
         return Ok(None);
@@ -83,11 +228,19 @@ fn answer<P: Rows + Send, T>(
     let time = MetricBuilder::new(&run.metrics).subset_time("time_on_device", run.partition);
     let timer = time.timer();
     let uploaded = run.counter("device_upload_bytes");
+    let held = run.reservation("DeviceRows");
     let max_bytes = run.scan.options.gpu_memory_bytes;
+    let to_host = |found: F| -> std::result::Result<Part<F::Rows>, GpuError> {
+        let num_rows = found.num_rows();
+        if let Err(full) = held.try_grow(found.host_bytes() + join_row_bytes * num_rows) {
+            return Ok(Err(full));
+        }
+        Ok(Ok((num_rows, found.into_rows()?)))
+    };
     let parts =
         devices::for_each_segment(vocabulary.corpus().segments(), max_bytes, |copies, at| {
             let before = copies.device().copied_bytes();
-            let part = of_segment(copies, at);
+            let part = of_segment(copies, at).and_then(to_host);
             uploaded.add((copies.device().copied_bytes() - before) as usize);
             part
         });
@@ -96,11 +249,12 @@ fn answer<P: Rows + Send, T>(
         Ok(parts) => parts,
         Err(error) => return Ok(fall_back(run, &error)),
     };
-    let num_rows = parts.iter().map(Rows::num_rows).sum();
-    run.counter("device_rows").add(num_rows);
-    let held = run.reservation("DeviceRows");
-    held.try_grow(ROW_BYTES * num_rows)?;
-    joined(parts).map(Some).map_err(datafusion_error)
+    let parts = match parts.into_iter().collect::<Result<Vec<_>>>() {
+        Ok(parts) => parts,
+        Err(full) => return Ok(fall_back(run, &full)),
+    };
+    run.counter("device_rows").add(parts.iter().map(|(num_rows, _)| num_rows).sum());
+    joined(parts.into_iter().map(|(_, rows)| rows).collect()).map(Some).map_err(datafusion_error)
 }
 
 /// Says why the CPU counts what was placed on a device.

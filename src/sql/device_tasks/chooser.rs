@@ -1,17 +1,18 @@
 //! Whether a device is worth it for a task over a corpus: two estimates and a margin.
 //!
 //! ```text
-//! device   startup + task + elements * prepare + windows * window + rows to join * join
+//! device   startup + task + elements * prepare + units * unit + rows to join * join
 //!          └ unless open    └ inverse grammar and copies, unless they lie there already
 //! cores    what traversal_costs says, in the time of these cores
 //! ```
 //!
-//! Numbers come from footers: windows and rows are taken to be as many as elements and words allow, which
-//! no device is chosen by hope for. Rates are those that `tadoc calibrate` measured, or built-in ones.
-//! Sums over words need no device: the vocabulary has counted them.
+//! Units are windows, pairs or words, as the task has them. Numbers come from footers: units and rows are
+//! taken to be as many as elements and words allow, which no device is chosen by hope for. Rates are those
+//! that `tadoc calibrate` measured, or built-in ones. Sums over words need no device: the vocabulary has
+//! counted them. Nor do some documents: the cores count these alone, a device all of them.
 
 use crate::analytics::SegmentShape;
-use crate::ingestion::calibration::{CorpusRates, most_windows, one_core_s};
+use crate::ingestion::calibration::{CorpusRates, CorpusTask};
 
 use super::placement::Task;
 
@@ -23,7 +24,7 @@ pub(super) struct Work {
     pub(super) shape: SegmentShape,
     /// Elements of segments that the device has nothing of.
     pub(super) missing_elements: u64,
-    /// Whether rows of segments are not those of the corpus: several segments, or folded words.
+    /// Whether rows of segments are not those of the corpus.
     pub(super) are_rows_joined: bool,
     pub(super) num_cores: usize,
     pub(super) is_device_open: bool,
@@ -39,13 +40,18 @@ struct Estimate {
     prepare: f64,
 }
 
+/// Where only these are counted, which the cores can.
+pub(super) const SOME_DOCUMENTS: &str = "some documents are asked for";
+
 /// Whether the device is to be used, and why.
 pub(super) fn choose(work: &Work, rates: &CorpusRates) -> (bool, String) {
-    let n = match work.task {
-        Task::WordCount => return (false, "the vocabulary has counted words".to_owned()),
-        Task::SequenceCount { num_words, .. } => num_words,
+    let Some(task) = work.task.rated() else {
+        return (false, "the vocabulary has counted words".to_owned());
     };
-    let Estimate { cores, device, startup, prepare } = estimate(work, n, rates);
+    if work.task.is_part() {
+        return (false, SOME_DOCUMENTS.to_owned());
+    }
+    let Estimate { cores, device, startup, prepare } = estimate(work, task, rates);
     let is_worth = |seconds: f64| seconds <= rates.margin * cores;
     let less = "estimated to take less time than";
     if is_worth(device + startup + prepare) {
@@ -61,13 +67,13 @@ pub(super) fn choose(work: &Work, rates: &CorpusRates) -> (bool, String) {
     (false, format!("{less} on a device{and}"))
 }
 
-fn estimate(work: &Work, n: usize, rates: &CorpusRates) -> Estimate {
-    let windows = most_windows(work.shape, n) as f64;
-    let of_cores = |seconds: f64| seconds * rates.of_cores(work.num_cores);
-    let joined = if work.are_rows_joined { of_cores(windows * rates.join_s) } else { 0.0 };
+fn estimate(work: &Work, task: CorpusTask, rates: &CorpusRates) -> Estimate {
+    let (units, of_task) = (task.num_units(work.shape) as f64, rates.of(task));
+    let of_cores = |seconds: f64| seconds * of_task.of_cores(work.num_cores);
+    let joined = if work.are_rows_joined { of_cores(units * rates.join_s) } else { 0.0 };
     Estimate {
-        cores: of_cores(one_core_s(work.shape, n)),
-        device: rates.task_s + windows * rates.window_s + joined,
+        cores: of_cores(task.one_core_s(work.shape)),
+        device: rates.task_s + units * of_task.unit_s + joined,
         startup: if work.is_device_open { 0.0 } else { rates.startup_s },
         prepare: work.missing_elements as f64 * rates.prepare_s,
     }
@@ -89,7 +95,7 @@ mod tests {
             len_bytes,
         };
         Work {
-            task: Task::SequenceCount { num_words: 3, is_folded: false },
+            task: SEQUENCES,
             shape,
             missing_elements: shape.num_elements,
             are_rows_joined: false,
@@ -100,8 +106,20 @@ mod tests {
 
     /// As fast as kernels are where nothing is copied.
     fn fast() -> CorpusRates {
-        CorpusRates { prepare_s: 2e-9, window_s: 3e-9, ..CorpusRates::default() }
+        let mut rates = CorpusRates { prepare_s: 2e-9, ..CorpusRates::default() };
+        rates.tasks.iter_mut().for_each(|of_task| of_task.unit_s = 3e-9);
+        rates
     }
+
+    const SEQUENCES: Task = Task::SequenceCount { num_words: 3, is_folded: false };
+    /// Tasks that may be done on a device, with what rates they have.
+    const TASKS: [Task; 5] = [
+        SEQUENCES,
+        Task::TermVector { is_part: false },
+        Task::InvertedIndex { is_folded: true },
+        Task::Cooccurrence { window: 5, is_folded: false },
+        Task::RankedInvertedIndex { num_words: 2, is_folded: true, is_part: false },
+    ];
 
     fn is_on_device(work: &Work, rates: &CorpusRates) -> bool {
         choose(work, rates).0
@@ -111,12 +129,44 @@ mod tests {
     fn small_corpora_and_words_stay_on_the_cores() {
         for rates in [CorpusRates::default(), fast()] {
             for len_bytes in [0, 1, 1000, 10_000] {
-                let (is_chosen, reason) = choose(&work(len_bytes, 1), &rates);
-                assert!(!is_chosen);
-                assert_eq!(reason, "estimated to take less time than on a device");
+                for task in TASKS {
+                    let work = Work { task, ..work(len_bytes, 1) };
+                    let (is_chosen, reason) = choose(&work, &rates);
+                    assert!(!is_chosen, "{work:?}");
+                    assert_eq!(reason, "estimated to take less time than on a device");
+                }
             }
             let words = Work { task: Task::WordCount, ..work(MIB << 20, 1) };
             assert!(!is_on_device(&words, &rates));
+        }
+    }
+
+    #[test]
+    fn some_documents_are_counted_on_the_cores() {
+        for (whole, part) in [
+            (Task::TermVector { is_part: false }, Task::TermVector { is_part: true }),
+            (
+                Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: false },
+                Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: true },
+            ),
+        ] {
+            let large = work(1000 * MIB, 1);
+            assert!(is_on_device(&Work { task: whole, ..large }, &fast()));
+            let (is_chosen, reason) = choose(&Work { task: part, ..large }, &fast());
+            assert!(!is_chosen && reason == SOME_DOCUMENTS);
+        }
+    }
+
+    /// Rates of one kind of task say nothing of another.
+    #[test]
+    fn each_kind_has_its_own_rates() {
+        for (at, task) in TASKS.into_iter().enumerate() {
+            let mut rates = fast();
+            rates.tasks[at].unit_s = 1e-3;
+            for other in TASKS {
+                let work = Work { task: other, ..work(1000 * MIB, 1) };
+                assert_eq!(is_on_device(&work, &rates), other != task, "{other:?}");
+            }
         }
     }
 
@@ -165,13 +215,15 @@ mod tests {
 
     #[test]
     fn a_choice_is_never_worse_than_the_margin_by_its_own_estimate() {
-        for rates in [CorpusRates::default(), fast()] {
+        for (rates, task) in
+            [CorpusRates::default(), fast()].into_iter().flat_map(|r| TASKS.map(|t| (r, t)))
+        {
             for bits in 0..32 {
                 for num_cores in [1, 3, 16, 128] {
                     for is_device_open in [true, false] {
-                        let work = Work { is_device_open, ..work(1 << bits, num_cores) };
+                        let work = Work { task, is_device_open, ..work(1 << bits, num_cores) };
                         let Estimate { cores, device, startup, prepare } =
-                            estimate(&work, 3, &rates);
+                            estimate(&work, task.rated().unwrap(), &rates);
                         let whole = device + startup + prepare;
                         assert_eq!(is_on_device(&work, &rates), whole <= rates.margin * cores);
                         assert!(whole > 0.0 && cores > 0.0 && rates.margin <= 0.95);

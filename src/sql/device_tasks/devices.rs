@@ -15,7 +15,7 @@ use std::thread;
 
 use super::placement::Task;
 use crate::corpus::Segment;
-use crate::gpu::{CopyKey, CorpusCopies, CorpusSequences, CorpusWeights, Device, GpuError};
+use crate::gpu::{CopyKey, CorpusCopies, Device, GpuError};
 use crate::sql::gsst::device;
 
 /// A device, and what lies there.
@@ -171,10 +171,11 @@ pub(crate) fn missing_elements(task: Task, segments: &[Arc<Segment>]) -> u64 {
     let seats = SEATS.get().map_or(&[][..], Vec::as_slice);
     let is_missing = |segment: &&Arc<Segment>| {
         let key = match task {
-            Task::WordCount => CopyKey::of::<CorpusWeights>(segment, 0),
-            Task::SequenceCount { num_words, .. } => {
-                CopyKey::of::<CorpusSequences>(segment, num_words as u64)
-            }
+            Task::WordCount => CopyKey::of_weights(segment),
+            Task::TermVector { .. } | Task::InvertedIndex { .. } => CopyKey::of_terms(segment),
+            Task::SequenceCount { num_words, .. } => CopyKey::of_sequences(segment, num_words),
+            Task::Cooccurrence { window, .. } => CopyKey::of_pairs(segment, window),
+            Task::RankedInvertedIndex { num_words, .. } => CopyKey::of_ranked(segment, num_words),
         };
         !seats.iter().any(|seat| seat.device.check().is_ok() && lock(&seat.kept).contains(&key))
     };

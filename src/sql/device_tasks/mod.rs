@@ -24,7 +24,10 @@ mod chooser;
 mod devices;
 mod placement;
 
-pub(super) use answers::{forget, sequence_counts, word_counts};
+pub(super) use answers::{
+    cooccurrences, forget, inverted_index, ranked_inverted_index, sequence_counts, term_vectors,
+    word_counts,
+};
 pub(super) use batches::{Batches, ShowBatches};
 #[cfg(feature = "cuda")]
 pub(super) use devices::release;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use datafusion::error::Result;
 
 use super::placement::Task;
-use crate::analytics::{SequenceCounts, Vocabulary, WordCounts};
+use crate::analytics::{
+    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts,
+    TermVectors, Vocabulary, WordCounts,
+};
 use crate::corpus::Segment;
 use crate::sql::scan::Run;
 
@@ -15,11 +18,40 @@ pub(crate) fn word_counts(_: &Run, _: &Arc<Vocabulary>) -> Result<Option<WordCou
 }
 
 /// None.
+pub(crate) fn term_vectors(_: &Run, _: &Arc<Vocabulary>) -> Result<Option<TermVectors>> {
+    Ok(None)
+}
+
+/// None.
+pub(crate) fn inverted_index(_: &Run, _: &Arc<Vocabulary>) -> Result<Option<InvertedIndex>> {
+    Ok(None)
+}
+
+/// None.
 pub(crate) fn sequence_counts(
     _: &Run,
     _: &Arc<Vocabulary>,
     _: usize,
 ) -> Result<Option<SequenceCounts>> {
+    Ok(None)
+}
+
+/// None.
+pub(crate) fn cooccurrences(
+    _: &Run,
+    _: &Arc<Vocabulary>,
+    _: Pairing,
+) -> Result<Option<Cooccurrences>> {
+    Ok(None)
+}
+
+/// None.
+pub(crate) fn ranked_inverted_index(
+    _: &Run,
+    _: &Arc<Vocabulary>,
+    _: &DocSelection,
+    _: usize,
+) -> Result<Option<RankedInvertedIndex>> {
     Ok(None)
 }
 

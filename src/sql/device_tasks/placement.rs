@@ -17,9 +17,10 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 
 use super::answers::missing_elements;
-use super::chooser::{Work, choose};
+use super::chooser::{SOME_DOCUMENTS, Work, choose};
 use crate::analytics::SegmentShape;
 use crate::corpus::{Segment, SegmentMeta};
+use crate::ingestion::calibration::CorpusTask;
 use crate::sql::gsst::{calibration, device};
 use crate::sql::options::Device;
 use crate::sql::scan::Scan;
@@ -29,26 +30,107 @@ use crate::sql::scan::Scan;
 pub(crate) enum Task {
     /// How often each word occurs.
     WordCount,
+    /// The words of each document; not of all of them where `is_part`.
+    TermVector { is_part: bool },
+    /// The documents of each word.
+    InvertedIndex { is_folded: bool },
     /// How often each sequence of so many words occurs.
     SequenceCount { num_words: usize, is_folded: bool },
+    /// How often two words stand in a window of so many.
+    Cooccurrence { window: usize, is_folded: bool },
+    /// The documents of each sequence of so many words; not all of them where `is_part`.
+    RankedInvertedIndex { num_words: usize, is_folded: bool, is_part: bool },
 }
 
+/// Windows of pairs have fewer words on a device, and segments fewer words and pairs.
+const MAX_PAIR_WINDOW: usize = 255;
+const MAX_SORTED: u64 = 1 << 31;
+
 impl Task {
+    /// What it costs; nothing that a device is worth where there is no such.
+    pub(super) fn rated(self) -> Option<CorpusTask> {
+        match self {
+            Self::WordCount => None,
+            Self::TermVector { .. } => Some(CorpusTask::Terms),
+            Self::InvertedIndex { .. } => Some(CorpusTask::Index),
+            Self::SequenceCount { num_words, .. } => Some(CorpusTask::Sequences(num_words)),
+            Self::Cooccurrence { window, .. } => Some(CorpusTask::Pairs(window)),
+            Self::RankedInvertedIndex { num_words, .. } => Some(CorpusTask::Ranked(num_words)),
+        }
+    }
+
+    /// Whether only some documents are to be counted.
+    pub(super) fn is_part(self) -> bool {
+        matches!(
+            self,
+            Self::TermVector { is_part: true } | Self::RankedInvertedIndex { is_part: true, .. }
+        )
+    }
+
+    /// Whether rows of segments are not those of the corpus, where `is_joined` says that there are several
+    /// segments.
+    fn are_rows_joined(self, is_joined: bool) -> bool {
+        match self {
+            // Cursors and lists see to it, on the cores too.
+            Self::WordCount | Self::TermVector { .. } => false,
+            Self::InvertedIndex { is_folded } => is_folded,
+            Self::SequenceCount { is_folded, .. }
+            | Self::Cooccurrence { is_folded, .. }
+            | Self::RankedInvertedIndex { is_folded, .. } => is_folded || is_joined,
+        }
+    }
+
     /// Why `segments` cannot be counted on a device, as far as footers say.
     fn refused<'a>(
         self,
         segments: impl Iterator<Item = &'a SegmentMeta> + Clone,
     ) -> Option<String> {
-        let Self::SequenceCount { num_words, .. } = self else { return None };
-        if segments.clone().any(|segment| segment.continues) {
-            return Some("a document goes on in another segment".to_owned());
+        match self {
+            Self::WordCount => None,
+            Self::TermVector { .. } | Self::InvertedIndex { .. } => long_text(segments),
+            Self::SequenceCount { num_words, .. } => {
+                cut_document(segments.clone()).or_else(|| long_sequence(segments, num_words))
+            }
+            Self::Cooccurrence { window, .. } => {
+                cut_document(segments.clone()).or_else(|| many_pairs(segments, window))
+            }
+            Self::RankedInvertedIndex { num_words, .. } => cut_document(segments.clone())
+                .or_else(|| long_text(segments.clone()))
+                .or_else(|| long_sequence(segments, num_words)),
         }
-        let most_words = segments.map(|segment| segment.num_words).max().unwrap_or(0);
-        let word_bits =
-            (u64::BITS - u64::from(most_words).saturating_sub(1).leading_zeros()).max(1);
-        (num_words > (u64::BITS / word_bits) as usize)
-            .then(|| format!("{num_words} words do not fit 64 bits"))
     }
+}
+
+fn cut_document<'a>(mut segments: impl Iterator<Item = &'a SegmentMeta>) -> Option<String> {
+    let is_cut = segments.any(|segment| segment.continues);
+    is_cut.then(|| "a document goes on in another segment".to_owned())
+}
+
+fn long_text<'a>(mut segments: impl Iterator<Item = &'a SegmentMeta>) -> Option<String> {
+    let is_long = segments.any(|segment| segment.num_word_tokens >= MAX_SORTED);
+    is_long.then(|| format!("a segment has {MAX_SORTED} words or more"))
+}
+
+fn long_sequence<'a>(
+    segments: impl Iterator<Item = &'a SegmentMeta>,
+    num_words: usize,
+) -> Option<String> {
+    let most_words = segments.map(|segment| segment.num_words).max().unwrap_or(0);
+    let word_bits = (u64::BITS - u64::from(most_words).saturating_sub(1).leading_zeros()).max(1);
+    (num_words > (u64::BITS / word_bits) as usize)
+        .then(|| format!("{num_words} words do not fit 64 bits"))
+}
+
+fn many_pairs<'a>(
+    mut segments: impl Iterator<Item = &'a SegmentMeta>,
+    window: usize,
+) -> Option<String> {
+    if window > MAX_PAIR_WINDOW {
+        return Some(format!("windows of {window} words, {MAX_PAIR_WINDOW} at most"));
+    }
+    let of_element = (window * window.saturating_sub(1) / 2).max(1) as u64;
+    let are_many = segments.any(|segment| segment.num_elements > MAX_SORTED / of_element);
+    are_many.then(|| format!("a segment may have {MAX_SORTED} pairs or more"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,11 +147,18 @@ enum Place {
 pub(crate) struct Placement {
     place: Place,
     reason: String,
+    /// Whether a device was chosen because all documents are asked for.
+    is_for_all: bool,
 }
 
 impl Placement {
     fn on_cpu(reason: impl Into<String>) -> Self {
-        Self { place: Place::Cpu, reason: reason.into() }
+        Self { place: Place::Cpu, reason: reason.into(), is_for_all: false }
+    }
+
+    /// The same where it turns out later that some documents are enough.
+    pub(crate) fn for_part(self) -> Self {
+        if self.is_for_all { Self::on_cpu(SOME_DOCUMENTS) } else { self }
     }
 
     #[cfg(feature = "cuda")]
@@ -134,23 +223,89 @@ pub(crate) fn place(
             return Placement::on_cpu(problem);
         }
         let reason = format!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'");
-        return Placement { place: Place::Nowhere, reason };
+        return Placement { place: Place::Nowhere, reason, is_for_all: false };
     }
     device::open_soon();
-    Placement { place: Place::Device, reason }
+    let is_for_all = demanded == Device::Auto && matches!(task, Task::TermVector { .. });
+    Placement { place: Place::Device, reason, is_for_all }
 }
 
 fn work(scan: &Scan, task: Task, loaded: Option<&[Arc<Segment>]>) -> Work {
     let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
     let shape: SegmentShape = segments().map(SegmentShape::from).sum();
-    let is_folded = matches!(task, Task::SequenceCount { is_folded: true, .. });
     Work {
         task,
         shape,
         missing_elements: loaded
             .map_or(shape.num_elements, |segments| missing_elements(task, segments)),
-        are_rows_joined: is_folded || segments().count() > 1 || scan.living().is_some(),
+        are_rows_joined: task.are_rows_joined(segments().count() > 1 || scan.living().is_some()),
         num_cores: rayon::current_num_threads(),
         is_device_open: device::is_open(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(num_word_tokens: u64, num_elements: u64) -> SegmentMeta {
+        SegmentMeta {
+            num_docs: 9,
+            continues: false,
+            len_bytes: 6 * num_word_tokens,
+            num_tokens: num_word_tokens,
+            num_word_tokens,
+            dictionary_bytes: 800,
+            paths_bytes: 9,
+            num_words: 100,
+            num_separators: 1,
+            num_rules: 10,
+            num_elements,
+            sections: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_kernels_have_no_numbers_for_is_refused() {
+        let refused = |task: Task, last: SegmentMeta| {
+            task.refused([segment(9000, 900), last].iter()).unwrap_or_default()
+        };
+        let terms = Task::TermVector { is_part: false };
+        let index = Task::InvertedIndex { is_folded: false };
+        let pairs = |window| Task::Cooccurrence { window, is_folded: false };
+        let ranked =
+            |num_words| Task::RankedInvertedIndex { num_words, is_folded: false, is_part: false };
+        for task in [terms, index, pairs(5), pairs(255), ranked(9), Task::WordCount] {
+            assert_eq!(refused(task, segment(MAX_SORTED - 1, 9000)), "", "{task:?}");
+        }
+        for task in [terms, index, ranked(3)] {
+            let reason = refused(task, segment(MAX_SORTED, 9000));
+            assert_eq!(reason, "a segment has 2147483648 words or more", "{task:?}");
+        }
+        assert_eq!(refused(ranked(10), segment(9, 9)), "10 words do not fit 64 bits");
+        assert_eq!(refused(pairs(256), segment(9, 9)), "windows of 256 words, 255 at most");
+        let most_elements = MAX_SORTED / 10;
+        assert_eq!(refused(pairs(5), segment(9, most_elements)), "");
+        let reason = refused(pairs(5), segment(9, most_elements + 1));
+        assert_eq!(reason, "a segment may have 2147483648 pairs or more");
+        let cut = || SegmentMeta { continues: true, ..segment(9, 9) };
+        for task in [terms, index] {
+            assert_eq!(refused(task, cut()), "", "{task:?}");
+        }
+        for task in [pairs(5), ranked(3)] {
+            assert_eq!(refused(task, cut()), "a document goes on in another segment");
+        }
+    }
+
+    #[test]
+    fn a_device_that_was_chosen_for_all_documents_is_not_for_some() {
+        let on_device = |is_for_all| Placement {
+            place: Place::Device,
+            reason: "estimated".to_owned(),
+            is_for_all,
+        };
+        assert_eq!(on_device(true).for_part().to_string(), "cpu: some documents are asked for");
+        assert_eq!(on_device(false).for_part(), on_device(false));
+        assert_eq!(Placement::default().for_part(), Placement::default());
     }
 }

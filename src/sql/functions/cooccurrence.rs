@@ -2,6 +2,7 @@
 //!
 //! A pair of positions of one document, less than `window` words apart, counts once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::error::Result;
@@ -11,10 +12,13 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::doc_rows::words_at;
 use super::inverted_index::shown_choice;
-use super::sequence_rows::{COUNT, MadeRows, check_at_least, length, send_part, task_memory_bytes};
+use super::sequence_rows::{
+    COUNT, MadeRows, check_at_least, length, send_in_order, send_part, task_memory_bytes,
+};
 use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -57,6 +61,10 @@ impl TableFunction for Cooccurrence {
         check_at_least(self.signature(), "window", self.window, 2)
     }
 
+    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::None })
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choice(scan, TraversalTask::Cooccurrence, self.window);
         vec![scan.device(), ("traversal", traversal)]
@@ -76,8 +84,8 @@ impl Cooccurrence {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
-        let make = |found: Cooccurrences| {
-            MadeRows::passing(&scan, 0..found.len(), |column, rows| match column {
+        let passing = |found: &Cooccurrences, rows: Range<usize>| {
+            MadeRows::passing(&scan, rows, |column, rows| match column {
                 0 | 1 => {
                     let word = |&row: &usize| found.pairs().words(row).nth(column);
                     words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
@@ -85,9 +93,16 @@ impl Cooccurrence {
                 _ => int64(rows.iter().map(|&row| found.counts()[row])),
             })
         };
-        let reservation = run.reservation("Cooccurrence");
-        let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
         let pairing = Pairing { window: self.window, min_count: self.min_count };
+        let on_device = device_tasks::cooccurrences(&run, &vocabulary, pairing)?;
+        let reservation = run.reservation("Cooccurrence");
+        if let Some(found) = on_device {
+            reservation.try_grow(found.memory_bytes())?;
+            let make = |rows| passing(&found, rows);
+            return send_in_order(&mut run, found.len(), 2, make).map(drop);
+        }
+        let make = |found: Cooccurrences| passing(&found, 0..found.len());
+        let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
         Cooccurrences::in_parts(vocabulary, pairing, traversal, memory_bytes, make, send)
             .map_err(datafusion_error)
     }

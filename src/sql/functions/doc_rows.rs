@@ -11,6 +11,7 @@ use super::documents::range_of;
 use super::strings::int64;
 use crate::analytics::{DocSelection, Fold, TermVectors};
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan, selected};
 
@@ -75,8 +76,24 @@ pub(super) fn term_vectors(
     loaded: &LoadedCorpus,
     fold: Fold,
 ) -> Result<Arc<TermVectors>> {
-    let traversal = run.scan.options.traversal;
-    run.shared.prepared(|| Ok(TermVectors::new(loaded.vocabulary(fold)?, traversal)))
+    run.shared.prepared(|| new_term_vectors(run, loaded, fold))
+}
+
+/// The term vectors of a corpus: counted on a device, or as cursors go.
+pub(super) fn new_term_vectors(
+    run: &Run,
+    loaded: &LoadedCorpus,
+    fold: Fold,
+) -> Result<TermVectors> {
+    let vocabulary = loaded.vocabulary(fold)?;
+    let on_device = device_tasks::term_vectors(run, &vocabulary)?;
+    Ok(on_device.unwrap_or_else(|| TermVectors::new(vocabulary, run.scan.options.traversal)))
+}
+
+/// What a device would do for term vectors. Of documents that filters or a limit choose the cores count
+/// only these.
+pub(super) fn terms_task(scan: &Scan) -> Task {
+    Task::TermVector { is_part: scan.is_filtered() || scan.limit.is_some() }
 }
 
 /// Words by row of the vocabulary.

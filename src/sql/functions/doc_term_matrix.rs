@@ -12,10 +12,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors};
+use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors, terms_task};
 use super::strings::{fold_of, int64, int64_lists, shown_fold};
 use crate::analytics::Fold;
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -54,6 +55,10 @@ impl TableFunction for DocTermMatrix {
 
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
         num_partitions(scan, target)
+    }
+
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Ok(terms_task(scan))
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

@@ -20,6 +20,7 @@ use crate::analytics::{
 };
 use crate::corpus::SegmentMeta;
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -62,6 +63,13 @@ impl TableFunction for InvertedIndex {
         num_words(scan)
     }
 
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        match needs_lists(scan) {
+            true => Ok(Task::InvertedIndex { is_folded: self.fold != Fold::None }),
+            false => Err("no documents are asked for"),
+        }
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choices(scan, |segment| choose_traversal(segment));
         vec![scan.device(), ("traversal", traversal)]
@@ -77,8 +85,7 @@ impl TableFunction for InvertedIndex {
 }
 
 fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
-    let needs_lists = run.scan.uses(DOC_COUNT) || run.scan.uses(DOC_IDS);
-    let index = needs_lists.then(|| build(&run, loaded, fold)).transpose()?;
+    let index = needs_lists(&run.scan).then(|| build(&run, loaded, fold)).transpose()?;
     let reservation = run.reservation("InvertedIndex");
     reservation.try_grow(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
     let words = loaded.words(fold)?;
@@ -107,11 +114,19 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     })
 }
 
+/// Whether more than words is asked for.
+fn needs_lists(scan: &Scan) -> bool {
+    scan.uses(DOC_COUNT) || scan.uses(DOC_IDS)
+}
+
 fn build(run: &Run, loaded: &LoadedCorpus, fold: Fold) -> Result<analytics::InvertedIndex> {
+    let vocabulary = loaded.vocabulary(fold)?;
+    if let Some(index) = device_tasks::inverted_index(run, &vocabulary)? {
+        return Ok(index);
+    }
     record_sweep(run, loaded);
     let traversal = run.scan.options.traversal;
-    analytics::InvertedIndex::with_vocabulary(loaded.vocabulary(fold)?, traversal)
-        .map_err(datafusion_error)
+    analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
 }
 
 /// The traversal of each segment, as `choose` has it, and its reason; a segment like the one before

@@ -21,6 +21,7 @@ use super::sequence_texts::sequence_texts;
 use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{self, DocSelection, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -60,6 +61,12 @@ impl TableFunction for RankedInvertedIndex {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        let is_part = scan.is_filtered() && !ranks_matter(scan);
+        let (num_words, is_folded) = (self.num_words, self.fold != Fold::None);
+        Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choice(scan, TraversalTask::DocumentSequences, self.num_words);
         vec![scan.device(), ("traversal", traversal)]
@@ -83,12 +90,16 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
     run.counter("documents_counted").add(docs.len());
     let (vocabulary, words) = (loaded.vocabulary(fold)?, loaded.words(fold)?);
     let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
+    let on_device = device_tasks::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?;
     let reservation = run.reservation("RankedInvertedIndex");
-    let send = |index: analytics::RankedInvertedIndex| {
+    let mut send = |index: analytics::RankedInvertedIndex| {
         let held_bytes = index.memory_bytes() + 4 * index.doc_ids().len();
         let sent = reservation.try_resize(held_bytes);
         sent.and_then(|()| send_index(&mut run, &index, words)).map_err(core_error)
     };
+    if let Some(index) = on_device {
+        return send(index).map(drop).map_err(datafusion_error);
+    }
     type Index = analytics::RankedInvertedIndex;
     Index::in_ranges(vocabulary, &docs, num_words, traversal, memory_bytes, send)
         .map_err(datafusion_error)

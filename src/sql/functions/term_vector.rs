@@ -10,12 +10,13 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::{
-    DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, words_at,
+    DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
 };
 use super::inverted_index::shown_choices;
 use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -53,6 +54,10 @@ impl TableFunction for TermVector {
 
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
         num_partitions(scan, target)
+    }
+
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Ok(terms_task(scan))
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

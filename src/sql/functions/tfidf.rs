@@ -11,11 +11,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::doc_rows::{DOC_ID, doc_ids, num_partitions, selected_documents, words_at};
+use super::doc_rows::{
+    DOC_ID, doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
+};
 use super::inverted_index::shown_choices;
 use super::strings::{fold_of, int64, shown_fold};
-use crate::analytics::{self, Fold, TermVectors, choose_term_traversal};
+use crate::analytics::{self, Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -55,6 +58,10 @@ impl TableFunction for Tfidf {
         num_partitions(scan, target)
     }
 
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Ok(terms_task(scan))
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
         vec![scan.device(), ("traversal", traversal)]
@@ -72,9 +79,8 @@ impl TableFunction for Tfidf {
 impl Tfidf {
     fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
-        let traversal = run.scan.options.traversal;
         let tfidf = run.shared.prepared(|| {
-            let vectors = TermVectors::new(loaded.vocabulary(self.fold)?, traversal);
+            let vectors = new_term_vectors(&run, loaded, self.fold)?;
             let doc_counts = loaded.doc_counts(self.fold, &vectors)?;
             Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))
         })?;

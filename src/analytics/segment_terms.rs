@@ -1,0 +1,194 @@
+//! Words of documents and documents of words of single segments, counted elsewhere (on a device).
+//!
+//! ```text
+//! SegmentTerms      document 0: b 1, c 2 | 1: | 2: b 1      by word id ──▶ TermVectors
+//! SegmentDocuments  word a: | b: 0 2 | c: 0                 by word id ──▶ InvertedIndex
+//! ```
+//!
+//! Both are sparse matrices by rows. They are checked to have their shape, O(entries), and taken as they
+//! are: rows of the vocabulary, folded words and documents that were cut are what cursors and lists see
+//! to anyway. Only the lists of words that were folded to one are joined here, O(entries * log lists). What
+//! the numbers mean is not checked.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use crate::corpus::Segment;
+use crate::error::{Error, Result};
+
+use super::postings::Postings;
+use super::{InvertedIndex, TermVectors, Vocabulary};
+
+/// The words of each document of a segment and how often they occur in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentTerms {
+    /// Where the entries of each document begin, and the end of the last.
+    pub offsets: Vec<u32>,
+    /// By word id; ascending inside a document.
+    pub words: Vec<u32>,
+    /// How often each occurs, 1 or more.
+    pub counts: Vec<u64>,
+}
+
+/// The documents of each word of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentDocuments {
+    /// Where the entries of each word begin, and the end of the last.
+    pub offsets: Vec<u32>,
+    /// Counted from the first of the segment; ascending inside a word.
+    pub docs: Vec<u32>,
+}
+
+impl SegmentTerms {
+    fn check(&self, segment: &Segment) -> Result<()> {
+        let num_docs = segment.dag.grammar().num_docs();
+        check_matrix(&self.offsets, num_docs, &self.words, segment.dag.num_words() as usize)?;
+        check(self.counts.len() == self.words.len(), || {
+            format!("{} counts of {} words", self.counts.len(), self.words.len())
+        })
+    }
+
+    /// The words of document `doc` and their counts.
+    #[inline]
+    pub(super) fn of(&self, doc: usize) -> (&[u32], &[u64]) {
+        let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
+        (&self.words[range.clone()], &self.counts[range])
+    }
+
+    /// Number of documents among `docs` with each of `num_words` words; of words that count as one,
+    /// where there are `first_ids`, with the first of them.
+    pub(super) fn doc_counts(
+        &self,
+        docs: Range<usize>,
+        first_ids: &[u32],
+        num_words: usize,
+    ) -> Vec<u32> {
+        let mut counts = vec![0u32; num_words];
+        if first_ids.is_empty() {
+            let entries = self.offsets[docs.start] as usize..self.offsets[docs.end] as usize;
+            self.words[entries].iter().for_each(|&word| counts[word as usize] += 1);
+            return counts;
+        }
+        // The last document of each, and 1.
+        let mut last = vec![0u32; num_words];
+        for doc in docs {
+            for &word in self.of(doc).0 {
+                let first = first_ids[word as usize] as usize;
+                if std::mem::replace(&mut last[first], doc as u32 + 1) != doc as u32 + 1 {
+                    counts[first] += 1;
+                }
+            }
+        }
+        counts
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory_bytes(&self) -> usize {
+        4 * (self.offsets.capacity() + self.words.capacity()) + 8 * self.counts.capacity()
+    }
+}
+
+impl TermVectors {
+    /// The term vectors of a corpus from those of each segment of it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where they are not one part of the right shape for each segment.
+    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
+        let segments = vocabulary.corpus().segments();
+        check_number(parts.len(), segments.len())?;
+        parts.par_iter().zip(segments).try_for_each(|(part, segment)| part.check(segment))?;
+        Ok(Self::with_counted(vocabulary, parts))
+    }
+}
+
+impl InvertedIndex {
+    /// The index of a corpus from those of each segment of it.
+    ///
+    /// # Errors
+    /// As [`TermVectors::of_segments`], and [`Error::Capacity`] as
+    /// [`with_vocabulary`](Self::with_vocabulary).
+    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentDocuments>) -> Result<Self> {
+        let segments = vocabulary.corpus().segments();
+        check_number(parts.len(), segments.len())?;
+        let first_ids = vocabulary.first_ids();
+        let parts = parts.into_par_iter().zip(segments).zip(&first_ids);
+        let postings = parts.map(|((part, segment), first_ids)| {
+            let num_words = segment.dag.num_words() as usize;
+            check_matrix(&part.offsets, num_words, &part.docs, segment.dag.grammar().num_docs())?;
+            let (offsets, docs) = match first_ids.is_empty() {
+                true => (part.offsets.iter().map(|&offset| offset as usize).collect(), part.docs),
+                false => folded(&part, first_ids),
+            };
+            Postings::of_lists(offsets, docs).map(Arc::new)
+        });
+        let postings = postings.collect::<Result<_>>()?;
+        Ok(Self::with_postings(vocabulary, postings))
+    }
+}
+
+/// The lists of words that count as one as that of the first of them, each document once; the others
+/// have none.
+fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) {
+    let list =
+        |word: usize| &part.docs[part.offsets[word] as usize..part.offsets[word + 1] as usize];
+    let mut ends = vec![0usize; first_ids.len() + 1];
+    for (word, &first) in first_ids.iter().enumerate() {
+        ends[first as usize + 1] += list(word).len();
+    }
+    for word in 0..first_ids.len() {
+        ends[word + 1] += ends[word];
+    }
+    let (mut next, mut gathered) = (ends.clone(), vec![0u32; part.docs.len()]);
+    for (word, &first) in first_ids.iter().enumerate() {
+        let (start, docs) = (next[first as usize], list(word));
+        gathered[start..start + docs.len()].copy_from_slice(docs);
+        next[first as usize] += docs.len();
+    }
+    let mut offsets = vec![0usize];
+    let mut docs = Vec::with_capacity(gathered.len());
+    for ends in ends.windows(2) {
+        let list = &mut gathered[ends[0]..ends[1]];
+        if !list.is_sorted_by(|a, b| a < b) {
+            // Stable sorting takes ascending runs as they are.
+            list.sort();
+        }
+        docs.extend(list.chunk_by(|a, b| a == b).map(|same| same[0]));
+        offsets.push(docs.len());
+    }
+    (offsets, docs)
+}
+
+/// That `offsets` cut `columns` into `num_rows` rows, with columns below `num_columns`.
+fn check_matrix(
+    offsets: &[u32],
+    num_rows: usize,
+    columns: &[u32],
+    num_columns: usize,
+) -> Result<()> {
+    let ends = (offsets.first().copied(), offsets.last().map(|&end| end as usize));
+    let is_cut = offsets.len() == num_rows + 1
+        && offsets.is_sorted()
+        && ends == (Some(0), Some(columns.len()));
+    check(is_cut, || format!("{} offsets for {num_rows} rows", offsets.len()))?;
+    let largest = columns.iter().max().copied();
+    check(largest.is_none_or(|largest| (largest as usize) < num_columns), || {
+        format!("{} for one of {num_columns}", largest.unwrap_or_default())
+    })
+}
+
+fn check_number(got: usize, expected: usize) -> Result<()> {
+    check(got == expected, || format!("{got} parts of {expected} segments"))
+}
+
+fn check(is_right: bool, got: impl FnOnce() -> String) -> Result<()> {
+    if is_right {
+        return Ok(());
+    }
+    let allowed = "one matrix for each segment, of its documents and words".to_owned();
+    Err(Error::InvalidArgument { name: "counts of segments", got: got(), allowed })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Parts counted segment by segment give the rows of the whole corpus.
+
+use crate::analytics::{DocSelection, Fold, Tfidf, Traversal, document_counts};
+use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+
+use super::*;
+
+fn corpus(block_bytes: usize, documents: &[String]) -> Corpus {
+    let options = IngestOptions { block_bytes, ..IngestOptions::default() };
+    let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+    for (doc, text) in documents.iter().enumerate() {
+        builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
+    }
+    let (file, _) = builder.finish(None).unwrap();
+    Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap().1
+}
+
+/// Words that fold to others, documents without one, and one that is cut where blocks are small.
+fn documents() -> Vec<String> {
+    let word = |at: usize| ["be", "To", "or", "not", "to", "Be", "an"][at * at % 31 % 7];
+    let text = |doc: usize| (0..doc * 7 % 40).map(|at| word(at + doc * 3)).collect::<Vec<_>>();
+    let mut texts: Vec<_> = (0..150).map(|doc| text(doc).join(" ")).collect();
+    texts.push("Not one TO be but many ".repeat(60));
+    texts.extend(texts.clone());
+    texts
+}
+
+fn folds(corpus: &Corpus) -> [Arc<Vocabulary>; 2] {
+    let plain = Vocabulary::new(corpus).unwrap();
+    let folded = plain.folded(Fold::Case).unwrap();
+    [plain, folded].map(Arc::new)
+}
+
+/// What a device answers for a segment, from the words of its documents one by one.
+fn parts(corpus: &Corpus) -> (Vec<SegmentTerms>, Vec<SegmentDocuments>) {
+    let part = |segment: &Arc<Segment>| {
+        let alone = Corpus::new(corpus.profile(), vec![segment.clone()]);
+        let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
+        let vectors = TermVectors::new(vocabulary.clone(), Traversal::TopDown);
+        let chunk = vectors.collect(&DocSelection::all(&alone), None).unwrap();
+        let id = |row: u32| vocabulary.ids(row as usize).next().unwrap().1;
+        let words: Vec<u32> = chunk.rows().iter().map(|&row| id(row)).collect();
+        let mut lists = vec![Vec::new(); segment.dag.num_words() as usize];
+        for doc in 0..chunk.num_docs() {
+            chunk.range(doc).for_each(|at| lists[words[at] as usize].push(doc as u32));
+        }
+        let ends = lists.iter().scan(0, |end, list| {
+            *end += list.len() as u32;
+            Some(*end)
+        });
+        let of_words = SegmentDocuments {
+            offsets: std::iter::once(0).chain(ends).collect(),
+            docs: lists.concat(),
+        };
+        let offsets = chunk.offsets().iter().map(|&offset| offset as u32).collect();
+        (SegmentTerms { offsets, words, counts: chunk.counts().to_vec() }, of_words)
+    };
+    corpus.segments().iter().map(part).unzip()
+}
+
+#[test]
+fn parts_give_the_rows_of_the_corpus() {
+    for block_bytes in [1 << 20, 700, 300] {
+        let corpus = corpus(block_bytes, &documents());
+        assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
+        let is_cut = (0..corpus.num_docs()).any(|doc| corpus.doc_parts(doc).count() > 1);
+        assert_eq!(is_cut, block_bytes < 1 << 20);
+        for vocabulary in folds(&corpus) {
+            let (terms, docs) = parts(&corpus);
+            let got = TermVectors::of_segments(vocabulary.clone(), terms).unwrap();
+            let expected = TermVectors::new(vocabulary.clone(), Traversal::TopDown);
+            let all = DocSelection::all(&corpus);
+            let some = DocSelection::list([0, 1, 7, 149, 150, 151, 301]).unwrap();
+            for (docs, top) in [(&all, None), (&all, Some(2)), (&some, None), (&some, Some(0))] {
+                assert_eq!(got.collect(docs, top).unwrap(), expected.collect(docs, top).unwrap());
+            }
+            assert!(got.memory_bytes() > expected.memory_bytes());
+            let doc_counts = document_counts(&got).unwrap();
+            assert_eq!(doc_counts, document_counts(&expected).unwrap());
+            let score = |vectors| Tfidf::new(vectors).unwrap().score(2, 3);
+            assert_eq!(score(got).to_bits(), score(expected).to_bits());
+            let got = InvertedIndex::of_segments(vocabulary.clone(), docs).unwrap();
+            let expected = InvertedIndex::with_vocabulary(vocabulary, Traversal::TopDown).unwrap();
+            for row in 0..expected.len() {
+                assert!(got.doc_ids(row).eq(expected.doc_ids(row)), "{}", expected.word(row));
+                assert_eq!(got.num_docs(row), expected.num_docs(row));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_such_matrix_is_refused() {
+    let corpus = corpus(1 << 20, &documents());
+    let [vocabulary, folded] = folds(&corpus);
+    let (terms, docs) = parts(&corpus);
+    let refused = |change: fn(&mut SegmentTerms)| {
+        let mut terms = terms.clone();
+        change(&mut terms[0]);
+        let got = TermVectors::of_segments(vocabulary.clone(), terms).unwrap_err();
+        assert!(matches!(got, Error::InvalidArgument { name: "counts of segments", .. }), "{got}");
+    };
+    refused(|part| part.offsets[0] = 1);
+    refused(|part| part.offsets[1] = u32::MAX);
+    refused(|part| part.offsets.truncate(3));
+    refused(|part| part.offsets.clear());
+    refused(|part| part.words[0] = 99);
+    refused(|part| part.words.truncate(1));
+    refused(|part| part.counts.truncate(1));
+    assert!(TermVectors::of_segments(vocabulary, Vec::new()).is_err());
+    assert!(InvertedIndex::of_segments(folded.clone(), Vec::new()).is_err());
+    let changes: [fn(&mut SegmentDocuments); 2] =
+        [|part| part.docs[0] = 9999, |part| part.offsets[0] = 1];
+    for change in changes {
+        let mut docs = docs.clone();
+        change(&mut docs[0]);
+        assert!(InvertedIndex::of_segments(folded.clone(), docs).is_err());
+    }
+}

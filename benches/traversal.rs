@@ -80,10 +80,10 @@ fn main() {
                 least = least.min(seconds);
                 let statistics = traversal_statistics(pair.task, shape, pair.n);
                 let nanoseconds = seconds * 1e9;
-                let (task, way, pair) = (pair.task, *way, regrets.len());
-                samples.push(Sample { pair, task, way, statistics, nanoseconds });
+                let (task, way) = (pair.task, *way);
+                samples.push(Sample { pair: regrets.len(), task, way, statistics, nanoseconds });
                 shown += &format!(" {way} {:.2}", seconds * 1e3);
-                if *way == chosen {
+                if way == chosen {
                     of_chosen = seconds;
                 }
             }

@@ -127,25 +127,41 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
     assert_eq!(scene.check(sql).await.fallbacks, 0);
 }
 
-/// Memory that sessions have more, one after the other.
+/// Documents, and words of each, all different.
+const NUM_DOCS: usize = 5000;
+const WORDS_OF_A_DOCUMENT: usize = 30;
+/// Memory that is given back until the CPU has enough.
 const MEMORY_STEP: usize = 64 << 10;
 
 #[tokio::test]
 async fn little_host_memory_leaves_the_rows_to_the_cpu() {
-    let Some(mut scene) = Scene::new().await else { return };
-    let location = scene.corpus("rows", 64 << 10, &documents(11, 1200, 1500));
-    let sql = format!("SELECT * FROM term_vector('{location}')");
-    let (mut memory_bytes, mut expected) = (0, None);
-    while expected.is_none() {
-        memory_bytes += MEMORY_STEP;
-        scene = scene.with_memory(memory_bytes);
-        expected = scene.try_rows("cpu", &sql).await.ok();
+    let with_device = Scene::new().await;
+    let has_device = with_device.is_some();
+    let scene = with_device.unwrap_or_else(Scene::anywhere);
+    let word = |doc: usize, at: usize| format!("w{} ", (doc + 7 * at) % 40);
+    let text = |doc| (0..WORDS_OF_A_DOCUMENT).map(|at| word(doc, at)).collect::<String>();
+    let texts: Vec<_> = (0..NUM_DOCS).map(|doc| text(doc).into_bytes()).collect();
+    let location = scene.corpus("rows", 64 << 10, &texts);
+    let sql = format!("SELECT count(*), sum(count), max(word) FROM term_vector('{location}')");
+    scene.run("SET tadoc.traversal = 'top_down'").await;
+    // Loaded once; after that nearly all memory is somebody else's.
+    let (_, expected, _) = scene.rows("cpu", &sql).await;
+    let taken = scene.take_memory();
+    let mut left_bytes = 0;
+    while scene.try_rows("cpu", &sql).await.is_err() {
+        taken.shrink(MEMORY_STEP);
+        left_bytes += MEMORY_STEP;
     }
-    let (_, expected, _) = expected.unwrap();
-    // That is enough for the CPU, which has a few documents at a time, not for all rows of a device.
-    let (_, got, done) = scene.with_memory(memory_bytes).rows("gpu", &sql).await;
+    // The CPU has a few documents at a time, a device all rows.
+    assert!(left_bytes < 12 * NUM_DOCS * WORDS_OF_A_DOCUMENT, "{left_bytes}");
+    if !has_device {
+        return;
+    }
+    let (_, got, done) = scene.rows("gpu", &sql).await;
     assert!(got == expected);
     assert_eq!(done, Done { rows: 0, fallbacks: 1, ..done });
+    drop(taken);
+    assert_eq!(scene.check(&sql).await.rows, NUM_DOCS * WORDS_OF_A_DOCUMENT);
 }
 
 #[tokio::test]

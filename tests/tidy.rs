@@ -98,6 +98,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/gpu/run_kernels.rs",
     "src/gpu/scan_slot.rs",
     "src/gpu/scanned_rows.rs",
+    "src/sql/functions/sequence_texts.rs",
     "src/sql/gsst/device_rows.rs",
     "tests/gpu_faults/breakage.rs",
 ];

@@ -8,6 +8,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -17,6 +18,9 @@ use tempfile::TempDir;
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::device::{Random, open_device};
+
+/// Memory of a session.
+const MEMORY_BYTES: usize = 1 << 40;
 
 static DEVICES: Mutex<()> = Mutex::const_new(());
 
@@ -56,8 +60,8 @@ pub fn documents(seed: u64, num_docs: usize, max_len: usize) -> Vec<Vec<u8>> {
     (0..num_docs).map(&mut text).collect()
 }
 
-fn session(memory_bytes: usize) -> SessionContext {
-    let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory_bytes, 1.0).build_arc();
+fn session() -> SessionContext {
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(MEMORY_BYTES, 1.0).build_arc();
     let builder = SessionStateBuilder::new().with_config(SessionConfig::new());
     let builder = builder.with_runtime_env(runtime.unwrap()).with_default_features();
     SessionContext::new_with_state(builder.with_tadoc().build())
@@ -73,12 +77,15 @@ impl Scene {
 
     /// For what needs no device.
     pub fn anywhere() -> Self {
-        Self { context: session(usize::MAX), dir: tempfile::tempdir().unwrap(), _alone: None }
+        Self { context: session(), dir: tempfile::tempdir().unwrap(), _alone: None }
     }
 
-    /// The same corpora in a new session with so much memory.
-    pub fn with_memory(self, memory_bytes: usize) -> Self {
-        Self { context: session(memory_bytes), ..self }
+    /// Takes all memory of the session that is left.
+    pub fn take_memory(&self) -> MemoryReservation {
+        let pool = &self.context.runtime_env().memory_pool;
+        let taken = MemoryConsumer::new("somebody else").register(pool);
+        taken.try_grow(MEMORY_BYTES - pool.reserved()).unwrap();
+        taken
     }
 
     /// Writes a corpus of blocks of so many bytes; where it is.

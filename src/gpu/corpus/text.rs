@@ -81,8 +81,11 @@ impl CorpusText {
         let (device, segment) = (&corpus.device, &corpus.segment);
         let (dag, grammar) = (&segment.dag, segment.dag.grammar());
         let (starts, blanks) = match corpus.index().and_then(CorpusIndex::into_starts) {
-            // Deep grammars: kernels that wait for each other give up, the host does not.
-            Err(GpuError::Unsupported { .. }) => starts_of_host(device, segment)?,
+            // Deep grammars: kernels that wait for each other give up, the host does not, and it takes no
+            // memory of the device for lengths.
+            Err(GpuError::Unsupported { .. } | GpuError::OutOfMemory { .. }) => {
+                starts_of_host(device, segment)?
+            }
             starts => starts?,
         };
         let edge = |element| {

@@ -1,7 +1,7 @@
 //! Batches of questions to a corpus: what cores and a device need for them.
 //!
 //! ```text
-//! corpus of 4 MiB ─▶ passages of 16 bytes, then of 1 KiB ─▶ a passage, a byte of it
+//! corpus of 4 MiB ─▶ passages of 16 bytes, then of 512  ─▶ a passage, a byte of it
 //!                    words of all documents             ─▶ a byte that is read
 //!                    one passage                        ─▶ device: a batch with hardly any
 //!                    the first time, and again          ─▶ device: what is prepared of an element
@@ -25,9 +25,9 @@ use super::device::DeviceProbe;
 use super::file::{Number, SECONDS, Slot};
 use super::{CorpusTimes, DeviceCalibration};
 
-const NUM_QUESTIONS: usize = 4096;
+const NUM_QUESTIONS: usize = 2048;
 const SHORT_BYTES: u64 = 16;
-const LONG_BYTES: u64 = 1024;
+const LONG_BYTES: u64 = 512;
 const NUM_RUNS: usize = 3;
 /// Files hold numbers above 0.
 const LEAST_S: f64 = 1e-12;

@@ -119,8 +119,10 @@ pub(super) fn doc_word(asked: &AskedWord) -> DocWord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::{WordQuery, count_batch, extract, extract_batch, search_batch};
-    use crate::access::{passage_ends, read_passages};
+    use crate::access::{
+        WordQuery, count_batch, document_len_bytes, extract, extract_batch, passage_ends,
+        read_passages, search_batch,
+    };
     use crate::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
 
     /// Documents of many lengths, some of them cut, in several segments of which one is there twice.
@@ -146,7 +148,7 @@ mod tests {
     fn queries(corpus: &Corpus) -> Vec<ExtractQuery> {
         let mut queries = Vec::new();
         for doc_id in 0..corpus.num_docs() {
-            let len = crate::access::document_len_bytes(corpus, doc_id).unwrap();
+            let len = document_len_bytes(corpus, doc_id).unwrap();
             for (byte_offset, byte_len) in
                 [(0, u64::MAX), (len, 5), (len / 2, 7), (0, 0), (len / 3, 200), (0, 1)]
             {

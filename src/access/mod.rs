@@ -62,7 +62,9 @@ pub(crate) use batch::in_batch;
 pub(crate) use climb::climb;
 pub(crate) use extract::{passage_ends, read_passages};
 pub(crate) use word_batch::check_word;
-pub(crate) use word_plan::{AskedWord, WordPlan};
+#[cfg(feature = "cuda")]
+pub(crate) use word_plan::AskedWord;
+pub(crate) use word_plan::WordPlan;
 
 use crate::error::{Error, Result};
 

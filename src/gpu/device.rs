@@ -110,6 +110,12 @@ impl Device {
         lost::check(self.ordinal())
     }
 
+    /// Takes note of an error of work on it: after a fault that no later call survives, it is not used again
+    /// in this process.
+    pub fn note(&self, error: &GpuError) {
+        lost::note(self.ordinal(), error);
+    }
+
     /// Its number.
     pub fn ordinal(&self) -> usize {
         self.context.ordinal()

@@ -110,12 +110,6 @@ impl Device {
         lost::check(self.ordinal())
     }
 
-    /// Takes note of an error of work on it: after a fault that no later call survives, it is not used again
-    /// in this process.
-    pub fn note(&self, error: &GpuError) {
-        lost::note(self.ordinal(), error);
-    }
-
     /// Its number.
     pub fn ordinal(&self) -> usize {
         self.context.ordinal()
@@ -152,7 +146,7 @@ impl Device {
     ///
     /// [`GpuError::Driver`].
     pub fn free_bytes(&self) -> Result<u64, GpuError> {
-        let asking = GpuError::driver("asking for free device memory");
+        let asking = self.fault("asking for free device memory");
         self.context.mem_get_info().map(|(free, _)| free as u64).map_err(asking)
     }
 
@@ -171,7 +165,7 @@ impl Device {
     ///
     /// Those of `work`, and [`GpuError::Driver`].
     pub fn time(&self, work: impl FnOnce() -> Result<(), GpuError>) -> Result<Duration, GpuError> {
-        let timing = GpuError::driver("timing");
+        let timing = self.fault("timing");
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
         let start = self.stream.record_event(flags).map_err(&timing)?;
         work()?;
@@ -200,17 +194,12 @@ impl Device {
     /// Names what was being done when the driver refused; for `map_err`. After a fault that no later
     /// call survives, the device is not used again in this process.
     pub(super) fn fault(&self, what: &'static str) -> impl Fn(DriverError) -> GpuError + use<> {
-        let ordinal = self.ordinal();
-        move |error| {
-            let error = GpuError::driver(what)(error);
-            lost::note(ordinal, &error);
-            error
-        }
+        lost::fault(self.ordinal(), what)
     }
 
     /// One of its attributes, never negative.
     pub(super) fn attribute(&self, attribute: Attribute) -> Result<u32, GpuError> {
-        let asking = GpuError::driver("asking for an attribute of the device");
+        let asking = self.fault("asking for an attribute of the device");
         let value = self.context.attribute(attribute).map_err(asking)?;
         Ok(u32::try_from(value).unwrap_or(0))
     }

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use cudarc::driver::DriverError;
+
 use super::error::{GpuError, is_sticky};
 
 /// By ordinal, the first fault.
@@ -18,6 +20,18 @@ pub(super) fn note(ordinal: usize, error: &GpuError) {
     {
         let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
         lost.entry(ordinal).or_insert_with(|| error.to_string());
+    }
+}
+
+/// [`Device::fault`](super::Device) of device `ordinal`.
+pub(super) fn fault(
+    ordinal: usize,
+    what: &'static str,
+) -> impl Fn(DriverError) -> GpuError + use<> {
+    move |error| {
+        let error = GpuError::driver(what)(error);
+        note(ordinal, &error);
+        error
     }
 }
 

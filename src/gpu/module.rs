@@ -18,6 +18,7 @@ use cudarc::nvrtc::Ptx;
 
 use super::device::Device;
 use super::error::GpuError;
+use super::lost;
 
 /// A file of kernels.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +62,8 @@ pub(super) const GSST_ROWS: Source = source!("gsst_rows");
 #[derive(Debug, Clone)]
 pub(super) struct Module {
     module: Arc<CudaModule>,
+    /// Number of the device.
+    ordinal: usize,
 }
 
 impl Module {
@@ -89,7 +92,8 @@ impl Module {
             9 => machine_code(source.sm_90).or_else(|_| ptx()),
             _ => ptx(),
         };
-        let loaded = Self { module: module.map_err(device.fault("loading a kernel"))? };
+        let module = module.map_err(device.fault("loading a kernel"))?;
+        let loaded = Self { module, ordinal: device.ordinal() };
         device.modules().insert(source.name, loaded.clone());
         Ok(loaded)
     }
@@ -100,7 +104,7 @@ impl Module {
     ///
     /// [`GpuError::Driver`].
     pub(super) fn kernel(&self, name: &'static str) -> Result<CudaFunction, GpuError> {
-        self.module.load_function(name).map_err(GpuError::driver(name))
+        self.module.load_function(name).map_err(lost::fault(self.ordinal, name))
     }
 }
 
@@ -117,7 +121,7 @@ pub(super) fn max_grid(
     threads: u32,
     shared_bytes: u32,
 ) -> Result<u32, GpuError> {
-    let setting_up = GpuError::driver("setting up a kernel");
+    let setting_up = device.fault("setting up a kernel");
     let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     function.set_attribute(attribute, shared_bytes as i32).map_err(&setting_up)?;
     let blocks_per_processor = function

@@ -90,7 +90,7 @@ impl<E: Keyed> Buckets<E> {
         let most_bits = (num_entries / BUCKET_LEN + 1).ilog2().min(MAX_BUCKET_BITS);
         let even = EvenCuts::new(range, most_bits);
         let key = |entry: &E| entry.key().above(low_bits);
-        let split = match sampled_cuts(&tasks, even, key) {
+        let split = match sampled_cuts(&tasks, num_entries, even, key) {
             None => split_all(tasks, even.num_buckets, |entry| even.bucket(key(entry))),
             Some(starts) => split_all(tasks, starts.len() + 1, |entry| {
                 let key = key(entry);
@@ -166,6 +166,7 @@ impl<K: Key> EvenCuts<K> {
 /// without work for long.
 fn sampled_cuts<E: Keyed>(
     tasks: &[Vec<E>],
+    num_entries: usize,
     even: EvenCuts<E::Key>,
     key: impl Fn(&E) -> E::Key,
 ) -> Option<Vec<E::Key>> {
@@ -173,7 +174,6 @@ fn sampled_cuts<E: Keyed>(
     if num_threads < 2 || even.num_buckets < 2 {
         return None;
     }
-    let num_entries: usize = tasks.iter().map(Vec::len).sum();
     let step = (num_entries / (BUCKET_SAMPLES * even.num_buckets)).max(1);
     let mut sample: Vec<E::Key> = tasks.iter().flatten().step_by(step).map(key).collect();
     sample.sort_unstable();

@@ -41,11 +41,7 @@ pub struct SegmentSequences {
 impl SequenceCounts {
     /// Why counts of segments cannot be [`of_segments`](Self::of_segments), if they cannot.
     pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
-        let word_bits = Packing::new(n, vocabulary.len()).word_bits();
-        if n < 2 || n > (u64::BITS / word_bits) as usize {
-            return Some(format!("{n} words of {word_bits} bits, it takes 2 and more in 64 bits"));
-        }
-        cut_document(vocabulary)
+        refused_words(vocabulary, n, 2)
     }
 
     /// The counts of sequences of `n` words of `vocabulary`, from those of each of its segments.
@@ -64,6 +60,17 @@ impl SequenceCounts {
         let (sequences, counts) = joining.rows(vocabulary, parts)?;
         Ok(Self::from_parts(sequences, counts))
     }
+}
+
+/// Why sequences of `n` words of segments cannot be joined, if they cannot: they have fewer words than
+/// `least` or do not fit keys, or a document is cut.
+pub(super) fn refused_words(vocabulary: &Vocabulary, n: usize, least: usize) -> Option<String> {
+    let word_bits = Packing::new(n, vocabulary.len()).word_bits();
+    if n < least || n > (u64::BITS / word_bits) as usize {
+        let allowed = format!("it takes {least} and more in 64 bits");
+        return Some(format!("{n} words of {word_bits} bits, {allowed}"));
+    }
+    cut_document(vocabulary)
 }
 
 /// That a document goes on in another segment, if one does.

@@ -21,7 +21,7 @@ use crate::error::Result;
 
 use super::entries::{Entry, for_each_sequence, sorted_buckets};
 use super::key::Key;
-use super::merged::{check_parts, cut_document, row_key};
+use super::merged::{check_parts, refused_words, row_key};
 use super::packing::Packing;
 use super::ranked::{Part, RankedInvertedIndex};
 use super::rows::Sequences;
@@ -47,11 +47,7 @@ pub struct SegmentRanked {
 impl RankedInvertedIndex {
     /// Why indexes of segments cannot be [`of_segments`](Self::of_segments), if they cannot.
     pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
-        let word_bits = Packing::new(n, vocabulary.len()).word_bits();
-        if n < 1 || n > (u64::BITS / word_bits) as usize {
-            return Some(format!("{n} words of {word_bits} bits, it takes 1 and more in 64 bits"));
-        }
-        cut_document(vocabulary)
+        refused_words(vocabulary, n, 1)
     }
 
     /// The index of the sequences of `n` words of `vocabulary` in `docs`, from those of each of its

@@ -159,9 +159,6 @@ fn at_seat<P>(
         }
         other => Err(other),
     });
-    if let Err(error) = &part {
-        seats[seat].device.note(error);
-    }
     if seats[seat].device.check().is_err() {
         copies.clear();
     }

@@ -1,37 +1,35 @@
 //! A passage of a document, read without expanding what lies before it.
 //!
-//! Hints and prefix sums find the root element that holds the first byte; from there each rule is entered
-//! at the element that holds it. Then elements are expanded forward until enough bytes are there.
-//! O(depth * log rule length + output). Offsets are bytes of the document, whether it
-//! was cut at a block border or not.
+//! Once many passages were read, documents are kept as runs of texts ([`TextRuns`]), and a passage is copied
+//! from the pieces that hold it: O(log of a block + output). Until then, and where the runs would be much
+//! larger than the grammar, hints and prefix sums find the root element that holds the first byte; from there
+//! each rule is entered at the element that holds it, and elements are expanded forward until enough bytes
+//! are there: O(depth * log rule length + output). Offsets are bytes of the document, whether it was cut at a
+//! block border or not.
 //!
 //! Many passages at once are written to one buffer by all cores, each a run of them; lengths are known
 //! before the first byte, so every passage has its place.
 //!
-//! Nearly all of the time is spent waiting for memory and going from rule to rule, so elements of few
-//! bytes are copied from texts that are kept ([`ShortTexts`]) once many passages were read. Lengths
-//! come from the prefix sums, which lie in the cache lines that are needed anyway.
-//!
-//! Tried and dropped, measured in one run on 10 and 100 MB (1.7 and 3.4 us without kept texts): rules of
-//! a passage, or of up to 64 passages, entered level by level so that their loads overlap 1.7 and 2.9 us,
-//! the same without branches that wait for memory 2.4 and 3.6 us; huge pages (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`) 10 % at
-//! 100 MB. With kept texts: the first texts of 4 to 64 passages of a batch looked at before they are read,
-//! nothing.
-
-use std::ops::Range;
+//! Nearly all of the time is spent waiting for memory. Tried on the rules and dropped, measured in one run on
+//! 10 and 100 MB (1.7 and 3.4 us; with runs 0.2 and 0.5): rules of a passage, or of up to 64 passages,
+//! entered level by level so that their loads overlap 1.7 and 2.9 us, the same without branches that wait for
+//! memory 2.4 and 3.6 us; huge pages (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`) 10 % at 100 MB; texts of short
+//! elements found by element, 1.0 and 1.9 us.
 
 use rayon::prelude::*;
 
 use crate::corpus::{Corpus, Segment};
-use crate::dag::{Dag, Measure, ShortTexts};
+use crate::dag::{Cursor, Measure, Next, TEXT_SLACK, TextRuns};
 use crate::error::{Error, Result};
 
 use super::batch::{Passages, first_error};
-use super::decode::{SHORT_COPY, check_doc_id, copy_token, document_len_bytes};
+use super::decode::{check_doc_id, document_len_bytes};
 use super::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, reserve};
 
 /// Queries of a batch that one task answers.
 const QUERIES_PER_TASK: usize = 512;
+/// Queries of a batch whose loads from memory overlap.
+const GROUP_LEN: usize = 16;
 
 /// Up to `byte_len` bytes of document `doc_id` from `byte_offset`; what lies beyond the end of the
 /// document is left out.
@@ -61,8 +59,8 @@ pub fn extract_into(
     let len = passage_len(corpus, doc_id, byte_offset, byte_len)?;
     let start = output.len();
     let end = check_output_len(start as u64, len, max_output_bytes)?;
-    reserve(output, end + SHORT_COPY)?;
-    output.resize(end + SHORT_COPY, 0);
+    reserve(output, end + TEXT_SLACK)?;
+    output.resize(end + TEXT_SLACK, 0);
     read_passage(corpus, doc_id, byte_offset, &mut output[start..], end - start);
     output.truncate(end);
     Ok(())
@@ -137,13 +135,61 @@ pub(crate) fn read_passages(
     }
     tasks.into_par_iter().for_each(|(queries, ends, output, first)| {
         let mut start = first;
-        for (query, &end) in queries.iter().zip(ends) {
-            let output = &mut output[start - first..];
-            read_passage(corpus, query.doc_id, query.byte_offset, output, end - start);
-            start = end;
+        for (queries, ends) in queries.chunks(GROUP_LEN).zip(ends.chunks(GROUP_LEN)) {
+            let places = places_ahead(corpus, queries);
+            for ((query, place), &end) in queries.iter().zip(places).zip(ends) {
+                let (output, len) = (&mut output[start - first..], end - start);
+                match place {
+                    Some(place) => {
+                        let mut passage = Passage { output, at: 0, len };
+                        passage.read_runs(place.runs, place.arena, place.cursor, len);
+                    }
+                    None => read_passage(corpus, query.doc_id, query.byte_offset, output, len),
+                }
+                start = end;
+            }
         }
     });
     Ok(Passages::new(bytes, ends))
+}
+
+/// Where a passage begins.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    runs: &'a TextRuns,
+    arena: &'a [u8],
+    cursor: Cursor,
+}
+
+/// Where the passages of up to [`GROUP_LEN`] queries begin, if there are runs that hold them whole. What
+/// they wait for in memory is asked for step by step, for all of them at once.
+fn places_ahead<'a>(
+    corpus: &'a Corpus,
+    queries: &[ExtractQuery],
+) -> [Option<Place<'a>>; GROUP_LEN] {
+    let mut windows = [None; GROUP_LEN];
+    for (window, query) in windows.iter_mut().zip(queries) {
+        let mut parts = corpus.doc_parts(query.doc_id);
+        let (Some((segment_idx, doc)), None) = (parts.next(), parts.next()) else { continue };
+        let segment = &corpus.segments()[segment_idx];
+        let dag = &segment.dag;
+        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
+        let Some(runs) = dag.text_runs_if_worth(arena, offsets) else { continue };
+        if query.byte_offset < dag.doc_len_bytes(doc) {
+            let at = dag.prefix_sums().doc_starts(doc)[0] + query.byte_offset;
+            *window = Some((runs, arena, at, runs.root_window(at)));
+        }
+    }
+    let places = windows.map(|window| {
+        window.map(|(runs, arena, at, window)| Place {
+            runs,
+            arena,
+            cursor: runs.root_within(window, at),
+        })
+    });
+    let bytes = places.iter().flatten().map(|place| place.runs.first_bytes(place.cursor));
+    std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));
+    places
 }
 
 /// Bytes of a passage, if it can be read.
@@ -172,38 +218,9 @@ fn read_passage(corpus: &Corpus, doc_id: u64, offset: u64, output: &mut [u8], le
         let segment = &corpus.segments()[segment_idx];
         let part_len = segment.dag.doc_len_bytes(doc);
         if skipped < part_len {
-            passage.read(&Texts::of(segment), doc, skipped);
+            passage.read(segment, doc, skipped);
         }
         skipped = skipped.saturating_sub(part_len);
-    }
-}
-
-/// Where the texts of elements are.
-struct Texts<'a> {
-    dag: &'a Dag,
-    arena: &'a [u8],
-    offsets: &'a [u32],
-    short: Option<&'a ShortTexts>,
-}
-
-impl<'a> Texts<'a> {
-    /// Those of a segment that a passage is read from.
-    fn of(segment: &'a Segment) -> Self {
-        let dag = &segment.dag;
-        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
-        Self { dag, arena, offsets, short: dag.short_texts_if_worth(arena, offsets) }
-    }
-
-    /// The text of `element` and whatever lies behind it, or the rule that is to be entered for it.
-    #[inline]
-    fn text_from(&self, element: u32) -> std::result::Result<&'a [u8], usize> {
-        if let Some(text) = self.short.and_then(|short| short.text_from(element)) {
-            return Ok(text);
-        }
-        match self.dag.rule_of(element) {
-            Some(rule_idx) => Err(rule_idx),
-            None => Ok(&self.arena[self.offsets[element as usize] as usize..]),
-        }
     }
 }
 
@@ -222,11 +239,57 @@ impl Passage<'_> {
 
     /// Appends the bytes of document `doc` from `offset`, which is below its length, until the passage
     /// is full or the document ends.
-    fn read(&mut self, texts: &Texts<'_>, doc: usize, offset: u64) {
-        let dag = texts.dag;
+    fn read(&mut self, segment: &Segment, doc: usize, offset: u64) {
+        let dag = &segment.dag;
+        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
+        match dag.text_runs_if_worth(arena, offsets) {
+            Some(runs) => {
+                let [start, end] = [doc, doc + 1].map(|doc| dag.prefix_sums().doc_starts(doc)[0]);
+                let end = self.len.min(self.at + (end - start - offset) as usize);
+                self.read_runs(runs, arena, runs.root_from(start + offset), end);
+            }
+            None => self.read_rules(segment, doc, offset),
+        }
+    }
+
+    /// Appends texts from `cursor` on, up to `end` of the passage.
+    fn read_runs(&mut self, runs: &TextRuns, arena: &[u8], mut cursor: Cursor, end: usize) {
+        let mut outer = Vec::new();
+        while self.at < end {
+            match runs.next(&mut cursor, arena) {
+                Next::Text(text, len) => self.push(text, len.min(end - self.at)),
+                Next::Inner(inner) => outer.push(std::mem::replace(&mut cursor, inner)),
+                Next::End => match outer.pop() {
+                    Some(outer) => cursor = outer,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// As [`read`](Self::read), from the rules.
+    fn read_rules(&mut self, segment: &Segment, doc: usize, offset: u64) {
+        let dag = &segment.dag;
+        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
         let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
-        let mut stack = Vec::with_capacity(16);
-        let mut range = self.enter(texts, doc, offset, &mut stack);
+        let (mut stack, mut range) = (Vec::with_capacity(16), dag.doc_range(doc));
+        let (mut position, mut start) = sums.locate_in_document(dag, doc, offset);
+        let mut skipped = offset - start;
+        // Down to the token that holds the byte; the blank after an element is brought along by the next one.
+        while skipped < sums.len_bytes_at(dag, position).0
+            && let Some(rule_idx) = dag.rule_of(symbols[position])
+        {
+            stack.push(position + 1..range.end);
+            range = dag.rule_range(rule_idx);
+            (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), skipped);
+            skipped -= start;
+        }
+        let (len_bytes, _) = sums.len_bytes_at(dag, position);
+        if skipped < len_bytes {
+            let start = offsets[symbols[position] as usize] as usize + skipped as usize;
+            self.push(&arena[start..], (len_bytes - skipped) as usize);
+        }
+        range.start = position + 1;
         // A blank before a rule goes in front of its first element.
         while !self.is_full() {
             let Some(position) = range.next() else {
@@ -237,68 +300,30 @@ impl Passage<'_> {
                 continue;
             };
             let (len_bytes, blank) = sums.len_bytes_at(dag, position);
-            self.push_blank(blank);
-            match texts.text_from(symbols[position]) {
-                Ok(text) => self.push(text, len_bytes),
-                Err(rule_idx) => {
-                    let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
-                    if !outer.is_empty() {
-                        stack.push(outer);
-                    }
+            if blank {
+                self.push(b" ", 1);
+            }
+            match dag.rule_of(symbols[position]) {
+                None => {
+                    let start = offsets[symbols[position] as usize] as usize;
+                    self.push(&arena[start..], len_bytes as usize);
+                }
+                Some(rule_idx) => {
+                    stack.push(std::mem::replace(&mut range, dag.rule_range(rule_idx)));
                 }
             }
         }
     }
 
-    /// Descends to the text that holds byte `offset` of document `doc` and appends the rest of it.
-    /// Returns the positions that follow in its rule, and leaves those of the rules above on
-    /// `stack`, innermost last.
-    fn enter(
-        &mut self,
-        texts: &Texts<'_>,
-        doc: usize,
-        mut offset: u64,
-        stack: &mut Vec<Range<usize>>,
-    ) -> Range<usize> {
-        let dag = texts.dag;
-        let sums = dag.prefix_sums();
-        let mut range = dag.doc_range(doc);
-        let (mut position, mut start) = sums.locate_in_document(dag, doc, offset);
-        loop {
-            offset -= start;
-            let rest = position + 1..range.end;
-            let (len_bytes, _) = sums.len_bytes_at(dag, position);
-            if offset == len_bytes {
-                // The blank after this element, which the next one brings along.
-                return rest;
-            }
-            match texts.text_from(dag.grammar().symbols[position]) {
-                Ok(text) => {
-                    self.push(&text[offset as usize..], len_bytes - offset);
-                    return rest;
-                }
-                Err(rule_idx) => range = dag.rule_range(rule_idx),
-            }
-            if !rest.is_empty() {
-                stack.push(rest);
-            }
-            (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), offset);
-        }
-    }
-
+    /// Appends as much of the first `len` bytes of `text` as there is room for.
     #[inline]
-    fn push_blank(&mut self, blank: bool) {
-        if blank && !self.is_full() {
-            self.output[self.at] = b' ';
-            self.at += 1;
+    fn push(&mut self, text: &[u8], len: usize) {
+        let taken = len.min(self.len - self.at);
+        let output = &mut self.output[self.at..];
+        match (output.first_chunk_mut::<TEXT_SLACK>(), text.first_chunk::<TEXT_SLACK>()) {
+            (Some(output), Some(text)) if taken <= TEXT_SLACK => *output = *text,
+            _ => output[..taken].copy_from_slice(&text[..taken]),
         }
-    }
-
-    /// Appends as much of the first `len_bytes` of `text` as there is room for.
-    #[inline]
-    fn push(&mut self, text: &[u8], len_bytes: u64) {
-        let taken = len_bytes.min((self.len - self.at) as u64) as usize;
-        copy_token(&mut self.output[self.at..], text, taken);
         self.at += taken;
     }
 }

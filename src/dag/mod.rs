@@ -17,7 +17,7 @@
 //! document) begins with one, the expansion has a blank between them. That is why length and
 //! edge class are kept per rule.
 //!
-//! Weights, [`Inverse`], [`PrefixSums`], [`EdgeWords`] and [`ShortTexts`] are derived on first use and kept:
+//! Weights, [`Inverse`], [`PrefixSums`], [`EdgeWords`] and [`TextRuns`] are derived on first use and kept:
 //! counting tasks never pay for the others.
 //! Limits: expansions are at most 2^64 - 1 bytes; larger ones are refused at open.
 
@@ -25,13 +25,13 @@ mod edge_words;
 mod inverse;
 mod prefix;
 mod root_hints;
-mod short_texts;
+mod text_runs;
 mod threads;
 
 pub use edge_words::EdgeWords;
 pub use inverse::{Inverse, Occurrence};
 pub use prefix::{Measure, PrefixSums};
-pub use short_texts::ShortTexts;
+pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ use crate::grammar::Grammar;
 
 const BEGINS_WITH_WORD: u8 = 1;
 const ENDS_WITH_WORD: u8 = 2;
-/// Short texts are made when there was a passage for so many elements: making them takes about twice
+/// Text runs are made when there was a passage for so many elements: making them takes about twice
 /// as long as they would have saved by then.
 const ELEMENTS_PER_PASSAGE: u64 = 64;
 
@@ -57,8 +57,8 @@ pub struct Dag {
     inverse: OnceLock<Inverse>,
     prefix_sums: OnceLock<PrefixSums>,
     edge_words: OnceLock<EdgeWords>,
-    short_texts: OnceLock<ShortTexts>,
-    /// Passages read without short texts.
+    text_runs: OnceLock<Option<TextRuns>>,
+    /// Passages read without text runs.
     num_passages: AtomicU64,
 }
 
@@ -102,7 +102,7 @@ impl Dag {
             inverse: OnceLock::new(),
             prefix_sums: OnceLock::new(),
             edge_words: OnceLock::new(),
-            short_texts: OnceLock::new(),
+            text_runs: OnceLock::new(),
             num_passages: AtomicU64::new(0),
         };
         dag.derive_rules()?;
@@ -227,14 +227,14 @@ impl Dag {
 
     /// Bytes of document `doc`.
     pub fn doc_len_bytes(&self, doc: usize) -> u64 {
-        let range = self.doc_range(doc);
-        self.prefix_sums().between(self, Measure::Bytes, range)
+        let sums = self.prefix_sums();
+        sums.doc_starts(doc + 1)[0].wrapping_sub(sums.doc_starts(doc)[0])
     }
 
     /// Words of document `doc`.
     pub fn doc_len_words(&self, doc: usize) -> u64 {
-        let range = self.doc_range(doc);
-        self.prefix_sums().between(self, Measure::Words, range)
+        let sums = self.prefix_sums();
+        sums.doc_starts(doc + 1)[1].wrapping_sub(sums.doc_starts(doc)[1])
     }
 
     /// How often each element occurs in the corpus, by element id: one forward sweep over the
@@ -277,21 +277,22 @@ impl Dag {
         self.edge_words.get_or_init(|| EdgeWords::new(self))
     }
 
-    /// Texts of short elements, where the tokens lie at `offsets` of `arena`; derived on first use, O(their bytes).
-    pub fn short_texts(&self, arena: &[u8], offsets: &[u32]) -> &ShortTexts {
-        self.short_texts.get_or_init(|| ShortTexts::new(self, arena, offsets))
+    /// The documents as runs of texts, where the tokens lie at `offsets` of `arena`; derived on first use, O(their
+    /// pieces). Nothing where they would be much larger than the grammar.
+    pub fn text_runs(&self, arena: &[u8], offsets: &[u32]) -> Option<&TextRuns> {
+        self.text_runs.get_or_init(|| TextRuns::new(self, arena, offsets)).as_ref()
     }
 
-    /// [`short_texts`](Self::short_texts) where they are worth their making, which depends on how many
+    /// [`text_runs`](Self::text_runs) where they are worth their making, which depends on how many
     /// passages were read; this is one more.
     #[inline]
-    pub fn short_texts_if_worth(&self, arena: &[u8], offsets: &[u32]) -> Option<&ShortTexts> {
-        if let Some(texts) = self.short_texts.get() {
-            return Some(texts);
+    pub fn text_runs_if_worth(&self, arena: &[u8], offsets: &[u32]) -> Option<&TextRuns> {
+        if let Some(runs) = self.text_runs.get() {
+            return runs.as_ref();
         }
         let num_passages = self.num_passages.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_worth = num_passages > self.num_elements() as u64 / ELEMENTS_PER_PASSAGE;
-        is_worth.then(|| self.short_texts(arena, offsets))
+        let is_worth = num_passages > self.grammar.symbols.len() as u64 / ELEMENTS_PER_PASSAGE;
+        is_worth.then(|| self.text_runs(arena, offsets)).flatten()
     }
 
     /// Bytes of memory held, the derived arrays that exist included.
@@ -303,12 +304,12 @@ impl Dag {
             + self.edge_words.get().map_or(0, EdgeWords::memory_bytes)
             + self.inverse.get().map_or(0, Inverse::memory_bytes)
             + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
-            + self.short_texts.get().map_or(0, |_| self.short_texts_bytes())
+            + self.text_runs.get().map_or(0, |runs| runs.as_ref().map_or(0, TextRuns::memory_bytes))
     }
 
-    /// Bytes of memory that short texts take.
-    pub fn short_texts_bytes(&self) -> usize {
-        ShortTexts::memory_bytes(self)
+    /// Bytes of memory that text runs take at most, in general.
+    pub fn max_text_runs_bytes(&self) -> usize {
+        text_runs::max_memory_bytes(self)
     }
 }
 

@@ -35,6 +35,8 @@ const MAX_WORDS: u64 = (1 << (32 - WORDS_SHIFT)) - 2;
 const TOO_LARGE: u32 = u32::MAX;
 /// Root positions that share a hint to their document.
 const HINT_LEN: usize = 32;
+/// Blocks of the root that share a hint.
+const BLOCKS_PER_HINT: usize = 4;
 /// Blocks, or words of a bitmap, that a thread takes at once.
 const CHUNK_BLOCKS: usize = 8192;
 
@@ -88,7 +90,7 @@ impl PrefixSums {
         map_chunks(&mut blocks, CHUNK_BLOCKS, |chunk, blocks| {
             blocks.iter_mut().for_each(|block| block.sums = added(block.sums, bases[chunk]));
         });
-        let root_hints = RootHints::new([].into_iter(), 0);
+        let root_hints = RootHints::new([].into_iter(), 0, BLOCKS_PER_HINT);
         let (doc_starts, doc_hints) = (Vec::new(), doc_hints(dag));
         let mut sums = Self { blocks, blanks, doc_hints, doc_starts, root_hints };
         let starts = dag.grammar.doc_offsets.iter();
@@ -96,7 +98,8 @@ impl PrefixSums {
         let root_len = dag.grammar.root().len();
         let root_blocks = &sums.blocks[..root_len / BLOCK_LEN + 1];
         let starts = root_blocks.iter().map(|block| block.sums[0]);
-        sums.root_hints = RootHints::new(starts, sums.start(dag, Measure::Bytes, root_len));
+        sums.root_hints =
+            RootHints::new(starts, sums.start(dag, Measure::Bytes, root_len), BLOCKS_PER_HINT);
         sums
     }
 

@@ -8,10 +8,7 @@
 //!
 //! The root is most of a grammar, and text is too uneven for a guess by proportion: a binary search
 //! around the guess took some nine cache misses in a document of 2,500 blocks, a hint takes one and
-//! leaves about four blocks. O(root / 12) to make, 1 byte for 12 positions of the root.
-
-/// Blocks of prefix sums for each hint, on average.
-const BLOCKS_PER_HINT: usize = 4;
+//! leaves about as many blocks as share one. O(root / 12) to make, 1 or 4 bytes for 12 positions of the root.
 
 /// First guesses for places in the root.
 #[derive(Debug)]
@@ -22,10 +19,15 @@ pub(super) struct RootHints {
 }
 
 impl RootHints {
-    /// From where each block of the root starts, ascending from 0, and the bytes of the root.
-    pub fn new(starts: impl ExactSizeIterator<Item = u64>, len_bytes: u64) -> Self {
+    /// From where each block of the root starts, ascending from 0, and the bytes of the root; a hint for
+    /// `blocks_per_hint` of them, on average.
+    pub fn new(
+        starts: impl ExactSizeIterator<Item = u64>,
+        len_bytes: u64,
+        blocks_per_hint: usize,
+    ) -> Self {
         let num_blocks = starts.len();
-        let max_hints = (num_blocks / BLOCKS_PER_HINT) as u64;
+        let max_hints = (num_blocks / blocks_per_hint) as u64;
         let mut shift = 0;
         while len_bytes >> shift > max_hints {
             shift += 1;
@@ -64,13 +66,14 @@ mod tests {
     proptest! {
         #[test]
         fn windows_hold_the_block_of_every_byte(
+            blocks_per_hint in 1..6usize,
             lens in prop::collection::vec(prop_oneof![Just(0u64), 1u64..50, 1u64..100_000], 1..60),
         ) {
             let ends: Vec<u64> = lens.iter().scan(0, |sum, len| { *sum += len; Some(*sum) }).collect();
             let starts = [0].into_iter().chain(ends[..ends.len() - 1].iter().copied());
             let starts: Vec<u64> = starts.collect();
             let len_bytes = ends[ends.len() - 1];
-            let hints = RootHints::new(starts.iter().copied(), len_bytes);
+            let hints = RootHints::new(starts.iter().copied(), len_bytes, blocks_per_hint);
             for at in starts.iter().flat_map(|&start| [start, start.saturating_sub(1), start + 1]) {
                 if at < len_bytes {
                     let block = starts.partition_point(|&start| start <= at) - 1;
@@ -78,7 +81,7 @@ mod tests {
                     prop_assert!(first <= block && block <= last, "{at}: {first} {block} {last}");
                 }
             }
-            prop_assert!(hints.blocks.len() <= lens.len() / BLOCKS_PER_HINT + 2);
+            prop_assert!(hints.blocks.len() <= lens.len() / blocks_per_hint + 2);
         }
     }
 }

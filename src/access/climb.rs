@@ -15,8 +15,8 @@ type Step = (u32, u64);
 
 /// Calls `found` with the index of the range and the byte offset in it of each occurrence of `word`
 /// in `ranges`, documents of the root in ascending order, none of them empty; in no order. `false`
-/// where `places_left` was spent, after some.
-pub(crate) fn climb(
+/// where `places_left` was spent, after some. Without `OFFSETS` they are all 0, which saves half of the loads.
+pub(crate) fn climb<const OFFSETS: bool>(
     segment: &Segment,
     ranges: &[Range<usize>],
     word: u32,
@@ -25,7 +25,10 @@ pub(crate) fn climb(
 ) -> bool {
     let dag = &segment.dag;
     let (sums, inverse) = (dag.prefix_sums(), dag.inverse());
-    let start = |position: usize| sums.start(dag, Measure::Bytes, position);
+    let start = |position: usize| match OFFSETS {
+        true => sums.start(dag, Measure::Bytes, position),
+        false => 0,
+    };
     let mut pending: Vec<Step> = Vec::new();
     let mut next = Some((word, 0u64));
     while let Some((element, offset)) = next {
@@ -44,8 +47,13 @@ pub(crate) fn climb(
                 }
                 continue;
             }
-            let first = dag.rule_range(place.rule_idx as usize).start;
-            let from_start = start(position).wrapping_sub(start(first));
+            let from_start = match OFFSETS {
+                true => {
+                    let first = dag.rule_range(place.rule_idx as usize).start;
+                    start(position).wrapping_sub(start(first))
+                }
+                false => 0,
+            };
             let element = dag.num_terminals() + place.rule_idx;
             pending.push((element, offset.wrapping_add(from_start)));
         }

@@ -154,7 +154,11 @@ impl Asking {
             let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
             let mut places_left = MAX_PLACES;
             let note = |idx: usize, offset| self.note(&mut answers[idx], offset);
-            if climb(segment, &ranges, word, &mut places_left, note) {
+            let is_whole = match self.max_hits {
+                None => climb::<false>(segment, &ranges, word, &mut places_left, note),
+                Some(_) => climb::<true>(segment, &ranges, word, &mut places_left, note),
+            };
+            if is_whole {
                 answers.iter_mut().for_each(|answer| answer.offsets.sort_unstable());
                 return self.numbered(group, answers);
             }

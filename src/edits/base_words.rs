@@ -18,7 +18,7 @@ const MAX_PLACES: usize = 128;
 /// How often `word` occurs in document `doc_id`, which there must be.
 pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
     let mut count = 0;
-    if climb(corpus, doc_id, word, &mut |_| count += 1) {
+    if climb::<false>(corpus, doc_id, word, &mut |_| count += 1) {
         return Ok(count);
     }
     let options = SearchOptions { doc_id: Some(doc_id), ..Default::default() };
@@ -29,7 +29,7 @@ pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
 /// `offsets`.
 pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
     let num_before = offsets.len();
-    if climb(corpus, doc_id, word, &mut |offset| offsets.push(offset)) {
+    if climb::<true>(corpus, doc_id, word, &mut |offset| offsets.push(offset)) {
         offsets[num_before..].sort_unstable();
         return Ok(());
     }
@@ -41,9 +41,14 @@ pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u
     })
 }
 
-/// Calls `found` with the offset of each occurrence, in no order; `false` where the budget was spent,
-/// after some.
-fn climb(corpus: &Corpus, doc_id: u64, word: &str, found: &mut dyn FnMut(u64)) -> bool {
+/// Calls `found` with the offset of each occurrence (with `OFFSETS`), in no order; `false` where the budget
+/// was spent, after some.
+fn climb<const OFFSETS: bool>(
+    corpus: &Corpus,
+    doc_id: u64,
+    word: &str,
+    found: &mut dyn FnMut(u64),
+) -> bool {
     let mut places_left = MAX_PLACES;
     let mut part_start = 0u64;
     let mut parts = corpus.doc_parts(doc_id).peekable();
@@ -52,7 +57,7 @@ fn climb(corpus: &Corpus, doc_id: u64, word: &str, found: &mut dyn FnMut(u64)) -
         if let Some(word) = segment.dictionary.word_id(word.as_bytes()) {
             let range = segment.dag.doc_range(doc);
             let placed = |_, offset: u64| found(part_start.wrapping_add(offset));
-            if !access::climb(segment, &[range], word, &mut places_left, placed) {
+            if !access::climb::<OFFSETS>(segment, &[range], word, &mut places_left, placed) {
                 return false;
             }
         }

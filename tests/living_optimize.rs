@@ -262,6 +262,41 @@ fn what_is_due_is_recompressed_and_nothing_else() {
 }
 
 #[test]
+fn many_commits_that_add_documents_become_one_file() {
+    block_on(async {
+        let (store, mut random) = (create().await, Random(1));
+        let large = (0..4 << 20).map(|_| random.number() as u8).collect();
+        append_file(&store, vec![large, b"to be".to_vec()], 1 << 23).await;
+        // The share of edits is always too small.
+        let options = OptimizeOptions { recompress_ratio: 0.999, ..options(1 << 23, 100) };
+        let committed = async |edit: Edit| {
+            let base = store.latest().await.unwrap();
+            let change = Change::edit(CommitKind::Insert, &batch(vec![edit]));
+            let version = store.commit(&base, &change).await.unwrap();
+            store.recompress_if_due(&version, &options).await.unwrap()
+        };
+        let added = |number: usize| Edit::AddDocument {
+            path: number.to_string(),
+            content: WORDS[number % 8].into(),
+        };
+        for number in 1..512 {
+            assert_eq!(committed(added(number)).await, None, "{number}");
+        }
+        let optimized = committed(added(512)).await.unwrap();
+        assert_eq!((optimized.parts.len(), optimized.num_doc_ids()), (2, 514));
+        assert!(optimized.edit_versions().is_empty());
+        // Where one edit touches the large file that would be rebuilt, too.
+        let appended = Edit::AppendText { doc_id: 1, text: b" or".to_vec() };
+        assert_eq!(committed(appended).await, None);
+        for number in 1..513 {
+            assert_eq!(committed(added(number)).await, None, "{number}");
+        }
+        let latest = store.latest().await.unwrap();
+        assert_eq!((latest.parts.len(), store.num_docs(&latest).await.unwrap()), (514, 1026));
+    });
+}
+
+#[test]
 fn user_columns_are_never_lost_silently() {
     block_on(async {
         let store = create().await;

@@ -10,10 +10,13 @@
 //! the one behind it is written to the buffer once more. So each piece can be tokenized by itself, and
 //! the tokens of the document are those of its pieces, one after the other; a base piece is a run of
 //! whole tokens of the base document. Counts, search and snapshots need no more than that. An edit
-//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text.
+//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text. Only the border
+//! before text at the end of a document may lie [loose](loose_end), until it matters.
 //!
 //! Where no cut is near by ([`surroundings`]; a base64 blob has none), edits put in what they are told and
 //! no more: the document is then *not aligned*, its counts and searches read all of its text.
+
+mod loose_end;
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -39,11 +42,24 @@ pub(super) struct EditedDocument {
     base_doc: Option<u64>,
     text: Vec<u8>,
     pieces: PieceTree,
-    is_aligned: bool,
-    /// Made when a word is first counted or searched for.
-    changes: OnceLock<WordChanges>,
+    borders: Borders,
+    /// Made when a word is first counted or searched for, and the borders are settled.
+    changes: OnceLock<Box<WordChanges>>,
+    /// The document with settled borders, made when they first matter.
+    settled: OnceLock<Box<EditedDocument>>,
     /// Bytes of the buffer at which it is next looked at for text that is in no piece.
     next_sweep_bytes: usize,
+}
+
+/// Where pieces begin and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Borders {
+    /// At cuts.
+    AtCuts,
+    /// At cuts, but for the start of the last piece, at byte `start` of the document.
+    LooseEnd { start: u64 },
+    /// Anywhere.
+    Anywhere,
 }
 
 impl EditedDocument {
@@ -54,8 +70,9 @@ impl EditedDocument {
             base_doc: Some(doc_id),
             text: Vec::new(),
             pieces: PieceTree::new(piece),
-            is_aligned: true,
+            borders: Borders::AtCuts,
             changes: OnceLock::new(),
+            settled: OnceLock::new(),
             next_sweep_bytes: FIRST_SWEEP_BYTES,
         }
     }
@@ -68,8 +85,9 @@ impl EditedDocument {
             base_doc: None,
             text,
             pieces: PieceTree::new(piece),
-            is_aligned: true,
+            borders: Borders::AtCuts,
             changes: OnceLock::new(),
+            settled: OnceLock::new(),
             next_sweep_bytes,
         }
     }
@@ -79,9 +97,9 @@ impl EditedDocument {
         self.pieces.len_bytes()
     }
 
-    /// Whether each piece can be tokenized by itself.
+    /// Whether each piece can be tokenized by itself, once the document is [settled](Self::settled).
     pub fn is_aligned(&self) -> bool {
-        self.is_aligned
+        self.borders == Borders::AtCuts
     }
 
     /// The pieces, in order.
@@ -96,8 +114,10 @@ impl EditedDocument {
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        let changes = self.changes.get().map_or(0, WordChanges::memory_bytes);
-        size_of::<Self>() + self.text.capacity() + self.pieces.memory_bytes() + changes
+        let changes = self.changes.get().map_or(0, |changes| changes.memory_bytes());
+        let settled = self.settled.get().map_or(0, |settled| settled.memory_bytes());
+        let own = size_of::<Self>() + self.text.capacity() + self.pieces.memory_bytes();
+        own + changes + settled
     }
 
     /// Appends bytes `range` of the document to `output`, which may grow to `max_output_bytes`.
@@ -152,21 +172,26 @@ impl EditedDocument {
         if range.is_empty() && text.is_empty() {
             return;
         }
+        if let Some(settled) = self.settled.take() {
+            *self = *settled;
+        }
         if self.extends_last_piece(&range) {
             self.append(corpus, text);
-        } else if self.is_aligned
+        } else if self.can_end_loose(&range) {
+            self.borders = Borders::LooseEnd { start: range.start };
+            self.replace(range, &[text]);
+        } else if self.settle(corpus)
             && let Some(around) = surroundings(self, corpus, &range)
         {
-            let (before, behind) = around.kept.split_at(around.num_before);
-            let start = range.start - before.len() as u64;
-            let end = range.end + behind.len() as u64;
-            let added = [before, text, behind].concat();
+            let added = [around.before(), text, around.behind()];
+            let start = range.start - added[0].len() as u64;
+            let end = range.end + added[2].len() as u64;
             self.follow_words(corpus, start..end, &added);
             self.replace(start..end, &added);
         } else {
-            self.is_aligned = false;
+            self.borders = Borders::Anywhere;
             self.changes.take();
-            self.replace(range, text);
+            self.replace(range, &[text]);
         }
         if self.text.len() >= self.next_sweep_bytes {
             self.sweep();
@@ -179,8 +204,8 @@ impl EditedDocument {
         if self.changes.get().is_some() {
             match surroundings(self, corpus, &(end..end)) {
                 Some(around) => {
-                    let start = end - around.kept.len() as u64;
-                    self.follow_words(corpus, start..end, &[&around.kept, text].concat());
+                    let start = end - around.before().len() as u64;
+                    self.follow_words(corpus, start..end, &[around.before(), text]);
                 }
                 None => {
                     self.changes.take();
@@ -191,9 +216,12 @@ impl EditedDocument {
         self.pieces.extend_last(text.len() as u64);
     }
 
-    fn replace(&mut self, range: Range<u64>, text: &[u8]) {
-        let (start, len) = (self.text.len() as u64, text.len() as u64);
-        self.text.extend_from_slice(text);
+    /// Puts `texts`, one after the other, in the place of the bytes of `range`.
+    fn replace(&mut self, range: Range<u64>, texts: &[&[u8]]) {
+        let start = self.text.len() as u64;
+        self.text.reserve(texts.iter().map(|text| text.len()).sum());
+        texts.iter().for_each(|text| self.text.extend_from_slice(text));
+        let len = self.text.len() as u64 - start;
         self.pieces.replace(range.start, range.end, Piece { source: Source::Text, start, len });
     }
 
@@ -206,12 +234,12 @@ impl EditedDocument {
     }
 
     /// Brings the numbers of words up to date, if there are any, before `range`, which ends at cuts,
-    /// becomes `added`.
-    fn follow_words(&mut self, corpus: &Corpus, range: Range<u64>, added: &[u8]) {
+    /// becomes `added`, one after the other.
+    fn follow_words(&mut self, corpus: &Corpus, range: Range<u64>, added: &[&[u8]]) {
         let Some(mut changes) = self.changes.take() else { return };
         let is_short = range.end - range.start <= MAX_COUNTED_BYTES;
         if is_short && self.leave(corpus, range, &mut changes).is_ok() {
-            changes.add(corpus.profile(), added);
+            changes.add(corpus.profile(), &added.concat());
             self.changes = OnceLock::from(changes);
         }
     }
@@ -260,12 +288,13 @@ impl EditedDocument {
 
     /// How often `word` occurs.
     pub fn count(&self, corpus: &Corpus, word: &str) -> Result<u64> {
-        if !self.is_aligned {
+        let settled = self.settled(corpus);
+        if !settled.is_aligned() {
             let mut offsets = Vec::new();
             self.find_by_reading(corpus, word, &mut offsets)?;
             return Ok(offsets.len() as u64);
         }
-        let change = self.changes(corpus)?.of(word.as_bytes());
+        let change = settled.changes(corpus)?.of(word.as_bytes());
         let of_base = match self.base_doc {
             Some(doc) => base_words::count(corpus, doc, word)?,
             None => 0,
@@ -275,17 +304,18 @@ impl EditedDocument {
 
     /// Appends the byte offsets of `word`, ascending, to `offsets`.
     pub fn find(&self, corpus: &Corpus, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
-        if !self.is_aligned {
+        let settled = self.settled(corpus);
+        if !settled.is_aligned() {
             return self.find_by_reading(corpus, word, offsets);
         }
-        let num_fresh = self.changes(corpus)?.of(word.as_bytes()).fresh;
+        let num_fresh = settled.changes(corpus)?.of(word.as_bytes()).fresh;
         let mut in_base = Vec::new();
         if let Some(doc) = self.base_doc {
             base_words::find(corpus, doc, word, &mut in_base)?;
         }
         let (mut in_base, mut fresh_left) = (in_base.as_slice(), num_fresh);
         let mut at = 0u64;
-        for piece in self.pieces() {
+        for piece in settled.pieces() {
             if in_base.is_empty() && fresh_left == 0 {
                 break;
             }
@@ -297,7 +327,7 @@ impl EditedDocument {
                 in_base = &here[num_here..];
             } else if fresh_left > 0 {
                 let num_before = offsets.len();
-                let text = self.fresh_text(piece);
+                let text = settled.fresh_text(piece);
                 find_word(corpus.profile(), text, word, |offset| offsets.push(at + offset));
                 fresh_left -= (offsets.len() - num_before) as u64;
             }
@@ -319,7 +349,7 @@ impl EditedDocument {
             return Ok(changes);
         }
         let changes = self.changes_of_pieces(corpus)?;
-        Ok(self.changes.get_or_init(|| changes))
+        Ok(self.changes.get_or_init(|| Box::new(changes)))
     }
 
     /// The numbers of words from what is there now, by reading all text that is not as in the base.

@@ -207,10 +207,9 @@ impl LivingCorpus {
     /// or replaced and has other edits. Nothing is changed then.
     pub fn apply(&mut self, batch: &EditBatch) -> Result<Range<u64>> {
         let first_added = self.num_docs();
-        let items: Vec<Item<'_>> = batch.edits.iter().map(Item::Edit).collect();
-        for step in plan(self, batch.mode, &items)? {
-            self.make(&step);
-        }
+        let plan = plan(self, batch.mode, batch.edits.iter().map(Item::Edit))?;
+        self.documents.reserve(plan.num_docs);
+        plan.steps.iter().for_each(|step| self.make(step));
         Ok(first_added..self.num_docs())
     }
 
@@ -219,12 +218,11 @@ impl LivingCorpus {
     /// # Errors
     /// As [`apply`](Self::apply), and those of the reads. Nothing is changed then.
     pub fn run(&mut self, mode: EditMode, operations: &[Operation]) -> Result<Vec<Answer>> {
-        let items: Vec<Item<'_>> = operations.iter().map(Item::from).collect();
-        let steps = plan(self, mode, &items)?;
+        let plan = plan(self, mode, operations.iter().map(Item::Operation))?;
         // A read may still fail for want of memory, and then the edits before it must not be seen.
         let mut next = self.clone();
         let mut answers = Vec::with_capacity(operations.len());
-        for step in &steps {
+        for step in &plan.steps {
             match step {
                 Step::Read(read) => answers.push(next.answer(read)?),
                 Step::Edited => answers.push(Answer::Edited),

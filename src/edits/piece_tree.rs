@@ -8,12 +8,17 @@
 //!
 //! A piece is a range of the base document or of the buffer of new text. Replacing bytes touches the
 //! leaves that hold them and the nodes above: O(log pieces + leaves that go), no offset of anything
-//! behind is moved. Nodes split when they are full and go when they are empty; half-empty ones are not
-//! joined, so the height is that of all pieces ever put in, at most 15 for 2^60 of them. Nodes lie in
-//! one vector and are found by number, so dropping and walking do not recurse.
+//! behind is moved. Most documents have few edits, so a tree is one leaf and nothing else until that is
+//! full; then it gets [nodes](nodes), and keeps them.
+
+mod nodes;
+
+use nodes::{NodeTree, Step};
 
 /// Most pieces of a leaf and children of an inner node.
 const MAX_FANOUT: usize = 32;
+/// Pieces that a new leaf has room for: those after an insert into the middle of a document.
+const NEW_LEAF_LEN: usize = 3;
 
 /// What a piece is a range of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,244 +53,142 @@ impl Piece {
 
 /// Pieces in order.
 #[derive(Debug, Clone)]
-pub(crate) struct PieceTree {
-    leaves: Vec<Vec<Piece>>,
-    inner: Vec<Vec<Child>>,
-    /// Numbers of leaves and of inner nodes that are not used.
-    free_leaves: Vec<u32>,
-    free_inner: Vec<u32>,
-    /// A leaf where the height is 0, else an inner node with so many levels of them.
-    root: u32,
-    height: usize,
-    len_bytes: u64,
-}
+pub(crate) struct PieceTree(Shape);
 
-/// A node one level below and the bytes of its pieces.
-#[derive(Debug, Clone, Copy)]
-struct Child {
-    node: u32,
-    len_bytes: u64,
-}
-
-/// An inner node and the index of one of its children.
-type Step = (u32, usize);
-
-/// What a node's parent has to be told.
-enum Change {
-    IsEmpty,
-    Split(Child),
+#[derive(Debug, Clone)]
+enum Shape {
+    Leaf { pieces: Vec<Piece>, len_bytes: u64 },
+    Nodes(Box<NodeTree>),
 }
 
 impl PieceTree {
     /// The tree of one piece, or of none where it is empty.
     pub fn new(piece: Piece) -> Self {
-        let pieces = if piece.len > 0 { vec![piece] } else { Vec::new() };
-        Self {
-            leaves: vec![pieces],
-            inner: Vec::new(),
-            free_leaves: Vec::new(),
-            free_inner: Vec::new(),
-            root: 0,
-            height: 0,
-            len_bytes: piece.len,
+        let mut pieces = Vec::with_capacity(NEW_LEAF_LEN);
+        if piece.len > 0 {
+            pieces.push(piece);
         }
+        Self(Shape::Leaf { pieces, len_bytes: piece.len })
     }
 
     /// Bytes of all pieces.
     pub fn len_bytes(&self) -> u64 {
-        self.len_bytes
+        match &self.0 {
+            Shape::Leaf { len_bytes, .. } => *len_bytes,
+            Shape::Nodes(nodes) => nodes.len_bytes(),
+        }
     }
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        let leaves: usize = self.leaves.iter().map(Vec::capacity).sum();
-        let inner: usize = self.inner.iter().map(Vec::capacity).sum();
-        let nodes = self.leaves.capacity() + self.inner.capacity();
-        size_of::<Piece>() * leaves
-            + size_of::<Child>() * inner
-            + size_of::<Vec<Piece>>() * nodes
-            + 4 * (self.free_leaves.capacity() + self.free_inner.capacity())
+        match &self.0 {
+            Shape::Leaf { pieces, .. } => size_of::<Piece>() * pieces.capacity(),
+            Shape::Nodes(nodes) => nodes.memory_bytes(),
+        }
     }
 
     /// The pieces from byte `offset` on, which is at most the length; the first is cut there.
     #[inline]
     pub fn pieces_from(&self, offset: u64) -> Pieces<'_> {
-        let mut path = Vec::new();
-        let (leaf, idx, within) = self.descend(offset, &mut path);
-        Pieces { tree: self, path, leaf: &self.leaves[leaf as usize], idx, within }
+        match &self.0 {
+            Shape::Leaf { pieces, .. } => {
+                let (idx, within) = place_in_leaf(pieces, offset);
+                Pieces { nodes: None, path: Vec::new(), leaf: pieces, idx, within }
+            }
+            Shape::Nodes(nodes) => {
+                let mut path = Vec::new();
+                let (leaf, idx, within) = nodes.descend(offset, &mut path);
+                Pieces { nodes: Some(nodes), path, leaf: nodes.leaf(leaf), idx, within }
+            }
+        }
     }
 
     /// The last byte as a piece, if there is one.
     pub fn last_byte(&self) -> Option<Piece> {
-        self.pieces_from(self.len_bytes.checked_sub(1)?).next()
+        self.pieces_from(self.len_bytes().checked_sub(1)?).next()
     }
 
     /// Puts `piece` in the place of the bytes from `start` to `end`, which is at most the length. An
     /// empty piece is none.
     pub fn replace(&mut self, start: u64, end: u64, piece: Piece) {
-        let mut remaining = end - start;
-        let mut path = Vec::new();
-        loop {
-            path.clear();
-            let (leaf, idx, within) = self.descend(start, &mut path);
-            let pieces = &mut self.leaves[leaf as usize];
-            let before = remaining;
-            let (mut last, mut skipped) = (idx, within);
-            while let Some(at) = pieces.get(last).filter(|_| remaining > 0) {
-                let taken = remaining.min(at.len - skipped);
-                remaining -= taken;
-                skipped += taken;
-                if skipped == at.len {
-                    (last, skipped) = (last + 1, 0);
+        match &mut self.0 {
+            Shape::Leaf { pieces, len_bytes } => {
+                let (idx, within) = place_in_leaf(pieces, start);
+                replace_in_leaf(pieces, idx, within, end - start, piece);
+                *len_bytes = *len_bytes - (end - start) + piece.len;
+                if pieces.len() > MAX_FANOUT {
+                    let nodes = NodeTree::of_leaf(std::mem::take(pieces), *len_bytes);
+                    self.0 = Shape::Nodes(Box::new(nodes));
                 }
             }
-            let is_done = remaining == 0;
-            let added = Piece { len: if is_done { piece.len } else { 0 }, ..piece };
-            let head = if within > 0 { pieces[idx].head(within) } else { piece.head(0) };
-            let tail = if skipped > 0 { pieces[last].tail(skipped) } else { piece.head(0) };
-            let kept = [head, added, tail].into_iter().filter(|piece| piece.len > 0);
-            let _ = pieces.splice(idx..last + usize::from(skipped > 0), kept);
-            self.adjust(&path, added.len, before - remaining);
-            self.balance(leaf, &mut path);
-            if is_done {
-                return;
-            }
+            Shape::Nodes(nodes) => nodes.replace(start, end, piece),
         }
     }
 
     /// Makes the last piece, which there must be, longer by `len`.
     pub fn extend_last(&mut self, len: u64) {
-        let mut path = Vec::new();
-        let (leaf, _, _) = self.descend(self.len_bytes, &mut path);
-        if let Some(last) = self.leaves[leaf as usize].last_mut() {
-            last.len += len;
-            self.adjust(&path, len, 0);
-        }
-    }
-
-    /// Finds the piece that holds byte `offset`, or the place behind the last piece: the leaf, the
-    /// index there and the bytes of the piece before it. `path` takes the nodes above.
-    #[inline]
-    fn descend(&self, mut offset: u64, path: &mut Vec<Step>) -> (u32, usize, u64) {
-        let mut node = self.root;
-        for _ in 0..self.height {
-            let children = &self.inner[node as usize];
-            let mut idx = 0;
-            while idx + 1 < children.len() && offset >= children[idx].len_bytes {
-                offset -= children[idx].len_bytes;
-                idx += 1;
-            }
-            path.push((node, idx));
-            node = children[idx].node;
-        }
-        let pieces = &self.leaves[node as usize];
-        let mut idx = 0;
-        while let Some(piece) = pieces.get(idx).filter(|piece| offset >= piece.len) {
-            offset -= piece.len;
-            idx += 1;
-        }
-        (node, idx, offset)
-    }
-
-    fn adjust(&mut self, path: &[Step], added: u64, removed: u64) {
-        self.len_bytes = self.len_bytes - removed + added;
-        for &(node, idx) in path {
-            let child = &mut self.inner[node as usize][idx];
-            child.len_bytes = child.len_bytes - removed + added;
-        }
-    }
-
-    /// Splits `leaf` and the nodes of `path` above it where they are too full, takes them out where
-    /// they are empty.
-    fn balance(&mut self, leaf: u32, path: &mut Vec<Step>) {
-        let mut change = match self.leaves[leaf as usize].len() {
-            0 => Change::IsEmpty,
-            1..=MAX_FANOUT => return,
-            _ => Change::Split(self.split_leaf(leaf)),
-        };
-        if let (Change::IsEmpty, false) = (&change, path.is_empty()) {
-            self.free_leaves.push(leaf);
-        }
-        while let Some((node, idx)) = path.pop() {
-            let children = &mut self.inner[node as usize];
-            match change {
-                Change::IsEmpty => {
-                    children.remove(idx);
-                }
-                Change::Split(right) => {
-                    children[idx].len_bytes -= right.len_bytes;
-                    children.insert(idx + 1, right);
+        match &mut self.0 {
+            Shape::Leaf { pieces, len_bytes } => {
+                if let Some(last) = pieces.last_mut() {
+                    last.len += len;
+                    *len_bytes += len;
                 }
             }
-            change = match children.len() {
-                0 => {
-                    self.free_inner.push(node);
-                    Change::IsEmpty
-                }
-                1..=MAX_FANOUT => return self.shrink(),
-                _ => Change::Split(self.split_inner(node)),
-            };
+            Shape::Nodes(nodes) => nodes.extend_last(len),
         }
-        match change {
-            Change::Split(right) => {
-                let left = Child { node: self.root, len_bytes: self.len_bytes - right.len_bytes };
-                self.root = added(&mut self.inner, &mut self.free_inner, vec![left, right]);
-                self.height += 1;
-            }
-            Change::IsEmpty if self.height > 0 => {
-                self.root = added(&mut self.leaves, &mut self.free_leaves, Vec::new());
-                self.height = 0;
-            }
-            Change::IsEmpty => {}
-        }
-    }
-
-    /// Takes nodes of one child from the top.
-    fn shrink(&mut self) {
-        while self.height > 0
-            && let [only] = self.inner[self.root as usize].as_slice()
-        {
-            let root = only.node;
-            self.free_inner.push(std::mem::replace(&mut self.root, root));
-            self.height -= 1;
-        }
-    }
-
-    /// Moves the second half of a leaf to a new one.
-    fn split_leaf(&mut self, leaf: u32) -> Child {
-        let pieces = &mut self.leaves[leaf as usize];
-        let right = pieces.split_off(pieces.len() / 2);
-        let len_bytes = right.iter().map(|piece| piece.len).sum();
-        Child { node: added(&mut self.leaves, &mut self.free_leaves, right), len_bytes }
-    }
-
-    /// Moves the second half of an inner node to a new one.
-    fn split_inner(&mut self, node: u32) -> Child {
-        let children = &mut self.inner[node as usize];
-        let right = children.split_off(children.len() / 2);
-        let len_bytes = right.iter().map(|child| child.len_bytes).sum();
-        Child { node: added(&mut self.inner, &mut self.free_inner, right), len_bytes }
     }
 }
 
-/// Puts `node` where a number is free, or behind all others; returns its number.
-fn added<T>(nodes: &mut Vec<T>, free: &mut Vec<u32>, node: T) -> u32 {
-    match free.pop() {
-        Some(number) => {
-            nodes[number as usize] = node;
-            number
-        }
-        None => {
-            nodes.push(node);
-            (nodes.len() - 1) as u32
+/// The piece of a leaf that holds byte `offset`, or the place behind the last one, and the bytes of the
+/// piece before it.
+#[inline]
+fn place_in_leaf(pieces: &[Piece], mut offset: u64) -> (usize, u64) {
+    let mut idx = 0;
+    while let Some(piece) = pieces.get(idx).filter(|piece| offset >= piece.len) {
+        offset -= piece.len;
+        idx += 1;
+    }
+    (idx, offset)
+}
+
+/// Takes `removed` bytes out of a leaf, from byte `within` of piece `idx` on, and puts `added` there;
+/// where the leaf has fewer, those it has go and nothing is put in. Returns how many are left to go.
+fn replace_in_leaf(
+    pieces: &mut Vec<Piece>,
+    idx: usize,
+    within: u64,
+    removed: u64,
+    added: Piece,
+) -> u64 {
+    let mut left = removed;
+    let (mut last, mut skipped) = (idx, within);
+    while let Some(at) = pieces.get(last).filter(|_| left > 0) {
+        let taken = left.min(at.len - skipped);
+        left -= taken;
+        skipped += taken;
+        if skipped == at.len {
+            (last, skipped) = (last + 1, 0);
         }
     }
+    let nothing = added.head(0);
+    let head = if within > 0 { pieces[idx].head(within) } else { nothing };
+    let added = if left == 0 { added } else { nothing };
+    let tail = if skipped > 0 { pieces[last].tail(skipped) } else { nothing };
+    let (mut kept, mut num_kept) = ([nothing; 3], 0);
+    for piece in [head, added, tail].into_iter().filter(|piece| piece.len > 0) {
+        kept[num_kept] = piece;
+        num_kept += 1;
+    }
+    // Its number is known, so nothing is put aside to make room.
+    let kept = kept[..num_kept].iter().copied();
+    let _ = pieces.splice(idx..last + usize::from(skipped > 0), kept);
+    left
 }
 
 /// Pieces in order, from some byte on.
 #[derive(Debug)]
 pub(crate) struct Pieces<'a> {
-    tree: &'a PieceTree,
+    nodes: Option<&'a NodeTree>,
     path: Vec<Step>,
     leaf: &'a [Piece],
     idx: usize,
@@ -303,26 +206,8 @@ impl Iterator for Pieces<'_> {
                 self.idx += 1;
                 return Some(piece.tail(std::mem::take(&mut self.within)));
             }
-            self.next_leaf()?;
+            (self.leaf, self.idx) = (self.nodes?.next_leaf(&mut self.path)?, 0);
         }
-    }
-}
-
-impl Pieces<'_> {
-    fn next_leaf(&mut self) -> Option<()> {
-        let mut node = loop {
-            let (node, idx) = self.path.pop()?;
-            if let Some(next) = self.tree.inner[node as usize].get(idx + 1) {
-                self.path.push((node, idx + 1));
-                break next.node;
-            }
-        };
-        while self.path.len() < self.tree.height {
-            self.path.push((node, 0));
-            node = self.tree.inner[node as usize].first()?.node;
-        }
-        (self.leaf, self.idx) = (&self.tree.leaves[node as usize], 0);
-        Some(())
     }
 }
 
@@ -373,8 +258,9 @@ mod tests {
             let end = tree.len_bytes();
             tree.replace(0, end, Piece { source: Source::Text, start: 0, len: 0 });
             prop_assert_eq!((tree.pieces_from(0).next(), tree.last_byte()), (None, None));
-            prop_assert_eq!(tree.leaves.len() - tree.free_leaves.len(), 1);
-            prop_assert_eq!(tree.inner.len(), tree.free_inner.len());
+            if let Shape::Nodes(nodes) = &tree.0 {
+                prop_assert_eq!(nodes.num_used(), (1, 0));
+            }
         }
     }
 
@@ -385,7 +271,7 @@ mod tests {
             let at = start.wrapping_mul(0x9E37_79B9_7F4A_7C15) % tree.len_bytes();
             tree.replace(at, at, Piece { source: Source::Text, start, len: 1 });
         }
-        assert!(tree.height <= 3, "{}", tree.height);
+        assert!(matches!(&tree.0, Shape::Nodes(nodes) if nodes.height() <= 3), "{tree:?}");
         assert_eq!(tree.len_bytes(), (1 << 60) + 100_000);
     }
 }

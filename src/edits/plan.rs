@@ -4,6 +4,7 @@
 //! before anything is changed, and offsets of both modes become offsets in the text at the place of
 //! the step. O(1) for each operation in sequence, O(log operations) in batch.
 
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -34,24 +35,34 @@ pub(super) enum Step<'a> {
         content: &'a [u8],
     },
     Read(&'a Operation),
-    /// All steps of an edit are made.
+    /// All steps of an edit of a mixed batch are made.
     Edited,
 }
 
 /// One operation of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Item<'a> {
+    /// Of a batch of edits.
     Edit(&'a Edit),
-    Read(&'a Operation),
+    /// Of a mixed batch, where each has an answer.
+    Operation(&'a Operation),
 }
 
-impl<'a> From<&'a Operation> for Item<'a> {
-    fn from(operation: &'a Operation) -> Self {
-        match operation {
-            Operation::Edit(edit) => Self::Edit(edit),
-            read => Self::Read(read),
+impl<'a> Item<'a> {
+    fn edit(self) -> Option<&'a Edit> {
+        match self {
+            Self::Edit(edit) | Self::Operation(Operation::Edit(edit)) => Some(edit),
+            Self::Operation(_) => None,
         }
     }
+}
+
+/// What is to be done for a batch.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub steps: Vec<Step<'a>>,
+    /// Documents that the batch meets.
+    pub num_docs: usize,
 }
 
 /// The steps of `items` on `living`.
@@ -61,22 +72,24 @@ impl<'a> From<&'a Operation> for Item<'a> {
 pub(super) fn plan<'a>(
     living: &LivingCorpus,
     mode: EditMode,
-    items: &[Item<'a>],
-) -> Result<Vec<Step<'a>>> {
+    items: impl ExactSizeIterator<Item = Item<'a>> + Clone,
+) -> Result<Plan<'a>> {
     let offsets = match mode {
         EditMode::InSequence => None,
-        EditMode::InBatch => Some(batch_offsets(living, items)?),
+        EditMode::InBatch => Some(batch_offsets(living, items.clone())?),
     };
     let num_docs = living.num_docs();
-    let steps = Vec::with_capacity(2 * items.len());
-    let mut planner = Planner { living, num_docs, lens: FxHashMap::default(), offsets, steps };
+    let (mut lens, mut steps) = (FxHashMap::default(), Vec::new());
+    lens.reserve(usize::try_from(num_docs).unwrap_or(usize::MAX).min(items.len()));
+    steps.reserve(items.len());
+    let mut planner = Planner { living, num_docs, lens, offsets, steps };
     for item in items {
-        match *item {
+        match item {
             Item::Edit(edit) => planner.add_edit(edit)?,
-            Item::Read(read) => planner.add_read(read)?,
+            Item::Operation(operation) => planner.add_operation(operation)?,
         }
     }
-    Ok(planner.steps)
+    Ok(Plan { steps: planner.steps, num_docs: planner.lens.len() })
 }
 
 struct Planner<'a, 'l> {
@@ -85,8 +98,8 @@ struct Planner<'a, 'l> {
     num_docs: u64,
     /// Bytes of the documents that the batch met, none for those it dropped.
     lens: FxHashMap<u64, Option<u64>>,
-    /// By document, where offsets refer to the text before the batch.
-    offsets: Option<FxHashMap<u64, BatchOffsets>>,
+    /// By document, where offsets refer to the text before the batch, which has so many bytes.
+    offsets: Option<FxHashMap<u64, (BatchOffsets, u64)>>,
     steps: Vec<Step<'a>>,
 }
 
@@ -104,7 +117,6 @@ impl<'a> Planner<'a, '_> {
                 self.lens.insert(self.num_docs, Some(content.len() as u64));
                 self.num_docs += 1;
                 self.steps.push(Step::Add { path, content });
-                return Ok(());
             }
             Edit::DropDocument { doc_id } => {
                 self.len_of(*doc_id)?;
@@ -117,7 +129,6 @@ impl<'a> Planner<'a, '_> {
                 self.steps.push(Step::Replace { doc_id: *doc_id, content });
             }
         }
-        self.steps.push(Step::Edited);
         Ok(())
     }
 
@@ -131,7 +142,7 @@ impl<'a> Planner<'a, '_> {
             limit: u64::MAX - 1,
             knob: "nothing (lengths are 64-bit numbers)",
         })?;
-        let at = match self.offsets_of(doc_id)? {
+        let at = match self.offsets_of(doc_id) {
             Some((offsets, before)) => {
                 offsets.insert(checked_offset(offset.unwrap_or(before), before)?, added)
             }
@@ -144,7 +155,7 @@ impl<'a> Planner<'a, '_> {
 
     fn add_delete(&mut self, doc_id: u64, offset: u64, num_deleted: u64) -> Result<()> {
         let len = self.len_of(doc_id)?;
-        let ranges = match self.offsets_of(doc_id)? {
+        let ranges = match self.offsets_of(doc_id) {
             Some((offsets, before)) => offsets.delete(checked_range(offset, num_deleted, before)?),
             None => vec![checked_range(offset, num_deleted, len)?],
         };
@@ -155,8 +166,8 @@ impl<'a> Planner<'a, '_> {
         Ok(())
     }
 
-    fn add_read(&mut self, read: &'a Operation) -> Result<()> {
-        match read {
+    fn add_operation(&mut self, operation: &'a Operation) -> Result<()> {
+        match operation {
             Operation::Extract { doc_id, offset_bytes, .. } => {
                 checked_offset(*offset_bytes, self.len_of(*doc_id)?)?;
             }
@@ -164,18 +175,22 @@ impl<'a> Planner<'a, '_> {
                 self.len_of(*doc_id)?;
                 check_word(self.living.base().profile(), word)?;
             }
-            Operation::Edit(edit) => return self.add_edit(edit),
+            Operation::Edit(edit) => {
+                self.add_edit(edit)?;
+                if edit.doc_id().is_some() {
+                    self.steps.push(Step::Edited);
+                }
+                return Ok(());
+            }
         }
-        self.steps.push(Step::Read(read));
+        self.steps.push(Step::Read(operation));
         Ok(())
     }
 
     /// Where offsets refer to the text before the batch: those of the document, and its length then.
-    fn offsets_of(&mut self, doc_id: u64) -> Result<Option<(&mut BatchOffsets, u64)>> {
-        match self.offsets.as_mut().and_then(|offsets| offsets.get_mut(&doc_id)) {
-            Some(offsets) => Ok(Some((offsets, self.living.len_bytes(doc_id)?))),
-            None => Ok(None),
-        }
+    fn offsets_of(&mut self, doc_id: u64) -> Option<(&mut BatchOffsets, u64)> {
+        let (offsets, before) = self.offsets.as_mut()?.get_mut(&doc_id)?;
+        Some((offsets, *before))
     }
 
     /// Bytes of document `doc_id` at this place of the batch.
@@ -195,17 +210,17 @@ impl<'a> Planner<'a, '_> {
 
 /// Numbers the places of all edits by document. What is edited must be there before the batch, and
 /// what is dropped or replaced can have no other edit: that would have no meaning.
-fn batch_offsets(
+fn batch_offsets<'a>(
     living: &LivingCorpus,
-    items: &[Item<'_>],
-) -> Result<FxHashMap<u64, BatchOffsets>> {
-    let mut places: FxHashMap<u64, (Vec<u64>, bool)> = FxHashMap::default();
-    for item in items {
-        let Item::Edit(edit) = item else { continue };
+    items: impl Iterator<Item = Item<'a>>,
+) -> Result<FxHashMap<u64, (BatchOffsets, u64)>> {
+    /// Places of the edits of a document, its bytes before the batch, whether it is dropped or replaced.
+    type Places = (Vec<u64>, u64, bool);
+    let mut places: FxHashMap<u64, Places> = FxHashMap::default();
+    for edit in items.filter_map(Item::edit) {
         let Some(doc_id) = edit.doc_id() else { continue };
-        let len = living.len_bytes(doc_id)?;
         let is_whole = matches!(edit, Edit::DropDocument { .. } | Edit::ReplaceDocument { .. });
-        let known = places.get(&doc_id).map(|(_, is_whole)| *is_whole);
+        let known = places.get(&doc_id).map(|(.., is_whole)| *is_whole);
         if known == Some(true) || known.is_some() && is_whole {
             return Err(Error::InvalidArgument {
                 name: "edits",
@@ -215,18 +230,21 @@ fn batch_offsets(
                     .into(),
             });
         }
-        let (places, is_whole_known) = places.entry(doc_id).or_default();
-        *is_whole_known = is_whole;
+        let (places, len, _) = match places.entry(doc_id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert((Vec::new(), living.len_bytes(doc_id)?, is_whole)),
+        };
         match edit {
             Edit::InsertText { offset_bytes, .. } => places.push(*offset_bytes),
-            Edit::AppendText { .. } => places.push(len),
+            Edit::AppendText { .. } => places.push(*len),
             Edit::DeleteText { offset_bytes, len_bytes, .. } => {
                 places.extend([*offset_bytes, offset_bytes.saturating_add(*len_bytes)]);
             }
             _ => {}
         }
     }
-    Ok(places.into_iter().map(|(doc_id, (at, _))| (doc_id, BatchOffsets::new(at))).collect())
+    let offsets = places.into_iter();
+    Ok(offsets.map(|(doc_id, (at, len, _))| (doc_id, (BatchOffsets::new(at), len))).collect())
 }
 
 /// `offset`, if a document of `len` bytes has it; its end counts.

@@ -118,6 +118,7 @@ fn parts<'a>(
 ) -> Result<Vec<(usize, usize, Vec<PartPiece<'a>>)>> {
     let mut parts: Vec<_> =
         base.doc_parts(doc_id).map(|(segment_idx, doc)| (segment_idx, doc, Vec::new())).collect();
+    let document = document.settled(base);
     if !document.is_aligned() {
         let mut text = Vec::new();
         let len = document.len_bytes();

@@ -25,8 +25,20 @@ const MAX_WINDOW_BYTES: u64 = 4096;
 
 /// The bytes that stay between two cuts around an edit, before it and behind it.
 pub(super) struct Surroundings {
-    pub kept: Vec<u8>,
-    pub num_before: usize,
+    seen: Vec<u8>,
+    kept: Range<usize>,
+    /// Where the edit is in what was seen.
+    place: usize,
+}
+
+impl Surroundings {
+    pub fn before(&self) -> &[u8] {
+        &self.seen[self.kept.start..self.place]
+    }
+
+    pub fn behind(&self) -> &[u8] {
+        &self.seen[self.place..self.kept.end]
+    }
 }
 
 /// The bytes from the last cut before `range` up to it, and from its end to the first cut behind it;
@@ -63,12 +75,11 @@ fn within(
     for range in stays.into_iter().filter(|range| !range.is_empty()) {
         document.read(corpus, range, DEFAULT_MAX_OUTPUT_BYTES, &mut seen)?;
     }
-    let (before, behind) = seen.split_at((range.start - first) as usize);
+    let place = (range.start - first) as usize;
+    let (before, behind) = seen.split_at(place);
     let start = last_cut(profile, before).or((first == 0).then_some(0));
     let is_end_seen = last == document.len_bytes();
     let end = first_cut(profile, behind).or(is_end_seen.then_some(behind.len()));
     let (Some(start), Some(num_behind)) = (start, end) else { return Ok(None) };
-    let num_before = before.len() - start;
-    let end = before.len() + num_behind;
-    Ok(Some(Surroundings { kept: seen[start..end].to_vec(), num_before }))
+    Ok(Some(Surroundings { seen, kept: start..place + num_behind, place }))
 }

@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use super::change::Change;
 use super::manifest::encode_manifest;
-use super::retry::{Attempts, retrying};
+use super::retry::Attempts;
 use super::storage::{StorageError, VERSIONS, version_name, version_number};
 use super::store::{LivingStore, now_us};
 use super::version::{CommitId, Version};
@@ -173,7 +173,7 @@ impl LivingStore {
             return Ok(Put::Done);
         }
         let name = version_name(next.number);
-        let is_there = retrying(self.options().retry, || self.storage().exists(&name)).await;
+        let is_there = self.has_version(next.number).await;
         // Below the versions that count: the next clean-up takes it if this does not.
         let _removed = self.storage().remove(VERSIONS, &[name]).await;
         match is_there {
@@ -187,10 +187,7 @@ impl LivingStore {
     }
 
     async fn is_in_line(&self, next: &Version) -> Result<bool> {
-        let parent = version_name(next.number - 1);
-        let exists = retrying(self.options().retry, || self.storage().exists(&parent)).await;
-        let what = || format!("looking for {}", self.name_of(&parent));
-        if next.number > 1 && exists.map_err(|e| e.into_error(what()))? {
+        if next.number > 1 && self.has_version(next.number - 1).await? {
             return Ok(true);
         }
         let later = self.version_files(Some(&version_name(next.number))).await?;

@@ -1,7 +1,8 @@
 //! The handle of a living corpus: create, open, read versions and edits.
 //!
-//! The latest version is found by one listing, of what follows the last version this handle has
-//! seen. Versions are read up to 16 at a time.
+//! A handle looks whether there is a version behind the last one it has seen, which takes as long
+//! whatever number of versions there are; only where there is one, what follows is listed. Versions are
+//! read up to 16 at a time.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -173,6 +174,13 @@ impl LivingStore {
     pub async fn latest(&self) -> Result<Version> {
         loop {
             let seen = self.last_seen.load(Ordering::Relaxed);
+            if seen > 0 && !self.has_version(seen + 1).await? {
+                match self.read_version(seen).await {
+                    // Clean-ups take versions in ascending order: both may be gone, with later ones there.
+                    Err(Error::Missing { .. }) => {}
+                    read => return read,
+                }
+            }
             let after = (seen > 1).then(|| version_name(seen - 1));
             let mut found = self.version_files(after.as_deref()).await?;
             if found.is_empty() && after.is_some() {
@@ -260,6 +268,13 @@ impl LivingStore {
             Err(Error::Missing { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether version `number` is there.
+    pub(super) async fn has_version(&self, number: u64) -> Result<bool> {
+        let name = version_name(number);
+        let exists = retrying(self.options.retry, || self.storage.exists(&name)).await;
+        exists.map_err(|e| e.into_error(format!("looking for {}", self.name_of(&name))))
     }
 
     /// The version `number`; its edits are left packed.

@@ -7,29 +7,28 @@
 //! Pairs are met like windows of `window` words: in the rule where they cross a border between two
 //! children, with the rule's weight, or at every word of the text. O(windows * window).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::pairs::buckets::FirstWords;
+use super::pairs::met::{Meeting, Pairs};
+use super::pairs::sums::PairSums;
 use super::sequences::choice::chosen;
-use super::sequences::edges::Sink;
-use super::sequences::entries::Keyed;
-use super::sequences::keep::Keep;
+use super::sequences::entries::runs_of;
+use super::sequences::for_each_in_order;
 use super::sequences::key::Key;
 use super::sequences::merged::{Joining, check_parts, cut_document};
 use super::sequences::packing::Packing;
 use super::sequences::parts::Parts;
 use super::sequences::passes::for_each_pass;
-use super::sequences::rows::Sequences;
+use super::sequences::rows::{Counted, Sequences};
 use super::sequences::walk::{Limit, Walk};
-use super::sequences::weights::{NumberedWeights, Weights};
-use super::sequences::windows::give_back_room;
+use super::sequences::weights::NumberedWeights;
 use super::{SegmentSequences, Traversal, TraversalTask, Vocabulary};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 
-/// Words of a text that are kept before the oldest are dropped.
-const CONTEXT_LEN: usize = 1 << 12;
-/// Room for pairs that a task begins with.
-const TASK_PAIRS: usize = 1 << 17;
+/// Pairs met of a part, or a little more.
+const PART_PAIRS: usize = 1 << 16;
 
 /// How often each pair of words stands at a distance below `window`, where that is `min_count`
 /// times or more; ascending by the first word, then the second.
@@ -172,7 +171,7 @@ impl Cooccurrences {
 }
 
 /// Meets all pairs at a distance of `reach` at most and adds them up.
-fn counted<K: Key + Keyed<Key = K>, T: Send>(
+fn counted<K: Key, T: Send>(
     parts: &Parts<'_>,
     walk: Walk,
     reach: usize,
@@ -180,108 +179,31 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
-    let packing = parts.packing;
-    let new = |keep| Pairs::<K>::new(packing, reach, parts.weights, keep, limit.max_met());
+    let Parts { packing, weights, .. } = *parts;
+    let firsts = &FirstWords::new(parts.vocabulary, reach);
+    let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met() };
+    let new = |keep| Pairs::<K>::new(meeting, keep);
     let bits = packing.all_bits();
-    for_each_pass(walk, parts.vocabulary, limit, bits, new, |tasks, range, held_bytes| {
-        let keys = tasks.into_iter().map(|pairs| pairs.keys).collect();
-        parts.of_keys(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
-    })
-}
-
-/// Pairs as they are met: the smaller word, the other, and below them the number of the weight.
-#[derive(Debug)]
-struct Pairs<'a, K> {
-    packing: Packing,
-    /// Largest distance.
-    reach: usize,
-    weights: &'a Weights,
-    /// Number of the weight at hand.
-    weight: u32,
-    /// Pairs after which no more are kept, as the walk will be refused.
-    max_met: usize,
-    /// Words of the text so far; the last `reach` of them matter.
-    context: Vec<u32>,
-    keep: Keep<K>,
-    keys: Vec<K>,
-}
-
-impl<'a, K: Key> Pairs<'a, K> {
-    fn new(
-        packing: Packing,
-        reach: usize,
-        weights: &'a Weights,
-        keep: Keep<K>,
-        max_met: usize,
-    ) -> Self {
-        let room = if keep.is_all() { TASK_PAIRS } else { 0 };
-        let (context, keys) = (Vec::new(), Vec::with_capacity(room));
-        Self { packing, reach, weights, weight: 0, max_met, context, keep, keys }
-    }
-
-    /// Pairs `word`, `skipped` words behind the context, with the words of that.
-    #[inline]
-    fn meet(&mut self, word: u32, skipped: usize) {
-        if self.keys.len() > self.max_met {
-            return;
-        }
-        let reach = self.reach.saturating_sub(skipped).min(self.context.len());
-        let (word_bits, all_bits) = (self.packing.word_bits(), self.packing.all_bits());
-        let (weight, weight_bits) = (self.weight, self.weights.bits());
-        let near = self.context[self.context.len() - reach..].iter();
-        let pairs = near.map(|&other| {
-            let first = K::default().rolled(word.min(other), word_bits, all_bits);
-            first.rolled(word.max(other), word_bits, all_bits)
-        });
-        let with_weight = |pair: K| pair.with_value(weight, weight_bits);
-        if self.keep.is_all() {
-            self.keys.extend(pairs.map(with_weight));
-        } else {
-            let keep = &self.keep;
-            let kept = pairs.filter(|&pair| keep.is_kept(|| pair));
-            self.keys.extend(kept.map(with_weight));
-        }
-    }
-}
-
-impl<K: Key> Sink for Pairs<'_, K> {
-    fn begin(&mut self, weight: u64) {
-        self.context.clear();
-        self.weight = self.weights.number(weight);
-    }
-
-    #[inline]
-    fn push(&mut self, word: u32) {
-        self.meet(word, 0);
-        self.context.push(word);
-        if self.context.len() >= self.reach.saturating_mul(2).saturating_add(CONTEXT_LEN) {
-            self.context.drain(..self.context.len() - self.reach);
-        }
-    }
-
-    fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>) {
-        for (at, &word) in head.iter().enumerate() {
-            self.meet(word, at);
-        }
-        match tail {
-            None => self.context.extend_from_slice(head),
-            Some(tail) => {
-                self.context.clear();
-                self.context.extend_from_slice(tail);
+    for_each_pass(walk, parts.vocabulary, limit, bits, new, |tasks, _, held_bytes| {
+        let tasks: Vec<Vec<Vec<K>>> = tasks.into_iter().map(|pairs| pairs.buckets).collect();
+        let keys = |bucket: usize| tasks.iter().map(move |buckets| buckets[bucket].as_slice());
+        let lens = (0..firsts.num_buckets()).map(|bucket| keys(bucket).map(<[K]>::len).sum());
+        let runs = runs_of(lens, PART_PAIRS);
+        let room = tasks.iter().flatten().map(Vec::capacity).sum::<usize>();
+        let held_bytes = held_bytes + size_of::<K>() * room;
+        // Between runs; a thread takes one for each.
+        let spare: Mutex<Vec<PairSums<K>>> = Mutex::default();
+        let compute = |run: usize| {
+            let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut sums = kept.unwrap_or_else(|| PairSums::new(parts.vocabulary.len()));
+            let mut counted = Counted::default();
+            for bucket in runs[run].clone() {
+                sums.add(keys(bucket), firsts.words(bucket), parts, &mut counted)?;
             }
-        }
-    }
-
-    fn num_met(&self) -> usize {
-        self.keys.len()
-    }
-
-    fn forget(&mut self, num_met: usize) {
-        self.keys.truncate(num_met);
-    }
-
-    fn close(&mut self) {
-        self.context = Vec::new();
-        give_back_room(&mut self.keys);
-    }
+            spare.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
+            let (pairs, counts) = counted.into_rows(parts.vocabulary.clone(), packing);
+            Ok(make(pairs, counts))
+        };
+        for_each_in_order(runs.len(), compute, |made: Result<T>| take(made?, held_bytes))
+    })
 }

@@ -31,10 +31,10 @@ pub(in crate::analytics) trait Sink {
     /// The next child, of which `head` are the first words. Where it has more than those, `tail`
     /// are the last ones.
     fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>);
+    /// Words before the next one, right behind the beginning: what lies inside them is not met.
+    fn prime(&mut self, words: &[u32]);
     /// Windows or pairs met so far.
     fn num_met(&self) -> usize;
-    /// Forgets all that were met but the first `num_met`.
-    fn forget(&mut self, num_met: usize);
     /// Nothing more comes.
     fn close(&mut self);
 }
@@ -350,11 +350,9 @@ impl Edges {
     ) -> Result<()> {
         sink.begin(weight);
         if start < part.start {
-            let num_met = sink.num_met();
             let mut words = Vec::new();
             self.tail(start..part.start, &mut words);
-            words.iter().for_each(|&word| sink.push(word));
-            sink.forget(num_met);
+            sink.prime(&words);
         }
         self.walk(part, sink, max_met)
     }

@@ -107,18 +107,8 @@ impl<E: Keyed> Buckets<E> {
 
     /// Buckets in runs of `run_len` entries or a little more.
     pub fn runs(&self, run_len: usize) -> Vec<Range<usize>> {
-        let (mut runs, mut start, mut len) = (Vec::new(), 0, 0);
-        for bucket in 0..self.len() {
-            len += self.split.iter().map(|split| split.of(bucket).len()).sum::<usize>();
-            if len >= run_len {
-                runs.push(start..bucket + 1);
-                (start, len) = (bucket + 1, 0);
-            }
-        }
-        if len > 0 {
-            runs.push(start..self.len());
-        }
-        runs
+        let len = |bucket| self.split.iter().map(|split| split.of(bucket).len()).sum();
+        runs_of((0..self.len()).map(len), run_len)
     }
 
     /// The entries of `bucket`, ascending, in `entries`; the order by the lowest bits does not matter.
@@ -133,6 +123,26 @@ impl<E: Keyed> Buckets<E> {
     pub fn memory_bytes(&self) -> usize {
         self.split.iter().map(|s| size_of_val(&s.ends[..]) + size_of_val(&s.entries[..])).sum()
     }
+}
+
+/// Buckets of `lens` entries in runs of `run_len` or a little more.
+pub(in crate::analytics) fn runs_of(
+    lens: impl Iterator<Item = usize>,
+    run_len: usize,
+) -> Vec<Range<usize>> {
+    let (mut runs, mut start, mut end, mut sum) = (Vec::new(), 0, 0, 0);
+    for len in lens {
+        end += 1;
+        sum += len;
+        if sum >= run_len {
+            runs.push(start..end);
+            (start, sum) = (end, 0);
+        }
+    }
+    if sum > 0 {
+        runs.push(start..end);
+    }
+    runs
 }
 
 /// Ranges of equal width.

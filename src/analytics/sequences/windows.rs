@@ -52,17 +52,18 @@ impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
     fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>) {
         head.iter().for_each(|&word| self.push(word));
         if let Some(tail) = tail {
-            self.key = tail.iter().fold(K::default(), |key, &word| self.rolled(key, word));
-            self.len = tail.len();
+            self.prime(tail);
         }
+    }
+
+    #[inline]
+    fn prime(&mut self, words: &[u32]) {
+        self.key = words.iter().fold(K::default(), |key, &word| self.rolled(key, word));
+        self.len = words.len();
     }
 
     fn num_met(&self) -> usize {
         self.keys.len()
-    }
-
-    fn forget(&mut self, num_met: usize) {
-        self.keys.truncate(num_met);
     }
 
     fn close(&mut self) {
@@ -163,17 +164,18 @@ impl Sink for TextWindows {
     fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>) {
         head.iter().for_each(|&word| self.push(word));
         if let Some(tail) = tail {
-            self.text.extend_from_slice(tail);
-            self.len = tail.len();
+            self.prime(tail);
         }
+    }
+
+    #[inline]
+    fn prime(&mut self, words: &[u32]) {
+        self.text.extend_from_slice(words);
+        self.len = words.len();
     }
 
     fn num_met(&self) -> usize {
         self.windows.len()
-    }
-
-    fn forget(&mut self, num_met: usize) {
-        self.windows.truncate(num_met);
     }
 
     fn close(&mut self) {

@@ -1,0 +1,121 @@
+//! Pairs as a walk meets them, in buckets.
+
+use crate::analytics::sequences::edges::Sink;
+use crate::analytics::sequences::keep::Keep;
+use crate::analytics::sequences::key::Key;
+use crate::analytics::sequences::packing::Packing;
+use crate::analytics::sequences::weights::{NumberedWeights, Weights};
+
+use super::buckets::FirstWords;
+
+/// Words of a text that are kept before the oldest are dropped.
+const CONTEXT_LEN: usize = 1 << 12;
+/// Room for pairs that a task begins with.
+const TASK_PAIRS: usize = 1 << 17;
+
+/// How pairs are met.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::analytics) struct Meeting<'a> {
+    pub packing: Packing,
+    /// Largest distance.
+    pub reach: usize,
+    pub weights: &'a Weights,
+    pub firsts: &'a FirstWords,
+    /// Pairs after which no more are kept, as the walk will be refused.
+    pub max_met: usize,
+}
+
+/// Pairs of a task: the smaller word, the other, and below them the number of the weight.
+#[derive(Debug)]
+pub(in crate::analytics) struct Pairs<'a, K> {
+    meeting: Meeting<'a>,
+    /// Number of the weight at hand.
+    weight: u32,
+    /// Words of the text so far; the last `reach` of them matter.
+    context: Vec<u32>,
+    keep: Keep<K>,
+    num_met: usize,
+    pub buckets: Vec<Vec<K>>,
+}
+
+impl<'a, K: Key> Pairs<'a, K> {
+    pub fn new(meeting: Meeting<'a>, keep: Keep<K>) -> Self {
+        let num_buckets = meeting.firsts.num_buckets();
+        let room = if keep.is_all() { TASK_PAIRS / num_buckets.max(1) } else { 0 };
+        let buckets = (0..num_buckets).map(|_| Vec::with_capacity(room)).collect();
+        Self { meeting, weight: 0, context: Vec::new(), keep, num_met: 0, buckets }
+    }
+
+    /// Pairs `word`, `skipped` words behind the context, with the words of that.
+    #[inline]
+    fn meet(&mut self, word: u32, skipped: usize) {
+        let Meeting { packing, reach, weights, firsts, max_met } = self.meeting;
+        if self.num_met > max_met {
+            return;
+        }
+        let reach = reach.saturating_sub(skipped).min(self.context.len());
+        let near = &self.context[self.context.len() - reach..];
+        let (word_bits, all_bits) = (packing.word_bits(), packing.all_bits());
+        let (weight, weight_bits) = (self.weight, weights.bits());
+        let pairs = near.iter().map(|&other| {
+            let first = word.min(other);
+            let pair = K::default().rolled(first, word_bits, all_bits);
+            (firsts.bucket(first), pair.rolled(word.max(other), word_bits, all_bits))
+        });
+        if self.keep.is_all() {
+            for (bucket, pair) in pairs {
+                self.buckets[bucket].push(pair.with_value(weight, weight_bits));
+            }
+            self.num_met += reach;
+            return;
+        }
+        for (bucket, pair) in pairs {
+            if self.keep.is_kept(|| pair) {
+                self.buckets[bucket].push(pair.with_value(weight, weight_bits));
+                self.num_met += 1;
+            }
+        }
+    }
+}
+
+impl<K: Key> Sink for Pairs<'_, K> {
+    fn begin(&mut self, weight: u64) {
+        self.context.clear();
+        self.weight = self.meeting.weights.number(weight);
+    }
+
+    #[inline]
+    fn push(&mut self, word: u32) {
+        self.meet(word, 0);
+        self.context.push(word);
+        let reach = self.meeting.reach;
+        if self.context.len() >= reach.saturating_mul(2).saturating_add(CONTEXT_LEN) {
+            self.context.drain(..self.context.len() - reach);
+        }
+    }
+
+    fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>) {
+        for (at, &word) in head.iter().enumerate() {
+            self.meet(word, at);
+        }
+        if tail.is_some() {
+            self.context.clear();
+        }
+        self.context.extend_from_slice(tail.unwrap_or(head));
+    }
+
+    fn prime(&mut self, words: &[u32]) {
+        self.context.extend_from_slice(words);
+    }
+
+    fn num_met(&self) -> usize {
+        self.num_met
+    }
+
+    fn close(&mut self) {
+        self.context = Vec::new();
+        if self.num_met < TASK_PAIRS / 4 {
+            self.buckets.iter_mut().for_each(Vec::shrink_to_fit);
+        }
+    }
+}

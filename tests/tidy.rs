@@ -23,7 +23,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("edits", &["error", "text", "grammar", "dag", "corpus", "access"]),
     ("living", &["error", "text", "corpus", "edits"]),
     ("gsst", &["error"]),
-    ("gpu", &["error", "text", "dag", "corpus", "edits", "gsst"]),
+    ("gpu", &["error", "text", "grammar", "dag", "corpus", "edits", "gsst"]),
     ("plot", &[]),
     ("ingestion", &["error", "corpus", "analytics", "access", "gsst", "gpu", "plot"]),
     (
@@ -70,6 +70,9 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/gsst/decode.rs",
     "src/gpu/corpus/edits.rs",
     "src/gpu/corpus/extract.rs",
+    "src/gpu/corpus/grammar/kernels.rs",
+    "src/gpu/corpus/grammar/pairs.rs",
+    "src/gpu/corpus/grammar/sequence.rs",
     "src/gpu/corpus/index.rs",
     "src/gpu/corpus/inverse.rs",
     "src/gpu/corpus/launch.rs",

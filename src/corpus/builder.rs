@@ -4,6 +4,7 @@
 //! push_document ─▶ block of text ─▶ tokens ─▶ grammar ─▶ segment sections ─▶ out
 //!                  block_bytes      (all threads)        (two threads, while the
 //!                                                         next block is built)
+//!                              └─────── blocks_at_once of them ────────┘
 //! ```
 //!
 //! Input is cut into blocks at document borders; each becomes one segment with its own dictionary.
@@ -11,20 +12,26 @@
 //! continues. Blocks depend on the input and `block_bytes` alone, so the file is the same, byte for
 //! byte, for any number of threads.
 //!
+//! One block at a time leaves most of many cores idle: coding is serial for the most part, and so is a
+//! third of a grammar's time on 16 threads. Where several are built at once, each has its share of the
+//! threads from its text to its sections, and a device runs the rounds of one while others do the rest.
+//!
 //! Memory is about 13 bytes for each byte of the block at worst (a token a byte: 1 for the text, 9
-//! for the builder, the rest for counts), 4-6 on ordinary text.
+//! for the builder, the rest for counts), 4-6 on ordinary text; that for each block at once.
 
 use std::collections::VecDeque;
 use std::io::Write;
 use std::panic::resume_unwind;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{CorpusWriter, EncodedSegment, FileFooter, Paths, SegmentParts};
+use super::blocks::{Block, BlocksAtOnce, Made, Maker};
+use super::{CorpusWriter, EncodedSegment, FileFooter, SegmentParts};
 use crate::error::{Error, Result};
-use crate::grammar::{Dedup, RoundsOptions, build_rounds, build_sequitur};
-use crate::text::{TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block};
+use crate::grammar::{Dedup, RoundsEngine};
+use crate::text::{TokenizerProfile, for_each_token};
 
 /// Text of a block unless chosen otherwise.
 pub const DEFAULT_BLOCK_BYTES: usize = 128 << 20;
@@ -102,9 +109,10 @@ pub struct IngestReport {
     pub footer: FileFooter,
     /// Bytes of the file.
     pub file_len_bytes: u64,
-    /// Time spent cutting text into tokens and making dictionaries.
+    /// Time spent cutting text into tokens and making dictionaries; where several blocks are built at
+    /// once, of all of them together.
     pub tokenizing: Duration,
-    /// Time spent building grammars.
+    /// Time spent building grammars, likewise.
     pub grammar: Duration,
     /// Time spent waiting until sections were coded and written: the last block's, and what others
     /// took longer than the grammar of the block after them.
@@ -127,13 +135,12 @@ pub struct IngestReport {
 /// ```
 pub struct CorpusBuilder<W: Write> {
     writer: CorpusWriter<CountingWriter<W>>,
-    options: IngestOptions,
-    text: Vec<u8>,
-    doc_ends: Vec<usize>,
-    paths: Paths,
-    continues: bool,
+    maker: Maker,
+    block: Block,
     /// The block before, while it is encoded.
     encoding: Option<JoinHandle<Result<EncodedSegment>>>,
+    /// Where several are built at once.
+    at_once: Option<BlocksAtOnce>,
     tokenizing: Duration,
     grammar: Duration,
     writing: Duration,
@@ -156,16 +163,29 @@ impl<W: Write> CorpusBuilder<W> {
         let out = CountingWriter { out, written: 0 };
         Ok(Self {
             writer: CorpusWriter::new(out, options.profile, options.builder.as_str())?,
-            options,
-            text: Vec::new(),
-            doc_ends: Vec::new(),
-            paths: Paths::default(),
-            continues: false,
+            maker: Maker { options, engine: None },
+            block: Block::default(),
             encoding: None,
+            at_once: None,
             tokenizing: Duration::ZERO,
             grammar: Duration::ZERO,
             writing: Duration::ZERO,
         })
+    }
+
+    /// The same, whose grammars' rounds `engine` runs where it can. The file is the same.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Arc<dyn RoundsEngine>) -> Self {
+        self.maker.engine = Some(engine);
+        self
+    }
+
+    /// The same, which builds up to `max_blocks` blocks at a time, each with its share of the threads, and
+    /// takes memory for as many. The file is the same. 1 unless chosen otherwise; to be called first.
+    #[must_use]
+    pub fn with_blocks_at_once(mut self, max_blocks: usize) -> Self {
+        self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
+        self
     }
 
     /// Adds the next document. Its bytes come back exactly, whatever they are.
@@ -173,12 +193,13 @@ impl<W: Write> CorpusBuilder<W> {
     /// # Errors
     /// [`Error::Io`] from the output, [`Error::Capacity`] where a block is too large to be indexed.
     pub fn push_document(&mut self, path: &str, text: &[u8]) -> Result<()> {
+        let IngestOptions { block_bytes, profile, .. } = self.maker.options;
         let mut rest = text;
-        if self.text.len() + rest.len() > self.options.block_bytes && !self.doc_ends.is_empty() {
+        if self.block.text.len() + rest.len() > block_bytes && !self.block.doc_ends.is_empty() {
             self.write_block(false)?;
         }
-        while rest.len() > self.options.block_bytes {
-            let cut = cut_position(self.options.profile, rest, self.options.block_bytes);
+        while rest.len() > block_bytes {
+            let cut = cut_position(profile, rest, block_bytes);
             if cut == rest.len() {
                 break;
             }
@@ -196,7 +217,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// As for [`push_document`](Self::push_document); [`Error::InvalidArgument`] where the parts
     /// contradict one another.
     pub fn push_segment(&mut self, parts: &SegmentParts) -> Result<()> {
-        if !self.doc_ends.is_empty() {
+        if !self.block.doc_ends.is_empty() {
             self.write_block(false)?;
         }
         self.write_encoded()?;
@@ -204,53 +225,64 @@ impl<W: Write> CorpusBuilder<W> {
     }
 
     fn add_part(&mut self, path: &str, text: &[u8]) {
-        self.text.extend_from_slice(text);
-        self.doc_ends.push(self.text.len());
-        self.paths.push(path);
+        self.block.text.extend_from_slice(text);
+        self.block.doc_ends.push(self.block.text.len());
+        self.block.paths.push(path);
     }
 
     /// Turns the block into a segment. `is_cut`: its last document goes on in the next one.
     fn write_block(&mut self, is_cut: bool) -> Result<()> {
-        let len_bytes = self.text.len() as u64;
-        let started = Instant::now();
-        let block = tokenize_block(self.options.profile, &self.text, &self.doc_ends)?;
-        // The text is not needed any more; give its memory to the builder.
-        self.text = Vec::new();
-        self.doc_ends.clear();
-        self.tokenizing += started.elapsed();
-
-        let started = Instant::now();
-        let TokenizedBlock { dictionary, tokens, doc_offsets, num_word_tokens } = block;
-        let (num_tokens, num_terminals) = (tokens.len() as u64, dictionary.len());
-        let grammar = match self.options.builder {
-            BuilderKind::Rounds => {
-                let options = RoundsOptions { dedup: self.options.dedup };
-                build_rounds(tokens, &doc_offsets, num_terminals, &options)?
-            }
-            BuilderKind::Sequitur => build_sequitur(&tokens, &doc_offsets, num_terminals)?,
-        };
-        self.grammar += started.elapsed();
-
-        let parts = SegmentParts {
-            dictionary,
-            grammar,
-            paths: std::mem::take(&mut self.paths),
-            continues: std::mem::replace(&mut self.continues, is_cut),
-            num_tokens,
-            num_word_tokens,
-            len_bytes,
-        };
+        let next = Block { continues: is_cut, ..Block::default() };
+        let block = std::mem::replace(&mut self.block, next);
+        // A worker that waited for a thread that needs workers could wait for itself.
+        let is_worker = rayon::current_thread_index().is_some();
+        if self.at_once.is_some() && !is_worker {
+            return self.begin(block);
+        }
+        let made = self.maker.parts(block)?;
+        let parts = self.count(made);
         self.write_encoded()?;
-        if rayon::current_thread_index().is_some() {
-            // A worker that waited for a thread that needs workers could wait for itself.
+        if is_worker {
             return self.writer.write_segment(EncodedSegment::new(&parts)?);
         }
         self.encoding = Some(std::thread::spawn(move || EncodedSegment::new(&parts)));
         Ok(())
     }
 
-    /// Waits for the segment that is being encoded, if one is, and writes it.
+    /// Begins to build `block` beside others, once there is room.
+    fn begin(&mut self, block: Block) -> Result<()> {
+        while self.at_once.as_ref().is_some_and(BlocksAtOnce::is_full) {
+            self.write_oldest()?;
+        }
+        if let Some(at_once) = &mut self.at_once {
+            at_once.begin(block, self.maker.clone());
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest of the blocks that are built at once, and writes it; false where there is
+    /// none.
+    fn write_oldest(&mut self) -> Result<bool> {
+        let started = Instant::now();
+        let Some(made) = self.at_once.as_mut().and_then(BlocksAtOnce::take_oldest) else {
+            return Ok(false);
+        };
+        let segment = self.count(made?);
+        self.writer.write_segment(segment)?;
+        self.writing += started.elapsed();
+        Ok(true)
+    }
+
+    /// Adds up what a segment took.
+    fn count<T>(&mut self, made: Made<T>) -> T {
+        self.tokenizing += made.tokenizing;
+        self.grammar += made.grammar;
+        made.segment
+    }
+
+    /// Waits for all segments that are being built or encoded, and writes them.
     fn write_encoded(&mut self) -> Result<()> {
+        while self.write_oldest()? {}
         let started = Instant::now();
         if let Some(encoding) = self.encoding.take() {
             let encoded = encoding.join().unwrap_or_else(|panic| resume_unwind(panic))?;
@@ -266,7 +298,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// # Errors
     /// As for [`push_document`](Self::push_document).
     pub fn finish(mut self, columns: Option<Vec<u8>>) -> Result<(W, IngestReport)> {
-        if !self.doc_ends.is_empty() {
+        if !self.block.doc_ends.is_empty() {
             self.write_block(false)?;
         }
         self.write_encoded()?;
@@ -372,6 +404,28 @@ mod tests {
         };
         let built: Vec<Vec<u8>> = (0..64).into_par_iter().map(build).collect();
         assert!(built.iter().all(|file| *file == built[0]));
+    }
+
+    #[test]
+    fn blocks_at_once_give_the_same_file() {
+        let options = IngestOptions { block_bytes: 200, ..IngestOptions::default() };
+        let file = |max_blocks| {
+            let mut builder =
+                CorpusBuilder::new(Vec::new(), options).unwrap().with_blocks_at_once(max_blocks);
+            for doc in 0..40 {
+                // Some are cut.
+                let text = format!("to be or not to be {doc} ").repeat(1 + doc % 20);
+                builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
+            }
+            builder.finish(None).unwrap()
+        };
+        let (expected, report) = file(1);
+        assert!(report.footer.segments.len() > 20);
+        for max_blocks in [2, 3, 16, 100] {
+            let (got, report) = file(max_blocks);
+            assert!(got == expected, "{max_blocks}");
+            assert!(report.tokenizing > Duration::ZERO && report.grammar > Duration::ZERO);
+        }
     }
 
     proptest! {

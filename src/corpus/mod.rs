@@ -5,6 +5,7 @@
 //! `writer` and `reader`, the codecs of the sections, `entropy` (the coder below them), `builder`
 //! (documents in, file out, bounded memory).
 
+mod blocks;
 mod builder;
 pub(crate) mod cursor;
 mod dictionary_codec;

@@ -18,12 +18,7 @@
 use std::ops::Range;
 
 use super::pair_join::{Answer, Pair, PairId, SEEN_ONCE, level, pair};
-
-/// Ends a document; never part of a pair.
-pub(super) const BARRIER: u32 = u32::MAX;
-
-/// Tokens of a fresh chunk: its arrays (576 KiB) stay in the second-level cache.
-pub(super) const CHUNK_LEN: usize = 65_536;
+use super::schedule::BARRIER;
 
 /// A stretch of the sequence.
 #[derive(Default)]

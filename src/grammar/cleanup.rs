@@ -12,7 +12,7 @@ use std::slice::Iter;
 use rayon::prelude::*;
 
 use super::Grammar;
-use super::chunk::BARRIER;
+use super::schedule::BARRIER;
 use crate::error::Result;
 
 /// What a builder hands over. Element ids: terminals, then segment rules, then pair rules.

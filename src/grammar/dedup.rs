@@ -21,8 +21,8 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::Grammar;
-use super::chunk::BARRIER;
 use super::pair_join::pair;
+use super::schedule::BARRIER;
 use crate::error::{Error, Result};
 
 /// A cut where the pair's hash has these bits clear: segments of 32 tokens on average (16 to 64

@@ -20,6 +20,7 @@ mod dedup;
 mod expand;
 mod pair_join;
 mod rounds;
+pub(crate) mod schedule;
 mod sequitur;
 mod tally;
 #[cfg(test)]
@@ -28,7 +29,7 @@ mod warm_start;
 
 pub use dedup::Dedup;
 pub use expand::expand_tokens;
-pub use rounds::{RoundsOptions, build_rounds};
+pub use rounds::{RoundsEngine, RoundsOptions, RoundsOutput, build_rounds, build_rounds_by};
 pub use sequitur::build_sequitur;
 
 use crate::error::{Error, Result};

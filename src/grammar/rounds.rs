@@ -19,41 +19,27 @@
 //! [`warm_start`](super::warm_start), is used again, a pair may get a second id: some elements
 //! more, never a wrong one.
 //! Memory: 9 bytes a token, 12 for each distinct pair seen twice, plus at most
-//! [`JOIN_BUFFER_BYTES`] while pairs are numbered.
+//! 256 MiB while pairs are numbered.
 //! Tried and dropped (anchors/tadoc.md 2.3): stopping after 4-6 rounds (G +4 % on prose, +115 %
 //! on versioned text), full recounts every round (3x slower on logs). Counts in hash tables keyed by
 //! pair, looked up again in every round: 1.8x slower.
 
+use std::fmt::Debug;
+
 use rayon::prelude::*;
 
 use super::Grammar;
-use super::chunk::{CHUNK_LEN, Chosen, Chunk, with_rules};
+use super::chunk::{Chosen, Chunk, with_rules};
 use super::cleanup::{Draft, clean_up};
 use super::dedup::{Dedup, Shared, share_segments};
 use super::pair_join::{Pair, PairId, SEEN_ONCE, number_pairs, unpair};
+use super::schedule::{
+    CHUNK_LEN, MAX_ROUNDS, are_joined, is_last_round, next_threshold, num_passes,
+    thresholds_of_sample,
+};
 use super::tally::for_each_count;
-use super::warm_start::{LEAST_COUNT, Learned, PairTable, apply, sample};
+use super::warm_start::{Learned, PairTable, apply, sample};
 use crate::error::Result;
-
-/// Most rounds, and so most levels of pair rules.
-const MAX_ROUNDS: usize = 64;
-
-/// By what T falls from round to round: fast while few pairs reach it, then by octaves. Measured G:
-/// step 2 throughout is 0.3 % smaller on logs at seven rounds more; step 6 throughout is 6 % larger
-/// on logs and 2 % on versioned text, step 12 twice that; prose does not care.
-fn next_threshold(threshold: u32) -> u32 {
-    let step = if threshold > 1000 { 8 } else { 2 };
-    (threshold / step).max(2)
-}
-
-/// Rounds at T = 2 stop when they replace less than this share of the sequence.
-const LEAST_REPLACED_SHARE: f64 = 0.004;
-
-/// Memory for pairs while the whole sequence is numbered; a longer one is numbered in passes.
-const JOIN_BUFFER_BYTES: usize = 256 << 20;
-
-/// What a pair takes there: itself, its shard, its position, its answer.
-const JOIN_BYTES_PER_PAIR: usize = 8 + 2 + 4 + 8;
 
 /// Where G is at most N / 3, the rounds run a second time over their own result (root and rule
 /// bodies): inlining moves rule borders, so repeats that were cut differently in two places meet.
@@ -83,25 +69,67 @@ pub fn build_rounds(
     num_terminals: u32,
     options: &RoundsOptions,
 ) -> Result<Grammar> {
+    build_rounds_by(None, tokens, doc_offsets, num_terminals, options)
+}
+
+/// [`build_rounds`], the rounds run by `engine` where it can; the grammar is the same.
+///
+/// # Errors
+/// As for [`build_rounds`].
+pub fn build_rounds_by(
+    engine: Option<&dyn RoundsEngine>,
+    tokens: Vec<u32>,
+    doc_offsets: &[usize],
+    num_terminals: u32,
+    options: &RoundsOptions,
+) -> Result<Grammar> {
     let num_tokens = tokens.len();
-    let mut grammar = run_rounds(
-        share_segments(tokens, doc_offsets, num_terminals, options.dedup)?,
-        num_terminals,
-    )?;
+    let shared = share_segments(tokens, doc_offsets, num_terminals, options.dedup)?;
+    let mut grammar = run_rounds(engine, shared, num_terminals)?;
     if grammar.symbols.len() <= num_tokens / REPEAT_SHARE {
-        grammar = run_rounds(Shared::from_grammar(&grammar), num_terminals)?;
+        grammar = run_rounds(engine, Shared::from_grammar(&grammar), num_terminals)?;
     }
     Ok(grammar)
 }
 
+/// Runs all rounds over a sequence in place of this machine's cores: a device.
+pub trait RoundsEngine: Send + Sync + Debug {
+    /// The sequence after the rounds that this crate runs, and their rules. `first_rule` is above all
+    /// symbols but the barriers. `None` leaves it to the cores.
+    fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput>;
+}
+
+/// What the rounds leave.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoundsOutput {
+    /// The sequence, with rules over what they stand for, and barriers (`u32::MAX`).
+    pub symbols: Vec<u32>,
+    /// The two elements of each rule, oldest first.
+    pub rules: Vec<(u32, u32)>,
+}
+
 /// All rounds over documents and rule bodies, and the clean-up.
-fn run_rounds(shared: Shared, num_terminals: u32) -> Result<Grammar> {
+fn run_rounds(
+    engine: Option<&dyn RoundsEngine>,
+    shared: Shared,
+    num_terminals: u32,
+) -> Result<Grammar> {
     let num_segments = shared.num_segments;
-    let mut sequence = Sequence::new(shared.symbols, num_terminals + num_segments);
+    let first_rule = num_terminals + num_segments;
+    let output = match engine.and_then(|engine| engine.run(&shared.symbols, first_rule)) {
+        Some(output) => output,
+        None => run_on_cores(shared.symbols, first_rule),
+    };
+    let RoundsOutput { symbols, rules: pairs } = output;
+    clean_up(Draft { num_terminals, num_segments, pairs, symbols })
+}
+
+/// All rounds, by the current rayon pool.
+pub(super) fn run_on_cores(symbols: Vec<u32>, first_rule: u32) -> RoundsOutput {
+    let mut sequence = Sequence::new(symbols, first_rule);
     sequence.warm_up();
     sequence.run();
-    let (symbols, pairs) = sequence.finish();
-    clean_up(Draft { num_terminals, num_segments, pairs, symbols })
+    sequence.finish()
 }
 
 /// The sequence under replacement, what is known of its pairs, and the rules so far.
@@ -151,15 +179,12 @@ impl Sequence {
         self.merge_chunks();
     }
 
-    /// Rounds down to [`LEAST_COUNT`].
+    /// Rounds down to [`LEAST_COUNT`](super::schedule::LEAST_COUNT).
     fn learn(mut self) -> Learned {
         self.number_all();
-        let mut threshold = self.counts.iter().copied().max().unwrap_or(0);
-        let mut thresholds = Vec::new();
-        while threshold > LEAST_COUNT {
-            threshold = next_threshold(threshold).max(LEAST_COUNT);
+        let thresholds = thresholds_of_sample(self.counts.iter().copied().max().unwrap_or(0));
+        for &threshold in &thresholds {
             self.round(threshold);
-            thresholds.push(threshold);
         }
         Learned { pairs: self.rules, counts: self.rule_counts, thresholds }
     }
@@ -171,7 +196,7 @@ impl Sequence {
             threshold = next_threshold(threshold);
             let num_replaced = self.round(threshold);
             self.merge_chunks();
-            if threshold == 2 && num_replaced as f64 <= LEAST_REPLACED_SHARE * self.len() as f64 {
+            if is_last_round(threshold, num_replaced, self.len()) {
                 break;
             }
         }
@@ -185,7 +210,7 @@ impl Sequence {
 
     /// Numbers the pairs at `places`, which has positions for each chunk; none has an id yet.
     fn number(&mut self, places: Vec<Vec<u32>>) {
-        let num_passes = (num_positions(&places) * JOIN_BYTES_PER_PAIR).div_ceil(JOIN_BUFFER_BYTES);
+        let num_passes = num_passes(places.iter().map(Vec::len).sum());
         for pass in 0..num_passes {
             match num_passes {
                 1 => self.number_pass(&places),
@@ -270,7 +295,7 @@ impl Sequence {
 
     /// Joins neighbours once chunks are half empty on average.
     fn merge_chunks(&mut self) {
-        while self.chunks.len() > 1 && self.len() < self.chunks.len() * CHUNK_LEN / 2 {
+        while are_joined(self.chunks.len(), self.len()) {
             let mut chunks = std::mem::take(&mut self.chunks).into_iter();
             while let Some(mut chunk) = chunks.next() {
                 if let Some(next) = chunks.next() {
@@ -282,17 +307,13 @@ impl Sequence {
     }
 
     /// The final sequence and the rules, oldest first.
-    fn finish(self) -> (Vec<u32>, Vec<(u32, u32)>) {
+    fn finish(self) -> RoundsOutput {
         let mut symbols = Vec::with_capacity(self.len());
         for chunk in self.chunks {
             symbols.extend(chunk.symbols());
         }
-        (symbols, self.rules.into_iter().map(unpair).collect())
+        RoundsOutput { symbols, rules: self.rules.into_iter().map(unpair).collect() }
     }
-}
-
-fn num_positions(places: &[Vec<u32>]) -> usize {
-    places.iter().map(Vec::len).sum()
 }
 
 /// The places whose pairs belong to a pass.

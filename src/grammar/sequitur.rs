@@ -15,8 +15,8 @@
 use std::collections::HashMap;
 
 use super::Grammar;
-use super::chunk::BARRIER;
 use super::cleanup::{Rules, emit};
+use super::schedule::BARRIER;
 use crate::error::Result;
 
 /// Marks a guard; the other bits are its rule.

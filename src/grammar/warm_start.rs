@@ -13,28 +13,14 @@
 
 use rayon::prelude::*;
 
-use super::chunk::{BARRIER, Chunk, with_rules};
+use super::chunk::{Chunk, with_rules};
 use super::pair_join::{Answer, Pair, SEEN_ONCE, hash, level};
-
-/// Shorter sequences are not worth a sample.
-const LEAST_LEN: usize = 1 << 18;
-
-/// Elements of one stretch of the sample.
-const STRETCH_LEN: usize = 2_048;
-
-/// One stretch in so many is in the sample.
-const SAMPLE_STEP: usize = 16;
-
-/// Pairs seen less often in the sample are not learned: their order is chance.
-pub(super) const LEAST_COUNT: u32 = 8;
+use super::schedule::{BARRIER, SAMPLE_STEP, STRETCH_LEN, sample_len};
 
 /// Stretches of the sequence, with barriers between them; nothing if the sequence is short.
 pub(super) fn sample(chunks: &[Chunk]) -> Option<Vec<u32>> {
     let len: usize = chunks.iter().map(Chunk::len).sum();
-    if len < LEAST_LEN {
-        return None;
-    }
-    let mut sample = Vec::with_capacity(len / SAMPLE_STEP + STRETCH_LEN);
+    let mut sample = Vec::with_capacity(sample_len(len)?);
     for chunk in chunks {
         for start in (0..chunk.len()).step_by(STRETCH_LEN * SAMPLE_STEP) {
             sample.extend(chunk.symbols().skip(start).take(STRETCH_LEN));
@@ -114,5 +100,20 @@ impl PairTable {
             slot_idx = (slot_idx + 1) & mask;
         }
         slot_idx
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::schedule::CHUNK_LEN;
+
+    #[test]
+    fn samples_are_as_long_as_the_schedule_says() {
+        for len in [0, 1, 100_000, 262_143, 262_144, 262_145, 294_911, 295_000, 327_680, 400_001] {
+            let symbols = vec![7; len];
+            let chunks: Vec<Chunk> = symbols.chunks(CHUNK_LEN).map(Chunk::new).collect();
+            assert_eq!(sample(&chunks).map(|sample| sample.len()), sample_len(len), "{len}");
+        }
     }
 }

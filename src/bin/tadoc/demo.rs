@@ -19,6 +19,7 @@ use crate::documents::{Documents, ReadOptions};
 use crate::failure::{Failure, Outcome};
 use crate::ingest::Job;
 use crate::inputs::{self, Input, Source};
+use crate::machine::Machine;
 use crate::output::Output;
 use crate::sql::{self, Session};
 
@@ -79,6 +80,7 @@ fn job() -> Job {
         options: IngestOptions::default(),
         documents: Documents::Files,
         read: ReadOptions { decompress: true, allow_missing: false, keep_columns: true },
+        machine: Machine::default(),
         allow_empty: false,
         quiet: false,
     }

@@ -27,6 +27,7 @@ use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
 use crate::interrupt;
 use crate::living::{self, Living, parse_share};
+use crate::machine::Machine;
 use crate::output::Output;
 use crate::pattern::Pattern;
 use crate::progress::Progress;
@@ -101,6 +102,9 @@ pub struct Arguments {
     /// Threads to compute with (default: all cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+
+    #[command(flatten)]
+    machine: Machine,
 
     /// Replace FILE if it exists
     #[arg(long)]
@@ -179,6 +183,7 @@ impl Arguments {
                 allow_missing: self.allow_missing,
                 keep_columns: !self.no_columns,
             },
+            machine: self.machine.clone(),
             allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
             quiet: self.quiet,
         }
@@ -206,6 +211,8 @@ pub struct Job {
     pub documents: Documents,
     /// How inputs are read.
     pub read: ReadOptions,
+    /// What it takes of the machine.
+    pub machine: Machine,
     /// A corpus without documents is written.
     pub allow_empty: bool,
     /// Nothing is shown.
@@ -230,7 +237,7 @@ impl Job {
         let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
         let is_sized = inputs.iter().all(|input| input.len_bytes > 0);
         let progress = Progress::new(if is_sized { total_bytes } else { 0 }, self.quiet);
-        let builder = CorpusBuilder::new(out, self.options)?;
+        let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?)?;
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let (inputs, documents, read) = (inputs.to_vec(), self.documents.clone(), self.read);
         // Not waited for where the builder fails: it may wait for input that never comes.

@@ -29,6 +29,7 @@ mod ingest;
 mod inputs;
 mod interrupt;
 mod living;
+mod machine;
 mod optimize;
 mod output;
 mod pattern;

@@ -16,6 +16,8 @@
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
 //!
+//! [`DeviceRounds`] works the other way round: it makes the rules of a segment.
+//!
 //! Each part is made when it is asked for, and counted in the device's memory budget; kernels trust the
 //! grammar, which was validated. Grammars of 2^31 positions, and those so deep that their rules wait for
 //! each other for a second (some hundred thousand levels), are refused: their answer is the CPU's.
@@ -30,6 +32,7 @@ mod edits;
 mod edits_plan;
 mod edits_tokens;
 mod extract;
+mod grammar;
 mod index;
 mod inverse;
 mod launch;
@@ -49,6 +52,7 @@ mod weights;
 pub use cache::{CopyKey, CorpusCopies};
 pub use edits::CorpusEdits;
 pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
+pub use grammar::{DeviceRounds, RoundsWhenLarge};
 pub use index::CorpusIndex;
 pub use inverse::Occurrences;
 pub use mixed::{MixedBatch, MixedResults};

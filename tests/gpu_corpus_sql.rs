@@ -88,6 +88,23 @@ async fn copies_stay_for_the_next_query() {
 }
 
 #[tokio::test]
+async fn rows_go_out_of_all_partitions_and_each_step_has_its_time() {
+    let Some(scene) = Scene::new().await else { return };
+    let location = scene.corpus("spread", 16 << 10, &documents(21, 400, 900));
+    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"]
+    {
+        let sql = format!("SELECT count(*), sum(count) FROM {task}").replace("{}", &location);
+        scene.check(&sql).await;
+        let (plan, ..) = scene.rows("gpu", &sql).await;
+        assert!(!plan.contains("RoundRobinBatch"), "{plan}");
+        let (_, told, _) = scene.rows("gpu", &format!("EXPLAIN ANALYZE {sql}")).await;
+        for step in ["preparing", "counting", "copying", "joining", "making_rows"] {
+            assert!(told.contains(&format!("time_{step}=")), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn little_device_memory_is_used_for_one_segment_after_the_other() {
     let Some(scene) = Scene::new().await else { return };
     let location = scene.corpus("large", 32 << 10, &documents(7, 600, 1000));

@@ -29,7 +29,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
-use super::device_tasks;
+use super::device_tasks::{self, Task};
 use super::failure::{datafusion_error, task_error};
 use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
@@ -97,12 +97,28 @@ pub(crate) struct LoadedCorpus {
     vocabularies: [OnceLock<Arc<Vocabulary>>; 2],
     words: [OnceLock<StringViewArray>; 2],
     doc_counts: [OnceLock<Arc<[u64]>>; 2],
+    /// Rows of tasks that were done.
+    num_rows: Mutex<HashMap<Task, u64>>,
     reservation: MemoryReservation,
     /// Keeps the reservations of the files for as long as their segments are used here.
     _files: Vec<Arc<LoadedFile>>,
 }
 
 impl LoadedCorpus {
+    /// Keeps in mind that `task` has so many rows, for whoever chooses where it is done the next time.
+    pub(crate) fn note_rows(&self, task: Task, num_rows: u64) {
+        self.known_rows().insert(task, num_rows);
+    }
+
+    /// Rows of `task`, where it was done before.
+    pub(crate) fn rows_of(&self, task: Task) -> Option<u64> {
+        self.known_rows().get(&task).copied()
+    }
+
+    fn known_rows(&self) -> MutexGuard<'_, HashMap<Task, u64>> {
+        self.num_rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Words of the corpus in byte order, merged over segments and folded on first use.
     pub(crate) fn vocabulary(&self, fold: Fold) -> Result<Arc<Vocabulary>> {
         let slot = &self.vocabularies[fold as usize];
@@ -292,6 +308,7 @@ impl CorpusCache {
             vocabularies: Default::default(),
             words: Default::default(),
             doc_counts: Default::default(),
+            num_rows: Mutex::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
             _files: loaded,
         });

@@ -91,6 +91,16 @@ impl TadocExec {
         })
     }
 
+    /// The same with rows out of `num_partitions`, where a device has counted all before the first goes out.
+    pub(crate) fn spread(&self, num_partitions: usize) -> Option<Self> {
+        let is_done_first = self.scan.placement.is_on_device() && self.function.can_spread();
+        if !is_done_first || self.scan.num_partitions > 1 {
+            return None;
+        }
+        let scan = Scan { num_partitions, ..Scan::clone(&self.scan) };
+        Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()
+    }
+
     /// What EXPLAIN says, in order.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let scan = &self.scan;

@@ -78,7 +78,7 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use corpora::CorpusCache;
-use device_tasks::ShowBatches;
+use device_tasks::{ShowBatches, SpreadRows};
 use functions::{CorpusFunction, Home, TadocFunction};
 use living::{LivingCatalogs, LivingStatements};
 
@@ -111,6 +111,7 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     let session_id = state.session_id().to_owned();
     *state = SessionStateBuilder::new_from_existing(state.clone())
         .with_session_id(session_id)
+        .with_physical_optimizer_rule(Arc::new(SpreadRows))
         .with_physical_optimizer_rule(Arc::new(ShowBatches))
         .build();
     let extensions = &mut state.config_mut().options_mut().extensions;
@@ -178,7 +179,9 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         formats.push(Arc::new(TadocFormatFactory));
         self.relation_planners().get_or_insert_default().push(Arc::new(TadocRelationPlanner));
         self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
-        self.physical_optimizer_rules().get_or_insert_default().push(Arc::new(ShowBatches));
+        let rules = self.physical_optimizer_rules().get_or_insert_default();
+        rules.push(Arc::new(SpreadRows));
+        rules.push(Arc::new(ShowBatches));
         self
     }
 }

@@ -303,8 +303,7 @@ impl TableProvider for TadocTable {
         self.function.prepare(&scan)?;
         if self.function.reads() == Reads::Corpora {
             let loaded = self.cache.loaded(&scan.source);
-            let segments = loaded.as_ref().map(|loaded| loaded.corpus.segments());
-            scan.placement = place(&scan, self.function.device_task(&scan), segments);
+            scan.placement = place(&scan, self.function.device_task(&scan), loaded.as_deref());
         }
         let config = session.config();
         // A small limit is met by the first rows: more partitions would only decode in vain.

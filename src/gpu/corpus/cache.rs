@@ -14,6 +14,7 @@ use std::any::{Any, TypeId};
 use std::collections::VecDeque;
 use std::mem::replace;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::corpus::Segment;
 use crate::gpu::device::Device;
@@ -89,12 +90,19 @@ impl CopyKey {
 pub struct CorpusCopies {
     device: Device,
     kept: LeastRecentlyUsed<CopyKey, Box<dyn Any + Send>>,
+    prepare_time: Duration,
 }
 
 impl CorpusCopies {
     /// None yet.
     pub fn new(device: Device) -> Self {
-        Self { device, kept: LeastRecentlyUsed::default() }
+        let (kept, prepare_time) = (LeastRecentlyUsed::default(), Duration::ZERO);
+        Self { device, kept, prepare_time }
+    }
+
+    /// How long uploading and making what was not there has taken so far.
+    pub fn prepare_time(&self) -> Duration {
+        self.prepare_time
     }
 
     /// The device they lie on.
@@ -137,8 +145,12 @@ impl CorpusCopies {
         if let Some(part) = kept.and_then(|kept| kept.downcast::<P>().ok()) {
             return Ok(*part);
         }
+        let start = Instant::now();
         let corpus = self.corpus(segment)?;
-        self.retried(|| make(&corpus))
+        let made = self.retried(|| make(&corpus))?;
+        self.device.synchronize()?;
+        self.prepare_time += start.elapsed();
+        Ok(made)
     }
 
     /// Keeps `part`, which [`take`](Self::take) gave away or which is new.

@@ -17,7 +17,7 @@ use crate::gpu::module::{CORPUS_RANKED, Module, unsupported};
 use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sequences::words_of;
 use super::sort_space::{Pairs, SortSpace, bits_below, sort_bytes};
-use super::transfer::{one_to_host, to_host};
+use super::transfer::{one_to_host, to_host, to_host_as};
 use super::{CorpusTerms, DeviceCorpus};
 
 const KERNEL: &str = "corpus_ranked";
@@ -290,12 +290,11 @@ impl DeviceRanked {
     ///
     /// [`GpuError::Driver`], also for faults of the counting.
     pub fn to_host(&self) -> Result<RankedRows, GpuError> {
-        let counts = to_host(&self.device, &self.counts, self.num_rows)?;
         Ok(RankedRows {
             keys: to_host(&self.device, &self.keys, self.num_sequences)?,
             starts: to_host(&self.device, &self.starts, self.num_sequences + 1)?,
             docs: to_host(&self.device, &self.docs, self.num_rows)?,
-            counts: counts.into_iter().map(u64::from).collect(),
+            counts: to_host_as(&self.device, &self.counts, self.num_rows, u64::from)?,
             num_words: self.num_words,
             word_bits: self.word_bits,
         })

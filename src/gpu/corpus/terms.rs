@@ -26,7 +26,7 @@ use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
 use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums, sort_bytes};
 use super::term_rows::{DocumentWords, WordDocuments};
-use super::transfer::to_host;
+use super::transfer::{to_host, to_host_as};
 use super::{DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_terms";
@@ -313,11 +313,10 @@ impl DeviceTermVectors {
     pub fn to_host(&self) -> Result<DocumentWords, GpuError> {
         let device = &self.corpus.device;
         let num_docs = self.corpus.dag().grammar().num_docs();
-        let counts = to_host(device, &self.counts, self.num_rows)?;
         Ok(DocumentWords {
             offsets: to_host(device, &self.doc_offsets, num_docs + 1)?,
             words: to_host(device, &self.words, self.num_rows)?,
-            counts: counts.into_iter().map(u64::from).collect(),
+            counts: to_host_as(device, &self.counts, self.num_rows, u64::from)?,
         })
     }
 

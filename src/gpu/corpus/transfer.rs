@@ -1,26 +1,150 @@
 //! Numbers from the device to the host, and fillings for tests.
+//!
+//! ```text
+//! device   chunk 0 | chunk 1 | chunk 2 ...
+//! pinned   left      right     left           the driver copies the next chunk
+//! host     |-- all cores --|                  while all cores copy this one to where it stays
+//! ```
+//!
+//! Pageable memory is copied at a fifth of the speed of pinned memory, and what is allocated anew costs as
+//! much again when it is first written, so that is done by all cores. The two pinned buffers of a copy are
+//! kept for the next.
 
-#![allow(unsafe_code, reason = "the driver fills memory by a call that has no safe form")]
+#![allow(
+    unsafe_code,
+    reason = "the driver copies and fills memory by calls that have no safe form"
+)]
 
-use cudarc::driver::{DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::{CudaEvent, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
+use rayon::prelude::*;
 
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::gpu::memory::DeviceBuffer;
+use crate::gpu::pinned::{HostBuffer, PinnedPool};
+
+use super::launch::address;
+
+/// Bytes of a pinned buffer.
+const CHUNK_BYTES: usize = 8 << 20;
+/// Pairs of pinned buffers that are kept: as many devices copy at once.
+const MAX_KEPT: usize = 8;
+/// Numbers that a core copies at a time.
+const TASK_LEN: usize = 1 << 16;
+
+/// Two pinned buffers, of which one is filled while the other is read.
+type Staging = [HostBuffer; 2];
+
+/// Known to all devices.
+static KEPT: Mutex<Vec<Staging>> = Mutex::new(Vec::new());
+
+fn kept() -> MutexGuard<'static, Vec<Staging>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The first `len` values of `buffer`, after all work on it.
-pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Clone + Default>(
+pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync>(
     device: &Device,
     buffer: &DeviceBuffer<T>,
     len: usize,
 ) -> Result<Vec<T>, GpuError> {
-    let mut values = vec![T::default(); len];
-    if len > 0 {
-        let copied = device.stream().memcpy_dtoh(&buffer.slice(..len), &mut values);
-        copied.map_err(device.fault("copying numbers of a corpus from the device"))?;
+    to_host_as(device, buffer, len, |value| value)
+}
+
+/// The first `len` values of `buffer`, after all work on it, each as `convert` has it.
+pub(super) fn to_host_as<T, U>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    len: usize,
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<Vec<U>, GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    if len == 0 {
+        device.synchronize()?;
+        return Ok(Vec::new());
     }
-    device.synchronize()?;
+    let len = len.min(buffer.len());
+    let mut values: Vec<U> = Vec::with_capacity(len);
+    let mut staging = kept().pop().unwrap_or_else(|| {
+        let pool = PinnedPool::new(device.context(), 2 * CHUNK_BYTES);
+        [pool.take(CHUNK_BYTES), pool.take(CHUNK_BYTES)]
+    });
+    let places = &mut values.spare_capacity_mut()[..len];
+    let copied = copy(device, address(device, buffer), places, &mut staging, convert);
+    if copied.is_err() {
+        // Nothing is on its way to the buffers any more, whatever the answer.
+        let _ = device.synchronize();
+    }
+    let mut kept = kept();
+    if kept.len() < MAX_KEPT {
+        kept.push(staging);
+    }
+    drop(kept);
+    copied?;
+    // SAFETY: `copy` has written the first `len` values, for which there is room.
+    unsafe { values.set_len(len) };
     Ok(values)
+}
+
+/// Writes all of `places` from the values at `from`, of which there are as many.
+fn copy<T, U>(
+    device: &Device,
+    from: u64,
+    places: &mut [MaybeUninit<U>],
+    staging: &mut Staging,
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<(), GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    let chunk_len = CHUNK_BYTES / size_of::<T>();
+    let start_of = |chunk: usize| from + (chunk * CHUNK_BYTES) as u64;
+    let len_of = |chunk: usize| chunk_len.min(places.len() - chunk * chunk_len);
+    let lens: Vec<usize> = (0..places.len().div_ceil(chunk_len)).map(len_of).collect();
+    let [left, right] = staging;
+    let (mut filled, mut free) = (left, right);
+    let mut is_there = fetch::<T>(device, start_of(0), lens[0], filled)?;
+    for (chunk, places) in places.chunks_mut(chunk_len).enumerate() {
+        is_there.synchronize().map_err(device.fault(COPYING))?;
+        if let Some(&next_len) = lens.get(chunk + 1) {
+            is_there = fetch::<T>(device, start_of(chunk + 1), next_len, free)?;
+        }
+        // SAFETY: the buffer is aligned for numbers and has these values, any bits of which are some.
+        let values: &[T] = unsafe {
+            std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len())
+        };
+        places.par_chunks_mut(TASK_LEN).zip(values.par_chunks(TASK_LEN)).for_each(|(to, from)| {
+            to.iter_mut().zip(from).for_each(|(place, &value)| {
+                place.write(convert(value));
+            });
+        });
+        std::mem::swap(&mut filled, &mut free);
+    }
+    Ok(())
+}
+
+const COPYING: &str = "copying numbers of a corpus from the device";
+
+/// Gives the copy of `len` values from `from` to the stream; the event behind it.
+fn fetch<T: DeviceRepr>(
+    device: &Device,
+    from: u64,
+    len: usize,
+    to: &mut HostBuffer,
+) -> Result<CudaEvent, GpuError> {
+    let (copying, stream) = (device.fault(COPYING), device.stream());
+    device.context().bind_to_thread().map_err(&copying)?;
+    let to = &mut to[..len * size_of::<T>()];
+    // SAFETY: the values lie there, and nobody reads or drops the buffer before the event.
+    unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.map_err(&copying)?;
+    stream.record_event(None).map_err(&copying)
 }
 
 /// The value at `at` of `buffer`, after all work on it.

@@ -257,7 +257,8 @@ pub(super) fn measure_device_batches(
     let corpus = corpora.large()?;
     let (segment, questions) = (&corpus.segments()[0], Questions::new(&corpus));
     let mut passages = |asked: &[(u32, u64, u64)]| -> Result<Option<CorpusTimes>> {
-        let mut least = CorpusTimes { first_s: f64::MAX, again_s: f64::MAX };
+        let mut least =
+            CorpusTimes { first_s: f64::MAX, again_s: f64::MAX, copy_s: 0.0, num_rows: 0 };
         for _ in 0..NUM_RUNS {
             let Some(times) = probe.passage_times(segment, asked)? else { return Ok(None) };
             least.first_s = least.first_s.min(times.first_s);

@@ -3,19 +3,21 @@
 //! ```text
 //! rows of text ──▶ corpus ─┬▶ cores    each task on one and on all : what traversal_costs says
 //!                          └▶ device   the first time, and again: what is prepared once for each
-//! rows of a document ──────▶ device    element, what a unit costs, what a task costs with hardly any
+//! rows of a document ──────▶ device    element, what a unit and a row cost, and a task with hardly any
+//! as much for each core ───▶ cores     the same on all, where nothing fits a cache
 //!
 //! unit   a window of a sequence, a pair that is met, or a word of the text: what a device goes through
 //! ```
 //!
-//! Nearly every window of the text is a row of its own, which is the worst for a device, whose rows come
-//! back to the host.
+//! Nearly every window of the text is a row of its own. Between the sizes of the two corpora, and only there,
+//! the cores' rate follows the logarithm of the grammar's.
 
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 
 use crate::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SegmentShape, SequenceCounts,
@@ -38,6 +40,9 @@ const NUM_RUNS: usize = 3;
 /// After so long a task on the cores is not run again.
 const TIME: Duration = Duration::from_millis(150);
 const MEMORY_BYTES: u64 = 8 << 30;
+/// Fewer cores than this have a cache that holds as much text for each, and more take no more.
+const MIN_LARGE_CORES: usize = 4;
+const MAX_LARGE_TEXTS: usize = 16;
 
 /// Kinds of tasks over corpora, each with rates of its own; with the words of a sequence or a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,8 +139,12 @@ pub struct CorpusRates {
     pub task_s: f64,
     /// What is made of an element of a rule and copied there before the first task.
     pub prepare_s: f64,
-    /// A row that is joined with those of other segments, on one core.
-    pub join_s: f64,
+    /// A row that comes to the host.
+    pub row_s: f64,
+    /// A row that is merged with those of other segments, on one core.
+    pub merge_s: f64,
+    /// A row that is sorted among those of other segments, or of other words that count as one.
+    pub sort_s: f64,
     /// Opening the device.
     pub startup_s: f64,
     /// The device is used where its time is at most so much of that of the cores.
@@ -149,8 +158,29 @@ pub struct TaskRates {
     pub one_core: f64,
     /// Twice the cores take this part of the time.
     pub of_twice: f64,
-    /// Seconds of a unit on a device, and of the row that comes back.
+    /// Where it was measured, the elements of a grammar and the time of a larger one as a multiple of what
+    /// the others say.
+    pub growth: Option<Growth>,
+    /// Seconds of a unit on a device.
     pub unit_s: f64,
+}
+
+/// What becomes of a rate where a corpus is too large for caches, or large enough for all cores.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Growth {
+    /// Elements of the grammars that were measured.
+    pub elements: [f64; 2],
+    /// Time of the larger one, as a multiple of what the rates of the smaller one say.
+    pub factor: f64,
+}
+
+impl Growth {
+    /// The multiple for a grammar of so many elements; no more than was measured for larger ones.
+    fn of(&self, num_elements: u64) -> f64 {
+        let [small, large] = self.elements.map(f64::ln);
+        let share = ((num_elements.max(1) as f64).ln() - small) / (large - small);
+        if share.is_nan() { 1.0 } else { self.factor.powf(share.clamp(0.0, 1.0)) }
+    }
 }
 
 impl Default for CorpusRates {
@@ -159,11 +189,14 @@ impl Default for CorpusRates {
     /// weights and as much for inverse grammars, 0.5 ns a window, and 13 ns a row through ordinary memory.
     /// Units of other tasks are taken to cost as much as windows do.
     fn default() -> Self {
+        let task = TaskRates { one_core: 1.0, of_twice: 0.66, growth: None, unit_s: 3e-9 };
         Self {
-            tasks: [TaskRates { one_core: 1.0, of_twice: 0.66, unit_s: 16e-9 }; NUM_CORPUS_TASKS],
+            tasks: [task; NUM_CORPUS_TASKS],
             task_s: 5e-3,
             prepare_s: 35e-9,
-            join_s: 60e-9,
+            row_s: 13e-9,
+            merge_s: 25e-9,
+            sort_s: 60e-9,
             startup_s: 0.5,
             margin: 0.8,
         }
@@ -183,6 +216,11 @@ impl TaskRates {
         self.one_core * self.of_twice.powf((num_cores.max(1) as f64).log2())
     }
 
+    /// The same for a grammar of so many elements.
+    pub fn of_cores_and_elements(&self, num_cores: usize, num_elements: u64) -> f64 {
+        self.of_cores(num_cores) * self.growth.map_or(1.0, |growth| growth.of(num_elements))
+    }
+
     /// What one core and all `num_cores` took, as multiples of what [`traversal_costs`] says.
     pub(super) fn set_cores(&mut self, one_core: f64, all_cores: f64, num_cores: usize) {
         let num_doublings = (num_cores as f64).log2();
@@ -200,6 +238,10 @@ pub struct CorpusTimes {
     pub first_s: f64,
     /// After that.
     pub again_s: f64,
+    /// Of this, what copying the answer to the host takes, and the rows that it has.
+    pub copy_s: f64,
+    /// See there.
+    pub num_rows: usize,
 }
 
 /// What devices and cores are measured with.
@@ -207,20 +249,49 @@ pub struct CorpusTimes {
 pub(super) struct ProbeCorpora {
     large: Vec<u8>,
     tiny: Vec<u8>,
+    /// As large ones, of other text: together out of all caches.
+    more: Vec<Vec<u8>>,
 }
 
 impl ProbeCorpora {
-    pub(super) fn new() -> Result<Self> {
-        let rows = text::rows(TEXT_BYTES);
-        let documents: Vec<Vec<u8>> =
-            rows.chunks(ROWS_OF_A_DOCUMENT).map(|rows| rows.join(&b"\n"[..])).collect();
-        Ok(Self { large: written(&documents)?, tiny: written(&documents[..1])? })
+    /// With as many more as `num_cores` cores make in the time of one.
+    pub(super) fn new(num_cores: usize) -> Result<Self> {
+        let num_texts =
+            if num_cores < MIN_LARGE_CORES { 1 } else { num_cores.min(MAX_LARGE_TEXTS) };
+        let documents = documents(0);
+        let (large, more) = rayon::join(
+            || written(&documents),
+            || {
+                let texts = (1..num_texts).into_par_iter();
+                texts.map(|at| written(&self::documents(at))).collect::<Result<Vec<_>>>()
+            },
+        );
+        Ok(Self { large: large?, tiny: written(&documents[..1])?, more: more? })
+    }
+
+    /// All of them as one; `None` where there is one.
+    fn all(&self) -> Result<Option<Corpus>> {
+        if self.more.is_empty() {
+            return Ok(None);
+        }
+        let large = self.large()?;
+        let mut segments = large.segments().to_vec();
+        for file in &self.more {
+            segments.extend_from_slice(fresh(file)?.segments());
+        }
+        Ok(Some(Corpus::new(large.profile(), segments)))
     }
 
     /// The large one, with nothing derived yet.
     pub(super) fn large(&self) -> Result<Corpus> {
         fresh(&self.large)
     }
+}
+
+/// The documents of text number `number`.
+fn documents(number: usize) -> Vec<Vec<u8>> {
+    let rows = text::rows_of(number as u64, TEXT_BYTES);
+    rows.chunks(ROWS_OF_A_DOCUMENT).map(|rows| rows.join(&b"\n"[..])).collect()
 }
 
 fn written(documents: &[Vec<u8>]) -> Result<Vec<u8>> {
@@ -256,27 +327,45 @@ fn most_pairs(shape: SegmentShape, window: usize) -> u64 {
     of_elements.min(shape.num_words.saturating_mul(reach))
 }
 
-/// How one core and all of them compare with [`CorpusTask::one_core_s`], for each kind of task.
-pub(super) fn measure_cores(
-    corpora: &ProbeCorpora,
-    num_cores: usize,
-) -> Result<[[f64; 2]; NUM_CORPUS_TASKS]> {
-    let corpus = fresh(&corpora.large)?;
-    let (vocabulary, shape) = (Arc::new(Vocabulary::new(&corpus)?), shape(&corpus));
-    let mut ratios = [[0.0; 2]; NUM_CORPUS_TASKS];
-    for (at, num_threads) in [1, num_cores].into_iter().enumerate() {
-        let pool = ThreadPoolBuilder::new().num_threads(num_threads).build();
-        let pool = pool.map_err(|error| Error::external("starting threads", error))?;
-        for (task, ratios) in CorpusTask::MEASURED.into_iter().zip(&mut ratios) {
-            let (begin, mut least, mut num_runs) = (Instant::now(), f64::MAX, 0);
-            while num_runs == 0 || (num_runs < NUM_RUNS && begin.elapsed() < TIME) {
-                let start = Instant::now();
-                pool.install(|| task.run(&vocabulary))?;
-                least = least.min(start.elapsed().as_secs_f64());
-                num_runs += 1;
-            }
-            ratios[at] = least / task.one_core_s(shape);
+/// What cores need.
+pub(super) struct TimesOfCores {
+    /// One core and all of them compared with [`CorpusTask::one_core_s`], for each kind of task.
+    pub(super) ratios: [[f64; 2]; NUM_CORPUS_TASKS],
+    /// The same of all cores with the larger corpus, where there is one.
+    pub(super) large_ratios: Option<[f64; NUM_CORPUS_TASKS]>,
+    /// Elements of both.
+    pub(super) elements: [Option<f64>; 2],
+}
+
+/// Counts everything on one core and on all of them.
+pub(super) fn measure_cores(corpora: &ProbeCorpora, num_cores: usize) -> Result<TimesOfCores> {
+    let (corpus, all) = (corpora.large()?, corpora.all()?);
+    let [one_core, all_cores] = [ratios(&corpus, 1)?, ratios(&corpus, num_cores)?];
+    let mut pairs = [[0.0; 2]; NUM_CORPUS_TASKS];
+    for ((pair, one_core), all_cores) in pairs.iter_mut().zip(one_core).zip(all_cores) {
+        *pair = [one_core, all_cores];
+    }
+    let large_ratios = all.as_ref().map(|all| ratios(all, num_cores)).transpose()?;
+    let elements = [Some(&corpus), all.as_ref()];
+    let elements = elements.map(|corpus| Some(shape(corpus?).num_elements as f64));
+    Ok(TimesOfCores { ratios: pairs, large_ratios, elements })
+}
+
+/// How `num_threads` cores compare with [`CorpusTask::one_core_s`], for each kind of task.
+fn ratios(corpus: &Corpus, num_threads: usize) -> Result<[f64; NUM_CORPUS_TASKS]> {
+    let (vocabulary, shape) = (Arc::new(Vocabulary::new(corpus)?), shape(corpus));
+    let pool = ThreadPoolBuilder::new().num_threads(num_threads).build();
+    let pool = pool.map_err(|error| Error::external("starting threads", error))?;
+    let mut ratios = [0.0; NUM_CORPUS_TASKS];
+    for (task, ratio) in CorpusTask::MEASURED.into_iter().zip(&mut ratios) {
+        let (begin, mut least, mut num_runs) = (Instant::now(), f64::MAX, 0);
+        while num_runs == 0 || (num_runs < NUM_RUNS && begin.elapsed() < TIME) {
+            let start = Instant::now();
+            pool.install(|| task.run(&vocabulary))?;
+            least = least.min(start.elapsed().as_secs_f64());
+            num_runs += 1;
         }
+        *ratio = least / task.one_core_s(shape);
     }
     Ok(ratios)
 }
@@ -285,19 +374,21 @@ pub(super) fn measure_cores(
 pub(super) struct DeviceTimes {
     pub(super) task_s: f64,
     pub(super) prepare_s: f64,
+    pub(super) row_s: f64,
     /// Of each kind of task.
     pub(super) unit_s: [f64; NUM_CORPUS_TASKS],
 }
 
-/// What a device needs: a task and an element that is prepared, the most of all kinds, and a unit of each.
+/// What a device needs: a task, an element that is prepared and a row, the most of all kinds, and a unit of
+/// each.
 /// `None` where it cannot count.
 pub(super) fn measure_device_corpora(
     probe: &mut dyn DeviceProbe,
     corpora: &ProbeCorpora,
 ) -> Result<Option<DeviceTimes>> {
     // A picosecond at least: files hold numbers above 0.
-    let mut times =
-        DeviceTimes { task_s: 1e-12, prepare_s: 1e-12, unit_s: [1e-12; NUM_CORPUS_TASKS] };
+    let [task_s, prepare_s, row_s] = [1e-12; 3];
+    let mut times = DeviceTimes { task_s, prepare_s, row_s, unit_s: [1e-12; NUM_CORPUS_TASKS] };
     for (task, unit_s) in CorpusTask::MEASURED.into_iter().zip(&mut times.unit_s) {
         let tiny = least_times(probe, &corpora.tiny, task)?;
         let (Some((tiny, _)), Some((large, shape))) =
@@ -306,7 +397,9 @@ pub(super) fn measure_device_corpora(
             return Ok(None);
         };
         let each = |seconds: f64, number: u64| seconds / number.max(1) as f64;
-        *unit_s = unit_s.max(each(large.again_s - tiny.again_s, task.num_units(shape)));
+        let kernels_s = (large.again_s - large.copy_s) - (tiny.again_s - tiny.copy_s);
+        *unit_s = unit_s.max(each(kernels_s, task.num_units(shape)));
+        times.row_s = times.row_s.max(each(large.copy_s - tiny.copy_s, large.num_rows as u64));
         let prepare_s = each(large.first_s - large.again_s, shape.num_elements);
         times.prepare_s = times.prepare_s.max(prepare_s);
         times.task_s = times.task_s.max(tiny.first_s);
@@ -320,7 +413,8 @@ fn least_times(
     file: &[u8],
     task: CorpusTask,
 ) -> Result<Option<(CorpusTimes, SegmentShape)>> {
-    let mut least = CorpusTimes { first_s: f64::MAX, again_s: f64::MAX };
+    let mut least =
+        CorpusTimes { first_s: f64::MAX, again_s: f64::MAX, copy_s: f64::MAX, num_rows: 0 };
     let mut shape_of = None;
     for _ in 0..NUM_RUNS {
         let corpus = fresh(file)?;
@@ -329,6 +423,8 @@ fn least_times(
         };
         least.first_s = least.first_s.min(times.first_s);
         least.again_s = least.again_s.min(times.again_s);
+        least.copy_s = least.copy_s.min(times.copy_s);
+        least.num_rows = times.num_rows;
         shape_of = Some(shape(&corpus));
     }
     Ok(shape_of.map(|shape| (least, shape)))
@@ -345,6 +441,34 @@ mod tests {
         assert_eq!(times[..2], [2.0, 2.0]);
         assert!(times.windows(2).skip(1).all(|pair| pair[0] > pair[1] && pair[1] > 0.0));
         assert!((5.0..5.5).contains(&(times[1] / times[3])), "{times:?}");
+    }
+
+    #[test]
+    fn rates_follow_the_size_between_those_measured() {
+        for factor in [0.25, 1.0, 4.0] {
+            let growth = Some(Growth { elements: [1e4, 1e6], factor });
+            let rates =
+                TaskRates { growth, ..*CorpusRates::default().of(CorpusTask::Sequences(3)) };
+            let of =
+                |num_elements| rates.of_cores_and_elements(4, num_elements) / rates.of_cores(4);
+            for (num_elements, expected) in
+                [(0, 1.0), (10_000, 1.0), (100_000, factor.sqrt()), (1 << 40, factor)]
+            {
+                assert!((of(num_elements) / expected - 1.0).abs() < 1e-9, "{num_elements}");
+            }
+        }
+    }
+
+    /// Texts of cores that there are not, which differ; few are made where there are few cores.
+    #[test]
+    fn many_cores_have_a_larger_corpus() {
+        let written = |number: usize| written(&documents(number)[..2]).unwrap();
+        let corpora = |more| ProbeCorpora { large: written(0), tiny: written(0), more };
+        let few = measure_cores(&corpora(vec![]), 2).unwrap();
+        assert!(few.large_ratios.is_none() && few.elements[1].is_none());
+        let many = measure_cores(&corpora(vec![written(1), written(2)]), 2).unwrap();
+        let [small, large] = many.elements.map(Option::unwrap);
+        assert!(large > 2.0 * small && many.large_ratios.unwrap().iter().all(|&r| r > 0.0));
     }
 
     #[test]

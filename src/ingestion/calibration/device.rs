@@ -113,6 +113,7 @@ pub(super) fn measure_device(
         startup_s: probe.startup_s(),
         corpus_task_s: corpora.as_ref().map(|times| times.task_s),
         corpus_prepare_s: corpora.as_ref().map(|times| times.prepare_s),
+        corpus_row_s: corpora.as_ref().map(|times| times.row_s),
         corpus_unit_s: corpus_unit_s.unwrap_or([None; NUM_CORPUS_TASKS]),
         batches,
     })

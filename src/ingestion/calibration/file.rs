@@ -12,7 +12,8 @@
 //! cpu_8bit_check_one_core = 1.9 GB/s           check, staging, decode, match, encode;
 //! …                                            one_core, all_cores; the same for cpu_12bit
 //! corpus_one_core = 0.93                       sequences; the same for all_cores, and, not in files of
-//! …                                            before, for corpus_terms, _index, _pairs, _ranked
+//! …                                            before, for corpus_terms, _index, _pairs, _ranked and
+//! …                                            all_cores_large, with corpus_elements
 //! device = NVIDIA H200                         this and what follows only where one was measured
 //! device_launch = 0.0000061 s
 //! ```
@@ -262,12 +263,19 @@ impl Calibration {
         for (task, times) in
             ["", "_terms", "_index", "_pairs", "_ranked"].iter().zip(&mut self.corpora)
         {
-            for (cores, slot) in
-                [("one_core", &mut times.one_core), ("all_cores", &mut times.all_cores)]
-            {
+            for (cores, slot) in [
+                ("one_core", &mut times.one_core),
+                ("all_cores", &mut times.all_cores),
+                ("all_cores_large", &mut times.large),
+            ] {
                 let key = format!("corpus{task}_{cores}");
                 numbers.push(Number { key, unit: NO_UNIT, slot: Slot::Optional(slot) });
             }
+        }
+        let [smaller, larger] = &mut self.corpus_elements;
+        for (key, slot) in [("corpus_elements", smaller), ("corpus_elements_large", larger)] {
+            let (key, unit) = (key.to_owned(), NO_UNIT);
+            numbers.push(Number { key, unit, slot: Slot::Optional(slot) });
         }
         numbers.extend(self.batches.numbers());
         numbers.extend(self.device.iter_mut().flat_map(DeviceCalibration::numbers));
@@ -292,6 +300,7 @@ impl DeviceCalibration {
             number("startup", SECONDS, Slot::Required(&mut self.startup_s)),
             number("corpus_task", SECONDS, Slot::Optional(&mut self.corpus_task_s)),
             number("corpus_prepare", SECONDS, Slot::Optional(&mut self.corpus_prepare_s)),
+            number("corpus_row", SECONDS, Slot::Optional(&mut self.corpus_row_s)),
         ];
         let units = ["window", "term", "posting", "pair", "ranked"];
         numbers.extend(

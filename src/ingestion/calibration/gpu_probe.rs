@@ -208,12 +208,19 @@ impl DeviceProbe for GpuProbe {
         task: CorpusTask,
     ) -> Result<Option<CorpusTimes>> {
         let mut copies = CorpusCopies::new(self.device.clone());
-        let mut seconds = || -> Result<f64> {
+        let mut counted = || -> Result<CorpusTimes> {
             let start = Instant::now();
-            count(&mut copies, segment, task)?;
-            Ok(start.elapsed().as_secs_f64())
+            let (copy_s, num_rows) = count(&mut copies, segment, task)?;
+            let seconds = start.elapsed().as_secs_f64();
+            Ok(CorpusTimes { first_s: seconds, again_s: seconds, copy_s, num_rows })
         };
-        Ok(Some(CorpusTimes { first_s: seconds()?, again_s: seconds()?.min(seconds()?) }))
+        let (first, second, third) = (counted()?, counted()?, counted()?);
+        Ok(Some(CorpusTimes {
+            first_s: first.first_s,
+            again_s: second.again_s.min(third.again_s),
+            copy_s: second.copy_s.min(third.copy_s),
+            num_rows: first.num_rows,
+        }))
     }
 
     fn passage_times(
@@ -229,7 +236,8 @@ impl DeviceProbe for GpuProbe {
             std::hint::black_box(copies.passages(segment, &queries)?);
             Ok(start.elapsed().as_secs_f64())
         };
-        Ok(Some(CorpusTimes { first_s: seconds()?, again_s: seconds()?.min(seconds()?) }))
+        let (first_s, again_s) = (seconds()?, seconds()?.min(seconds()?));
+        Ok(Some(CorpusTimes { first_s, again_s, copy_s: 0.0, num_rows: queries.len() }))
     }
 
     fn document_words_s(
@@ -254,28 +262,44 @@ impl DeviceProbe for GpuProbe {
     }
 }
 
-/// The rows of a task, on the host.
+/// Counts, and copies the answer to the host: seconds for that, and its rows.
 fn count(
     copies: &mut CorpusCopies,
     segment: &Arc<Segment>,
     task: CorpusTask,
-) -> std::result::Result<(), GpuError> {
+) -> std::result::Result<(f64, usize), GpuError> {
     match task {
         CorpusTask::Sequences(n) => {
-            black_box(copies.sequence_counts(segment, n)?.to_host()?);
+            let found = copies.sequence_counts(segment, n)?;
+            copied(copies, found.len(), || found.to_host())
         }
         CorpusTask::Terms => {
-            black_box(copies.term_vectors(segment)?.to_host()?);
+            let found = copies.term_vectors(segment)?;
+            copied(copies, found.len(), || found.to_host())
         }
         CorpusTask::Index => {
-            black_box(copies.word_documents(segment)?.to_host()?);
+            let found = copies.word_documents(segment)?;
+            copied(copies, found.len(), || found.to_host())
         }
         CorpusTask::Pairs(window) => {
-            black_box(copies.pair_counts(segment, window)?.to_host()?);
+            let found = copies.pair_counts(segment, window)?;
+            copied(copies, found.len(), || found.to_host())
         }
         CorpusTask::Ranked(n) => {
-            black_box(copies.ranked_documents(segment, n)?.to_host()?);
+            let found = copies.ranked_documents(segment, n)?;
+            copied(copies, found.num_rows(), || found.to_host())
         }
     }
-    Ok(())
+}
+
+/// Seconds of `to_host` when all work before is done, and the rows.
+fn copied<T>(
+    copies: &CorpusCopies,
+    num_rows: usize,
+    to_host: impl FnOnce() -> std::result::Result<T, GpuError>,
+) -> std::result::Result<(f64, usize), GpuError> {
+    copies.device().synchronize()?;
+    let start = Instant::now();
+    black_box(to_host()?);
+    Ok((start.elapsed().as_secs_f64(), num_rows))
 }

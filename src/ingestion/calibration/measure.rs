@@ -100,12 +100,14 @@ pub fn measure(
     let (twelve, block_twelve) = measure_width(CodeWidth::Twelve, &rows, num_cores)?;
     (calibration.eight, calibration.twelve) = (eight, twelve);
     on_step(Step::CoresCorpus);
-    let corpora = ProbeCorpora::new()?;
+    let corpora = ProbeCorpora::new(num_cores)?;
     calibration.batches = measure_core_batches(&corpora)?;
-    calibration.corpora = measure_cores(&corpora, num_cores)?.map(|times| {
-        let [one_core, all_cores] = times.map(Some);
-        CoreTimes { one_core, all_cores }
-    });
+    let times = measure_cores(&corpora, num_cores)?;
+    calibration.corpus_elements = times.elements;
+    for (at, slot) in calibration.corpora.iter_mut().enumerate() {
+        let [one_core, all_cores] = times.ratios[at].map(Some);
+        *slot = CoreTimes { one_core, all_cores, large: times.large_ratios.map(|all| all[at]) };
+    }
     if let Some(probe) = device {
         on_step(Step::Device);
         let num_rows = rows.len() * TINY_BYTES / TEXT_BYTES;
@@ -294,9 +296,11 @@ mod tests {
         ) -> Result<Option<CorpusTimes>> {
             let shape = SegmentShape::from(segment.as_ref());
             let unit_s = if task == CorpusTask::Terms { 4e-9 } else { 2e-9 };
-            let again_s = 1e-3 + unit_s * task.num_units(shape) as f64;
+            let num_rows = shape.num_words as usize / 2;
+            let copy_s = 1e-5 + 5e-9 * num_rows as f64;
+            let again_s = 1e-3 + copy_s + unit_s * task.num_units(shape) as f64;
             let first_s = again_s + 3e-9 * shape.num_elements as f64;
-            Ok(Some(CorpusTimes { first_s, again_s }))
+            Ok(Some(CorpusTimes { first_s, again_s, copy_s, num_rows }))
         }
         fn passage_times(
             &mut self,
@@ -306,7 +310,8 @@ mod tests {
             let len_bytes: u64 = passages.iter().map(|passage| passage.2).sum();
             let again_s = 1e-4 + 5e-8 * passages.len() as f64 + 1e-9 * (len_bytes as f64);
             let first_s = again_s + 2e-9 * SegmentShape::from(segment.as_ref()).num_elements as f64;
-            Ok(Some(CorpusTimes { first_s, again_s }))
+            let (copy_s, num_rows) = (0.0, passages.len());
+            Ok(Some(CorpusTimes { first_s, again_s, copy_s, num_rows }))
         }
         fn document_words_s(
             &mut self,
@@ -344,6 +349,7 @@ mod tests {
             assert!(of_task.of_cores(1) > 0.0);
         }
         assert!((2.9e-9..3.1e-9).contains(&rates.prepare_s), "{rates:?}");
+        assert!((4.9e-9..5.1e-9).contains(&rates.row_s), "{rates:?}");
         let batches = calibration.batch_rates();
         assert!((1e-4..1.1e-4).contains(&batches.device_batch_s), "{batches:?}");
         assert!((6.4e-8..6.7e-8).contains(&batches.device_question_s), "{batches:?}");

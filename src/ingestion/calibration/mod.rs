@@ -1,7 +1,7 @@
 //! What this machine can do: measured once, kept in a file, used by every prediction.
 //!
 //! ```text
-//! measure    storage, cores, device ──▶ Calibration        4 to 5 s
+//! measure    storage, cores, device ──▶ Calibration        6 to 8 s
 //! file       Calibration ◀──▶ key = value unit, one line each
 //!            $TADOC_CALIBRATION, or $XDG_CONFIG_HOME/tadoc/calibration,
 //!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
@@ -27,7 +27,7 @@ use crate::gsst::CodeWidth;
 use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
 
 pub use batches::{BatchRates, CoreBatches, DeviceBatches, PROBE_TEXT_BYTES};
-pub use corpora::{CorpusRates, CorpusTask, CorpusTimes, NUM_CORPUS_TASKS, TaskRates};
+pub use corpora::{CorpusRates, CorpusTask, CorpusTimes, Growth, NUM_CORPUS_TASKS, TaskRates};
 pub use device::{DeviceProbe, HostMemory};
 pub use file::path;
 #[cfg(feature = "cuda")]
@@ -52,6 +52,8 @@ pub struct Calibration {
     pub twelve: WidthRates,
     /// Tasks over a corpus on the cores, in the order of [`CorpusTask::MEASURED`].
     pub corpora: [CoreTimes; NUM_CORPUS_TASKS],
+    /// Elements of the grammars of the corpus that was counted and of the larger one.
+    pub corpus_elements: [Option<f64>; 2],
     /// Batches of questions to a corpus on one core.
     pub batches: CoreBatches,
     /// The device; `None` where none was measured.
@@ -75,6 +77,8 @@ pub struct CoreTimes {
     pub one_core: Option<f64>,
     /// All cores.
     pub all_cores: Option<f64>,
+    /// All cores, a corpus that is larger than caches.
+    pub large: Option<f64>,
 }
 
 /// Rates of a device.
@@ -106,6 +110,8 @@ pub struct DeviceCalibration {
     pub corpus_task_s: Option<f64>,
     /// What is made of an element of a grammar before the first task, in seconds.
     pub corpus_prepare_s: Option<f64>,
+    /// A row of an answer that comes to the host, in seconds. In files of before, units have their rows.
+    pub corpus_row_s: Option<f64>,
     /// A window of a sequence, a word, or a pair that is counted, in seconds, in the order of
     /// [`CorpusTask::MEASURED`].
     pub corpus_unit_s: [Option<f64>; NUM_CORPUS_TASKS],
@@ -133,10 +139,16 @@ impl Calibration {
         let built_in = rates;
         let [sequences, ..] = self.corpora;
         for (rates, times) in rates.tasks.iter_mut().zip(&self.corpora) {
-            for CoreTimes { one_core, all_cores } in [sequences, *times] {
+            for CoreTimes { one_core, all_cores, .. } in [sequences, *times] {
                 if let (Some(one_core), Some(all_cores)) = (one_core, all_cores) {
                     rates.set_cores(one_core, all_cores, self.num_cores);
                 }
+            }
+            if let (Some(all_cores), Some(large)) = (times.all_cores, times.large)
+                && let [Some(smaller), Some(larger)] = self.corpus_elements
+            {
+                let elements = [smaller, larger];
+                rates.growth = Some(Growth { elements, factor: large / all_cores });
             }
         }
         let Some(device) = &self.device else { return rates };
@@ -145,6 +157,9 @@ impl Calibration {
         rates.prepare_s = device.corpus_prepare_s.unwrap_or(built_in.prepare_s);
         for (rates, measured) in rates.tasks.iter_mut().zip(device.corpus_unit_s) {
             rates.unit_s = measured.unwrap_or(rates.unit_s);
+        }
+        if device.corpus_unit_s.iter().any(Option::is_some) {
+            rates.row_s = device.corpus_row_s.unwrap_or(0.0);
         }
         rates
     }
@@ -199,6 +214,7 @@ impl Default for Calibration {
             eight: width(2.25, [0.9, 8.0, 1.5, 1.2, 0.1]),
             twelve: width(2.88, [0.6, 8.0, 2.5, 1.8, 0.06]),
             corpora: [CoreTimes::default(); NUM_CORPUS_TASKS],
+            corpus_elements: [None; 2],
             batches: CoreBatches::default(),
             device: None,
         }
@@ -242,6 +258,7 @@ impl Default for DeviceCalibration {
             startup_s: 0.5,
             corpus_task_s: None,
             corpus_prepare_s: None,
+            corpus_row_s: None,
             corpus_unit_s: [None; NUM_CORPUS_TASKS],
             batches: DeviceBatches::default(),
         }

@@ -16,8 +16,14 @@ const SYLLABLES: [&str; 40] = [
 
 /// Rows with `len_bytes` of text or a little more.
 pub(super) fn rows(len_bytes: usize) -> Vec<Vec<u8>> {
+    rows_of(0, len_bytes)
+}
+
+/// The same of text number `number`: other rows of the same words.
+pub(super) fn rows_of(number: u64, len_bytes: usize) -> Vec<Vec<u8>> {
     let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
     let words: Vec<String> = (0..NUM_WORDS).map(|_| word(&mut numbers)).collect();
+    numbers.0 ^= number << 32;
     let (mut rows, mut total_bytes) = (Vec::new(), 0);
     while total_bytes < len_bytes {
         let mut row = Vec::new();
@@ -69,5 +75,7 @@ mod tests {
         let part = text.iter().filter(has_needle).count() as f64 / text.len() as f64;
         assert!((0.01..0.03).contains(&part), "{part}");
         assert_eq!(rows(0), Vec::<Vec<u8>>::new());
+        let others = rows_of(1, 1000);
+        assert!(others == rows_of(1, 1000) && others != rows(1000));
     }
 }

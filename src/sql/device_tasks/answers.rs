@@ -2,15 +2,27 @@
 //!
 //! A function says what is done with a segment and how the answers of all segments become rows. `None`
 //! is: the CPU counts. Rows are counted on the device and reserved in the session's memory before they come
-//! to the host; where there is no room, the CPU counts, which needs less at a time.
+//! to the host; where there is no room, the CPU counts, which needs less at a time. EXPLAIN ANALYZE has the
+//! time of each step, added up over devices:
+//!
+//! ```text
+//! time_on_device   time_preparing   what was not there is uploaded and made
+//!                  time_counting    kernels
+//!                  time_copying     rows to the host
+//!                  time_joining     rows of segments to those of the corpus, as far as that is done at once
+//! ```
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_plan::metrics::MetricBuilder;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::metrics::{MetricBuilder, Time};
 
 use super::devices;
+use super::ranked_parts::RankedParts;
+use super::sequence_parts::{Counted, SequenceParts};
 use crate::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SegmentDocuments,
     SegmentRanked, SegmentSequences, SegmentTerms, SequenceCounts, TermVectors, Vocabulary,
@@ -133,13 +145,13 @@ impl Found for DeviceRanked {
 
 /// How often each word of `vocabulary` occurs.
 pub(crate) fn word_counts(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<WordCounts>> {
-    let joined = |counts| WordCounts::of_segments(Arc::clone(vocabulary), counts);
+    let joined = |counts, _| WordCounts::of_segments(Arc::clone(vocabulary), counts);
     answer(run, vocabulary, 0, CorpusCopies::word_counts, joined)
 }
 
 /// The words of each document.
 pub(crate) fn term_vectors(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<TermVectors>> {
-    let joined = |parts| TermVectors::of_segments(Arc::clone(vocabulary), parts);
+    let joined = |parts, _| TermVectors::of_segments(Arc::clone(vocabulary), parts);
     answer(run, vocabulary, 0, CorpusCopies::term_vectors, joined)
 }
 
@@ -148,7 +160,7 @@ pub(crate) fn inverted_index(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
 ) -> Result<Option<InvertedIndex>> {
-    let joined = |parts| InvertedIndex::of_segments(Arc::clone(vocabulary), parts);
+    let joined = |parts, _| InvertedIndex::of_segments(Arc::clone(vocabulary), parts);
     let join_row_bytes = if vocabulary.folded_words().is_some() { 8 } else { 0 };
     answer(run, vocabulary, join_row_bytes, CorpusCopies::word_documents, joined)
 }
@@ -158,10 +170,11 @@ pub(crate) fn sequence_counts(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
     n: usize,
-) -> Result<Option<SequenceCounts>> {
+) -> Result<Option<SequenceParts>> {
     let refused = || SequenceCounts::segments_refused(vocabulary, n);
     let count = |copies: &mut CorpusCopies, segment: &_| copies.sequence_counts(segment, n);
-    let joined = |parts| SequenceCounts::of_segments(Arc::clone(vocabulary), n, parts);
+    let counted = Counted { num_words: n, min_count: 1, are_pairs: false };
+    let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
@@ -169,13 +182,12 @@ pub(crate) fn sequence_counts(
 pub(crate) fn cooccurrences(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
-    pairing: Pairing,
-) -> Result<Option<Cooccurrences>> {
+    Pairing { window, min_count }: Pairing,
+) -> Result<Option<SequenceParts>> {
     let refused = || Cooccurrences::segments_refused(vocabulary);
-    let count =
-        |copies: &mut CorpusCopies, segment: &_| copies.pair_counts(segment, pairing.window);
-    let joined =
-        |parts| Cooccurrences::of_segments(Arc::clone(vocabulary), pairing.min_count, parts);
+    let count = |copies: &mut CorpusCopies, segment: &_| copies.pair_counts(segment, window);
+    let counted = Counted { num_words: 2, min_count, are_pairs: true };
+    let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
@@ -188,14 +200,27 @@ pub(crate) fn ranked_inverted_index(
 ) -> Result<Option<RankedInvertedIndex>> {
     let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
     let rank = |copies: &mut CorpusCopies, segment: &_| copies.ranked_documents(segment, n);
-    let joined = |parts| RankedInvertedIndex::of_segments(Arc::clone(vocabulary), docs, n, parts);
+    let joined =
+        |parts, _| RankedInvertedIndex::of_segments(Arc::clone(vocabulary), docs, n, parts);
     unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
 }
 
-/// Bytes that joining takes for each row: none where segments have the rows of the corpus.
+/// The same where words are not folded, part by part.
+pub(crate) fn ranked_parts(
+    run: &Run,
+    vocabulary: &Arc<Vocabulary>,
+    docs: &DocSelection,
+    n: usize,
+) -> Result<Option<RankedParts>> {
+    let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
+    let rank = |copies: &mut CorpusCopies, segment: &_| copies.ranked_documents(segment, n);
+    let joined = |parts, held| RankedParts::new(vocabulary, docs, n, parts, held);
+    unless(run, refused, || answer(run, vocabulary, 0, rank, joined))
+}
+
+/// Bytes that joining takes for each row: none where rows ascend as those of segments do.
 fn join_row_bytes(vocabulary: &Vocabulary) -> usize {
-    let is_one = vocabulary.corpus().segments().len() == 1 && vocabulary.folded_words().is_none();
-    if is_one { 0 } else { JOIN_ROW_BYTES }
+    if vocabulary.folded_words().is_some() { JOIN_ROW_BYTES } else { 0 }
 }
 
 /// What `answer` gives, unless the vocabulary, which is known only now, is `refused`.
@@ -213,20 +238,21 @@ fn unless<T>(
     }
 }
 
-/// What `of_segment` finds in each segment, `joined`, which takes `join_row_bytes` for each row; `None`
-/// where the task is not placed on a device, a device fails, or memory has no room for the rows.
+/// What `of_segment` finds in each segment, `joined`, which takes `join_row_bytes` for each row and gets the
+/// memory of all; `None` where the task is not placed on a device, a device fails, or memory has no room for
+/// the rows.
 fn answer<F: Found, T>(
     run: &Run,
     vocabulary: &Vocabulary,
     join_row_bytes: usize,
     of_segment: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> std::result::Result<F, GpuError> + Sync,
-    joined: impl FnOnce(Vec<F::Rows>) -> crate::Result<T>,
+    joined: impl FnOnce(Vec<F::Rows>, MemoryReservation) -> crate::Result<T>,
 ) -> Result<Option<T>> {
     if !run.scan.placement.is_on_device() {
         return Ok(None);
     }
-    let time = MetricBuilder::new(&run.metrics).subset_time("time_on_device", run.partition);
-    let timer = time.timer();
+    let times = Times::new(run);
+    let timer = times.all.timer();
     let uploaded = run.counter("device_upload_bytes");
     let held = run.reservation("DeviceRows");
     let max_bytes = run.scan.options.gpu_memory_bytes;
@@ -235,12 +261,13 @@ fn answer<F: Found, T>(
         if let Err(full) = held.try_grow(found.host_bytes() + join_row_bytes * num_rows) {
             return Ok(Err(full));
         }
+        let _timer = times.copying.timer();
         Ok(Ok((num_rows, found.into_rows()?)))
     };
     let parts =
         devices::for_each_segment(vocabulary.corpus().segments(), max_bytes, |copies, at| {
             let before = copies.device().copied_bytes();
-            let part = of_segment(copies, at).and_then(to_host);
+            let part = times.counted(copies, |copies| of_segment(copies, at)).and_then(to_host);
             uploaded.add((copies.device().copied_bytes() - before) as usize);
             part
         });
@@ -254,7 +281,46 @@ fn answer<F: Found, T>(
         Err(full) => return Ok(fall_back(run, &full)),
     };
     run.counter("device_rows").add(parts.iter().map(|(num_rows, _)| num_rows).sum());
-    joined(parts.into_iter().map(|(_, rows)| rows).collect()).map(Some).map_err(datafusion_error)
+    let _timer = times.joining.timer();
+    let rows = parts.into_iter().map(|(_, rows)| rows).collect();
+    joined(rows, held).map(Some).map_err(datafusion_error)
+}
+
+/// Where time goes.
+struct Times {
+    all: Time,
+    preparing: Time,
+    counting: Time,
+    copying: Time,
+    joining: Time,
+}
+
+impl Times {
+    fn new(run: &Run) -> Self {
+        let time = |name| MetricBuilder::new(&run.metrics).subset_time(name, run.partition);
+        Self {
+            all: time("time_on_device"),
+            preparing: time("time_preparing"),
+            counting: time("time_counting"),
+            copying: time("time_copying"),
+            joining: time("time_joining"),
+        }
+    }
+
+    /// What `count` finds, with all work for it done.
+    fn counted<F>(
+        &self,
+        copies: &mut CorpusCopies,
+        count: impl FnOnce(&mut CorpusCopies) -> std::result::Result<F, GpuError>,
+    ) -> std::result::Result<F, GpuError> {
+        let (start, before) = (Instant::now(), copies.prepare_time());
+        let found = count(copies)?;
+        copies.device().synchronize()?;
+        let preparing = copies.prepare_time() - before;
+        self.preparing.add_duration(preparing);
+        self.counting.add_duration(start.elapsed().saturating_sub(preparing));
+        Ok(found)
+    }
 }
 
 /// Says why the CPU counts what was placed on a device.

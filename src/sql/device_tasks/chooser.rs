@@ -1,20 +1,22 @@
 //! Whether a device is worth it for a task over a corpus: two estimates and a margin.
 //!
 //! ```text
-//! device   startup + task + elements * prepare + units * unit + rows to join * join
+//! device   startup + task + elements * prepare + units * unit + rows * (row + merge or sort)
 //!          └ unless open    └ inverse grammar and copies, unless they lie there already
-//! cores    what traversal_costs says, in the time of these cores
+//! cores    what traversal_costs says, in the time of these cores for a grammar of this size
 //! ```
 //!
 //! Units are windows, pairs or words, as the task has them. Numbers come from footers: units and rows are
-//! taken to be as many as elements and words allow, which no device is chosen by hope for. Rates are those
+//! taken to be as many as elements and words allow, which no device is chosen by hope for, unless the task
+//! was done before on this corpus: then its rows are known. What both do with rows, making their texts, is
+//! left out. Rates are those
 //! that `tadoc calibrate` measured, or built-in ones. Sums over words need no device: the vocabulary has
 //! counted them. Nor do some documents: the cores count these alone, a device all of them.
 
 use crate::analytics::SegmentShape;
 use crate::ingestion::calibration::{CorpusRates, CorpusTask};
 
-use super::placement::Task;
+use super::placement::{Join, Task};
 
 /// What a task is about.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +26,10 @@ pub(super) struct Work {
     pub(super) shape: SegmentShape,
     /// Elements of segments that the device has nothing of.
     pub(super) missing_elements: u64,
-    /// Whether rows of segments are not those of the corpus.
-    pub(super) are_rows_joined: bool,
+    /// What becomes of rows of segments.
+    pub(super) join: Join,
+    /// Rows of the answer, where they are known.
+    pub(super) num_rows: Option<u64>,
     pub(super) num_cores: usize,
     pub(super) is_device_open: bool,
 }
@@ -68,12 +72,22 @@ pub(super) fn choose(work: &Work, rates: &CorpusRates) -> (bool, String) {
 }
 
 fn estimate(work: &Work, task: CorpusTask, rates: &CorpusRates) -> Estimate {
-    let (units, of_task) = (task.num_units(work.shape) as f64, rates.of(task));
-    let of_cores = |seconds: f64| seconds * of_task.of_cores(work.num_cores);
-    let joined = if work.are_rows_joined { of_cores(units * rates.join_s) } else { 0.0 };
+    let (units, of_task) = (task.num_units(work.shape), rates.of(task));
+    let rows = work.num_rows.unwrap_or(units).min(units) as f64;
+    let num_elements = work.shape.num_elements;
+    let of_cores =
+        |seconds: f64| seconds * of_task.of_cores_and_elements(work.num_cores, num_elements);
+    let joined = match work.join {
+        Join::None => 0.0,
+        Join::Merged => rows * rates.merge_s,
+        Join::Sorted => rows * rates.sort_s,
+    };
     Estimate {
         cores: of_cores(task.one_core_s(work.shape)),
-        device: rates.task_s + units * of_task.unit_s + joined,
+        device: rates.task_s
+            + units as f64 * of_task.unit_s
+            + rows * rates.row_s
+            + joined * of_task.of_cores(work.num_cores),
         startup: if work.is_device_open { 0.0 } else { rates.startup_s },
         prepare: work.missing_elements as f64 * rates.prepare_s,
     }
@@ -82,6 +96,7 @@ fn estimate(work: &Work, task: CorpusTask, rates: &CorpusRates) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingestion::calibration::Growth;
 
     const MIB: u64 = 1 << 20;
 
@@ -98,7 +113,8 @@ mod tests {
             task: SEQUENCES,
             shape,
             missing_elements: shape.num_elements,
-            are_rows_joined: false,
+            join: Join::None,
+            num_rows: None,
             num_cores,
             is_device_open: true,
         }
@@ -106,7 +122,7 @@ mod tests {
 
     /// As fast as kernels are where nothing is copied.
     fn fast() -> CorpusRates {
-        let mut rates = CorpusRates { prepare_s: 2e-9, ..CorpusRates::default() };
+        let mut rates = CorpusRates { prepare_s: 2e-9, row_s: 1e-12, ..CorpusRates::default() };
         rates.tasks.iter_mut().for_each(|of_task| of_task.unit_s = 3e-9);
         rates
     }
@@ -197,10 +213,30 @@ mod tests {
         let rates = fast();
         let chosen = |num_cores| is_on_device(&work(100 * MIB, num_cores), &rates);
         assert!(chosen(1) && chosen(16) && !chosen(4096));
-        let slow_join = CorpusRates { join_s: 1e-6, ..rates };
+        let slow_join = CorpusRates { merge_s: 1e-6, sort_s: 1e-6, ..rates };
         let alone = work(100 * MIB, 16);
         assert!(is_on_device(&alone, &slow_join));
-        assert!(!is_on_device(&Work { are_rows_joined: true, ..alone }, &slow_join));
+        for join in [Join::Merged, Join::Sorted] {
+            let joined = Work { join, ..alone };
+            assert!(!is_on_device(&joined, &slow_join));
+            // Few rows are joined soon.
+            assert!(is_on_device(&Work { num_rows: Some(1000), ..joined }, &slow_join));
+        }
+    }
+
+    /// Cores whose cache a corpus does not fit take longer, so that a device is worth it that is not for
+    /// the same text where the grammar is small.
+    #[test]
+    fn large_grammars_speak_for_the_device() {
+        let mut rates = fast();
+        let large = work(200 * MIB, 16);
+        rates.tasks.iter_mut().for_each(|of_task| of_task.unit_s = 9e-9);
+        assert!(!is_on_device(&large, &rates));
+        let growth = |factor| Some(Growth { elements: [1e5, 1e6], factor });
+        rates.tasks[0].growth = growth(4.0);
+        assert!(is_on_device(&large, &rates));
+        rates.tasks[0].growth = growth(0.25);
+        assert!(!is_on_device(&large, &rates));
     }
 
     /// The table of kernels/README.md: an H100 with 16 cores, 208 MiB each, nothing resident. Whole

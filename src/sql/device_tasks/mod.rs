@@ -4,8 +4,9 @@
 //! function ── device_task(scan) ──▶ Task, or why there is none
 //! table    ── place, chooser ─────▶ Placement in the scan          EXPLAIN: device=gpu, device=cpu: reason
 //! function ── answers::… (run) ───▶ None: the CPU counts; it was placed there, or a device failed
-//!               │                   Some: rows of the CPU's type
+//!               │                   Some: rows of the CPU's type, or parts of them (…_parts, row_keys)
 //!               └ devices: a lock and the copies of segments for each; segments in turn
+//! optimizer ── SpreadRows ─────────▶ parts go out of as many partitions as the plan above reads
 //! ```
 //!
 //! A kernel is plugged in by a [`Task`] and one function in `answers`: what it does with a segment, and
@@ -23,12 +24,20 @@ mod chooser;
 #[cfg(feature = "cuda")]
 mod devices;
 mod placement;
+#[cfg(feature = "cuda")]
+mod ranked_parts;
+#[cfg(feature = "cuda")]
+mod row_keys;
+#[cfg(feature = "cuda")]
+mod sequence_parts;
+mod spread;
 
 pub(super) use answers::{
-    cooccurrences, forget, inverted_index, ranked_inverted_index, sequence_counts, term_vectors,
-    word_counts,
+    cooccurrences, forget, inverted_index, ranked_inverted_index, ranked_parts, sequence_counts,
+    term_vectors, word_counts,
 };
 pub(super) use batches::{Batches, ShowBatches};
 #[cfg(feature = "cuda")]
 pub(super) use devices::release;
 pub(super) use placement::{Placement, Task, place};
+pub(super) use spread::SpreadRows;

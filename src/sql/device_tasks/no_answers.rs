@@ -6,11 +6,86 @@ use datafusion::error::Result;
 
 use super::placement::Task;
 use crate::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts,
-    TermVectors, Vocabulary, WordCounts,
+    DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, TermVectors, Vocabulary, WordCounts,
 };
 use crate::corpus::Segment;
 use crate::sql::scan::Run;
+
+/// There are none.
+#[derive(Debug)]
+pub(crate) enum SequenceParts {}
+
+/// There is none.
+#[derive(Debug)]
+pub(crate) enum SequencePart {}
+
+impl SequenceParts {
+    pub(crate) fn num_segment_rows(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn num_parts(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn part(&self, _: usize) -> crate::Result<SequencePart> {
+        match *self {}
+    }
+}
+
+impl SequencePart {
+    pub(crate) fn len(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn counts(&self) -> &[u64] {
+        match *self {}
+    }
+
+    pub(crate) fn words(&self, _: usize) -> std::iter::Empty<u32> {
+        match *self {}
+    }
+}
+
+/// There are none.
+#[derive(Debug)]
+pub(crate) enum RankedParts {}
+
+/// There is none.
+#[derive(Debug)]
+pub(crate) enum RankedPart {}
+
+impl RankedParts {
+    pub(crate) fn num_parts(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn part(&self, _: usize) -> RankedPart {
+        match *self {}
+    }
+}
+
+impl RankedPart {
+    pub(crate) fn len(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn words(&self, _: usize) -> std::iter::Empty<u32> {
+        match *self {}
+    }
+
+    pub(crate) fn doc_ids(&self) -> &[u64] {
+        match *self {}
+    }
+
+    pub(crate) fn counts(&self) -> &[u64] {
+        match *self {}
+    }
+
+    pub(crate) fn ranks(&self) -> &[u64] {
+        match *self {}
+    }
+}
 
 /// None.
 pub(crate) fn word_counts(_: &Run, _: &Arc<Vocabulary>) -> Result<Option<WordCounts>> {
@@ -32,7 +107,7 @@ pub(crate) fn sequence_counts(
     _: &Run,
     _: &Arc<Vocabulary>,
     _: usize,
-) -> Result<Option<SequenceCounts>> {
+) -> Result<Option<SequenceParts>> {
     Ok(None)
 }
 
@@ -41,7 +116,7 @@ pub(crate) fn cooccurrences(
     _: &Run,
     _: &Arc<Vocabulary>,
     _: Pairing,
-) -> Result<Option<Cooccurrences>> {
+) -> Result<Option<SequenceParts>> {
     Ok(None)
 }
 
@@ -52,6 +127,16 @@ pub(crate) fn ranked_inverted_index(
     _: &DocSelection,
     _: usize,
 ) -> Result<Option<RankedInvertedIndex>> {
+    Ok(None)
+}
+
+/// None.
+pub(crate) fn ranked_parts(
+    _: &Run,
+    _: &Arc<Vocabulary>,
+    _: &DocSelection,
+    _: usize,
+) -> Result<Option<RankedParts>> {
     Ok(None)
 }
 

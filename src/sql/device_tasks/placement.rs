@@ -11,7 +11,6 @@
 //! the first time.
 
 use std::fmt;
-use std::sync::Arc;
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -19,14 +18,15 @@ use datafusion::error::Result;
 use super::answers::missing_elements;
 use super::chooser::{SOME_DOCUMENTS, Work, choose};
 use crate::analytics::SegmentShape;
-use crate::corpus::{Segment, SegmentMeta};
+use crate::corpus::SegmentMeta;
 use crate::ingestion::calibration::CorpusTask;
+use crate::sql::corpora::LoadedCorpus;
 use crate::sql::gsst::{calibration, device};
 use crate::sql::options::Device;
 use crate::sql::scan::Scan;
 
 /// What has kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
     /// How often each word occurs.
     WordCount,
@@ -40,6 +40,17 @@ pub(crate) enum Task {
     Cooccurrence { window: usize, is_folded: bool },
     /// The documents of each sequence of so many words; not all of them where `is_part`.
     RankedInvertedIndex { num_words: usize, is_folded: bool, is_part: bool },
+}
+
+/// What becomes of rows of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Join {
+    /// They are those of the corpus.
+    None,
+    /// They ascend as those of the corpus do.
+    Merged,
+    /// They do not.
+    Sorted,
 }
 
 /// Windows of pairs have fewer words on a device, and segments fewer words and pairs.
@@ -67,16 +78,20 @@ impl Task {
         )
     }
 
-    /// Whether rows of segments are not those of the corpus, where `is_joined` says that there are several
-    /// segments.
-    fn are_rows_joined(self, is_joined: bool) -> bool {
-        match self {
+    /// What becomes of rows of segments, where `is_joined` says that there are several segments.
+    fn join(self, is_joined: bool) -> Join {
+        let (is_sorted, is_merged) = match self {
             // Cursors and lists see to it, on the cores too.
-            Self::WordCount | Self::TermVector { .. } => false,
-            Self::InvertedIndex { is_folded } => is_folded,
+            Self::WordCount | Self::TermVector { .. } => (false, false),
+            Self::InvertedIndex { is_folded } => (is_folded, false),
             Self::SequenceCount { is_folded, .. }
             | Self::Cooccurrence { is_folded, .. }
-            | Self::RankedInvertedIndex { is_folded, .. } => is_folded || is_joined,
+            | Self::RankedInvertedIndex { is_folded, .. } => (is_folded, is_joined),
+        };
+        match (is_sorted, is_merged) {
+            (true, _) => Join::Sorted,
+            (false, true) => Join::Merged,
+            (false, false) => Join::None,
         }
     }
 
@@ -161,7 +176,6 @@ impl Placement {
         if self.is_for_all { Self::on_cpu(SOME_DOCUMENTS) } else { self }
     }
 
-    #[cfg(feature = "cuda")]
     pub(crate) fn is_on_device(&self) -> bool {
         self.place == Place::Device
     }
@@ -192,12 +206,12 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Decides where `task` of `scan` is done; an error instead of one says why there is none. `loaded` are
-/// the segments, where they are in memory already.
+/// Decides where `task` of `scan` is done; an error instead of one says why there is none. `loaded` is
+/// the corpus, where it is in memory already.
 pub(crate) fn place(
     scan: &Scan,
     task: std::result::Result<Task, &'static str>,
-    loaded: Option<&[Arc<Segment>]>,
+    loaded: Option<&LoadedCorpus>,
 ) -> Placement {
     let demanded = scan.options.device;
     let task = match (demanded, task) {
@@ -230,15 +244,16 @@ pub(crate) fn place(
     Placement { place: Place::Device, reason, is_for_all }
 }
 
-fn work(scan: &Scan, task: Task, loaded: Option<&[Arc<Segment>]>) -> Work {
+fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
     let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
     let shape: SegmentShape = segments().map(SegmentShape::from).sum();
     Work {
         task,
         shape,
         missing_elements: loaded
-            .map_or(shape.num_elements, |segments| missing_elements(task, segments)),
-        are_rows_joined: task.are_rows_joined(segments().count() > 1 || scan.living().is_some()),
+            .map_or(shape.num_elements, |loaded| missing_elements(task, loaded.corpus.segments())),
+        join: task.join(segments().count() > 1 || scan.living().is_some()),
+        num_rows: loaded.and_then(|loaded| loaded.rows_of(task)),
         num_cores: rayon::current_num_threads(),
         is_device_open: device::is_open(),
     }

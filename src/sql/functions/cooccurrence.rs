@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::error::Result;
 use futures::FutureExt;
@@ -13,7 +14,7 @@ use super::TableFunction;
 use super::doc_rows::words_at;
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, send_in_order, send_part, task_memory_bytes,
+    COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
 use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
@@ -61,6 +62,10 @@ impl TableFunction for Cooccurrence {
         check_at_least(self.signature(), "window", self.window, 2)
     }
 
+    fn can_spread(&self) -> bool {
+        true
+    }
+
     fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
         Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::None })
     }
@@ -94,16 +99,36 @@ impl Cooccurrence {
             })
         };
         let pairing = Pairing { window: self.window, min_count: self.min_count };
-        let on_device = device_tasks::cooccurrences(&run, &vocabulary, pairing)?;
-        let reservation = run.reservation("Cooccurrence");
-        if let Some(found) = on_device {
-            reservation.try_grow(found.memory_bytes())?;
-            let make = |rows| passing(&found, rows);
-            return send_in_order(&mut run, found.len(), 2, make).map(drop);
+        let count = || device_tasks::cooccurrences(&run, &vocabulary, pairing);
+        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
+            return send_share(&mut run, parts.num_parts(), |at| {
+                let part = parts.part(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+                    0 | 1 => {
+                        let word = |&row: &usize| part.words(row).nth(column);
+                        words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
+                    }
+                    _ => int64(rows.iter().map(|&row| part.counts()[row])),
+                })
+            });
         }
-        let make = |found: Cooccurrences| passing(&found, 0..found.len());
+        if run.partition > 0 {
+            return Ok(());
+        }
+        let reservation = run.reservation("Cooccurrence");
+        let num_rows = AtomicU64::new(0);
+        let make = |found: Cooccurrences| {
+            num_rows.fetch_add(found.len() as u64, Ordering::Relaxed);
+            passing(&found, 0..found.len())
+        };
         let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
         Cooccurrences::in_parts(vocabulary, pairing, traversal, memory_bytes, make, send)
-            .map_err(datafusion_error)
+            .map_err(datafusion_error)?;
+        // Of pairs that are no rows a device tells, too.
+        if self.min_count <= 1 {
+            note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
+        }
+        Ok(())
     }
 }

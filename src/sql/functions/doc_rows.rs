@@ -24,7 +24,15 @@ const PARTITION_BYTES: u64 = 1 << 20;
 
 /// Documents of the run's partition that pass the filters on `doc_id`.
 pub(super) fn selected_documents(run: &Run) -> Result<DocSelection> {
-    let range = range_of(run);
+    selected_of(run, range_of(run))
+}
+
+/// Documents of all partitions that do.
+pub(super) fn all_selected_documents(run: &Run) -> Result<DocSelection> {
+    selected_of(run, 0..run.scan.num_doc_ids())
+}
+
+fn selected_of(run: &Run, range: Range<u64>) -> Result<DocSelection> {
     let num_docs = run.scan.num_docs_of(range.clone());
     if !run.scan.is_filtered() && num_docs == range.clone().count() {
         return Ok(DocSelection::range(range));

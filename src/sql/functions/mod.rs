@@ -117,6 +117,11 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         1
     }
 
+    /// Whether rows that a device counted can go out of any number of partitions.
+    fn can_spread(&self) -> bool {
+        false
+    }
+
     /// What a device would do for a scan, or why none is asked.
     ///
     /// # Errors

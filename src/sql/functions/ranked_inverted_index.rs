@@ -12,12 +12,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::doc_rows::{DOC_ID, selected_documents};
+use super::doc_rows::{DOC_ID, all_selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, send_in_order, task_memory_bytes,
+    COUNT, MadeRows, check_at_least, length, send_in_order, send_share, task_memory_bytes,
 };
-use super::sequence_texts::sequence_texts;
+use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{self, DocSelection, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
@@ -61,6 +61,10 @@ impl TableFunction for RankedInvertedIndex {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
+    fn can_spread(&self) -> bool {
+        self.fold == Fold::None
+    }
+
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
         let is_part = scan.is_filtered() && !ranks_matter(scan);
         let (num_words, is_folded) = (self.num_words, self.fold != Fold::None);
@@ -83,14 +87,36 @@ impl TableFunction for RankedInvertedIndex {
 
 fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
     let &RankedInvertedIndex { num_words, fold } = asked;
-    let docs = match ranks_matter(&run.scan) {
-        true => DocSelection::all(&loaded.corpus),
-        false => selected_documents(&run)?,
-    };
-    run.counter("documents_counted").add(docs.len());
     let (vocabulary, words) = (loaded.vocabulary(fold)?, loaded.words(fold)?);
+    if fold == Fold::None && run.scan.placement.is_on_device() {
+        let rank = || {
+            let docs = documents(&run, loaded)?;
+            device_tasks::ranked_parts(&run, &vocabulary, &docs, num_words)
+        };
+        if let Some(parts) = run.shared.prepared(rank)?.as_ref() {
+            let scan = run.scan.clone();
+            return send_share(&mut run, parts.num_parts(), |at| {
+                let part = parts.part(at);
+                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+                    SEQUENCE => {
+                        texts_of_rows(words, num_words, rows.iter().map(|&row| part.words(row)))
+                    }
+                    DOC_ID_POSITION => int64(rows.iter().map(|&row| part.doc_ids()[row])),
+                    COUNT_POSITION => int64(rows.iter().map(|&row| part.counts()[row])),
+                    _ => int64(rows.iter().map(|&row| part.ranks()[row])),
+                })
+            });
+        }
+        if run.partition > 0 {
+            return Ok(());
+        }
+    }
+    let docs = documents(&run, loaded)?;
     let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
-    let on_device = device_tasks::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?;
+    let on_device = match fold {
+        Fold::None => None,
+        _ => device_tasks::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
+    };
     let reservation = run.reservation("RankedInvertedIndex");
     let mut send = |index: analytics::RankedInvertedIndex| {
         let held_bytes = index.memory_bytes() + 4 * index.doc_ids().len();
@@ -103,6 +129,16 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
     type Index = analytics::RankedInvertedIndex;
     Index::in_ranges(vocabulary, &docs, num_words, traversal, memory_bytes, send)
         .map_err(datafusion_error)
+}
+
+/// The documents that are counted.
+fn documents(run: &Run, loaded: &LoadedCorpus) -> Result<DocSelection> {
+    let docs = match ranks_matter(&run.scan) {
+        true => DocSelection::all(&loaded.corpus),
+        false => all_selected_documents(run)?,
+    };
+    run.counter("documents_counted").add(docs.len());
+    Ok(docs)
 }
 
 /// Whether documents that a filter drops have a part in the rows: in ranks they have, and filters on

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::error::Result;
@@ -17,9 +18,10 @@ use super::TableFunction;
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, send_in_order, send_part, task_memory_bytes,
+    COUNT, MadeRows, check_at_least, length, note_rows, send_in_order, send_part, send_share,
+    task_memory_bytes,
 };
-use super::sequence_texts::sequence_texts;
+use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{fold_of, int64, shown_fold};
 use super::word_count::SWEEP;
 use crate::access::document_num_words;
@@ -82,6 +84,10 @@ impl TableFunction for SequenceCount {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
+    fn can_spread(&self) -> bool {
+        !self.by_doc
+    }
+
     fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
         match (self.by_doc, self.num_words) {
             (true, _) => Err("there is no kernel for sequences of each document"),
@@ -126,17 +132,37 @@ impl SequenceCount {
                 false => int64(rows.iter().map(|&row| counts.counts()[row])),
             })
         };
-        let on_device = device_tasks::sequence_counts(&run, &vocabulary, self.num_words)?;
-        let reservation = run.reservation("SequenceCount");
-        if let Some(counts) = on_device {
-            reservation.try_grow(counts.memory_bytes())?;
-            let make = |rows| passing(&counts, rows);
-            return send_in_order(&mut run, counts.len(), self.num_words, make).map(drop);
+        let count = || device_tasks::sequence_counts(&run, &vocabulary, self.num_words);
+        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
+            return send_share(&mut run, parts.num_parts(), |at| {
+                let part = parts.part(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..part.len(), |column, rows| {
+                    match column == text_position {
+                        true => texts_of_rows(
+                            words,
+                            self.num_words,
+                            rows.iter().map(|&row| part.words(row)),
+                        ),
+                        false => int64(rows.iter().map(|&row| part.counts()[row])),
+                    }
+                })
+            });
         }
-        let make = |counts: SequenceCounts| passing(&counts, 0..counts.len());
+        if run.partition > 0 {
+            return Ok(());
+        }
+        let reservation = run.reservation("SequenceCount");
+        let num_rows = AtomicU64::new(0);
+        let make = |counts: SequenceCounts| {
+            num_rows.fetch_add(counts.len() as u64, Ordering::Relaxed);
+            passing(&counts, 0..counts.len())
+        };
         let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
         SequenceCounts::in_parts(vocabulary, self.num_words, traversal, memory_bytes, make, send)
-            .map_err(datafusion_error)
+            .map_err(datafusion_error)?;
+        note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
+        Ok(())
     }
 
     fn send_by_document(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
+use datafusion::physical_plan::metrics::MetricBuilder;
 
 use crate::analytics::for_each_in_order;
+use crate::sql::corpora::LoadedCorpus;
+use crate::sql::device_tasks::Task;
 use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::Signature;
@@ -114,6 +117,45 @@ pub(super) fn send_in_order(
     let compute = |at: usize| make(at * part_len..num_rows.min((at + 1) * part_len));
     let send = |made: Result<MadeRows>| made.and_then(|made| made.send(run)).map_err(core_error);
     for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
+}
+
+/// Keeps in mind how many rows `task` has, unless nobody read all of them.
+pub(super) fn note_rows(
+    run: &Run,
+    loaded: &LoadedCorpus,
+    task: std::result::Result<Task, &'static str>,
+    num_rows: u64,
+) {
+    if let Ok(task) = task
+        && !run.output.is_done()
+    {
+        loaded.note_rows(task, num_rows);
+    }
+}
+
+/// Sends the run's share of `num_parts` parts of rows that `make` makes; of an only partition in parallel.
+pub(super) fn send_share(
+    run: &mut Run,
+    num_parts: usize,
+    make: impl Fn(usize) -> Result<MadeRows> + Send + Sync,
+) -> Result<()> {
+    let time = MetricBuilder::new(&run.metrics).subset_time("time_making_rows", run.partition);
+    let make = |at: usize| {
+        let _timer = time.timer();
+        make(at)
+    };
+    let num_partitions = run.scan.num_partitions;
+    if num_partitions == 1 {
+        let send = |made: Result<MadeRows>| made.and_then(|m| m.send(run)).map_err(core_error);
+        return for_each_in_order(num_parts, make, send).map(drop).map_err(datafusion_error);
+    }
+    let share = |partition: usize| num_parts * partition / num_partitions;
+    for at in share(run.partition)..share(run.partition + 1) {
+        if !make(at)?.send(run)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Calls `send` with the rows that pass the filter, as many at once as go into a batch, until it

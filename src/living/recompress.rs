@@ -7,8 +7,8 @@
 //! | 512 commits that added documents by edits | where rebuilt files have at most 4 bytes for each of edits |
 //!
 //! A ratio of 0 or 1 turns all off. What this costs one commit is spread over the many before it: what
-//! is not due costs O(parts), and with every 16th commit of edits, and every one of 64 KiB, a listing of
-//! the versions with edits. The last row bounds what every commit writes, a list of the parts, where a
+//! is not due costs O(parts), and with each of the first 16 commits of edits, every 16th behind them, and every
+//! one of 64 KiB, a listing of the versions with edits. The last row bounds what every commit writes, a list of the parts, where a
 //! corpus is so large that its share of edits stays small.
 
 use super::optimize::{OptimizeOptions, has_many_small_files};
@@ -22,7 +22,7 @@ pub const RECOMPRESS_RATIO: f64 = 0.2;
 const MIN_EDIT_BYTES: u64 = 1 << 20;
 /// So many small files are made one.
 const MIN_SMALL_FILES: usize = 64;
-/// Commits of edits between two looks at their bytes,
+/// Commits of edits between two looks at their bytes, once there are so many,
 const COMMITS_PER_LOOK: u64 = 16;
 /// but for one that brings so much text.
 const MIN_TEXT_BYTES: u64 = 64 << 10;
@@ -64,9 +64,9 @@ impl LivingStore {
     /// Whether edits are a large share of all bytes.
     async fn has_many_edits(&self, version: &Version, ratio: f64) -> Result<bool> {
         let num_commits = (version.number + 1).saturating_sub(version.edits_since);
-        if !num_commits.is_multiple_of(COMMITS_PER_LOOK)
-            && version.counts.text_bytes < MIN_TEXT_BYTES
-        {
+        let is_looked_at =
+            num_commits < COMMITS_PER_LOOK || num_commits.is_multiple_of(COMMITS_PER_LOOK);
+        if !is_looked_at && version.counts.text_bytes < MIN_TEXT_BYTES {
             return Ok(false);
         }
         let edit_bytes = self.edit_bytes(version).await?;

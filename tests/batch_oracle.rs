@@ -6,7 +6,8 @@ mod scrambled;
 
 use datafusion_tadoc::Error;
 use datafusion_tadoc::access::{
-    ExtractQuery, WordQuery, count_batch, extract, extract_batch, search_batch,
+    ExtractQuery, Query, SearchOptions, WordQuery, count, count_batch, extract, extract_batch,
+    search, search_batch,
 };
 use datafusion_tadoc::edits::{Edit, EditBatch, LivingCorpus};
 use datafusion_tadoc::text::TokenizerProfile;
@@ -42,6 +43,26 @@ fn check_words(case: &Case, queries: &[WordQuery<'_>]) {
     if total > 0 {
         let refused = search_batch(&case.corpus, queries, total - 1);
         assert!(matches!(refused, Err(Error::Capacity { knob: "tadoc.max_hits", .. })));
+    }
+}
+
+/// Has segments keep the words of documents, where they can.
+fn keep_words(case: &Case) {
+    case.corpus.segments().iter().for_each(|segment| segment.dag.note_words_read(u64::MAX / 2));
+}
+
+/// Asks for words one by one and compares with reading.
+fn check_single_words(case: &Case, queries: &[WordQuery<'_>]) {
+    let living = LivingCorpus::new(case.corpus.clone());
+    for &WordQuery { doc_id, word } in queries {
+        let expected = read(&case.plain, doc_id, word);
+        assert_eq!(living.count(doc_id, word).unwrap(), expected.len() as u64);
+        assert_eq!(living.search(doc_id, word).unwrap(), expected);
+        let (query, options) =
+            (Query::of_word(word), SearchOptions { doc_id: Some(doc_id), ..Default::default() });
+        assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64);
+        let hits = search(&case.corpus, &query, Some(doc_id)).unwrap();
+        assert!(hits.iter().map(|hit| hit.byte_offset).eq(expected));
     }
 }
 
@@ -101,8 +122,11 @@ proptest! {
             doc_id: doc.index(num_docs) as u64,
             word: WORDS[*word],
         };
-        let picks = picks.iter().filter(|_| num_docs > 0);
-        check_words(&case, &picks.map(query).collect::<Vec<_>>());
+        let queries: Vec<_> = picks.iter().filter(|_| num_docs > 0).map(query).collect();
+        check_words(&case, &queries);
+        keep_words(&case);
+        check_words(&case, &queries);
+        check_single_words(&case, &queries);
     }
 }
 
@@ -127,6 +151,10 @@ fn frequent_words_and_long_documents_are_answered_in_groups() {
             check_words(&case, &[*query]);
             check_words(&case, &[*query; 3]);
         }
+        keep_words(&case);
+        assert!(case.corpus.segments().iter().any(|it| it.dag.doc_words_if_worth().is_some()));
+        check_words(&case, &all);
+        check_single_words(&case, &all[..200]);
         let of_long = all.iter().filter(|query| query.doc_id % 4 == 3 && query.word == "power");
         check_words(&case, &of_long.copied().collect::<Vec<_>>());
     }

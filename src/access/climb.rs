@@ -10,6 +10,9 @@ use std::ops::Range;
 use crate::corpus::Segment;
 use crate::dag::Measure;
 
+/// Fewer are passed in the time in which a word is found among those of a document.
+const MANY_PLACES: usize = 8;
+
 /// An element on the way to the root and where the word begins in its expansion.
 type Step = (u32, u64);
 
@@ -29,13 +32,14 @@ pub(crate) fn climb<const OFFSETS: bool>(
         true => sums.start(dag, Measure::Bytes, position),
         false => 0,
     };
+    let places_before = *places_left;
     let mut pending: Vec<Step> = Vec::new();
     let mut next = Some((word, 0u64));
     while let Some((element, offset)) = next {
         let places = inverse.of(element);
         match places_left.checked_sub(places.len()) {
             Some(left) => *places_left = left,
-            None => return false,
+            None => break,
         }
         for place in places {
             let position = place.position as usize;
@@ -59,5 +63,9 @@ pub(crate) fn climb<const OFFSETS: bool>(
         }
         next = pending.pop();
     }
-    true
+    let num_places = places_before - *places_left;
+    if num_places >= MANY_PLACES {
+        dag.note_words_read(num_places as u64);
+    }
+    next.is_none()
 }

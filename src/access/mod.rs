@@ -23,6 +23,7 @@ mod dictionary_search;
 mod doc_counts;
 mod doc_set;
 mod extract;
+mod kept_count;
 mod kwic;
 mod neighbours;
 mod occurrences;
@@ -61,10 +62,11 @@ pub use word_pattern::WordPattern;
 pub(crate) use batch::in_batch;
 pub(crate) use climb::climb;
 pub(crate) use extract::{passage_ends, read_passages};
+pub(crate) use kept_count::kept_count;
 pub(crate) use word_batch::check_word;
 #[cfg(feature = "cuda")]
 pub(crate) use word_plan::AskedWord;
-pub(crate) use word_plan::WordPlan;
+pub(crate) use word_plan::{WordPlan, WordTask};
 
 use crate::error::{Error, Result};
 

@@ -54,8 +54,14 @@ impl<'a> Item<'a> {
     /// Documents of `filter` (all without one) with at least one occurrence, and how many.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
         let dag = &self.segment.dag;
+        if let Some(counts) = filter.and_then(|docs| self.kept_counts(docs)) {
+            return Ok(counts);
+        }
         if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
             return self.scan(docs, |_, _| ());
+        }
+        if filter.is_some() {
+            dag.note_words_read(self.num_places());
         }
         let mut docs = filter.into_iter().flat_map(DocSet::iter);
         let mut counter = match (docs.next(), docs.next()) {
@@ -78,6 +84,9 @@ impl<'a> Item<'a> {
     /// Occurrences in the documents of `filter` (all without one), by document and offset. Places
     /// are gathered here, O(G) at most; occurrences are made one by one.
     pub fn stream(&self, filter: Option<&DocSet>) -> Result<ItemStream> {
+        if filter.and_then(|docs| self.kept_counts(docs)).is_some_and(|counts| counts.is_empty()) {
+            return Ok(ItemStream::Scanned(Vec::new().into_iter()));
+        }
         if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
             let mut found = Vec::new();
             self.scan(docs, |doc, at| found.push((doc, at)))?;
@@ -114,11 +123,28 @@ impl<'a> Item<'a> {
         self.words.iter().map(|words| words.weight(dag)).min().unwrap_or(0)
     }
 
+    /// Places that are climbed through, about.
+    fn num_places(&self) -> u64 {
+        self.rarest_weight().min(self.segment.dag.grammar().symbols.len() as u64)
+    }
+
+    /// The counts of a single word in `docs`, where the segment keeps them and looking at these documents is less
+    /// work than climbing.
+    fn kept_counts(&self, docs: &DocSet) -> Option<Vec<(u32, u64)>> {
+        let [words] = self.words else { return None };
+        let word = words.only()?;
+        let doc_words = self.segment.dag.doc_words_if_worth()?;
+        if docs.len() as u64 > self.num_places() {
+            return None;
+        }
+        let counts = docs.iter().map(|doc| (doc as u32, doc_words.count(doc, word)));
+        Some(counts.filter(|&(_, count)| count > 0).collect())
+    }
+
     /// Whether reading `docs` is less work than gathering places in the whole segment.
     fn scans(&self, docs: &DocSet) -> bool {
         let dag = &self.segment.dag;
-        let num_places = self.rarest_weight().min(dag.grammar().symbols.len() as u64);
-        let mut budget = num_places.saturating_mul(SCAN_BYTES_PER_PLACE);
+        let mut budget = self.num_places().saturating_mul(SCAN_BYTES_PER_PLACE);
         docs.iter().all(|doc| {
             let left = budget.checked_sub(dag.doc_len_bytes(doc));
             budget = left.unwrap_or(0);
@@ -131,6 +157,7 @@ impl<'a> Item<'a> {
         let mut interrupt = self.canceller.interrupt();
         for doc in docs.iter() {
             let mut count = 0;
+            self.segment.dag.note_docs_read(1);
             scan_doc(self.segment, doc, self.words, &mut interrupt, |found| {
                 count += 1;
                 visit(doc as u32, found);

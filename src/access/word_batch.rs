@@ -9,7 +9,9 @@
 //!
 //! `word_plan` makes parts and groups. A query belongs to the group that makes it cheaper: the places of a
 //! word cost some bytes of reading each, and are shared by the queries of the word. Rare words are
-//! climbed from path by path, frequent ones as in [`super::search()`]. Groups are answered on all cores.
+//! climbed from path by path, frequent ones as in [`super::search()`]. Groups are answered on all cores. In segments
+//! that keep the words of documents, counts are looked up before anything is planned, and words that a
+//! document does not have are not looked for.
 //! Memory: some 60 bytes a query, and the answers; equal queries are answered once.
 
 use std::ops::Range;
@@ -27,7 +29,7 @@ use super::doc_set::DocSet;
 use super::occurrences::Item;
 use super::scan::scan_doc_words;
 use super::search::{SearchOptions, check_num_hits};
-use super::word_plan::{Key, MIN_GROUPS, WordPlan};
+use super::word_plan::{Key, MIN_GROUPS, WordPlan, WordTask};
 use super::word_set::WordSet;
 
 /// Words that occur more often are not climbed from path by path.
@@ -52,7 +54,7 @@ pub struct WordQuery<'a> {
 /// [`Error::InBatch`] for the first query whose document there is not, or whose word is not one word
 /// of the corpus's tokenizer.
 pub fn count_batch(corpus: &Corpus, queries: &[WordQuery<'_>]) -> Result<Vec<u64>> {
-    WordPlan::new(corpus, queries)?.counts()
+    WordPlan::new(corpus, queries, WordTask::Count)?.counts()
 }
 
 /// The byte offsets of each word in its document, ascending, in the order of `queries`, on all cores;
@@ -65,7 +67,7 @@ pub fn search_batch(
     queries: &[WordQuery<'_>],
     max_hits: u64,
 ) -> Result<OffsetLists> {
-    WordPlan::new(corpus, queries)?.lists(max_hits)
+    WordPlan::new(corpus, queries, WordTask::Find)?.lists(max_hits)
 }
 
 /// Refuses what is not one word: it would be found nowhere.

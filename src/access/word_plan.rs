@@ -21,6 +21,10 @@ use super::word_batch::{WordQuery, check_word};
 const BYTES_PER_PLACE: u64 = 16;
 /// What reading a document costs beside its text.
 const DOC_BYTES: u64 = 512;
+/// A word of fewer places is climbed from in the time in which it is found among those of a document.
+const MANY_PLACES: u64 = 8;
+/// Words of one task that are looked up.
+const MIN_LOOK_UPS: usize = 256;
 /// Groups of one task.
 pub(super) const MIN_GROUPS: usize = 16;
 
@@ -48,6 +52,17 @@ pub(crate) struct AskedWord {
     pub(crate) part_idx: usize,
 }
 
+/// What is asked of all words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WordTask {
+    /// How often they occur.
+    Count,
+    /// The same from the rules, whatever else segments keep: for those who measure it.
+    CountFromRules,
+    /// Where they occur.
+    Find,
+}
+
 /// Queries as parts, and the groups they are answered in.
 #[derive(Debug)]
 pub(crate) struct WordPlan<'a> {
@@ -58,6 +73,8 @@ pub(crate) struct WordPlan<'a> {
     ends: Vec<u32>,
     /// The part that is answered for each: equal ones are answered once.
     answered: Vec<u32>,
+    /// Counts that were looked up, by part; the others are 0. Empty where there are none.
+    known_counts: Vec<u64>,
     /// Segment, word, document, part; then segment, document, word, part.
     pub(super) by_word: Vec<Key>,
     pub(super) by_doc: Vec<Key>,
@@ -68,12 +85,17 @@ impl<'a> WordPlan<'a> {
     ///
     /// # Errors
     /// As [`count_batch`](super::count_batch).
-    pub(crate) fn new(corpus: &'a Corpus, queries: &[WordQuery<'a>]) -> Result<Self> {
+    pub(crate) fn new(
+        corpus: &'a Corpus,
+        queries: &[WordQuery<'a>],
+        task: WordTask,
+    ) -> Result<Self> {
         let mut plan = Self {
             corpus,
             parts: Vec::with_capacity(queries.len()),
             ends: Vec::with_capacity(queries.len()),
             answered: Vec::new(),
+            known_counts: Vec::new(),
             by_word: Vec::new(),
             by_doc: Vec::new(),
         };
@@ -102,6 +124,10 @@ impl<'a> WordPlan<'a> {
         for (group, id) in found {
             let with_id = |&(segment, _, doc, part_idx): &Key| (segment, id, doc, part_idx);
             plan.by_word.extend(group.iter().map(with_id));
+        }
+        if task != WordTask::CountFromRules {
+            plan.note_effort();
+            plan.look_up(task);
         }
         plan.choose();
         Ok(plan)
@@ -159,7 +185,10 @@ impl<'a> WordPlan<'a> {
     /// # Errors
     /// As [`counts`](Self::counts).
     pub(crate) fn join_counts(&self, of_parts: &[u64]) -> Result<Vec<u64>> {
-        let count = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
+        let count = |part_idx: usize| {
+            let answered = self.answered[part_idx] as usize;
+            of_parts[answered] + self.known_counts.get(answered).unwrap_or(&0)
+        };
         let sum = |(query_idx, mut parts): (usize, Range<usize>)| {
             let sum = parts.try_fold(0u64, |sum, part_idx| sum.checked_add(count(part_idx)));
             sum.ok_or_else(|| in_batch(query_idx, too_long()))
@@ -227,6 +256,45 @@ impl<'a> WordPlan<'a> {
                 knob: "the number of batches",
             }),
         }
+    }
+
+    /// Tells segments what is to be done without the words of documents.
+    fn note_effort(&self) {
+        for group in self.by_word.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (segment, word, ..) = group[0];
+            let reading = group.iter().map(|key| self.reading_bytes(segment, key.2));
+            let reading = reading.fold(0, u64::saturating_add) / BYTES_PER_PLACE;
+            let num_places = self.places(segment, word).min(reading);
+            if num_places >= MANY_PLACES {
+                self.dag(segment as usize).note_words_read(num_places);
+            }
+        }
+    }
+
+    /// Takes parts out that segments which keep the words of documents have answers for: counts, or that there is
+    /// nothing to be found.
+    fn look_up(&mut self, task: WordTask) {
+        let is_same_segment = |a: &Key, b: &Key| a.0 == b.0;
+        let mut left = Vec::new();
+        for keys in self.by_word.chunk_by(is_same_segment) {
+            let dag = &self.corpus.segments()[keys[0].0 as usize].dag;
+            let Some(doc_words) = dag.doc_words_if_worth() else {
+                left.extend_from_slice(keys);
+                continue;
+            };
+            let keys = keys.par_iter().with_min_len(MIN_LOOK_UPS);
+            let counts: Vec<(Key, u64)> =
+                keys.map(|&key| (key, doc_words.count(key.2 as usize, key.1))).collect();
+            if task == WordTask::Find {
+                left.extend(counts.iter().filter(|(_, count)| *count > 0).map(|(key, _)| key));
+                continue;
+            }
+            self.known_counts.resize(self.parts.len(), 0);
+            for ((.., part_idx), count) in counts {
+                self.known_counts[part_idx as usize] = count;
+            }
+        }
+        self.by_word = left;
     }
 
     /// Moves parts that are cheaper to read from `by_word` to `by_doc`.

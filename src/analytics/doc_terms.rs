@@ -11,11 +11,10 @@
 
 use std::ops::Range;
 
-use crate::dag::Dag;
+use crate::dag::{Dag, Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use crate::error::{Error, Result};
 
 use super::Traversal;
-use super::expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use super::lane_counts::{Bodies, Held, LaneCounts};
 use super::term_bags::TermBags;
 use super::word_walk::WordWalk;

@@ -1,6 +1,7 @@
 //! For each word the documents that hold it.
 //!
-//! The index is built for each segment on its own ([`postings`](super::postings)); rows join the
+//! The index is built for each segment on its own ([`postings`](super::postings)), from its grammar or from the
+//! words of each document where the segment keeps them ([`DocWords`](crate::dag::DocWords)); rows join the
 //! lists of the segments by word when they are read. A document that was cut over segments is
 //! listed once.
 
@@ -10,7 +11,7 @@ use crate::corpus::{Corpus, Segment};
 use crate::error::Result;
 
 use super::postings::Postings;
-use super::{Traversal, Vocabulary, choose_traversal};
+use super::{SegmentDocuments, Traversal, Vocabulary, choose_traversal};
 
 /// For each word of `corpus`, in byte order, the documents that hold it.
 ///
@@ -37,10 +38,16 @@ impl InvertedIndex {
     /// segment's words.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
         let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
-            let way = match traversal {
-                Traversal::Auto => choose_traversal(segment.as_ref()).0,
-                forced => forced,
-            };
+            if traversal != Traversal::Auto {
+                return Postings::new(segment, traversal, &first_ids).map(Arc::new);
+            }
+            if let Some(doc_words) = segment.dag.doc_words_if_worth() {
+                let num_words = segment.dag.num_words() as usize;
+                let documents = SegmentDocuments::of_doc_words(doc_words, num_words);
+                return documents.into_postings(&first_ids).map(Arc::new);
+            }
+            segment.dag.note_docs_read(segment.dag.grammar().num_docs() as u64);
+            let (way, _) = choose_traversal(segment.as_ref());
             Postings::new(segment, way, &first_ids).map(Arc::new)
         };
         let segments = vocabulary.corpus().segments().iter().zip(vocabulary.first_ids());

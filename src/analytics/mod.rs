@@ -34,7 +34,7 @@
 //! Reading order: `vocabulary` (the words of all segments as rows), `word_count`,
 //! `selected_word_count`, `inverted_index` (with `postings`, the index of one segment), `term_vector`
 //! (with `doc_terms` and `lane_counts`, which count a few documents at a time, `ascending_set`,
-//! `expansion`, `term_bags` and `term_chunk`), `document_counts` and `tfidf` on top of it,
+//! `term_bags` and `term_chunk`), `document_counts` and `tfidf` on top of it,
 //! `segment_terms` (both made of what a device answers for each segment), `tokens` (with `word_walk`), `sequences` (n-grams, by document and ranked too), `cooccurrence` (with `pairs`),
 //! `repeated_phrases`, `statistics`. `traversal` names the ways, `costs` chooses. `doc_selection` says
 //! which documents, `word_rows` leads from word ids to rows, `fold` makes rows of words that count as
@@ -50,7 +50,6 @@ mod costs;
 mod doc_selection;
 mod doc_terms;
 mod document_counts;
-mod expansion;
 mod fold;
 mod inverted_index;
 mod lane_counts;

@@ -1,4 +1,5 @@
-//! Words of documents and documents of words of single segments, counted elsewhere (on a device).
+//! Words of documents and documents of words of single segments, counted elsewhere (on a device) or before
+//! ([`DocWords`]).
 //!
 //! ```text
 //! SegmentTerms      document 0: b 1, c 2 | 1: | 2: b 1      by word id ──▶ TermVectors
@@ -16,10 +17,17 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::corpus::Segment;
+use crate::dag::DocWords;
 use crate::error::{Error, Result};
 
 use super::postings::Postings;
-use super::{InvertedIndex, TermVectors, Vocabulary};
+use super::word_rows::SegmentRows;
+use super::{InvertedIndex, TermVectorChunk, TermVectors, Vocabulary};
+
+/// Words of a document for each range of words that is looked for in it, at least.
+const PAIRS_PER_LOOK: usize = 16;
+/// Ranges of words for each thread, so that uneven ones do not matter.
+const RANGES_PER_THREAD: usize = 4;
 
 /// The words of each document of a segment and how often they occur in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,29 +60,80 @@ impl SegmentTerms {
 
     /// The words of document `doc` and their counts.
     #[inline]
-    pub(super) fn of(&self, doc: usize) -> (&[u32], &[u64]) {
+    fn of(&self, doc: usize) -> (&[u32], &[u64]) {
         let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
+    /// Bytes of memory held.
+    pub(super) fn memory_bytes(&self) -> usize {
+        4 * (self.offsets.capacity() + self.words.capacity()) + 8 * self.counts.capacity()
+    }
+}
+
+/// Words of documents of a segment that are known already.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Counted<'a> {
+    /// From elsewhere.
+    Elsewhere(&'a SegmentTerms),
+    /// Kept with the segment.
+    Kept(&'a DocWords),
+}
+
+impl Counted<'_> {
+    /// The words of document `doc`, ascending.
+    #[inline]
+    fn words(&self, doc: usize) -> &[u32] {
+        match self {
+            Self::Elsewhere(terms) => terms.of(doc).0,
+            Self::Kept(doc_words) => doc_words.of(doc).0,
+        }
+    }
+
+    /// Appends the words of document `doc` to `chunk`.
+    #[inline]
+    pub fn append(&self, doc: usize, rows: SegmentRows<'_>, chunk: &mut TermVectorChunk) {
+        match self {
+            Self::Elsewhere(terms) => {
+                let (words, counts) = terms.of(doc);
+                chunk.extend(rows, words, counts);
+            }
+            Self::Kept(doc_words) => {
+                let (words, counts) = doc_words.of(doc);
+                chunk.extend(rows, words, counts);
+            }
+        }
+    }
+
+    /// Appends rows and counts of the words of document `doc` to `parts`.
+    pub fn append_parts(&self, doc: usize, rows: SegmentRows<'_>, parts: &mut Vec<(u32, u64)>) {
+        let start = parts.len();
+        parts.extend(self.words(doc).iter().map(|&word| (rows.row(word), 0)));
+        let parts = parts[start..].iter_mut().map(|part| &mut part.1);
+        match self {
+            Self::Elsewhere(terms) => {
+                parts.zip(terms.of(doc).1).for_each(|(to, &count)| *to = count)
+            }
+            Self::Kept(doc_words) => {
+                parts.zip(doc_words.of(doc).1).for_each(|(to, &count)| *to = count.into());
+            }
+        }
+    }
+
     /// Number of documents among `docs` with each of `num_words` words; of words that count as one,
     /// where there are `first_ids`, with the first of them.
-    pub(super) fn doc_counts(
-        &self,
-        docs: Range<usize>,
-        first_ids: &[u32],
-        num_words: usize,
-    ) -> Vec<u32> {
+    pub fn doc_counts(&self, docs: Range<usize>, first_ids: &[u32], num_words: usize) -> Vec<u32> {
         let mut counts = vec![0u32; num_words];
         if first_ids.is_empty() {
-            let entries = self.offsets[docs.start] as usize..self.offsets[docs.end] as usize;
-            self.words[entries].iter().for_each(|&word| counts[word as usize] += 1);
+            let (offsets, words) = self.lists();
+            let entries = offsets[docs.start] as usize..offsets[docs.end] as usize;
+            words[entries].iter().for_each(|&word| counts[word as usize] += 1);
             return counts;
         }
         // The last document of each, and 1.
         let mut last = vec![0u32; num_words];
         for doc in docs {
-            for &word in self.of(doc).0 {
+            for &word in self.words(doc) {
                 let first = first_ids[word as usize] as usize;
                 if std::mem::replace(&mut last[first], doc as u32 + 1) != doc as u32 + 1 {
                     counts[first] += 1;
@@ -84,9 +143,79 @@ impl SegmentTerms {
         counts
     }
 
-    /// Bytes of memory held.
-    pub(super) fn memory_bytes(&self) -> usize {
-        4 * (self.offsets.capacity() + self.words.capacity()) + 8 * self.counts.capacity()
+    /// Where the words of each document begin and the last end, and the words.
+    fn lists(&self) -> (&[u32], &[u32]) {
+        match self {
+            Self::Elsewhere(terms) => (&terms.offsets, &terms.words),
+            Self::Kept(doc_words) => doc_words.lists(),
+        }
+    }
+}
+
+impl SegmentDocuments {
+    /// From the words of each document: ranges of words at once, each looks for its own in all documents.
+    pub(super) fn of_doc_words(doc_words: &DocWords, num_words: usize) -> Self {
+        let (starts, words) = doc_words.lists();
+        let max_ranges = words.len() / (PAIRS_PER_LOOK * starts.len());
+        let num_ranges = max_ranges.clamp(1, RANGES_PER_THREAD * rayon::current_num_threads());
+        let range_words = num_words.div_ceil(num_ranges).max(1);
+        let mut offsets = vec![0u32; num_words + 1];
+        offsets[1..].par_chunks_mut(range_words).enumerate().for_each(|(range, counts)| {
+            let first = (range * range_words) as u32;
+            for_each_pair(doc_words, first, counts.len(), |at, _| counts[at] += 1);
+        });
+        for word in 0..num_words {
+            offsets[word + 1] += offsets[word];
+        }
+        let mut docs = vec![0u32; words.len()];
+        let (mut parts, mut rest) = (Vec::new(), docs.as_mut_slice());
+        for first in (0..num_words).step_by(range_words) {
+            let end = num_words.min(first + range_words);
+            let (part, after) = rest.split_at_mut((offsets[end] - offsets[first]) as usize);
+            parts.push((first, &offsets[first..end], part));
+            rest = after;
+        }
+        parts.into_par_iter().for_each(|(first, offsets, docs)| {
+            let mut next: Vec<u32> = offsets.iter().map(|offset| offset - offsets[0]).collect();
+            for_each_pair(doc_words, first as u32, next.len(), |at, doc| {
+                docs[next[at] as usize] = doc;
+                next[at] += 1;
+            });
+        });
+        Self { offsets, docs }
+    }
+
+    /// As lists by word; of words that count as one, where there are `first_ids`, in that of the first of them.
+    ///
+    /// # Errors
+    /// As [`Postings::of_lists`].
+    pub(super) fn into_postings(self, first_ids: &[u32]) -> Result<Postings> {
+        let (offsets, docs) = match first_ids.is_empty() {
+            true => (self.offsets.iter().map(|&offset| offset as usize).collect(), self.docs),
+            false => folded(&self, first_ids),
+        };
+        Postings::of_lists(offsets, docs)
+    }
+}
+
+/// Calls `f` for each document, ascending, with each of its words from `first` on, `num_words` of them, as its
+/// distance from `first`.
+fn for_each_pair(
+    doc_words: &DocWords,
+    first: u32,
+    num_words: usize,
+    mut f: impl FnMut(usize, u32),
+) {
+    for doc in 0..doc_words.num_docs() {
+        let (words, _) = doc_words.of(doc);
+        let start = words.partition_point(|&word| word < first);
+        for &word in &words[start..] {
+            let at = (word - first) as usize;
+            if at >= num_words {
+                break;
+            }
+            f(at, doc as u32);
+        }
     }
 }
 
@@ -117,11 +246,7 @@ impl InvertedIndex {
         let postings = parts.map(|((part, segment), first_ids)| {
             let num_words = segment.dag.num_words() as usize;
             check_matrix(&part.offsets, num_words, &part.docs, segment.dag.grammar().num_docs())?;
-            let (offsets, docs) = match first_ids.is_empty() {
-                true => (part.offsets.iter().map(|&offset| offset as usize).collect(), part.docs),
-                false => folded(&part, first_ids),
-            };
-            Postings::of_lists(offsets, docs).map(Arc::new)
+            part.into_postings(first_ids).map(Arc::new)
         });
         let postings = postings.collect::<Result<_>>()?;
         Ok(Self::with_postings(vocabulary, postings))

@@ -94,10 +94,15 @@ impl TermVectorChunk {
     }
 
     /// Appends the words of a document, or of a part of it.
-    pub(super) fn extend(&mut self, rows: SegmentRows<'_>, words: &[u32], counts: &[u64]) {
+    pub(super) fn extend<C: Copy + Into<u64>>(
+        &mut self,
+        rows: SegmentRows<'_>,
+        words: &[u32],
+        counts: &[C],
+    ) {
         let start = self.rows.len();
         rows.append(words, &mut self.rows);
-        self.counts.extend_from_slice(counts);
+        self.counts.extend(counts.iter().map(|&count| count.into()));
         if !rows.are_ascending() {
             self.join_from(start);
         }

@@ -8,7 +8,8 @@
 //!                                                                       counts   1 2  |  | 5
 //! ```
 //!
-//! A chunk is a few whole documents; only selected documents are touched.
+//! A chunk is a few whole documents; only selected documents are touched. Where nobody says how to count, counts are
+//! taken from [`DocWords`](crate::dag::DocWords) once a segment keeps them.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -16,11 +17,11 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::corpus::{Corpus, Segment};
+use crate::dag::RuleTexts;
 use crate::error::Result;
 
 use super::doc_terms::{DocTerms, GROUP_LEN, Helps};
-use super::expansion::RuleTexts;
-use super::segment_terms::SegmentTerms;
+use super::segment_terms::{Counted, SegmentTerms};
 use super::term_bags::TermBags;
 use super::word_rows::WordRows;
 use super::{
@@ -65,6 +66,8 @@ struct Way {
     texts: OnceLock<RuleTexts>,
     /// What was counted elsewhere, so that nothing is to be counted here.
     counted: Option<SegmentTerms>,
+    /// Whether the segment keeps what is to be counted.
+    is_kept: bool,
 }
 
 impl TermVectors {
@@ -80,6 +83,7 @@ impl TermVectors {
             bags: OnceLock::new(),
             texts: OnceLock::new(),
             counted: None,
+            is_kept: traversal == Traversal::Auto && segment.dag.doc_words_if_worth().is_some(),
         };
         let ways = vocabulary.corpus().segments().iter().map(way).collect();
         let rows = Arc::new(WordRows::new(&vocabulary));
@@ -94,14 +98,20 @@ impl TermVectors {
             bags: OnceLock::new(),
             texts: OnceLock::new(),
             counted: Some(part),
+            is_kept: false,
         };
         let rows = Arc::new(WordRows::new(&vocabulary));
         Self { vocabulary, rows, ways: parts.into_iter().map(way).collect() }
     }
 
-    /// What was counted elsewhere of a segment.
-    pub(super) fn counted(&self, segment_idx: usize) -> Option<&SegmentTerms> {
-        self.ways[segment_idx].counted.as_ref()
+    /// What is known already of a segment.
+    pub(super) fn counted(&self, segment_idx: usize) -> Option<Counted<'_>> {
+        let way = &self.ways[segment_idx];
+        if way.is_kept {
+            let dag = &self.vocabulary.corpus().segments()[segment_idx].dag;
+            return dag.doc_words_if_worth().map(Counted::Kept);
+        }
+        way.counted.as_ref().map(Counted::Elsewhere)
     }
 
     /// The rows' words.
@@ -236,8 +246,7 @@ impl TermVectorCursor {
             (Some((segment_idx, doc)), None) => {
                 let rows = vectors.rows.of(segment_idx);
                 if let Some(counted) = vectors.counted(segment_idx) {
-                    let (words, counts) = counted.of(doc);
-                    chunk.extend(rows, words, counts);
+                    counted.append(doc, rows, chunk);
                     chunk.end_document(doc_id);
                     return Ok(());
                 }
@@ -254,16 +263,13 @@ impl TermVectorCursor {
                 self.parts.clear();
                 for (segment_idx, doc) in corpus.doc_parts(doc_id) {
                     let rows = vectors.rows.of(segment_idx);
-                    let (words, counts) = match vectors.counted(segment_idx) {
-                        Some(counted) => counted.of(doc),
-                        None => {
-                            let is_worth = self.makes_helps;
-                            let terms =
-                                vectors.count(&mut self.open, segment_idx, &[doc], is_worth)?;
-                            (terms.words(0), terms.counts(0))
-                        }
-                    };
-                    let counted = words.iter().zip(counts);
+                    if let Some(counted) = vectors.counted(segment_idx) {
+                        counted.append_parts(doc, rows, &mut self.parts);
+                        continue;
+                    }
+                    let terms =
+                        vectors.count(&mut self.open, segment_idx, &[doc], self.makes_helps)?;
+                    let counted = terms.words(0).iter().zip(terms.counts(0));
                     self.parts.extend(counted.map(|(&word, &count)| (rows.row(word), count)));
                 }
                 chunk.extend_joined(&mut self.parts)?;
@@ -336,6 +342,9 @@ impl TermVectors {
         }
         let terms = self.open(open, segment_idx);
         terms.count(dag, docs, helps)?;
+        if !way.is_forced {
+            dag.note_docs_read(docs.len() as u64);
+        }
         Ok(terms)
     }
 }

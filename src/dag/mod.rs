@@ -17,18 +17,22 @@
 //! document) begins with one, the expansion has a blank between them. That is why length and
 //! edge class are kept per rule.
 //!
-//! Weights, [`Inverse`], [`PrefixSums`], [`EdgeWords`] and [`TextRuns`] are derived on first use and kept:
-//! counting tasks never pay for the others.
+//! Weights, [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`] and [`DocWords`] are derived on first use
+//! (the last two once that is worth it) and kept: counting tasks never pay for the others.
 //! Limits: expansions are at most 2^64 - 1 bytes; larger ones are refused at open.
 
+mod doc_words;
 mod edge_words;
+mod expansion;
 mod inverse;
 mod prefix;
 mod root_hints;
 mod text_runs;
 mod threads;
 
+pub use doc_words::DocWords;
 pub use edge_words::EdgeWords;
+pub(crate) use expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 pub use inverse::{Inverse, Occurrence};
 pub use prefix::{Measure, PrefixSums};
 pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
@@ -60,6 +64,9 @@ pub struct Dag {
     text_runs: OnceLock<Option<TextRuns>>,
     /// Passages read without text runs.
     num_passages: AtomicU64,
+    doc_words: OnceLock<Option<DocWords>>,
+    /// Words looked at that the words of documents would have spared.
+    num_words_read: AtomicU64,
 }
 
 impl Dag {
@@ -104,6 +111,8 @@ impl Dag {
             edge_words: OnceLock::new(),
             text_runs: OnceLock::new(),
             num_passages: AtomicU64::new(0),
+            doc_words: OnceLock::new(),
+            num_words_read: AtomicU64::new(0),
         };
         dag.derive_rules()?;
         Ok(dag)
@@ -295,6 +304,31 @@ impl Dag {
         is_worth.then(|| self.text_runs(arena, offsets)).flatten()
     }
 
+    /// The words of each document, where they are worth their making: once as many words of the text were looked at
+    /// without them ([`note_words_read`](Self::note_words_read)).
+    #[inline]
+    pub fn doc_words_if_worth(&self) -> Option<&DocWords> {
+        if let Some(doc_words) = self.doc_words.get() {
+            return doc_words.as_ref();
+        }
+        let num_words = self.len_words(self.num_terminals()).max(1);
+        let is_worth = self.num_words_read.load(Ordering::Relaxed) >= num_words;
+        is_worth.then(|| self.doc_words.get_or_init(|| DocWords::new(self)).as_ref()).flatten()
+    }
+
+    /// Notes that `num_words` words of the text, or places of words, were looked at.
+    #[inline]
+    pub fn note_words_read(&self, num_words: u64) {
+        self.num_words_read.fetch_add(num_words, Ordering::Relaxed);
+    }
+
+    /// Notes that all words of `num_docs` documents were looked at, as many as documents have on average.
+    pub fn note_docs_read(&self, num_docs: u64) {
+        let num_words = self.len_words(self.num_terminals());
+        let per_doc = num_words.div_ceil((self.grammar.num_docs() as u64).max(1));
+        self.note_words_read(per_doc.saturating_mul(num_docs));
+    }
+
     /// Bytes of memory held, the derived arrays that exist included.
     pub fn memory_bytes(&self) -> usize {
         let grammar = &self.grammar;
@@ -305,6 +339,15 @@ impl Dag {
             + self.inverse.get().map_or(0, Inverse::memory_bytes)
             + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
             + self.text_runs.get().map_or(0, |runs| runs.as_ref().map_or(0, TextRuns::memory_bytes))
+            + self
+                .doc_words
+                .get()
+                .map_or(0, |words| words.as_ref().map_or(0, DocWords::memory_bytes))
+    }
+
+    /// Bytes of memory that the words of documents take at most.
+    pub fn max_doc_words_bytes(&self) -> usize {
+        doc_words::max_memory_bytes(self)
     }
 
     /// Bytes of memory that text runs take at most, in general.

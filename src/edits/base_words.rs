@@ -3,7 +3,8 @@
 //! The places of the word in the grammar are climbed from to the root, and places in other documents
 //! are passed over. Where the steps pass a budget the word is frequent, or the grammar is a trap: then
 //! [`count`](crate::access::count) or [`search_with`] answer, whose costs are bounded, and which read
-//! the document instead where that is less work.
+//! the document instead where that is less work. Once segments keep the words of documents, counts are found there,
+//! and so is that there is nothing to look for.
 
 use std::ops::ControlFlow;
 
@@ -17,6 +18,9 @@ const MAX_PLACES: usize = 128;
 
 /// How often `word` occurs in document `doc_id`, which there must be.
 pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
+    if let Some(count) = access::kept_count(corpus, doc_id, word) {
+        return Ok(count);
+    }
     let mut count = 0;
     if climb::<false>(corpus, doc_id, word, &mut |_| count += 1) {
         return Ok(count);
@@ -28,6 +32,9 @@ pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
 /// Byte offsets of `word` in document `doc_id`, which there must be, ascending, behind what is in
 /// `offsets`.
 pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
+    if access::kept_count(corpus, doc_id, word) == Some(0) {
+        return Ok(());
+    }
     let num_before = offsets.len();
     if climb::<true>(corpus, doc_id, word, &mut |offset| offsets.push(offset)) {
         offsets[num_before..].sort_unstable();

@@ -593,10 +593,10 @@ fn estimate_bytes(footer: &FileFooter, parallel: usize, options: &TadocOptions) 
 }
 
 /// Bytes of a segment with everything that queries may derive from it: the inverse grammar
-/// (8 bytes an element, 4 an id), prefix sums (under 6 bytes an element), word counts, text runs.
+/// (8 bytes an element, 4 an id), prefix sums (under 6 bytes an element), word counts, text runs, words of documents.
 pub(super) fn memory_with_derived(segment: &Segment) -> usize {
     let dag = &segment.dag;
     let derived = 14 * dag.grammar().symbols.len() + 12 * dag.num_elements();
-    let derived = derived + dag.max_text_runs_bytes();
+    let derived = derived + dag.max_text_runs_bytes() + dag.max_doc_words_bytes();
     segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.paths.memory_bytes() + derived
 }

@@ -1,4 +1,4 @@
-//! Parts counted segment by segment give the rows of the whole corpus.
+//! Parts counted segment by segment, or kept with segments, give the rows of the whole corpus.
 
 use crate::analytics::{DocSelection, Fold, Tfidf, Traversal, document_counts};
 use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
@@ -29,6 +29,11 @@ fn folds(corpus: &Corpus) -> [Arc<Vocabulary>; 2] {
     let plain = Vocabulary::new(corpus).unwrap();
     let folded = plain.folded(Fold::Case).unwrap();
     [plain, folded].map(Arc::new)
+}
+
+/// Has segments keep the words of documents.
+fn keep_words(corpus: &Corpus) {
+    corpus.segments().iter().for_each(|segment| segment.dag.note_words_read(u64::MAX / 2));
 }
 
 /// What a device answers for a segment, from the words of its documents one by one.
@@ -67,23 +72,34 @@ fn parts_give_the_rows_of_the_corpus() {
         assert_eq!(is_cut, block_bytes < 1 << 20);
         for vocabulary in folds(&corpus) {
             let (terms, docs) = parts(&corpus);
-            let got = TermVectors::of_segments(vocabulary.clone(), terms).unwrap();
+            let counted = TermVectors::of_segments(vocabulary.clone(), terms).unwrap();
+            keep_words(&corpus);
+            let kept = TermVectors::new(vocabulary.clone(), Traversal::Auto);
+            assert!(kept.counted(0).is_some());
             let expected = TermVectors::new(vocabulary.clone(), Traversal::TopDown);
+            assert!(expected.counted(0).is_none());
             let all = DocSelection::all(&corpus);
             let some = DocSelection::list([0, 1, 7, 149, 150, 151, 301]).unwrap();
-            for (docs, top) in [(&all, None), (&all, Some(2)), (&some, None), (&some, Some(0))] {
-                assert_eq!(got.collect(docs, top).unwrap(), expected.collect(docs, top).unwrap());
+            assert!(counted.memory_bytes() > expected.memory_bytes());
+            for got in [counted, kept] {
+                for (docs, top) in [(&all, None), (&all, Some(2)), (&some, None), (&some, Some(0))]
+                {
+                    let expected = expected.collect(docs, top).unwrap();
+                    assert_eq!(got.collect(docs, top).unwrap(), expected);
+                }
+                let doc_counts = document_counts(&got).unwrap();
+                assert_eq!(doc_counts, document_counts(&expected).unwrap());
+                let score = |vectors| Tfidf::new(vectors).unwrap().score(2, 3);
+                assert_eq!(score(got).to_bits(), score(expected.clone()).to_bits());
             }
-            assert!(got.memory_bytes() > expected.memory_bytes());
-            let doc_counts = document_counts(&got).unwrap();
-            assert_eq!(doc_counts, document_counts(&expected).unwrap());
-            let score = |vectors| Tfidf::new(vectors).unwrap().score(2, 3);
-            assert_eq!(score(got).to_bits(), score(expected).to_bits());
-            let got = InvertedIndex::of_segments(vocabulary.clone(), docs).unwrap();
-            let expected = InvertedIndex::with_vocabulary(vocabulary, Traversal::TopDown).unwrap();
-            for row in 0..expected.len() {
-                assert!(got.doc_ids(row).eq(expected.doc_ids(row)), "{}", expected.word(row));
-                assert_eq!(got.num_docs(row), expected.num_docs(row));
+            let index = |way| InvertedIndex::with_vocabulary(vocabulary.clone(), way).unwrap();
+            let expected = index(Traversal::TopDown);
+            let counted = InvertedIndex::of_segments(vocabulary.clone(), docs).unwrap();
+            for got in [counted, index(Traversal::Auto)] {
+                for row in 0..expected.len() {
+                    assert!(got.doc_ids(row).eq(expected.doc_ids(row)), "{}", expected.word(row));
+                    assert_eq!(got.num_docs(row), expected.num_docs(row));
+                }
             }
         }
     }

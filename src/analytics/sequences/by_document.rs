@@ -16,8 +16,8 @@ use rayon::prelude::*;
 
 use crate::analytics::ascending_set::AscendingSet;
 use crate::analytics::doc_terms::GROUP_LEN;
-use crate::analytics::expansion::Expansion;
 use crate::analytics::{Traversal, TraversalTask, Vocabulary};
+use crate::dag::Expansion;
 use crate::error::{Error, Result};
 
 use super::borders::walk_borders;

@@ -11,10 +11,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::analytics::Vocabulary;
-use crate::analytics::expansion::{Expansion, RuleTexts, num_words_at};
 use crate::analytics::word_rows::WordRows;
 use crate::analytics::word_walk::WordWalk;
-use crate::dag::Dag;
+use crate::dag::{Dag, Expansion, RuleTexts, num_words_at};
 use crate::error::Result;
 
 use super::edges::{STEP_WORDS, Sink, too_many_windows};

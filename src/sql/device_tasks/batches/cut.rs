@@ -120,7 +120,7 @@ pub(super) fn doc_word(asked: &AskedWord) -> DocWord {
 mod tests {
     use super::*;
     use crate::access::{
-        WordQuery, count_batch, document_len_bytes, extract, extract_batch, passage_ends,
+        WordQuery, WordTask, count_batch, document_len_bytes, extract, extract_batch, passage_ends,
         read_passages, search_batch,
     };
     use crate::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
@@ -205,7 +205,7 @@ mod tests {
                 ["document", "says", "nowhere", "17", "says"].map(word)
             };
             let queries: Vec<WordQuery<'_>> = (0..corpus.num_docs()).flat_map(of_doc).collect();
-            let plan = WordPlan::new(&corpus, &queries).unwrap();
+            let plan = WordPlan::new(&corpus, &queries, WordTask::CountFromRules).unwrap();
             let parts = words(&corpus, &plan);
             let (mut counts, mut lists) =
                 (vec![0; plan.num_parts()], vec![vec![]; plan.num_parts()]);

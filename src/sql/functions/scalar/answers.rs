@@ -13,7 +13,7 @@ use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 
 use super::Kind;
-use crate::access::{ExtractQuery, WordPlan, WordQuery, passage_ends, read_passages};
+use crate::access::{ExtractQuery, WordPlan, WordQuery, WordTask, passage_ends, read_passages};
 use crate::error::Error;
 use crate::sql::device_tasks::Batches;
 use crate::sql::failure::datafusion_error;
@@ -42,7 +42,7 @@ impl Ask<'_> {
             Kind::CountWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let plan = self.plan(&queries)?;
+                let plan = self.plan(&queries, WordTask::Count)?;
                 let counts = match self.batches {
                     Some(batches) => batches.counts(self.table, &plan)?,
                     None => None,
@@ -53,7 +53,7 @@ impl Ask<'_> {
             Kind::SearchWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let plan = self.plan(&queries)?;
+                let plan = self.plan(&queries, WordTask::Find)?;
                 let lists = match self.batches {
                     Some(batches) => batches.lists(self.table, &plan)?,
                     None => None,
@@ -118,8 +118,8 @@ impl Ask<'_> {
         rows.iter().map(query).collect()
     }
 
-    fn plan<'w>(&'w self, queries: &[WordQuery<'w>]) -> Result<WordPlan<'w>> {
-        let plan = WordPlan::new(&self.table.corpus.corpus, queries);
+    fn plan<'w>(&'w self, queries: &[WordQuery<'w>], task: WordTask) -> Result<WordPlan<'w>> {
+        let plan = WordPlan::new(&self.table.corpus.corpus, queries, task);
         plan.map_err(|error| self.explain(error, queries))
     }
 

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use crate::dag::Dag;
+use super::Dag;
 
 /// Words of a rule at most for a text of its own.
 const MAX_TEXT_WORDS: u64 = 64;
@@ -22,11 +22,11 @@ const NOWHERE: u32 = u32::MAX;
 /// Words up to which a loop is faster than a call that copies memory.
 const SHORT_COPY: usize = 8;
 /// Words of a document at most: 16 MiB.
-pub(super) const MAX_WORDS: u64 = 1 << 22;
+pub(crate) const MAX_WORDS: u64 = 1 << 22;
 
 /// The words of small rules.
 #[derive(Debug, Default)]
-pub(super) struct RuleTexts {
+pub(crate) struct RuleTexts {
     /// Start in `words` and length by rule; empty where there are no texts at all.
     ranges: Vec<(u32, u32)>,
     words: Vec<u32>,
@@ -88,7 +88,7 @@ impl RuleTexts {
 
 /// The words of one document at a time.
 #[derive(Debug, Default)]
-pub(super) struct Expansion {
+pub(crate) struct Expansion {
     words: Vec<u32>,
     stack: Vec<Range<usize>>,
 }
@@ -134,7 +134,7 @@ impl Expansion {
 }
 
 /// Words at `positions` of one rule, 2^64 - 1 at most.
-pub(super) fn num_words_at(dag: &Dag, positions: Range<usize>) -> u64 {
+pub(crate) fn num_words_at(dag: &Dag, positions: Range<usize>) -> u64 {
     let lens = dag.grammar().symbols[positions].iter().map(|&element| dag.len_words(element));
     lens.fold(0, u64::saturating_add)
 }

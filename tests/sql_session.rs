@@ -15,7 +15,7 @@ use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
 use datafusion_tadoc::sql::{TadocSessionStateBuilderExt, register_all};
@@ -48,6 +48,11 @@ async fn table(ctx: &SessionContext, sql: &str) -> String {
 
 /// Ninety documents of 100 KB each: long enough for several partitions.
 fn write_large(dir: &Path) -> String {
+    write_large_in(dir, IngestOptions::default())
+}
+
+/// The same in blocks of another size.
+fn write_large_in(dir: &Path, options: IngestOptions) -> String {
     let documents: Vec<(String, Vec<u8>)> = (0..90)
         .map(|i| {
             let line = format!("document {i} says the same thing over and over again, caf\u{e9}\n");
@@ -57,7 +62,7 @@ fn write_large(dir: &Path) -> String {
     let borrowed: Vec<(&str, &[u8])> =
         documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
     let path = dir.join("large.tadoc");
-    sql_fixtures::write_corpus(&path, IngestOptions::default(), &borrowed);
+    sql_fixtures::write_corpus(&path, options, &borrowed);
     path.display().to_string()
 }
 
@@ -309,6 +314,42 @@ async fn a_dropped_stream_stops_and_gives_its_memory_back() {
     stream.next().await.unwrap().unwrap();
     drop(stream);
     wait_until("the scan's memory is back", || pool.reserved() <= idle).await;
+}
+
+/// Several partitions find what one finds, all together no more than allowed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn segments_are_searched_side_by_side() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = IngestOptions { block_bytes: 1 << 20, ..IngestOptions::default() };
+    let large = write_large_in(dir.path(), options);
+    let searched = format!("search('{large}', '\"caf\u{e9} document\"')");
+    let in_context = format!("kwic('{large}', 'thing', width => 3)");
+    let sum = |column: &str| format!("count(*), sum(doc_id), sum({column})");
+    let sql = [
+        format!("SELECT {} FROM {searched}", sum("byte_offset + word_index")),
+        format!("SELECT {} FROM {in_context}", sum("octet_length(\"left\" || \"right\")")),
+    ];
+    let session =
+        |partitions| session_with(SessionConfig::new().with_target_partitions(partitions));
+    let (one, four) = (session(1), session(4));
+    for sql in &sql {
+        assert_eq!(table(&four, sql).await, table(&one, sql).await);
+    }
+    let frame = four.sql(&format!("SELECT * FROM {searched}")).await.unwrap();
+    let plan = frame.create_physical_plan().await.unwrap();
+    assert_eq!(plan.output_partitioning().partition_count(), 4);
+    let ordered = format!("EXPLAIN SELECT doc_id FROM {searched} ORDER BY doc_id");
+    let plan = table(&four, &ordered).await;
+    assert!(plan.contains("SortPreservingMergeExec") && !plan.contains("SortExec"), "{plan}");
+    let hits = batches(&one, &format!("SELECT doc_id FROM {searched}")).await.unwrap();
+    let num_hits: usize = hits.iter().map(RecordBatch::num_rows).sum();
+    four.sql(&format!("SET tadoc.max_hits = {num_hits}")).await.unwrap();
+    table(&four, &sql[0]).await;
+    four.sql(&format!("SET tadoc.max_hits = {}", num_hits - 1)).await.unwrap();
+    for sql in sql {
+        let error = batches(&four, &sql).await.unwrap_err();
+        assert!(error.to_string().contains("tadoc.max_hits"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

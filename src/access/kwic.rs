@@ -10,14 +10,14 @@
 //! than asked for where that ends or where more would be longer than [`MAX_CONTEXT_BYTES`]. Tokens
 //! are read from the match outwards; nothing else of the document is. Memory is that of one batch.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 
 use super::neighbours::{Neighbour, Walk, walks_from};
 use super::query::Query;
-use super::search::{Hit, SearchOptions, search_with};
+use super::search::{Hit, SearchOptions, search_segments};
 use super::{check_output_len, reserve};
 
 /// Words of a context on each side unless told otherwise.
@@ -93,7 +93,7 @@ impl ContextBatch {
 /// each batch and all together in order of document and offset, until it breaks.
 ///
 /// # Errors
-/// As [`search_with`], and [`Error::Capacity`] for a match of more than `max_output_bytes`.
+/// As [`search_with`](super::search_with), and [`Error::Capacity`] for a match of more than `max_output_bytes`.
 pub fn kwic(
     corpus: &Corpus,
     query: &Query,
@@ -102,10 +102,27 @@ pub fn kwic(
     options: &SearchOptions<'_>,
     visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
 ) -> Result<()> {
+    let segments = 0..corpus.segments().len();
+    kwic_segments(corpus, query, segments, width, max_output_bytes, options, visit)
+}
+
+/// [`kwic`] for the occurrences that begin in `segments`.
+///
+/// # Errors
+/// As [`search_segments`], and [`Error::Capacity`] for a match of more than `max_output_bytes`.
+pub fn kwic_segments(
+    corpus: &Corpus,
+    query: &Query,
+    segments: Range<usize>,
+    width: usize,
+    max_output_bytes: u64,
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
+) -> Result<()> {
     let mut batch = ContextBatch::default();
     let mut tokens = Vec::new();
     let mut outcome = Ok(());
-    search_with(corpus, query, options, &mut |hits| {
+    search_segments(corpus, query, segments, options, &mut |hits| {
         for hit in hits {
             let pushed = batch.push(corpus, *hit, width, max_output_bytes, &mut tokens);
             let is_full = batch.len() == BATCH_ROWS || batch.bytes.len() >= BATCH_BYTES;

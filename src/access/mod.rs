@@ -49,11 +49,11 @@ pub use candidates::{TextPattern, candidate_docs, candidate_documents};
 pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
 pub use doc_set::DocSet;
 pub use extract::{ExtractQuery, extract, extract_batch, extract_into};
-pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic};
+pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
 pub use query::Query;
 pub use search::{
     DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions, count, count_by_document, search,
-    search_with,
+    search_segments, search_with,
 };
 pub use term_count::term_count;
 pub use word_batch::{WordQuery, count_batch, search_batch};
@@ -63,6 +63,7 @@ pub(crate) use batch::in_batch;
 pub(crate) use climb::climb;
 pub(crate) use extract::{passage_ends, read_passages};
 pub(crate) use kept_count::kept_count;
+pub(crate) use search::check_num_hits;
 pub(crate) use word_batch::check_word;
 #[cfg(feature = "cuda")]
 pub(crate) use word_plan::AskedWord;

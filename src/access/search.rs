@@ -5,7 +5,7 @@
 //! one in order, so memory is that of the places in the grammar (at most one for each of its
 //! elements), or of the documents found, never of the hits.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
@@ -149,7 +149,8 @@ pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec
     let num_hits = count_resolved(&resolved, &options)?;
     check_num_hits(num_hits, options.max_hits)?;
     let mut hits = Vec::with_capacity(num_hits as usize);
-    search_resolved(&resolved, &options, &mut |batch| {
+    let segments = 0..corpus.segments().len();
+    search_resolved(&resolved, segments, &options, &mut |batch| {
         hits.extend_from_slice(batch);
         ControlFlow::Continue(())
     })?;
@@ -169,11 +170,28 @@ pub fn search_with(
     options: &SearchOptions<'_>,
     visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
 ) -> Result<()> {
-    search_resolved(&ResolvedQuery::new(corpus, query, options.canceller()), options, visit)
+    search_segments(corpus, query, 0..corpus.segments().len(), options, visit)
+}
+
+/// [`search_with`] for the occurrences that begin in `segments`, those that a corpus has. Several threads can
+/// search a corpus so; where a query has several items, each of them counts the documents of the whole corpus.
+///
+/// # Errors
+/// As [`search_with`]; `options.max_hits` is for these segments alone.
+pub fn search_segments(
+    corpus: &Corpus,
+    query: &Query,
+    segments: Range<usize>,
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
+) -> Result<()> {
+    let resolved = ResolvedQuery::new(corpus, query, options.canceller());
+    search_resolved(&resolved, segments, options, visit)
 }
 
 fn search_resolved(
     resolved: &ResolvedQuery<'_>,
+    segments: Range<usize>,
     options: &SearchOptions<'_>,
     visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
 ) -> Result<()> {
@@ -181,7 +199,7 @@ fn search_resolved(
     let docs = selected_docs(resolved, options)?;
     let mut batch = Vec::new();
     let mut num_hits = 0;
-    for segment_idx in 0..corpus.segments().len() {
+    for segment_idx in segments.start..segments.end.min(corpus.segments().len()) {
         let filter = docs.as_ref().map(|docs| local_docs(corpus, segment_idx, docs));
         if filter.as_ref().is_some_and(DocSet::is_empty) {
             continue;
@@ -209,7 +227,7 @@ fn search_resolved(
 }
 
 /// Refuses more than `max_hits` occurrences.
-pub(super) fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
+pub(crate) fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
     if requested <= max_hits {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use datafusion::arrow::compute::take;
@@ -9,7 +10,9 @@ use datafusion::error::Result;
 
 use super::documents::range_of;
 use super::strings::int64;
+use crate::access::{Query, check_num_hits};
 use crate::analytics::{DocSelection, Fold, TermVectors};
+use crate::corpus::Corpus;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
@@ -76,6 +79,44 @@ pub(super) fn searched_documents(run: &Run) -> Result<Option<Vec<u64>>> {
 pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
     let most = (target as u64).min(scan.num_docs()).max(1);
     (scan.len_bytes() / PARTITION_BYTES).clamp(1, most) as usize
+}
+
+/// Partitions worth having where segments are searched: not for a part of the documents or rows, nor where each of them
+/// had to count the documents of all `query`'s items first.
+pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -> usize {
+    if scan.is_filtered() || scan.limit.is_some() || query.items().len() > 1 {
+        return 1;
+    }
+    let segments = scan.corpora().iter().map(|open| open.footer.segments.len());
+    num_partitions(scan, target).min(segments.sum()).max(1)
+}
+
+/// The segments of `corpus` that the run's partition searches: equal shares, in order.
+pub(super) fn searched_segments(run: &Run, corpus: &Corpus) -> Range<usize> {
+    let share = |partition: usize| corpus.segments().len() * partition / run.scan.num_partitions;
+    share(run.partition)..share(run.partition + 1)
+}
+
+/// Occurrences that all partitions found together.
+pub(super) struct NumHits {
+    found: Arc<AtomicU64>,
+    max_hits: u64,
+}
+
+impl NumHits {
+    pub(super) fn of(run: &Run) -> Result<Self> {
+        let found = run.shared.prepared(|| Ok(AtomicU64::new(0)))?;
+        Ok(Self { found, max_hits: run.scan.options.max_hits })
+    }
+
+    /// Adds `num_hits`.
+    ///
+    /// # Errors
+    /// Where there are more than `tadoc.max_hits`.
+    pub(super) fn add(&self, num_hits: usize) -> Result<()> {
+        let found = self.found.fetch_add(num_hits as u64, Ordering::Relaxed) + num_hits as u64;
+        check_num_hits(found, self.max_hits).map_err(datafusion_error)
+    }
 }
 
 /// The term vectors of a corpus, which all partitions share.

@@ -12,12 +12,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::doc_rows::{DOC_ID, searched_documents};
+use super::doc_rows::{
+    DOC_ID, NumHits, num_search_partitions, searched_documents, searched_segments,
+};
 use super::documents::paths;
 use super::search::{finished, parse_query};
 use super::sequence_rows::length;
 use super::strings::int64;
-use crate::access::{self, Context, ContextBatch, DEFAULT_KWIC_WIDTH, SearchOptions};
+use crate::access::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, SearchOptions, kwic_segments};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -57,6 +59,11 @@ impl TableFunction for Kwic {
         parse_query(scan, &self.query).map(drop).map_err(|error| self.signature().error(error))
     }
 
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        let query = parse_query(scan, &self.query);
+        query.map_or(1, |query| num_search_partitions(scan, target, &query))
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
         vec![("hits", hits), scan.device()]
@@ -84,11 +91,15 @@ impl Kwic {
             is_cancelled: &is_cancelled,
         };
         let max_bytes = run.scan.options.max_output_bytes;
+        let corpus = &loaded.corpus;
+        let segments = searched_segments(&run, corpus);
+        let num_hits = NumHits::of(&run)?;
         let reservation = run.reservation("Kwic");
         let mut outcome = Ok(true);
         let mut visit = |batch: &ContextBatch| {
-            outcome = reservation
-                .try_resize(2 * batch.memory_bytes())
+            outcome = num_hits
+                .add(batch.len())
+                .and_then(|()| reservation.try_resize(2 * batch.memory_bytes()))
                 .and_then(|()| send_batch(&mut run, loaded, batch));
             match outcome {
                 Ok(true) => ControlFlow::Continue(()),
@@ -96,7 +107,7 @@ impl Kwic {
             }
         };
         let found =
-            access::kwic(&loaded.corpus, &query, self.width, max_bytes, &options, &mut visit);
+            kwic_segments(corpus, &query, segments, self.width, max_bytes, &options, &mut visit);
         finished(outcome.map(drop), found)
     }
 }

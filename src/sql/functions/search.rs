@@ -1,8 +1,8 @@
 //! `search(corpus, query [, doc_id])`: places of words and phrases, by climbing the grammar.
 //!
 //! The query is parsed when the scan is made, with the corpus's own tokenizer, so a query without
-//! a word is a plan error. Hits come segment by segment; `tadoc.max_hits` bounds their number and
-//! a pushed limit ends the search early. Filters on `doc_id`, like the argument, choose the documents
+//! a word is a plan error. Hits come segment by segment, several of them at once; `tadoc.max_hits` bounds their number
+//! and a pushed limit ends the search early. Filters on `doc_id`, like the argument, choose the documents
 //! before any match is looked for; hits in others count for no limit.
 
 use std::ops::ControlFlow;
@@ -13,10 +13,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
-use super::doc_rows::{self, searched_documents};
+use super::doc_rows::{
+    self, NumHits, num_search_partitions, searched_documents, searched_segments,
+};
 use super::documents::path_of;
 use super::strings::int64;
-use crate::access::{Hit, Query, SearchOptions, search_with};
+use crate::access::{Hit, Query, SearchOptions, search_segments};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::scan::{Run, Scan};
@@ -64,6 +66,13 @@ impl TableFunction for Search {
         check_doc_id(self.signature(), scan, self.doc_id)
     }
 
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        match (parse_query(scan, &self.query), self.doc_id) {
+            (Ok(query), None) => num_search_partitions(scan, target, &query),
+            _ => 1,
+        }
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
         vec![("hits", hits), scan.device()]
@@ -90,12 +99,15 @@ impl Search {
             max_hits: run.scan.options.max_hits,
             is_cancelled: &is_cancelled,
         };
+        let segments = searched_segments(&run, &loaded.corpus);
+        let num_hits = NumHits::of(&run)?;
         let hits_found = run.counter("hits");
         let reservation = run.reservation("Search");
         let mut outcome = Ok(());
-        let searched = search_with(&loaded.corpus, &query, &options, &mut |hits| {
+        let searched = search_segments(&loaded.corpus, &query, segments, &options, &mut |hits| {
             hits_found.add(hits.len());
-            if let Err(error) = reservation.try_resize(size_of_val(hits)) {
+            let counted = num_hits.add(hits.len());
+            if let Err(error) = counted.and_then(|()| reservation.try_resize(size_of_val(hits))) {
                 outcome = Err(error);
                 return ControlFlow::Break(());
             }

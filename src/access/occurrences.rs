@@ -144,7 +144,10 @@ impl<'a> Item<'a> {
     /// Whether reading `docs` is less work than gathering places in the whole segment.
     fn scans(&self, docs: &DocSet) -> bool {
         let dag = &self.segment.dag;
-        let mut budget = self.num_places().saturating_mul(SCAN_BYTES_PER_PLACE);
+        // Most rules are passed over where it is known which words they are without.
+        let is_fast = self.words.len() == 1 && dag.doc_words_if_worth().is_some();
+        let bytes_per_place = SCAN_BYTES_PER_PLACE << (2 * u32::from(is_fast));
+        let mut budget = self.num_places().saturating_mul(bytes_per_place);
         docs.iter().all(|doc| {
             let left = budget.checked_sub(dag.doc_len_bytes(doc));
             budget = left.unwrap_or(0);

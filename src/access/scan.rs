@@ -1,11 +1,13 @@
 //! Occurrences in a document, by walking its tokens.
 //!
 //! For a small document and a frequent word this beats climbing from every place in the corpus:
-//! O(tokens of the document), 1 to 3 ns each, no index.
+//! O(tokens of the document), 1 to 3 ns each, no index. Where the segment keeps the words of documents, rules that
+//! are known to be without the word are passed over.
 
 use std::collections::VecDeque;
 
 use crate::corpus::Segment;
+use crate::dag::DocWords;
 use crate::error::Result;
 
 use super::search::Interrupt;
@@ -35,7 +37,16 @@ pub(super) fn scan_doc(
     // Words just read that may begin an occurrence, with their offsets.
     let mut recent: VecDeque<(u32, u64)> = VecDeque::with_capacity(before.len() + 1);
     let mut word_idx = 0;
-    for_each_token_of(segment, doc, interrupt, |token, byte_offset| {
+    // Of a phrase the words between have to be seen.
+    let mask = if before.is_empty() { DocWords::mask(last_word.ids()) } else { u64::MAX };
+    for_each_token_of(segment, doc, mask, interrupt, |met| {
+        let (token, byte_offset) = match met {
+            Met::Token(token, byte_offset) => (token, byte_offset),
+            Met::Words(num_words) => {
+                word_idx += num_words;
+                return;
+            }
+        };
         if token >= segment.dag.num_words() {
             return;
         }
@@ -73,7 +84,9 @@ pub(super) fn scan_doc_words(
         let bit = word as usize % SEEN_BITS;
         seen[bit / 64] |= 1 << (bit % 64);
     }
-    for_each_token_of(segment, doc, interrupt, |token, byte_offset| {
+    let mask = DocWords::mask(words.iter().copied());
+    for_each_token_of(segment, doc, mask, interrupt, |met| {
+        let Met::Token(token, byte_offset) = met else { return };
         let bit = token as usize % SEEN_BITS;
         if seen[bit / 64] >> (bit % 64) & 1 != 0
             && let Ok(idx) = words.binary_search(&token)
@@ -83,14 +96,24 @@ pub(super) fn scan_doc_words(
     })
 }
 
-/// Calls `visit` with the id and byte offset of each token of document `doc`.
+/// What a document has.
+enum Met {
+    /// A token, and the byte where it begins.
+    Token(u32, u64),
+    /// So many words that are not looked for.
+    Words(u64),
+}
+
+/// Calls `visit` with what document `doc` has; words that are in `mask` are met as tokens.
 fn for_each_token_of(
     segment: &Segment,
     doc: usize,
+    mask: u64,
     interrupt: &mut Interrupt<'_>,
-    mut visit: impl FnMut(u32, u64),
+    mut visit: impl FnMut(Met),
 ) -> Result<()> {
     let dag = &segment.dag;
+    let doc_words = dag.doc_words_if_worth();
     let symbols = &dag.grammar().symbols;
     let sums = dag.prefix_sums();
     let mut range = dag.doc_range(doc);
@@ -108,7 +131,11 @@ fn for_each_token_of(
         let element = symbols[position];
         match dag.rule_of(element) {
             None => {
-                visit(element, byte_offset);
+                visit(Met::Token(element, byte_offset));
+                byte_offset += dag.len_bytes(element);
+            }
+            Some(rule_idx) if doc_words.is_some_and(|it| it.has_none_of(mask, rule_idx)) => {
+                visit(Met::Words(dag.len_words(element)));
                 byte_offset += dag.len_bytes(element);
             }
             Some(rule_idx) => {

@@ -3,7 +3,8 @@
 //!
 //! Each case runs in a process of its own (this binary again), since some faults last as long as
 //! their process, and with a calibration that makes `auto` want a device for any text. Faults are
-//! real: device memory that is full, kernels that write where nothing is.
+//! real: device memory that is full, kernels that write where nothing is. So one case runs at a time:
+//! a device that one of them fills has no memory for the others.
 
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -24,8 +25,7 @@ use datafusion_tadoc::gpu::{GpuError, num_devices};
 use futures::StreamExt;
 
 use breakage::{Fault, break_device, fill_device};
-use device::open_device;
-use scene::{NUM_ROW_GROUPS, Scene, alone, gpu_error};
+use scene::{NUM_ROW_GROUPS, Scene, alone, alone_on_device, gpu_error};
 
 /// The driver sees no device.
 const NO_DEVICE: (&str, &str) = ("CUDA_VISIBLE_DEVICES", "-1");
@@ -51,10 +51,7 @@ fn without_a_device_the_cpu_answers_and_says_why() {
 
 #[test]
 fn little_device_memory_leaves_the_rows_to_the_cpu() {
-    if open_device().is_none() {
-        return;
-    }
-    alone("little_device_memory_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
+    alone_on_device("little_device_memory_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
         let scene = Scene::new(1, usize::MAX).await;
         // What the device keeps between queries is given back when the limit sinks.
         for _ in 0..2 {
@@ -75,10 +72,7 @@ fn little_device_memory_leaves_the_rows_to_the_cpu() {
 
 #[test]
 fn a_full_device_leaves_the_rows_to_the_cpu() {
-    if open_device().is_none() {
-        return;
-    }
-    alone("a_full_device_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
+    alone_on_device("a_full_device_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
         let scene = Scene::new(1, usize::MAX).await;
         let taken = fill_device();
         let (_, num_fallbacks) = scene.scan(SCAN).await;
@@ -93,40 +87,41 @@ fn a_full_device_leaves_the_rows_to_the_cpu() {
 
 #[test]
 fn a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu() {
-    if open_device().is_none() {
-        return;
-    }
-    alone("a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu", &[ONE_DEVICE], async {
-        let scene = Scene::new(1, usize::MAX).await;
-        let plan = scene.plan(SCAN).await;
-        let mut rows = plan.execute(0, scene.context.task_ctx()).unwrap();
-        let mut batches = vec![rows.next().await.unwrap().unwrap()];
-        break_device(0, Fault::IllegalAddress);
-        while let Some(batch) = rows.next().await {
-            batches.push(batch.unwrap());
-        }
-        scene.assert_all_rows(&batches);
-        let (num_on_device, num_fallbacks) = scene.counted(&plan);
-        assert!(num_on_device > 0 && num_fallbacks > 0, "{num_on_device}, {num_fallbacks}");
-        assert_eq!(num_on_device + num_fallbacks, NUM_ROW_GROUPS);
-        log::assert_said("decoding on the CPU", "CUDA error 700");
-        // Later queries know it when they are planned.
-        let plan = scene.answer(&format!("EXPLAIN {SCAN}")).await;
-        assert!(plan.contains("device=cpu (device 0 is lost since an earlier fault"), "{plan}");
-        assert_eq!(scene.scan(SCAN).await, (0, 0));
-        scene.answer("SET tadoc.device = 'gpu'").await;
-        let error = scene.error(SCAN).await.to_string();
-        assert!(error.contains("tadoc.device = gpu: device 0 is lost"), "{error}");
-        assert!(error.contains("SET tadoc.device = 'auto'"), "{error}");
-    });
+    alone_on_device(
+        "a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu",
+        &[ONE_DEVICE],
+        async {
+            let scene = Scene::new(1, usize::MAX).await;
+            let plan = scene.plan(SCAN).await;
+            let mut rows = plan.execute(0, scene.context.task_ctx()).unwrap();
+            let mut batches = vec![rows.next().await.unwrap().unwrap()];
+            // Whether a row group was decoded on the device is counted before its rows go out.
+            let (num_on_device, _) = scene.counted(&plan);
+            assert!(num_on_device > 0, "{}", log::all());
+            break_device(0, Fault::IllegalAddress);
+            while let Some(batch) = rows.next().await {
+                batches.push(batch.unwrap());
+            }
+            scene.assert_all_rows(&batches);
+            let (num_on_device, num_fallbacks) = scene.counted(&plan);
+            assert!(num_fallbacks > 0, "{num_on_device} on the device");
+            assert_eq!(num_on_device + num_fallbacks, NUM_ROW_GROUPS);
+            log::assert_said("decoding on the CPU", "CUDA error 700");
+            // Later queries know it when they are planned.
+            let plan = scene.answer(&format!("EXPLAIN {SCAN}")).await;
+            assert!(plan.contains("device=cpu (device 0 is lost since an earlier fault"), "{plan}");
+            assert_eq!(scene.scan(SCAN).await, (0, 0));
+            scene.answer("SET tadoc.device = 'gpu'").await;
+            let error = scene.error(SCAN).await.to_string();
+            assert!(error.contains("tadoc.device = gpu: device 0 is lost"), "{error}");
+            assert!(error.contains("SET tadoc.device = 'auto'"), "{error}");
+        },
+    );
 }
 
 #[test]
 fn a_demanded_device_that_is_lost_is_an_error() {
-    if open_device().is_none() {
-        return;
-    }
-    alone("a_demanded_device_that_is_lost_is_an_error", &[ONE_DEVICE], async {
+    alone_on_device("a_demanded_device_that_is_lost_is_an_error", &[ONE_DEVICE], async {
         let scene = Scene::new(1, usize::MAX).await;
         scene.answer("SET tadoc.device = 'gpu'").await;
         let plan = scene.plan(SCAN).await;
@@ -150,10 +145,7 @@ fn a_demanded_device_that_is_lost_is_an_error() {
 
 #[test]
 fn results_count_in_the_memory_pool_while_they_live() {
-    if open_device().is_none() {
-        return;
-    }
-    alone("results_count_in_the_memory_pool_while_they_live", &[ONE_DEVICE], async {
+    alone_on_device("results_count_in_the_memory_pool_while_they_live", &[ONE_DEVICE], async {
         let scene = Scene::new(1, 1 << 30).await;
         let batches = scene.rows("SELECT text FROM t").await;
         let text_bytes = scene.text_len_bytes();
@@ -168,10 +160,7 @@ fn results_count_in_the_memory_pool_while_they_live() {
 
 #[test]
 fn little_host_memory_leaves_the_rows_to_the_cpu() {
-    if open_device().is_none() {
-        return;
-    }
-    alone("little_host_memory_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
+    alone_on_device("little_host_memory_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
         // Enough for the stored bytes of row groups, not for what a device makes of them.
         let scene = Scene::new(1, 200 << 10).await;
         let (num_on_device, num_fallbacks) = scene.scan(SCAN).await;
@@ -190,11 +179,8 @@ fn little_host_memory_leaves_the_rows_to_the_cpu() {
 
 #[test]
 fn a_device_lost_before_corpora_are_counted_leaves_them_to_the_cpu() {
-    if open_device().is_none() {
-        return;
-    }
     let name = "a_device_lost_before_corpora_are_counted_leaves_them_to_the_cpu";
-    alone(name, &[ONE_DEVICE], async {
+    alone_on_device(name, &[ONE_DEVICE], async {
         let scene = Scene::new(1, usize::MAX).await;
         let corpus = scene.corpus().await;
         let sql = format!("SELECT * FROM sequence_count('{corpus}', 2)");
@@ -216,14 +202,11 @@ fn a_device_lost_before_corpora_are_counted_leaves_them_to_the_cpu() {
 
 #[test]
 fn partitions_take_all_devices_in_turn() {
-    if open_device().is_none() {
-        return;
-    }
     if num_devices().is_ok_and(|num_devices| num_devices < 2) {
         device::say("skipped: there is one device");
         return;
     }
-    alone("partitions_take_all_devices_in_turn", &[], async {
+    alone_on_device("partitions_take_all_devices_in_turn", &[], async {
         let scene = Scene::new(4, usize::MAX).await;
         scene.answer("SET tadoc.device = 'gpu'").await;
         assert_eq!(scene.scan(SCAN).await, (NUM_ROW_GROUPS, 0));

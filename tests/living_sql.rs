@@ -3,9 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "living_sql/few_files.rs"]
+mod few_files;
 #[path = "malformed_input/random.rs"]
 #[allow(dead_code)] // shared with another suite
 mod random;
+#[path = "living_sql/reads.rs"]
+mod reads;
 #[allow(dead_code)] // shared with another suite
 mod sql_fixtures;
 

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "sql_session/blocks.rs"]
+mod blocks;
 mod sql_fixtures;
 
 use std::fs;

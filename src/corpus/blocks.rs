@@ -25,6 +25,18 @@ use crate::error::Result;
 use crate::grammar::{RoundsEngine, RoundsOptions, build_rounds_by, build_sequitur};
 use crate::text::{TokenizedBlock, tokenize_block};
 
+/// Most blocks that may be asked for.
+pub const MAX_BLOCKS_AT_ONCE: u16 = 64;
+
+/// Threads for each block, unless chosen otherwise, and most blocks then.
+const THREADS_PER_BLOCK: usize = 4;
+const MAX_USUAL_BLOCKS: usize = 4;
+
+/// How many blocks are built at once on this machine, unless chosen otherwise.
+pub fn usual_blocks_at_once() -> usize {
+    (rayon::current_num_threads() / THREADS_PER_BLOCK).clamp(1, MAX_USUAL_BLOCKS)
+}
+
 /// Documents that become one segment.
 #[derive(Debug, Default)]
 pub(super) struct Block {

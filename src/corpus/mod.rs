@@ -19,6 +19,7 @@ mod reader;
 mod strings;
 mod writer;
 
+pub use blocks::{MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
 pub(crate) use format::check_version;
 pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta, check_header};

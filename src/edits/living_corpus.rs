@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Documents of further files may come after added ones ([`LivingCorpus::append_base`]): ids then run
-//! through the base and the added documents by turns.
+//! through the base and the added documents by turns. Whoever reads few documents leaves others out
+//! ([`LivingCorpus::append_absent`]), so that their files are not even opened.
 //!
 //! Every read sees every edit at once. A document that was never edited is read from the base with no
 //! more than a look-up; an edited one through its [pieces](super::document). Edits cost O(log pieces)
@@ -59,7 +60,7 @@ pub struct LivingCorpus {
     added_paths: Vec<Arc<str>>,
 }
 
-/// Documents of consecutive ids that are all in the base, or all added.
+/// Documents of consecutive ids that are all in the base, all added, or all left out.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     first_id: u64,
@@ -73,6 +74,8 @@ pub(super) enum RunSource {
     Base { first_doc: u64, segments: Range<usize> },
     /// Added, the first of them as number `first`.
     Added { first: u64 },
+    /// Left out.
+    Absent,
 }
 
 /// Where one document was before any edit.
@@ -152,6 +155,16 @@ impl LivingCorpus {
         Ok(())
     }
 
+    /// Gives the next `num_docs` ids to documents that are not here: neither can they be read or edited,
+    /// nor can the corpus as a whole.
+    pub(crate) fn append_absent(&mut self, num_docs: u64) {
+        let goes_on = matches!(self.runs.last(), Some(Run { source: RunSource::Absent, .. }));
+        if num_docs > 0 && !goes_on {
+            self.runs.push(Run { first_id: self.num_docs, source: RunSource::Absent });
+        }
+        self.num_docs = self.num_docs.saturating_add(num_docs);
+    }
+
     /// The corpus that edits are on top of; its ids are those of the documents here up to the first
     /// one that was added.
     pub fn base(&self) -> &Corpus {
@@ -180,7 +193,7 @@ impl LivingCorpus {
         doc_ids
     }
 
-    /// Path of document `doc_id`, of a dropped one too.
+    /// Path of document `doc_id`, of a dropped one too; none where it was left out.
     pub fn path(&self, doc_id: u64) -> Option<&str> {
         match self.origin(doc_id)? {
             Origin::Added(added) => self.added_paths.get(added as usize).map(|path| &**path),
@@ -265,7 +278,7 @@ impl LivingCorpus {
             Step::Add { path, content } => {
                 let document = EditedDocument::of_text(content.to_vec());
                 self.documents.insert(self.num_docs, Arc::new(document));
-                if let Some(Run { source: RunSource::Base { .. }, .. }) = self.runs.last() {
+                if !matches!(self.runs.last(), Some(Run { source: RunSource::Added { .. }, .. })) {
                     let source = RunSource::Added { first: self.added_paths.len() as u64 };
                     self.runs.push(Run { first_id: self.num_docs, source });
                 }
@@ -376,11 +389,12 @@ impl LivingCorpus {
         }
         match self.origin(doc_id) {
             Some(Origin::Base(doc)) => Ok(Current::Base(doc)),
+            None if doc_id < self.num_docs => Err(absent_document(doc_id)),
             _ => Err(unknown_document(doc_id, self.num_docs)),
         }
     }
 
-    /// Where document `doc_id` was before any edit, if there is one.
+    /// Where document `doc_id` was before any edit, if there is one and it was not left out.
     pub(super) fn origin(&self, doc_id: u64) -> Option<Origin> {
         if doc_id >= self.num_docs {
             return None;
@@ -391,6 +405,7 @@ impl LivingCorpus {
         Some(match run.source {
             RunSource::Base { first_doc, .. } => Origin::Base(first_doc + place),
             RunSource::Added { first } => Origin::Added(first + place),
+            RunSource::Absent => return None,
         })
     }
 
@@ -418,5 +433,13 @@ pub(super) fn dropped_document(doc_id: u64) -> Error {
         name: "doc_id",
         got: format!("{doc_id}, a document that was dropped"),
         allowed: "the id of a document that is there (a new document gets a new id)".into(),
+    }
+}
+
+pub(super) fn absent_document(doc_id: u64) -> Error {
+    Error::InvalidArgument {
+        name: "doc_id",
+        got: format!("{doc_id}, a document that was left out"),
+        allowed: "one of the documents that the corpus was opened for".into(),
     }
 }

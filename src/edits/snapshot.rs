@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::document::EditedDocument;
-use super::living_corpus::{Current, LivingCorpus, Origin, RunSource};
+use super::living_corpus::{Current, LivingCorpus, Origin, RunSource, absent_document};
 use super::piece_tree::Source;
 use super::root_writer::RootWriter;
 use crate::access::DEFAULT_MAX_OUTPUT_BYTES;
@@ -78,6 +78,7 @@ impl LivingCorpus {
                     segments.extend_from_slice(&changed[of_run.clone()]);
                 }
                 RunSource::Added { .. } => segments.extend(self.added_segments(doc_ids)?),
+                RunSource::Absent => return Err(absent_document(doc_ids.start)),
             }
         }
         Ok(Corpus::new(base.profile(), segments))

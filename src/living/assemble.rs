@@ -7,11 +7,12 @@
 //!
 //! Edits name documents that were there when they were committed. So all edits up to those of a part
 //! are made before the files behind that part are put in, and added documents get the ids that the
-//! part stands for. Where only some documents are asked for, edits of others are left out: those of one
-//! document never depend on those of another.
+//! part stands for. Where only some documents are asked for, edits of others are left out (those of one
+//! document never depend on those of another), and so are parts without any.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
@@ -36,44 +37,13 @@ pub fn assemble<E: Borrow<VersionEdits>>(
     files: Vec<Corpus>,
     edits: &[E],
 ) -> Result<LivingCorpus> {
-    let mut living = LivingCorpus::new(Corpus::new(version.profile, Vec::new()));
     let edits = edits.iter().map(<E as Borrow<VersionEdits>>::borrow);
-    let (mut files, mut edits) = (VecDeque::from(files), VecDeque::from_iter(edits));
-    // Of all others the ids are younger than the rewriting that left gaps.
-    let num_files = version.parts.iter().take_while(|part| part.file_name().is_some()).count();
-    for (part_idx, part) in version.parts.iter().enumerate() {
-        if part_idx == num_files {
-            mark_dropped(version, &mut living)?;
-        }
-        match part {
-            Part::File { num_docs, .. } => {
-                let found = files.pop_front().filter(|file| file.num_docs() == *num_docs);
-                let file = found.ok_or_else(|| misfit(version, "files", part))?;
-                living.append_base(&file)?;
-            }
-            Part::Edits { version: number, num_docs } => {
-                let first_added = living.num_docs();
-                while let Some(next) = edits.pop_front_if(|next| next.version <= *number) {
-                    living.apply(&next.batch)?;
-                }
-                if living.num_docs() - first_added != *num_docs {
-                    return Err(misfit(version, "edits", part));
-                }
-            }
-        }
-    }
-    if num_files == version.parts.len() {
-        mark_dropped(version, &mut living)?;
-    }
-    for edits in edits {
-        living.apply(&edits.batch)?;
-    }
-    Ok(living)
+    Parts { version, files: files.into(), edits: edits.collect(), asked: None }.put_together()
 }
 
 /// [`assemble`] for whoever reads no other documents than `doc_ids`: of others, edits are not made, and
-/// the text of added ones is left out. Paths are those of all. O(edits), and what the edits of `doc_ids`
-/// take.
+/// parts without any of `doc_ids` are left out, so that `files` are those of the other parts only. What
+/// is left out can neither be read nor edited. O(edits), and what the edits of `doc_ids` take.
 ///
 /// # Errors
 /// As [`assemble`].
@@ -83,31 +53,86 @@ pub fn assemble_documents<E: Borrow<VersionEdits>>(
     edits: &[E],
     doc_ids: &BTreeSet<u64>,
 ) -> Result<LivingCorpus> {
-    let (mut first_added, mut num_ids) = (HashMap::new(), 0);
-    for part in &version.parts {
-        if let Part::Edits { version, .. } = part {
-            first_added.insert(*version, num_ids);
-        }
-        num_ids += part.num_docs();
-    }
-    let edits = edits.iter().map(<E as Borrow<VersionEdits>>::borrow).map(|edits| {
-        let first_added = first_added.get(&edits.version).copied().unwrap_or(num_ids);
-        let batch = edits_of(&edits.batch, first_added, doc_ids);
-        VersionEdits { version: edits.version, batch }
+    // By version; of parts that are left out too, so that nothing of them is taken over.
+    let added: HashMap<u64, Range<u64>> = version
+        .part_ids()
+        .filter_map(|(part, ids)| match part {
+            Part::Edits { version, .. } => Some((*version, ids)),
+            Part::File { .. } => None,
+        })
+        .collect();
+    let edits = edits.iter().map(<E as Borrow<VersionEdits>>::borrow).filter_map(|edits| {
+        let added = added.get(&edits.version).cloned().unwrap_or_default();
+        let batch = edits_of(&edits.batch, added, doc_ids);
+        (!batch.edits.is_empty()).then_some(VersionEdits { version: edits.version, batch })
     });
-    assemble(version, files, &edits.collect::<Vec<_>>())
+    let edits: Vec<VersionEdits> = edits.collect();
+    let edits = edits.iter().collect();
+    Parts { version, files: files.into(), edits, asked: Some(doc_ids) }.put_together()
 }
 
-/// The edits of `batch` on documents of `doc_ids`, and the paths that it adds, the first of them with the
-/// id `first_added`.
-fn edits_of(batch: &EditBatch, first_added: u64, doc_ids: &BTreeSet<u64>) -> EditBatch {
-    let mut next_id = first_added;
+/// What a version is put together from.
+struct Parts<'a> {
+    version: &'a Version,
+    files: VecDeque<Corpus>,
+    edits: VecDeque<&'a VersionEdits>,
+    /// Parts with none of these are left out.
+    asked: Option<&'a BTreeSet<u64>>,
+}
+
+impl Parts<'_> {
+    fn put_together(mut self) -> Result<LivingCorpus> {
+        let version = self.version;
+        let mut living = LivingCorpus::new(Corpus::new(version.profile, Vec::new()));
+        // Of all others the ids are younger than the rewriting that left gaps.
+        let num_files = version.parts.iter().take_while(|part| part.file_name().is_some()).count();
+        for (part_idx, (part, ids)) in version.part_ids().enumerate() {
+            if part_idx == num_files {
+                mark_dropped(version, &mut living)?;
+            }
+            let is_absent = self.asked.is_some_and(|asked| asked.range(ids).next().is_none());
+            match part {
+                Part::File { num_docs, .. } if is_absent => living.append_absent(*num_docs),
+                Part::File { num_docs, .. } => {
+                    let found = self.files.pop_front().filter(|file| file.num_docs() == *num_docs);
+                    let file = found.ok_or_else(|| misfit(version, "files", part))?;
+                    living.append_base(&file)?;
+                }
+                Part::Edits { version: number, num_docs } => {
+                    let first_added = living.num_docs();
+                    while let Some(next) = self.edits.pop_front_if(|next| next.version <= *number) {
+                        living.apply(&next.batch)?;
+                    }
+                    if is_absent {
+                        living.append_absent(*num_docs);
+                    }
+                    if living.num_docs() - first_added != *num_docs {
+                        return Err(misfit(version, "edits", part));
+                    }
+                }
+            }
+        }
+        if num_files == version.parts.len() {
+            mark_dropped(version, &mut living)?;
+        }
+        for edits in self.edits {
+            living.apply(&edits.batch)?;
+        }
+        Ok(living)
+    }
+}
+
+/// The edits of `batch` on documents of `doc_ids`; where it adds some of these, which get the ids
+/// `added`, the paths of all that it adds.
+fn edits_of(batch: &EditBatch, added: Range<u64>, doc_ids: &BTreeSet<u64>) -> EditBatch {
+    let adds_any = doc_ids.range(added.clone()).next().is_some();
+    let mut next_id = added.start;
     let edits = batch.edits.iter().filter_map(|edit| match edit {
         Edit::AddDocument { path, .. } => {
             let is_asked = doc_ids.contains(&next_id);
             next_id += 1;
             let empty = || Edit::AddDocument { path: path.clone(), content: Vec::new() };
-            Some(if is_asked { edit.clone() } else { empty() })
+            adds_any.then(|| if is_asked { edit.clone() } else { empty() })
         }
         edit => edit.doc_id().filter(|id| doc_ids.contains(id)).map(|_| edit.clone()),
     });
@@ -196,13 +221,28 @@ mod tests {
                 let asked: BTreeSet<u64> = doc_ids.iter().copied().collect();
                 let some = assemble_documents(&version, Vec::new(), &edits, &asked).unwrap();
                 for doc_id in 0..3 {
-                    assert_eq!(some.path(doc_id), all.path(doc_id));
+                    if asked.contains(&doc_id) {
+                        assert_eq!(some.path(doc_id), all.path(doc_id));
+                    }
                     if asked.contains(&doc_id) && doc_id > 0 {
                         let text = |living: &LivingCorpus| living.extract(doc_id, 0, 99).unwrap();
                         assert_eq!(text(&some), text(&all), "{doc_id} of {doc_ids:?}");
                     }
                 }
                 assert_eq!(some.is_dropped(0), asked.contains(&0));
+                // Document 2 is all of its part.
+                if !asked.contains(&2) {
+                    let absent = [some.len_bytes(2).map(|_| ()), some.snapshot().map(|_| ())];
+                    for error in absent.map(Result::unwrap_err) {
+                        assert!(error.to_string().contains("was left out"), "{error}");
+                    }
+                    let refused = some.clone().apply(&EditBatch {
+                        edits: vec![insert(2, 0, "x")],
+                        ..EditBatch::default()
+                    });
+                    assert!(refused.unwrap_err().to_string().contains("was left out"));
+                    assert_eq!((some.path(2), some.num_docs()), (None, 3));
+                }
             }
         });
     }

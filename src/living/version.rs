@@ -247,6 +247,15 @@ impl Version {
         self.parts.iter().map(Part::num_docs).fold(0, u64::saturating_add)
     }
 
+    /// The ids of each part.
+    pub fn part_ids(&self) -> impl Iterator<Item = (&Part, Range<u64>)> {
+        self.parts.iter().scan(0u64, |end, part| {
+            let first = *end;
+            *end = end.saturating_add(part.num_docs());
+            Some((part, first..*end))
+        })
+    }
+
     /// Versions whose edits apply to the parts, in order; empty where all are in the parts.
     pub fn edit_versions(&self) -> RangeInclusive<u64> {
         self.edits_since..=self.number

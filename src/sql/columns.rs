@@ -41,6 +41,16 @@ pub(crate) enum RowSource<'a> {
     Nulls(u64),
 }
 
+impl RowSource<'_> {
+    /// Number of its rows.
+    pub(crate) fn num_docs(&self) -> u64 {
+        match self {
+            Self::File(open) => open.footer.num_docs(),
+            Self::Nulls(num_docs) => *num_docs,
+        }
+    }
+}
+
 /// The type a user column has in SQL.
 pub(crate) fn sql_type(data_type: &DataType) -> DataType {
     match data_type {
@@ -87,12 +97,10 @@ pub(crate) async fn read_user_columns(
 ) -> Result<Vec<ArrayRef>> {
     let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
     for source in sources {
-        let (num_docs, stored) = match source {
-            RowSource::File(open) => {
-                let stored = columns_bytes(runtime, open).await?.map(|bytes| (open, bytes));
-                (open.footer.num_docs() as usize, stored)
-            }
-            RowSource::Nulls(num_docs) => (num_docs as usize, None),
+        let num_docs = source.num_docs() as usize;
+        let stored = match source {
+            RowSource::File(open) => columns_bytes(runtime, open).await?.map(|bytes| (open, bytes)),
+            RowSource::Nulls(_) => None,
         };
         let arrays = match stored {
             None => fields.iter().map(|f| new_null_array(f.data_type(), num_docs)).collect(),

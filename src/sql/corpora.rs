@@ -25,7 +25,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
@@ -298,7 +298,8 @@ impl CorpusCache {
                 return Ok(Arc::clone(corpus));
             }
         }
-        let mut loaded = self.load_each(context, source, &keys).await?;
+        let files: Vec<&OpenFile> = source.corpora().iter().collect();
+        let mut loaded = self.load_each(context, source, &files, &keys).await?;
         if let Some(view) = source.living() {
             loaded = vec![self.load_version(context, view, loaded, &keys).await?];
         }
@@ -319,36 +320,51 @@ impl CorpusCache {
         Ok(corpus)
     }
 
-    /// The files of `source`, loaded where they are not; of a living corpus, before any edit.
+    /// The files at `places` of `source`, loaded where they are not; of a living corpus, before any edit.
     pub(crate) async fn load_files(
         &self,
         context: &LoadContext,
         source: &Source,
+        places: &[usize],
     ) -> Result<Vec<Arc<LoadedFile>>> {
-        let keys = keys_of(source);
-        let loaded = self.load_each(context, source, &keys).await?;
+        let files: Vec<&OpenFile> =
+            places.iter().filter_map(|&place| source.corpora().get(place)).collect();
+        let keys: Vec<String> = files.iter().map(|open| open.file.version_key()).collect();
+        let loaded = self.load_each(context, source, &files, &keys).await?;
         self.lock().evict(context.memory_limit_bytes(), &keys);
         Ok(loaded)
     }
 
-    async fn load_each(
+    /// `files` of `source`, as many at a time as there are cores for their segments.
+    async fn load_each<'a>(
+        &'a self,
+        context: &'a LoadContext,
+        source: &'a Source,
+        files: &[&'a OpenFile],
+        keys: &'a [String],
+    ) -> Result<Vec<Arc<LoadedFile>>> {
+        let most_segments = files.iter().map(|open| open.footer.segments.len()).max();
+        let files_at_once = num_cores() / most_segments.unwrap_or_default().max(1);
+        // Boxed: the compiler cannot prove futures of borrowed files to be `Send`.
+        let load = |open: &&'a OpenFile| self.load_shared(context, source, open, keys).boxed();
+        let loads: Vec<_> = files.iter().map(load).collect();
+        stream::iter(loads).buffered(files_at_once.max(1)).try_collect().await
+    }
+
+    /// The file `open` of `source`; of those who want it at a time one loads it.
+    async fn load_shared(
         &self,
         context: &LoadContext,
         source: &Source,
-        keys: &[String],
-    ) -> Result<Vec<Arc<LoadedFile>>> {
-        let files = source.corpora();
-        let mut loaded = Vec::with_capacity(files.len());
-        for (open, key) in files.iter().zip(keys) {
-            let cell = Arc::clone(&self.lock().slot(key).cell);
-            let file = cell.get_or_try_init(|| self.load_file(context, open, keys)).await;
-            let file = file.map_err(|error| match source.living() {
-                Some(view) => explain_missing(&view.place, error),
-                None => error,
-            })?;
-            loaded.push(Arc::clone(file));
-        }
-        Ok(loaded)
+        open: &OpenFile,
+        keep: &[String],
+    ) -> Result<Arc<LoadedFile>> {
+        let cell = Arc::clone(&self.lock().slot(&open.file.version_key()).cell);
+        let file = cell.get_or_try_init(|| self.load_file(context, open, keep)).await;
+        file.cloned().map_err(|error| match source.living() {
+            Some(view) => explain_missing(&view.place, error),
+            None => error,
+        })
     }
 
     /// Paths of the documents of a file, segment by segment, each with whether it goes on with a document
@@ -382,7 +398,7 @@ impl CorpusCache {
         open: &OpenFile,
         keep: &[String],
     ) -> Result<Arc<LoadedFile>> {
-        let parallel = std::thread::available_parallelism().map_or(1, usize::from);
+        let parallel = num_cores().min(open.footer.segments.len()).max(1);
         let estimate = estimate_bytes(&open.footer, parallel, &context.options)?;
         let consumer = format!("TadocCorpus[{}]", open.file.path);
         let reservation = self.reserve(context, consumer, estimate, keep)?;
@@ -492,6 +508,10 @@ impl State {
         let files = self.files.values().filter_map(|slot| slot.cell.get());
         files.map(|file| file.reservation.size() as u64).sum()
     }
+}
+
+fn num_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn keys_of(source: &Source) -> Vec<String> {

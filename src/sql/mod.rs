@@ -31,9 +31,10 @@
 //! texts), `planner` and `arguments`, `location` (what a location may be), `table` and `scan`,
 //! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `device_tasks` (what
 //! devices count), `living` (corpora that change), then `factory`,
-//! `file_format` and `sink`, and `options` (everything under `SET tadoc.`).
+//! `file_format`, `sink` and `building`, and `options` (everything under `SET tadoc.`).
 
 mod arguments;
+mod building;
 mod columns;
 mod corpora;
 mod device_tasks;

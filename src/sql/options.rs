@@ -23,7 +23,9 @@ use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
 use crate::analytics::Traversal;
-use crate::corpus::{BuilderKind, IngestOptions, OpenLimits};
+use crate::corpus::{
+    BuilderKind, IngestOptions, MAX_BLOCKS_AT_ONCE, OpenLimits, usual_blocks_at_once,
+};
 use crate::edits::EditMode;
 use crate::gsst::parquet::{GsstColumns, GsstParquetOptions};
 use crate::gsst::{BlockOptions, CodeWidth, Parse};
@@ -34,7 +36,7 @@ use crate::text::TokenizerProfile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Device {
     /// Chosen for each query, from the throughput model for GSST columns and by what a task takes for
-    /// corpora.
+    /// corpora; grammars of large blocks are built on the GPU.
     #[default]
     Auto,
     /// The CPU.
@@ -99,6 +101,9 @@ pub struct TadocOptions {
     pub builder: BuilderKind,
     /// Text, in bytes, of one segment written by `COPY`; sets its peak memory.
     pub block_bytes: u64,
+    /// Blocks that `COPY` and `INSERT` build side by side, fewer where the session's memory has no room
+    /// for them; none is by the cores. The file is the same.
+    pub blocks_at_once: Option<u16>,
     /// Whether `CREATE EXTERNAL TABLE` begins a living corpus where nothing is.
     pub create: bool,
     /// What the offsets of `INSERT INTO "d$edits"` refer to.
@@ -134,6 +139,7 @@ impl Default for TadocOptions {
             tokenizer: ingest.profile,
             builder: ingest.builder,
             block_bytes: ingest.block_bytes as u64,
+            blocks_at_once: None,
             create: false,
             edit_mode: EditMode::default(),
             recompress_ratio: RECOMPRESS_RATIO,
@@ -189,6 +195,11 @@ impl TadocOptions {
         }
     }
 
+    /// How many blocks `COPY` builds side by side where memory has room for them.
+    pub(crate) fn max_blocks_at_once(&self) -> usize {
+        self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from)
+    }
+
     /// How files are written `STORED AS GSST`.
     pub fn gsst_parquet_options(&self) -> GsstParquetOptions {
         let names = self.gsst_columns.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -239,6 +250,7 @@ impl ExtensionOptions for TadocOptions {
             "tokenizer" => self.tokenizer = parse(name, value)?,
             "builder" => self.builder = parse(name, value)?,
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
+            "blocks_at_once" => self.blocks_at_once = parse_blocks(name, value)?,
             "create" => {
                 self.create = value.parse().map_err(|_| refused(name, value, "true or false"))?;
             }
@@ -289,6 +301,7 @@ impl ExtensionOptions for TadocOptions {
             self.tokenizer.to_string(),
             self.builder.to_string(),
             self.block_bytes.to_string(),
+            self.blocks_at_once.map_or_else(|| "auto".to_owned(), |at_once| at_once.to_string()),
             self.create.to_string(),
             self.edit_mode.to_string(),
             self.recompress_ratio.to_string(),
@@ -309,7 +322,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 17] = [
+pub(crate) const OPTIONS: [(&str, &str); 18] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -318,6 +331,7 @@ pub(crate) const OPTIONS: [(&str, &str); 17] = [
     ("tokenizer", "What a word is in corpora written by COPY: word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
+    ("blocks_at_once", "Blocks that COPY and INSERT build side by side: auto (by cores), 1 to 64."),
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
@@ -357,6 +371,16 @@ where
         let allowed = text.rsplit_once("expected ").map_or(text.as_str(), |(_, allowed)| allowed);
         refused(name, value, allowed)
     })
+}
+
+/// A number of blocks; none for `auto`.
+fn parse_blocks(name: &str, value: &str) -> Result<Option<u16>> {
+    if value == "auto" {
+        return Ok(None);
+    }
+    let number = value.parse().ok().filter(|number| (1..=MAX_BLOCKS_AT_ONCE).contains(number));
+    let allowed = || format!("auto, or a whole number from 1 to {MAX_BLOCKS_AT_ONCE}");
+    number.map(Some).ok_or_else(|| refused(name, value, &allowed()))
 }
 
 /// A count, or bytes with an optional KiB, MiB or GiB.
@@ -428,6 +452,11 @@ mod tests {
         assert!(text(options.set("gsst_code_bits", "9")).contains("8 or 12"));
         assert!(text(options.set("gsst_compression", "rar")).contains("zstd(LEVEL)"));
         assert!(text(options.set("traversal", "up")).contains("bottom_up"));
+        for number in ["0", "65", "all"] {
+            assert!(
+                text(options.set("blocks_at_once", number)).contains("auto, or a whole number")
+            );
+        }
         assert!(text(options.set("block_bytes", "-1")).contains("a whole number from 1024 on"));
     }
 }

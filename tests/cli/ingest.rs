@@ -1,6 +1,6 @@
 //! Files, folders, globs, lines, standard input, compressed inputs: all come back byte for byte.
 
-use crate::harness::{Folder, gzip, zstd};
+use crate::harness::{Folder, Ran, gzip, zstd};
 
 /// Texts that are hard to store: no text, no line end, CRLF, NUL, invalid UTF-8, touching words.
 const HARD: [(&str, &[u8]); 6] = [
@@ -55,6 +55,53 @@ fn the_same_input_gives_the_same_file_for_any_number_of_threads() {
     folder.ok(&["ingest", "in", "-o", "four.tadoc", "--threads", "4"]);
     let read = |name| std::fs::read(folder.join(name)).unwrap();
     assert!(read("one.tadoc") == read("four.tadoc"));
+}
+
+#[test]
+fn what_is_taken_of_the_machine_does_not_change_the_file() {
+    let folder = Folder::new();
+    for idx in 0..40 {
+        folder.write(&format!("in/{idx:02}.txt"), format!("line {idx} of a text\n").repeat(200));
+    }
+    let file = |options: &[&str]| {
+        let ingest = ["ingest", "in", "-o", "c.tadoc", "--force", "--block-size", "16KiB"];
+        folder.ok(&[&ingest, options].concat());
+        std::fs::read(folder.join("c.tadoc")).unwrap()
+    };
+    let expected = file(&["--blocks-at-once", "1", "--device", "cpu"]);
+    assert!(file(&[]) == expected);
+    for at_once in ["2", "4", "64"] {
+        assert!(file(&["--blocks-at-once", at_once]) == expected, "{at_once}");
+    }
+    if has_device() {
+        assert!(file(&["--device", "gpu"]) == expected);
+    }
+    let refused = folder.run(&["ingest", "in", "-o", "c.tadoc", "--blocks-at-once", "65"]);
+    assert!(refused.stderr.contains("65 is not in 1..=64"), "{}", refused.stderr);
+    assert_eq!(refused.status, 2);
+}
+
+#[test]
+fn a_device_that_is_demanded_must_be_there() {
+    let folder = Folder::new();
+    folder.write("in/a.txt", "to be or not to be");
+    let mut ingest = folder.command(&["ingest", "in", "-o", "c.tadoc", "--device", "gpu"]);
+    let ran = Ran::from(ingest.env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap());
+    assert_eq!((ran.status, folder.names()), (1, vec!["in".to_owned()]), "{}", ran.stderr);
+    let reasons = ["no NVIDIA driver", "the NVIDIA driver sees no device", "without cuda"];
+    let is_clear = ran.stderr.starts_with("error: --device gpu: ")
+        && reasons.iter().any(|reason| ran.stderr.contains(reason));
+    assert!(is_clear, "{}", ran.stderr);
+}
+
+#[cfg(feature = "cuda")]
+fn has_device() -> bool {
+    datafusion_tadoc::gpu::num_devices().is_ok()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn has_device() -> bool {
+    false
 }
 
 #[test]

@@ -121,6 +121,13 @@ impl Scene {
         Ok((shown, pretty_format_batches(&rows).unwrap().to_string(), done))
     }
 
+    /// Grammars that a device built for `copy`, and those that it left to the cores.
+    pub async fn grammars(&self, copy: &str) -> (usize, usize) {
+        let plan = self.context.sql(copy).await.unwrap().create_physical_plan().await.unwrap();
+        collect(Arc::clone(&plan), self.context.task_ctx()).await.unwrap();
+        (sum_of(&plan, "device_grammars"), sum_of(&plan, "device_fallbacks"))
+    }
+
     /// That a device gives the rows of the CPU; what it did.
     pub async fn check(&self, sql: &str) -> Done {
         let (_, expected, none) = self.rows("cpu", sql).await;

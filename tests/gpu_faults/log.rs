@@ -64,5 +64,10 @@ fn has_said(message: &str, part: &str) -> bool {
 
 #[track_caller]
 pub fn assert_said(message: &str, part: &str) {
-    assert!(has_said(message, part), "{message}, {part}: {:#?}", LINES.lock().unwrap());
+    assert!(has_said(message, part), "{message}, {part}: {}", all());
+}
+
+/// All that was said, for those who miss something.
+pub fn all() -> String {
+    LINES.lock().unwrap().join("\n")
 }

@@ -1,6 +1,7 @@
 //! A table of many row groups in a session that wants a device, and a process for it alone.
 
 use std::error::Error;
+use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use datafusion_tadoc::ingestion::Calibration;
 use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
 use tempfile::TempDir;
 
+use super::device::open_device;
 use super::log;
 
 const NUM_FILES: usize = 4;
@@ -29,12 +31,46 @@ const NUM_ROWS: usize = NUM_ROW_GROUPS * ROWS_OF_A_GROUP;
 const CASE: &str = "TADOC_FAULT_CASE";
 
 /// Runs `case`, which is all of the test `name`, in a process of its own, with more variables and
-/// with slow cores, so that `auto` wants a device.
+/// with slow cores, so that `auto` wants a device. Cases take turns.
 pub fn alone(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
-    if std::env::var(CASE).is_ok_and(|current| current == name) {
-        log::listen();
-        return tokio::runtime::Runtime::new().unwrap().block_on(case);
+    if is_case(name) {
+        return run_here(case);
     }
+    let _turn = next_turn();
+    run_apart(name, variables);
+}
+
+/// As [`alone`], where there is a device.
+pub fn alone_on_device(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
+    if is_case(name) {
+        return run_here(case);
+    }
+    let _turn = next_turn();
+    if open_device().is_some() {
+        run_apart(name, variables);
+    }
+}
+
+/// Whether this process is there for the case `name`.
+fn is_case(name: &str) -> bool {
+    std::env::var(CASE).is_ok_and(|current| current == name)
+}
+
+fn run_here(case: impl Future<Output = ()>) {
+    log::listen();
+    tokio::runtime::Runtime::new().unwrap().block_on(case);
+}
+
+/// A file that one case of this machine has at a time, for as long as it is open: threads and
+/// processes wait.
+fn next_turn() -> File {
+    let turn = File::create(std::env::temp_dir().join("tadoc-gpu-faults.turn")).unwrap();
+    turn.lock().unwrap();
+    turn
+}
+
+/// Runs the test `name` in another process.
+fn run_apart(name: &str, variables: &[(&str, &str)]) {
     let dir = tempfile::tempdir().unwrap();
     let calibration = dir.path().join("calibration");
     slow_cores().save_to(&calibration).unwrap();

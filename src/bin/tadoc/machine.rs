@@ -6,14 +6,10 @@ use std::io::Write;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use datafusion_tadoc::corpus::CorpusBuilder;
+use datafusion_tadoc::corpus::{CorpusBuilder, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 use datafusion_tadoc::grammar::RoundsEngine;
 
 use crate::failure::{Failure, Outcome};
-
-/// Cores for each block, unless chosen otherwise, and most blocks then.
-const CORES_PER_BLOCK: usize = 4;
-const MAX_BLOCKS: usize = 4;
 
 /// Where grammars are built.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -31,7 +27,8 @@ pub enum DeviceChoice {
 #[derive(Debug, Clone, Default, Args)]
 pub struct Machine {
     /// Blocks that are built side by side; memory grows with them [default: one for every 4 cores, 4 at most]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_BLOCKS_AT_ONCE)))]
     blocks_at_once: Option<u16>,
 
     /// Where grammars are built; the file is the same
@@ -42,8 +39,8 @@ pub struct Machine {
 impl Machine {
     /// `builder`, which takes as much of the machine as is chosen.
     pub fn equip<W: Write>(&self, builder: CorpusBuilder<W>) -> Outcome<CorpusBuilder<W>> {
-        let usual = (rayon::current_num_threads() / CORES_PER_BLOCK).clamp(1, MAX_BLOCKS);
-        let builder = builder.with_blocks_at_once(self.blocks_at_once.map_or(usual, usize::from));
+        let at_once = self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from);
+        let builder = builder.with_blocks_at_once(at_once);
         Ok(match self.engine()? {
             Some(engine) => builder.with_engine(engine),
             None => builder,

@@ -7,6 +7,7 @@
 //!               │                   Some: rows of the CPU's type, or parts of them (…_parts, row_keys)
 //!               └ devices: a lock and the copies of segments for each; segments in turn
 //! optimizer ── SpreadRows ─────────▶ parts go out of as many partitions as the plan above reads
+//! sink      ── rounds_engine ──────▶ grammars of COPY and INSERT
 //! ```
 //!
 //! A kernel is plugged in by a [`Task`] and one function in `answers`: what it does with a segment, and
@@ -23,6 +24,11 @@ mod batches;
 mod chooser;
 #[cfg(feature = "cuda")]
 mod devices;
+#[cfg(feature = "cuda")]
+mod grammars;
+#[cfg(not(feature = "cuda"))]
+#[path = "no_grammars.rs"]
+mod grammars;
 mod placement;
 #[cfg(feature = "cuda")]
 mod ranked_parts;
@@ -39,5 +45,6 @@ pub(super) use answers::{
 pub(super) use batches::{Batches, ShowBatches};
 #[cfg(feature = "cuda")]
 pub(super) use devices::release;
+pub(super) use grammars::rounds_engine;
 pub(super) use placement::{Placement, Task, place};
 pub(super) use spread::SpreadRows;

@@ -3,15 +3,14 @@
 //! | the query uses | what is read |
 //! | --- | --- |
 //! | ids and user columns | nothing of the corpus |
-//! | of a living corpus, paths too | the sections of paths of its files |
-//! | of a living corpus, lengths or texts of few documents | its files, and the edits of those documents |
+//! | of a living corpus, paths too | the sections of paths of its files; where ids are filtered on, of those with such ids |
+//! | of a living corpus, lengths or texts of few documents | the files that hold them, and their edits |
 //! | anything else, and where the version is made already | the corpus |
 //!
 //! A version is made of all its edits, for all statements that follow; one that changes a row need not
 //! wait for that. Which documents a query reads is known before where its filters are on ids, paths and
 //! user columns only.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,20 +21,16 @@ use datafusion::error::Result;
 
 use super::doc_rows::passing_documents;
 use super::documents::{BYTES, CONTENT, DOC_ID, PATH, TEXT, USER, WORDS, path_of, range_of};
+use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
-use crate::access::{DocumentDecoder, document_len_bytes, document_num_words};
+use crate::access::{
+    DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
+};
 use crate::corpus::Corpus;
-use crate::edits::{Edit, LivingCorpus};
-use crate::living::assemble_documents;
-use crate::sql::corpora::{LoadedCorpus, LoadedFile};
+use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::{datafusion_error, task_error};
 use crate::sql::living::{LivingView, PathTable};
 use crate::sql::scan::{Run, Scan};
-
-/// Most documents that are read without the others.
-const MAX_FEW_DOCS: usize = 1024;
-/// Most edits of theirs: with more it is time to make the version, once for all.
-const MAX_FEW_EDITS: usize = 4096;
 
 /// User columns that a query needs, by position in the schema.
 pub(super) type UserColumns = Arc<[Option<ArrayRef>]>;
@@ -47,17 +42,8 @@ pub(super) enum DocumentSource {
     /// Nothing but paths is asked of it.
     Named(PathTable),
     Made(Arc<LoadedCorpus>, DocumentDecoder),
-    Living(LivingDocuments),
-}
-
-/// A version of which some documents are as they are now; others have their paths.
-pub(super) struct LivingDocuments {
-    corpus: LivingCorpus,
-    /// Texts that were read and not yet taken.
-    output: Vec<u8>,
-    max_output_bytes: u64,
-    /// Keeps the memory of the files reserved.
-    _files: Vec<Arc<LoadedFile>>,
+    /// Few documents, and texts of theirs that were read and not yet taken.
+    Few(FewDocuments, Vec<u8>),
 }
 
 impl DocumentSource {
@@ -80,6 +66,21 @@ impl DocumentSource {
         Ok((Self::Made(loaded, decoder), None))
     }
 
+    /// What reads document `id`, which is there.
+    pub(super) async fn of_document(run: &Run, id: u64) -> Result<Self> {
+        let scan = &run.scan;
+        if let Some(view) = scan.living()
+            && run.cache.loaded(&scan.source).is_none()
+            && FewDocuments::are_few(view, &[id])
+        {
+            let few = FewDocuments::read(run, view, &[id], max_output_bytes(scan)).await?;
+            return Ok(Self::Few(few, Vec::new()));
+        }
+        let loaded = run.load().await?;
+        let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
+        Ok(Self::Made(loaded, decoder))
+    }
+
     /// The documents that the filters leave and their ids; `None` where these are not few and more than
     /// their paths is asked for.
     async fn of_few(
@@ -89,42 +90,45 @@ impl DocumentSource {
     ) -> Result<Option<(Self, Option<Vec<u64>>)>> {
         let (scan, context) = (&run.scan, run.load_context());
         let uses_texts = uses_texts(scan);
-        let needs_paths = !uses_texts || scan.stages().any(|stage| stage.columns.contains(&PATH));
-        let paths = match needs_paths {
-            true => Some(PathTable::read(&run.cache, &context, view).await?),
+        let paths = match scan.stages().any(|stage| stage.columns.contains(&PATH)) {
+            true => Some(PathTable::read(&run.cache, &context, view, None).await?),
             false => None,
         };
-        let (scan, view) = (Arc::clone(scan), Arc::clone(view));
-        let picking = Picking { scan: Arc::clone(&scan), view, paths, user: Arc::clone(user) };
-        let (range, num_docs) = (range_of(run), scan.num_docs_of(range_of(run)));
-        let pick = move || picking.passing(range).map(|ids| (ids, picking));
-        let (ids, picking) = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
-        if uses_texts && !picking.are_few(&ids) {
+        let range = range_of(run);
+        let num_docs = scan.num_docs_of(range.clone());
+        let picking = Picking { scan: Arc::clone(scan), paths, user: Arc::clone(user) };
+        let pick = move || picking.passing(range).map(|ids| (ids, picking.paths));
+        let (ids, paths) = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
+        if uses_texts && !FewDocuments::are_few(view, &ids) {
             return Ok(None);
         }
-        let Picking { view, paths, .. } = picking;
         run.counter("documents_pruned_by_columns").add(num_docs - ids.len());
-        if !uses_texts || ids.is_empty() {
-            return Ok(Some((paths.map_or(Self::Ids, Self::Named), Some(ids))));
-        }
-        let files = run.cache.load_files(&context, &scan.source).await?;
-        let read = move || read_few(&scan, &view, &ids, files).map(|living| (living, ids));
-        let (living, ids) = tokio::task::spawn_blocking(read).await.map_err(task_error)??;
-        Ok(Some((Self::Living(living), Some(ids))))
+        let source = match (paths, uses_texts && !ids.is_empty()) {
+            (_, true) => {
+                let few = FewDocuments::read(run, view, &ids, max_output_bytes(scan)).await?;
+                Self::Few(few, Vec::new())
+            }
+            (Some(paths), false) => Self::Named(paths),
+            (None, false) => {
+                let places = view.files_with(&ids);
+                Self::Named(PathTable::read(&run.cache, &context, view, Some(&places)).await?)
+            }
+        };
+        Ok(Some((source, Some(ids))))
     }
 
     /// The corpus, where all of it is there.
     pub(super) fn corpus(&self) -> Option<&Corpus> {
         match self {
             Self::Made(loaded, _) => Some(&loaded.corpus),
-            Self::Ids | Self::Named(_) | Self::Living(_) => None,
+            Self::Ids | Self::Named(_) | Self::Few(..) => None,
         }
     }
 
     /// Bytes of memory held beside what is shared.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Self::Living(living) => living.corpus.memory_bytes(),
+            Self::Few(few, _) => few.memory_bytes(),
             Self::Named(paths) => paths.memory_bytes(),
             Self::Ids | Self::Made(..) => 0,
         }
@@ -134,7 +138,7 @@ impl DocumentSource {
     pub(super) fn len_bytes(&self, id: u64) -> Result<u64> {
         match self {
             Self::Made(loaded, _) => document_len_bytes(&loaded.corpus, id),
-            Self::Living(living) => living.corpus.len_bytes(id),
+            Self::Few(few, _) => few.len_bytes(id),
             Self::Ids | Self::Named(_) => {
                 return internal_err!("the length of document {id} was not asked for");
             }
@@ -146,9 +150,7 @@ impl DocumentSource {
     pub(super) fn append_text(&mut self, id: u64) -> Result<()> {
         match self {
             Self::Made(_, decoder) => decoder.append_document(id),
-            Self::Living(LivingDocuments { corpus, output, max_output_bytes, .. }) => {
-                corpus.extract_into(id, 0, u64::MAX, *max_output_bytes, output)
-            }
+            Self::Few(few, output) => few.append_passage(&whole(id), output),
             Self::Ids | Self::Named(_) => {
                 return internal_err!("the text of document {id} was not asked for");
             }
@@ -156,11 +158,29 @@ impl DocumentSource {
         .map_err(datafusion_error)
     }
 
+    /// Reads the passage that `query` of `scan` asks for.
+    pub(super) fn passage(&self, scan: &Scan, query: &ExtractQuery) -> Result<Vec<u8>> {
+        let mut passage = Vec::new();
+        match self {
+            Self::Made(loaded, _) => {
+                let ExtractQuery { doc_id, byte_offset, byte_len } = *query;
+                let (corpus, limit) = (&loaded.corpus, max_output_bytes(scan));
+                extract_into(corpus, doc_id, byte_offset, byte_len, limit, &mut passage)
+            }
+            Self::Few(few, _) => few.append_passage(query, &mut passage),
+            Self::Ids | Self::Named(_) => {
+                return internal_err!("the text of document {} was not asked for", query.doc_id);
+            }
+        }
+        .map_err(datafusion_error)?;
+        Ok(passage)
+    }
+
     /// Bytes that were appended and not taken.
     pub(super) fn text_len_bytes(&self) -> usize {
         match self {
             Self::Made(_, decoder) => decoder.bytes().len(),
-            Self::Living(living) => living.output.len(),
+            Self::Few(_, output) => output.len(),
             Self::Ids | Self::Named(_) => 0,
         }
     }
@@ -169,7 +189,7 @@ impl DocumentSource {
     pub(super) fn take_text(&mut self) -> Vec<u8> {
         match self {
             Self::Made(_, decoder) => decoder.take(),
-            Self::Living(living) => std::mem::take(&mut living.output),
+            Self::Few(_, output) => std::mem::take(output),
             Self::Ids | Self::Named(_) => Vec::new(),
         }
     }
@@ -186,10 +206,7 @@ impl DocumentSource {
             (PATH, Self::Made(loaded, _)) => {
                 Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id))))
             }
-            (PATH, Self::Living(living)) => {
-                let path = |&id: &u64| living.corpus.path(id).unwrap_or_default();
-                Ok(views(ids.iter().map(path)))
-            }
+            (PATH, Self::Few(few, _)) => Ok(views(ids.iter().map(|&id| few.path(id)))),
             (PATH, Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
             (BYTES, _) => {
                 let lens = ids.iter().map(|&id| self.len_bytes(id)).collect::<Result<Vec<_>>>();
@@ -203,6 +220,11 @@ impl DocumentSource {
             _ => user_column(position, ids, user),
         }
     }
+}
+
+/// All of document `doc_id`.
+fn whole(doc_id: u64) -> ExtractQuery {
+    ExtractQuery { doc_id, byte_offset: 0, byte_len: u64::MAX }
 }
 
 /// The user column at `position` for documents `ids`.
@@ -245,7 +267,6 @@ fn may_be_few(scan: &Scan) -> bool {
 /// Documents of a version that is not made, picked by their names.
 struct Picking {
     scan: Arc<Scan>,
-    view: Arc<LivingView>,
     paths: Option<PathTable>,
     user: UserColumns,
 }
@@ -259,30 +280,4 @@ impl Picking {
             _ => user_column(position, ids, &self.user),
         })
     }
-
-    /// Whether it is worth it to read `ids`, ascending, without the others.
-    fn are_few(&self, ids: &[u64]) -> bool {
-        let edits = self.view.edits.iter().flat_map(|edits| &edits.batch.edits);
-        let is_asked = |id: &u64| ids.binary_search(id).is_ok();
-        let mut of_asked = edits.filter_map(Edit::doc_id).filter(is_asked);
-        ids.len() <= MAX_FEW_DOCS && of_asked.nth(MAX_FEW_EDITS).is_none()
-    }
-}
-
-/// The documents `ids` of `view` with their edits, and the paths of all.
-fn read_few(
-    scan: &Scan,
-    view: &LivingView,
-    ids: &[u64],
-    files: Vec<Arc<LoadedFile>>,
-) -> Result<LivingDocuments> {
-    let corpora = files.iter().map(|file| file.corpus(view.version.profile)).collect();
-    let ids: BTreeSet<u64> = ids.iter().copied().collect();
-    let corpus = assemble_documents(&view.version, corpora, &view.edits, &ids);
-    Ok(LivingDocuments {
-        corpus: corpus.map_err(datafusion_error)?,
-        output: Vec::new(),
-        max_output_bytes: max_output_bytes(scan),
-        _files: files,
-    })
 }

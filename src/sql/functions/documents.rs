@@ -7,6 +7,7 @@
 //!
 //! Text is decoded only where it goes out or is filtered on, and only for documents that survived
 //! the two stages before; how much of the corpus is loaded for that is `document_source`'s business.
+//! User columns are read of the files that hold documents which filters on ids leave.
 //! `count(*)` comes from the footers. User columns are part of the schema
 //! where the table is registered; a bare path has the six fixed columns, because a schema must be
 //! known before anything is read.
@@ -24,11 +25,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
+use super::doc_rows::passing_documents;
 use super::document_source::{DocumentSource, UserColumns};
-use super::strings::{Texts, views};
+use super::strings::{Texts, int64, views};
 use crate::access::candidate_documents;
 use crate::corpus::Corpus;
-use crate::sql::columns::read_user_columns;
+use crate::sql::columns::{RowSource, read_user_columns};
+use crate::sql::failure::task_error;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
 
@@ -134,7 +137,7 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
         let fields = needed.iter().map(|&i| Arc::clone(&scan.schema.fields()[i])).collect();
         let arrays = read_user_columns(
             &run.runtime,
-            scan.row_sources(),
+            row_sources(run).await?,
             fields,
             scan.options.max_memory_bytes,
             reservation,
@@ -145,6 +148,31 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
         }
     }
     Ok(columns)
+}
+
+/// Where rows of user columns come from: of files whose documents are all filtered out by id,
+/// nothing is read.
+async fn row_sources(run: &Run) -> Result<Vec<RowSource<'_>>> {
+    let mut sources = run.scan.row_sources();
+    if run.scan.columns_stage.as_ref().is_none_or(|stage| stage.columns != [DOC_ID]) {
+        return Ok(sources);
+    }
+    // Filters of joins and sorts above may be on the columns that are to be read.
+    let scan = Scan { dynamic_stages: Vec::new(), ..run.scan.as_ref().clone() };
+    let range = range_of(run);
+    let pick = move || passing_documents(&scan, range, |_, ids| int64(ids.iter().copied()));
+    let ids = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
+    let mut first_id = 0;
+    for source in &mut sources {
+        let num_docs = source.num_docs();
+        let end = first_id + num_docs;
+        let next = ids.partition_point(|&id| id < first_id);
+        if ids.get(next).is_none_or(|&id| id >= end) {
+            *source = RowSource::Nulls(num_docs);
+        }
+        first_id = end;
+    }
+    Ok(sources)
 }
 
 /// One partition of a documents scan.

@@ -1,7 +1,8 @@
 //! `extract(corpus, doc_id, byte_offset, byte_len)`: one passage, by descending the grammar.
 //!
 //! A length past the end is cut there. A passage that begins or ends inside a character shows
-//! U+FFFD for the part of it.
+//! U+FFFD for the part of it. Of a living corpus that is not loaded, only the file that holds the
+//! document is.
 
 use std::sync::Arc;
 
@@ -11,11 +12,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
+use super::document_source::DocumentSource;
 use super::search::check_doc_id;
 use super::strings::Texts;
-use crate::access::extract_into;
-use crate::sql::corpora::LoadedCorpus;
-use crate::sql::failure::datafusion_error;
+use crate::access::ExtractQuery;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -59,22 +59,21 @@ impl TableFunction for Extract {
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| self.send_passage(run, &loaded)).await
+            let source = DocumentSource::of_document(&run, self.doc_id).await?;
+            run.blocking(move |run| self.send_passage(run, &source)).await
         }
         .boxed()
     }
 }
 
 impl Extract {
-    fn send_passage(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_passage(&self, mut run: Run, source: &DocumentSource) -> Result<()> {
         let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
         let reservation = run.reservation("Extract");
-        reservation.try_grow(self.byte_len.min(limit).min(run.scan.len_bytes()) as usize)?;
-        let mut passage = Vec::new();
-        let corpus = &loaded.corpus;
-        extract_into(corpus, self.doc_id, self.byte_offset, self.byte_len, limit, &mut passage)
-            .map_err(datafusion_error)?;
+        let most = self.byte_len.min(limit).min(run.scan.len_bytes()) as usize;
+        reservation.try_grow(source.memory_bytes() + most)?;
+        let &Self { doc_id, byte_offset, byte_len } = self;
+        let passage = source.passage(&run.scan, &ExtractQuery { doc_id, byte_offset, byte_len })?;
         run.counter("logical_bytes").add(passage.len());
         let ends = vec![passage.len()];
         let texts = Texts::new(passage, ends)?;

@@ -12,6 +12,7 @@ mod doc_term_matrix;
 mod document_source;
 mod documents;
 mod extract;
+mod few_documents;
 mod ingestion_model;
 mod inverted_index;
 mod kwic;

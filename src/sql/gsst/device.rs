@@ -81,6 +81,14 @@ pub(in crate::sql) fn devices() -> std::result::Result<Vec<Device>, GpuError> {
     Ok(scanners.iter().map(|scanner| scanner.device().clone()).collect())
 }
 
+/// The first device that did not fail, which takes at most `max_bytes` from now on; opens all devices the
+/// first time.
+pub(in crate::sql) fn first(max_bytes: u64) -> std::result::Result<Device, GpuError> {
+    let scanners = usable(scanners())?;
+    scanners[0].set_max_bytes(max_bytes);
+    Ok(scanners[0].device().clone())
+}
+
 /// Gives up what scans keep on this device for the next ones.
 pub(in crate::sql) fn release_idle(ordinal: usize) {
     let all = scanners().map_or(&[][..], Vec::as_slice);

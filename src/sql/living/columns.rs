@@ -94,6 +94,7 @@ pub(super) fn part_rows(schema: &SchemaRef, view: &LivingView) -> Result<RecordB
     let edited = view.edited();
     let mut files = view.files.iter();
     let rows: Vec<PartRow<'_>> = view
+        .version
         .part_ids()
         .map(|(part, ids)| {
             let open = part.file_name().and_then(|_| files.next());

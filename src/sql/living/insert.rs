@@ -33,13 +33,13 @@ use futures::{Stream, StreamExt};
 use tokio::sync::mpsc::channel;
 
 use super::recompress::recompress_if_due;
-use crate::corpus::IngestOptions;
 use crate::edits::{Edit, EditBatch};
 use crate::living::{Change, CommitKind, LivingStore, WrittenPart};
+use crate::sql::building::{Building, feed, show_building};
 use crate::sql::columns::RESERVED;
 use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::options::TadocOptions;
-use crate::sql::sink::{Roles, build, feed};
+use crate::sql::sink::Roles;
 use crate::sql::table::TadocTable;
 
 /// Most rows that become edits.
@@ -149,16 +149,18 @@ impl InsertSink {
         documents: impl Stream<Item = Result<RecordBatch>> + Unpin,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
-        let reservation =
-            MemoryConsumer::new("TadocInsertSink").register(&context.runtime_env().memory_pool);
         let schema = self.document_schema();
-        let roles = Roles::find(&schema)?;
-        let profile = self.store.profile();
-        let options = IngestOptions { profile, ..self.options.ingest_options() };
+        let memory = MemoryConsumer::new("TadocInsertSink");
+        let building = Building {
+            roles: Roles::find(&schema)?,
+            schema,
+            options: TadocOptions { tokenizer: self.store.profile(), ..self.options.clone() },
+            reservation: memory.register(&context.runtime_env().memory_pool),
+            metrics: self.metrics.clone(),
+        };
         let (sender, rows) = channel(2);
         let writing = self.store.write_part(move |out| {
-            let built = build(&schema, &roles, options, rows, out, &reservation);
-            built.map(|(_, footer)| footer).map_err(core_error)
+            building.run(rows, out).map(|(_, footer)| footer).map_err(core_error)
         });
         let (fed, written) = futures::join!(feed(documents, sender), writing);
         // In order of cause: without input there is no file either.
@@ -205,9 +207,8 @@ impl DisplayAs for InsertSink {
             DisplayFormatType::TreeRender => "\n",
             _ => ", ",
         };
-        let (builder, block) = (self.options.builder, self.options.block_bytes);
         write!(f, "TadocInsertSink(corpus={corpus}{separator}tokenizer={tokenizer}{separator}")?;
-        write!(f, "builder={builder}{separator}block_bytes={block})")
+        show_building(&self.options, format, f)
     }
 }
 

@@ -33,7 +33,7 @@ struct Run {
 }
 
 impl PathTable {
-    /// The paths of `view`.
+    /// The paths of `view`; of its files at `places` only, ascending, where these are given.
     ///
     /// # Errors
     /// Those of the store, and of sections that are damaged.
@@ -41,11 +41,15 @@ impl PathTable {
         cache: &CorpusCache,
         context: &LoadContext,
         view: &LivingView,
+        places: Option<&[usize]>,
     ) -> Result<Self> {
-        let (mut table, mut files) = (Self::default(), view.files.iter());
+        let (mut table, mut files) = (Self::default(), view.files.iter().enumerate());
+        let is_left_out =
+            |place: usize| places.is_some_and(|places| places.binary_search(&place).is_err());
         for part in &view.version.parts {
             match (part, part.file_name().and_then(|_| files.next())) {
-                (_, Some(open)) => {
+                (_, Some((place, _))) if is_left_out(place) => table.num_ids += part.num_docs(),
+                (_, Some((_, open))) => {
                     let paths = cache.paths(context, open).await;
                     table.push_file(paths.map_err(|error| explain_missing(&view.place, error))?);
                 }

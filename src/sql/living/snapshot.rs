@@ -44,7 +44,7 @@ pub(crate) async fn make_version(
 fn peak_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
     let mut edited = view.edited();
     edited.extend(&view.dropped);
-    let of_files = view.part_ids().filter(|(part, _)| part.file_name().is_some());
+    let of_files = view.version.part_ids().filter(|(part, _)| part.file_name().is_some());
     let touched =
         of_files.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
     let rewritten = touched.flat_map(|(_, file)| &file.segments);

@@ -58,13 +58,14 @@ impl LivingView {
         self.version.parts.iter().filter_map(source).collect()
     }
 
-    /// The ids of each part.
-    pub(crate) fn part_ids(&self) -> impl Iterator<Item = (&Part, Range<u64>)> {
-        self.version.parts.iter().scan(0, |end, part| {
-            let first = *end;
-            *end += part.num_docs();
-            Some((part, first..*end))
-        })
+    /// The files that hold documents of `doc_ids`, ascending, by place in `files`.
+    pub(crate) fn files_with(&self, doc_ids: &[u64]) -> Vec<usize> {
+        let of_files = self.version.part_ids().filter(|(part, _)| part.file_name().is_some());
+        let holds_any = |ids: &Range<u64>| {
+            let place = doc_ids.partition_point(|id| *id < ids.start);
+            doc_ids.get(place).is_some_and(|id| ids.contains(id))
+        };
+        of_files.enumerate().filter(|(_, (_, ids))| holds_any(ids)).map(|(idx, _)| idx).collect()
     }
 
     /// Ids of documents that edits name, ascending.

@@ -30,6 +30,11 @@ impl RoundsWhenLarge {
         Ok(Self { rounds: OnceLock::from(Ok(open()?)) })
     }
 
+    /// Whether the rounds of so many elements are worth a device.
+    pub fn is_large(num_elements: usize) -> bool {
+        num_elements >= MIN_ELEMENTS
+    }
+
     /// Why the last long sequence was left to the cores, if one was.
     pub fn fault(&self) -> Option<GpuError> {
         match self.rounds.get()? {
@@ -41,7 +46,7 @@ impl RoundsWhenLarge {
 
 impl RoundsEngine for RoundsWhenLarge {
     fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput> {
-        if symbols.len() < MIN_ELEMENTS {
+        if !Self::is_large(symbols.len()) {
             return None;
         }
         self.rounds.get_or_init(open).as_ref().ok()?.run(symbols, first_rule)

@@ -1,0 +1,146 @@
+//! Grammars of files that `COPY` and `INSERT` write, by the rounds of a device.
+//!
+//! ```text
+//! block ─▶ short ─────────────────────────────▶ the cores
+//!       └▶ long ─▶ the first device that works ─▶ rules          the same on the cores, byte for byte
+//!                    └ none, or it fails ───────▶ the cores      device_fallbacks, and the log says why
+//! ```
+//!
+//! The device is that of scans, within `tadoc.gpu_memory_bytes`; about 80 bytes for each element of the
+//! largest block are kept until the file is written. What scans and corpora keep there goes where there is
+//! too little for a block.
+
+use std::sync::{Arc, OnceLock};
+
+use datafusion::common::plan_datafusion_err;
+use datafusion::error::Result;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+
+use super::devices::release;
+use crate::corpus::BuilderKind;
+use crate::gpu::{DeviceRounds, GpuError, RoundsWhenLarge};
+use crate::grammar::{RoundsEngine, RoundsOutput};
+use crate::sql::gsst::device;
+use crate::sql::options::{Device, TadocOptions};
+
+/// What runs rounds in place of the cores, by `tadoc.device`; counted in `metrics`. Where a device is
+/// demanded it is opened, which takes half a second the first time.
+///
+/// # Errors
+/// A plan error that names the way out where a device is demanded and there is none.
+pub(crate) fn rounds_engine(
+    options: &TadocOptions,
+    metrics: &ExecutionPlanMetricsSet,
+) -> Result<Option<Arc<dyn RoundsEngine>>> {
+    if options.device == Device::Cpu || options.builder != BuilderKind::Rounds {
+        return Ok(None);
+    }
+    let counter = |name| MetricBuilder::new(metrics).global_counter(name);
+    let engine = SessionRounds {
+        max_bytes: options.gpu_memory_bytes,
+        opened: OnceLock::new(),
+        num_grammars: counter("device_grammars"),
+        num_fallbacks: counter("device_fallbacks"),
+    };
+    if options.device == Device::Gpu
+        && let Err(problem) = engine.opened()
+    {
+        return Err(plan_datafusion_err!(
+            "tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'"
+        ));
+    }
+    Ok(Some(Arc::new(engine)))
+}
+
+/// Rounds on the first device, once they are asked for.
+#[derive(Debug)]
+struct SessionRounds {
+    max_bytes: u64,
+    opened: OnceLock<std::result::Result<Opened, GpuError>>,
+    num_grammars: Count,
+    num_fallbacks: Count,
+}
+
+#[derive(Debug)]
+struct Opened {
+    ordinal: usize,
+    rounds: DeviceRounds,
+}
+
+impl SessionRounds {
+    fn opened(&self) -> std::result::Result<&Opened, &GpuError> {
+        let open = || {
+            let device = device::first(self.max_bytes)?;
+            Ok(Opened { ordinal: device.ordinal(), rounds: DeviceRounds::new(&device)? })
+        };
+        self.opened.get_or_init(open).as_ref()
+    }
+}
+
+impl Opened {
+    /// What the rounds leave; again without what others keep, where the device has too little memory.
+    fn run(&self, symbols: &[u32], first_rule: u32) -> std::result::Result<RoundsOutput, GpuError> {
+        self.rounds.rounds(symbols, first_rule).or_else(|error| match error {
+            GpuError::OutOfMemory { .. } => {
+                device::release_idle(self.ordinal);
+                release(self.ordinal);
+                self.rounds.rounds(symbols, first_rule)
+            }
+            other => Err(other),
+        })
+    }
+}
+
+impl RoundsEngine for SessionRounds {
+    fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput> {
+        // A host without a device has nothing to fall back from.
+        if !RoundsWhenLarge::is_large(symbols.len()) || device::problem().is_some() {
+            return None;
+        }
+        let opened = self.opened().map_err(GpuError::clone);
+        match opened.and_then(|opened| opened.run(symbols, first_rule)) {
+            Ok(output) => {
+                self.num_grammars.add(1);
+                Some(output)
+            }
+            Err(reason) => {
+                tracing::warn!(%reason, "building a grammar on the CPU");
+                self.num_fallbacks.add(1);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cores_build_what_no_device_is_for() {
+        let metrics = ExecutionPlanMetricsSet::new();
+        let has_engine = |device, builder| {
+            let options = TadocOptions { device, builder, ..TadocOptions::default() };
+            rounds_engine(&options, &metrics).unwrap().is_some()
+        };
+        assert!(has_engine(Device::Auto, BuilderKind::Rounds));
+        assert!(!has_engine(Device::Cpu, BuilderKind::Rounds));
+        for device in [Device::Auto, Device::Cpu, Device::Gpu] {
+            assert!(!has_engine(device, BuilderKind::Sequitur));
+        }
+    }
+
+    #[test]
+    fn a_demanded_device_that_is_not_there_is_an_error() {
+        let options = TadocOptions { device: Device::Gpu, ..TadocOptions::default() };
+        let engine = rounds_engine(&options, &ExecutionPlanMetricsSet::new());
+        match device::problem() {
+            None => assert!(engine.unwrap().is_some()),
+            Some(problem) => {
+                let error = engine.unwrap_err().to_string();
+                let expected = format!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'");
+                assert!(error.contains(&expected), "{error}");
+            }
+        }
+    }
+}

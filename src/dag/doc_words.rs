@@ -13,7 +13,7 @@
 //! Where a word stands in a document is found by reading it, rules without the word passed over: for each rule there is
 //! a signature of 64 bits that tells of most words that they are not below it.
 //!
-//! Made from the words of the text, O(N) on all cores, once as many were looked at without it. 8 bytes for each
+//! Made from the words of the text, O(N) on all cores, once a quarter of them was looked at without it. 8 bytes for each
 //! word of each document: 0.04 to 1.9 times as many as elements on the corpora of `benches/README.md`. Where there
 //! were more than [`MAX_PAIRS_PER_ELEMENT`], or where documents repeat each other so often that
 //! writing them out takes more than [`MAX_STEPS_PER_ELEMENT`], there are none, and questions are answered from the rules.

@@ -48,6 +48,9 @@ const ENDS_WITH_WORD: u8 = 2;
 /// Text runs are made when there was a passage for so many elements: making them takes about twice
 /// as long as they would have saved by then.
 const ELEMENTS_PER_PASSAGE: u64 = 64;
+/// Words of documents are kept when this part of the words of the text was looked at without them: a word takes as long
+/// then as in their making, and whoever asks goes on asking.
+const PART_READ: u64 = 4;
 
 /// A validated grammar with lengths, edge classes and, on demand, its inverse and prefix sums.
 #[derive(Debug)]
@@ -304,15 +307,15 @@ impl Dag {
         is_worth.then(|| self.text_runs(arena, offsets)).flatten()
     }
 
-    /// The words of each document, where they are worth their making: once as many words of the text were looked at
+    /// The words of each document, where they are worth their making: once a quarter of the words of the text was looked at
     /// without them ([`note_words_read`](Self::note_words_read)).
     #[inline]
     pub fn doc_words_if_worth(&self) -> Option<&DocWords> {
         if let Some(doc_words) = self.doc_words.get() {
             return doc_words.as_ref();
         }
-        let num_words = self.len_words(self.num_terminals()).max(1);
-        let is_worth = self.num_words_read.load(Ordering::Relaxed) >= num_words;
+        let enough = self.len_words(self.num_terminals()).div_ceil(PART_READ).max(1);
+        let is_worth = self.num_words_read.load(Ordering::Relaxed) >= enough;
         is_worth.then(|| self.doc_words.get_or_init(|| DocWords::new(self)).as_ref()).flatten()
     }
 

@@ -147,6 +147,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// What is counted does not fit into 64 bits.
+    pub(crate) fn count_overflow(what: &'static str) -> Self {
+        let (requested, limit) = (u64::MAX, u64::MAX - 1);
+        Self::Capacity { what, requested, limit, knob: "nothing (counts are 64-bit numbers)" }
+    }
+
     /// Wraps an I/O error with what was being done.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         Self::Io { what: what.into(), source }

@@ -23,7 +23,7 @@ use datafusion_tadoc::analytics::{
 };
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
 use datafusion_tadoc::dag::Measure;
-use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
+use datafusion_tadoc::gpu::{CorpusCopies, Device, DeviceCorpus, GpuError, PassageQuery};
 use device::{POISONS, Random, open_device};
 use grammars::{NUM_SEPARATORS, corpus_of, segment};
 
@@ -487,4 +487,35 @@ fn memory_is_counted_and_given_back() {
     drop((rows, sequences, weights, corpus));
     assert_eq!(counted.used_bytes(), 0);
     assert!(counted.peak_bytes() > bytes_of_grammar);
+}
+
+#[test]
+fn the_next_grammar_comes_once_and_costs_no_answer() {
+    let Some(device) = open_device() else { return };
+    let segments: Vec<_> = (0..6).map(|seed| built(10 + seed, 200)).collect();
+    let run = |max_bytes, is_expecting| {
+        let device = device.clone().with_max_bytes(max_bytes);
+        let mut copies = CorpusCopies::new(device.clone());
+        let of_segment = |(at, segment): (usize, &Arc<Segment>)| {
+            copies.expect(segments.get(at + 1).filter(|_| is_expecting));
+            copies.sequence_counts(segment, 3)?.to_host()
+        };
+        let rows: Result<Vec<_>, GpuError> = segments.iter().enumerate().map(of_segment).collect();
+        assert!(device.peak_bytes() <= max_bytes);
+        (rows.ok(), device.copied_bytes(), device.peak_bytes())
+    };
+    let (expected, copied_bytes, mut max_bytes) = run(AMPLE, false);
+    assert!(expected.is_some());
+    let (rows, copied_again, _) = run(AMPLE, true);
+    assert!(rows == expected && copied_again == copied_bytes);
+    // Less and less, until there is too little for one segment.
+    loop {
+        let (apart, meanwhile) = (run(max_bytes, false).0, run(max_bytes, true).0);
+        assert!(meanwhile == apart, "{max_bytes}");
+        if apart.is_none() {
+            break;
+        }
+        assert!(apart == expected);
+        max_bytes = max_bytes * 9 / 10;
+    }
 }

@@ -66,7 +66,7 @@ async fn grammars_of_a_copy_are_those_of_the_cores() {
     let location = scene.corpus("letters", 64 << 20, &texts);
     let copy = scene.dir.path().join("copy.tadoc");
     let sql = format!(
-        "COPY (SELECT path, content FROM documents('{location}')) TO '{}' STORED AS TADOC \
+        "COPY (SELECT path, content FROM documents('{location}') ORDER BY doc_id) TO '{}' STORED AS TADOC \
          OPTIONS (block_bytes '64MiB')",
         copy.display()
     );

@@ -24,8 +24,8 @@ use std::time::Duration;
 use datafusion_tadoc::Error;
 use datafusion_tadoc::corpus::OpenLimits;
 use datafusion_tadoc::living::{
-    Change, CommitKind, LivingStore, LocalFolder, ObjectPrefix, Part, Storage, StoreOptions,
-    Version, decode_manifest, encode_manifest,
+    Change, CommitKind, LivingStore, LocalFolder, ObjectPrefix, OptimizeOptions, Part, Storage,
+    StoreOptions, Version, decode_manifest, encode_manifest,
 };
 use datafusion_tadoc::text::TokenizerProfile;
 use disk::SimulatedDisk;
@@ -109,6 +109,37 @@ fn a_small_commit_is_one_file_and_two_syncs() {
         let edits = (0..1000).map(|i| append(i % 2, "sixty-four bytes of text")).collect();
         store.commit(&base, &edit(batch(edits))).await.unwrap();
         assert_eq!((disk.names().len(), disk.num_syncs()), (before + 1, num_syncs + 2));
+    });
+}
+
+#[test]
+fn bytes_of_edits_are_those_of_a_listing_and_listed_once() {
+    let bucket = FaultyStore::new(&Arc::new(InMemory::new()), Fault::Denied, 0, 0);
+    let place = || prefix(Arc::new(bucket.clone()));
+    let open = || async { LivingStore::open(place(), StoreOptions::default()).await.unwrap() };
+    block_on(async {
+        let store = create(place()).await;
+        let other = open().await;
+        run(&store, &Step::Append(vec!["a", "b"])).await.unwrap();
+        for round in 0..40 {
+            let writer = if round % 7 == 3 { &other } else { &store };
+            let base = writer.latest().await.unwrap();
+            writer.commit(&base, &edit(batch(vec![append(0, "more")]))).await.unwrap();
+            if round % 10 == 9 {
+                store.optimize(&OptimizeOptions::default()).await.unwrap().unwrap();
+            }
+            let version = store.latest().await.unwrap();
+            let listed = open().await.edit_bytes(&version).await.unwrap();
+            assert_eq!(store.edit_bytes(&version).await.unwrap(), listed, "{round}");
+            assert_eq!(other.edit_bytes(&version).await.unwrap(), listed, "{round}");
+        }
+        let base = store.latest().await.unwrap();
+        let version = store.commit(&base, &edit(batch(vec![append(1, "last")]))).await.unwrap();
+        let num_calls = bucket.num_calls();
+        assert!(store.edit_bytes(&version).await.unwrap() > 0);
+        assert_eq!(bucket.num_calls(), num_calls);
+        other.edit_bytes(&version).await.unwrap();
+        assert_eq!(bucket.num_calls(), num_calls + 1);
     });
 }
 

@@ -168,10 +168,5 @@ impl TermVectorChunk {
 }
 
 fn too_large() -> Error {
-    Error::Capacity {
-        what: "the count of a word in a document",
-        requested: u64::MAX,
-        limit: u64::MAX - 1,
-        knob: "nothing (counts are 64-bit numbers)",
-    }
+    Error::count_overflow("the count of a word in a document")
 }

@@ -158,10 +158,5 @@ fn sums<C: AsRef<[u64]> + Sync>(vocabulary: &Vocabulary, counts: &[C]) -> Result
 }
 
 pub(super) fn too_large() -> Error {
-    Error::Capacity {
-        what: "the count of a word over all segments",
-        requested: u64::MAX,
-        limit: u64::MAX - 1,
-        knob: "nothing (counts are 64-bit numbers)",
-    }
+    Error::count_overflow("the count of a word over all segments")
 }

@@ -15,6 +15,8 @@ mod entropy;
 mod file_tests;
 mod format;
 mod grammar_codec;
+#[cfg(test)]
+pub(crate) mod of_texts;
 mod reader;
 mod strings;
 mod writer;

@@ -115,6 +115,15 @@ impl LivingStore {
     pub(super) async fn put_version(&self, next: &Version, edits: Option<&[u8]>) -> Result<Put> {
         let bytes = Bytes::from(encode_manifest(next, edits)?);
         self.check_size(bytes.len().max(edits.map_or(0, <[u8]>::len)) as u64)?;
+        let len_bytes = bytes.len() as u64;
+        let put = self.put_manifest(next, bytes).await?;
+        if put == Put::Done {
+            self.note_put(next, len_bytes);
+        }
+        Ok(put)
+    }
+
+    async fn put_manifest(&self, next: &Version, bytes: Bytes) -> Result<Put> {
         let name = version_name(next.number);
         let mut attempts = Attempts::new(self.options().retry);
         // Whether an attempt may have succeeded though nobody said so.

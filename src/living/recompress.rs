@@ -7,8 +7,8 @@
 //! | 512 commits that added documents by edits | where rebuilt files have at most 4 bytes for each of edits |
 //!
 //! A ratio of 0 or 1 turns all off. What this costs one commit is spread over the many before it: what
-//! is not due costs O(parts), and with each of the first 16 commits of edits, every 16th behind them, and every
-//! one of 64 KiB, a listing of the versions with edits. The last row bounds what every commit writes, a list of the parts, where a
+//! is not due costs O(parts), and, where others have committed since, with each of the first 16 commits of
+//! edits, every 16th behind them, and every one of 64 KiB, a listing of the versions with edits. The last row bounds what every commit writes, a list of the parts, where a
 //! corpus is so large that its share of edits stays small.
 
 use super::optimize::{OptimizeOptions, has_many_small_files};

@@ -2,12 +2,13 @@
 //!
 //! A handle looks whether there is a version behind the last one it has seen, which takes as long
 //! whatever number of versions there are; only where there is one, what follows is listed. Versions are
-//! read up to 16 at a time.
+//! read up to 16 at a time. How many bytes of edits there are is listed once; what the handle itself puts
+//! is added.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -97,6 +98,15 @@ pub struct LivingStore {
     options: StoreOptions,
     profile: TokenizerProfile,
     last_seen: Arc<AtomicU64>,
+    edit_bytes: Arc<Mutex<Option<EditBytes>>>,
+}
+
+/// Bytes of the files of versions whose edits are not in the parts, known of one version.
+#[derive(Debug, Clone, Copy)]
+struct EditBytes {
+    commit_id: CommitId,
+    edits_since: u64,
+    len_bytes: u64,
 }
 
 impl LivingStore {
@@ -110,8 +120,7 @@ impl LivingStore {
         profile: TokenizerProfile,
         options: StoreOptions,
     ) -> Result<Self> {
-        let last_seen = Arc::new(AtomicU64::new(0));
-        let store = Self { storage: Arc::new(storage), options, profile, last_seen };
+        let store = Self::new(storage, profile, options);
         let place = store.place();
         let taken = || Error::InvalidArgument {
             name: "place",
@@ -143,14 +152,17 @@ impl LivingStore {
         }
     }
 
+    fn new(storage: impl Storage, profile: TokenizerProfile, options: StoreOptions) -> Self {
+        let (last_seen, edit_bytes) = (Arc::default(), Arc::default());
+        Self { storage: Arc::new(storage), options, profile, last_seen, edit_bytes }
+    }
+
     /// Opens the corpus in `storage`.
     ///
     /// # Errors
     /// [`Error::Missing`] where there is none, and those of [`LivingStore::latest`].
     pub async fn open(storage: impl Storage, options: StoreOptions) -> Result<Self> {
-        let last_seen = Arc::new(AtomicU64::new(0));
-        let profile = TokenizerProfile::default();
-        let mut store = Self { storage: Arc::new(storage), options, profile, last_seen };
+        let mut store = Self::new(storage, TokenizerProfile::default(), options);
         store.profile = store.latest().await?.profile;
         Ok(store)
     }
@@ -343,6 +355,47 @@ impl LivingStore {
     /// Notes that version `number` is or was there.
     pub(super) fn see(&self, number: u64) {
         self.last_seen.fetch_max(number, Ordering::Relaxed);
+    }
+
+    /// Bytes of the files of versions whose edits are not in the parts of `version`; those without edits
+    /// count.
+    ///
+    /// # Errors
+    /// Those of a listing. None is made where all that this handle did not put was listed before.
+    pub async fn edit_bytes(&self, version: &Version) -> Result<u64> {
+        let numbers = version.edit_versions();
+        if numbers.is_empty() {
+            return Ok(0);
+        }
+        let known = *self.known_edit_bytes();
+        if let Some(known) = known.filter(|known| known.commit_id == version.commit_id) {
+            return Ok(known.len_bytes);
+        }
+        let listed = self.version_files(Some(&version_name(numbers.start() - 1))).await?;
+        let is_of_edits = |number: Option<u64>| number.is_some_and(|n| numbers.contains(&n));
+        let files = listed.iter().filter(|file| is_of_edits(version_number(&file.name)));
+        let len_bytes = files.map(|file| file.len_bytes).sum();
+        let Version { commit_id, edits_since, .. } = *version;
+        *self.known_edit_bytes() = Some(EditBytes { commit_id, edits_since, len_bytes });
+        Ok(len_bytes)
+    }
+
+    /// Notes that this handle put `next` as a file of `len_bytes`.
+    pub(super) fn note_put(&self, next: &Version, len_bytes: u64) {
+        let mut known = self.known_edit_bytes();
+        let before = known.filter(|known| known.commit_id == next.parent_id);
+        let Version { commit_id, edits_since, .. } = *next;
+        let len_bytes = match before {
+            _ if edits_since > next.number => 0,
+            _ if edits_since == next.number => len_bytes,
+            Some(before) if before.edits_since == edits_since => before.len_bytes + len_bytes,
+            _ => return,
+        };
+        *known = Some(EditBytes { commit_id, edits_since, len_bytes });
+    }
+
+    fn known_edit_bytes(&self) -> MutexGuard<'_, Option<EditBytes>> {
+        self.edit_bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Files of versions, after the one of the name `after`.

@@ -22,7 +22,7 @@ const ROWS: &str = "SELECT 'p' || value AS path, \
 
 fn session(memory_bytes: usize) -> SessionContext {
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory_bytes, 1.0).build_arc();
-    let config = SessionConfig::new().with_target_partitions(2).with_batch_size(8);
+    let config = SessionConfig::new().with_target_partitions(1).with_batch_size(8);
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let state = builder.with_runtime_env(runtime.unwrap()).with_tadoc().build();
     SessionContext::new_with_state(state)

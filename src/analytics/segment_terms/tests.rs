@@ -1,19 +1,10 @@
 //! Parts counted segment by segment, or kept with segments, give the rows of the whole corpus.
 
 use crate::analytics::{DocSelection, Fold, Tfidf, Traversal, document_counts};
-use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+use crate::corpus::Corpus;
+use crate::corpus::of_texts::corpus_of_texts;
 
 use super::*;
-
-fn corpus(block_bytes: usize, documents: &[String]) -> Corpus {
-    let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-    let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-    for (doc, text) in documents.iter().enumerate() {
-        builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
-    }
-    let (file, _) = builder.finish(None).unwrap();
-    Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap().1
-}
 
 /// Words that fold to others, documents without one, and one that is cut where blocks are small.
 fn documents() -> Vec<String> {
@@ -66,7 +57,7 @@ fn parts(corpus: &Corpus) -> (Vec<SegmentTerms>, Vec<SegmentDocuments>) {
 #[test]
 fn parts_give_the_rows_of_the_corpus() {
     for block_bytes in [1 << 20, 700, 300] {
-        let corpus = corpus(block_bytes, &documents());
+        let corpus = corpus_of_texts(block_bytes, &documents());
         assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
         let is_cut = (0..corpus.num_docs()).any(|doc| corpus.doc_parts(doc).count() > 1);
         assert_eq!(is_cut, block_bytes < 1 << 20);
@@ -107,7 +98,7 @@ fn parts_give_the_rows_of_the_corpus() {
 
 #[test]
 fn what_is_no_such_matrix_is_refused() {
-    let corpus = corpus(1 << 20, &documents());
+    let corpus = corpus_of_texts(1 << 20, &documents());
     let [vocabulary, folded] = folds(&corpus);
     let (terms, docs) = parts(&corpus);
     let refused = |change: fn(&mut SegmentTerms)| {

@@ -201,19 +201,10 @@ pub(super) fn row_key(key: u64, word_bits: u32, rows: SegmentRows<'_>, packing: 
 #[cfg(test)]
 mod tests {
     use crate::analytics::{Cooccurrences, Fold, Traversal};
-    use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+    use crate::corpus::Corpus;
+    use crate::corpus::of_texts::corpus_of_texts;
 
     use super::*;
-
-    fn corpus(block_bytes: usize, documents: &[String]) -> Corpus {
-        let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-        let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-        for (doc, text) in documents.iter().enumerate() {
-            builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
-        }
-        let (file, _) = builder.finish(None).unwrap();
-        Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap().1
-    }
 
     fn documents() -> Vec<String> {
         let word = |at: usize| ["be", "To", "or", "not", "to", "Be", "an"][at * at % 31 % 7];
@@ -239,7 +230,7 @@ mod tests {
     #[test]
     fn counts_of_segments_are_those_of_the_corpus() {
         for block_bytes in [1 << 20, 700, 300] {
-            let corpus = corpus(block_bytes, &documents());
+            let corpus = corpus_of_texts(block_bytes, &documents());
             assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
             for (n, fold) in [(2, Fold::None), (3, Fold::None), (3, Fold::Case), (5, Fold::Case)] {
                 let plain = Vocabulary::new(&corpus).unwrap();
@@ -279,7 +270,7 @@ mod tests {
         for (block_bytes, is_folded) in
             [(1 << 20, false), (1 << 20, true), (300, false), (300, true)]
         {
-            let corpus = corpus(block_bytes, &documents());
+            let corpus = corpus_of_texts(block_bytes, &documents());
             let plain = Vocabulary::new(&corpus).unwrap();
             let fold = if is_folded { Fold::Case } else { Fold::None };
             let vocabulary = Arc::new(plain.folded(fold).unwrap());
@@ -300,14 +291,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_joined_is_refused() {
-        let whole = Arc::new(Vocabulary::new(&corpus(300, &documents())).unwrap());
+        let whole = Arc::new(Vocabulary::new(&corpus_of_texts(300, &documents())).unwrap());
         assert_eq!(SequenceCounts::segments_refused(&whole, 3), None);
         for n in [0, 1, 22, usize::MAX] {
             let refused = SequenceCounts::segments_refused(&whole, n).unwrap();
             assert!(refused.contains("64 bits"), "{refused}");
         }
         assert!(SequenceCounts::of_segments(whole, 3, Vec::new()).is_err());
-        let cut = corpus(300, &["one two three ".repeat(100)]);
+        let cut = corpus_of_texts(300, &["one two three ".repeat(100)]);
         let cut = Vocabulary::new(&cut).unwrap();
         let refused = SequenceCounts::segments_refused(&cut, 3).unwrap();
         assert_eq!(refused, "a document goes on in another segment");
@@ -316,7 +307,7 @@ mod tests {
 
     #[test]
     fn what_occurs_nowhere_is_left_out() {
-        let corpus = corpus(1 << 20, &documents());
+        let corpus = corpus_of_texts(1 << 20, &documents());
         let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
         let mut part = part(&corpus, 0, 2);
         part.counts[1] = 0;

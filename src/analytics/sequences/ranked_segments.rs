@@ -157,40 +157,19 @@ fn ranked(
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::analytics::{Fold, Traversal};
-    use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
-
-    use super::*;
-
-    fn corpus(block_bytes: usize, documents: &[String]) -> Corpus {
-        let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-        let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-        for (doc, text) in documents.iter().enumerate() {
-            builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
-        }
-        let (file, _) = builder.finish(None).unwrap();
-        Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap().1
-    }
-
-    fn documents() -> Vec<String> {
-        let word = |at: usize| ["be", "To", "or", "not", "to", "Be", "an"][at * at % 31 % 7];
-        let text = |doc: usize| (0..doc * 7 % 40).map(|at| word(at + doc * 3)).collect::<Vec<_>>();
-        (0..90).map(|doc| text(doc).join(" ")).collect()
-    }
-
-    /// What a device answers for a segment.
-    fn part(corpus: &Corpus, segment_idx: usize, n: usize) -> SegmentRanked {
+impl SegmentRanked {
+    /// What a device answers for a segment of `corpus`.
+    pub(crate) fn of_segment(corpus: &crate::corpus::Corpus, segment_idx: usize, n: usize) -> Self {
         let segment = corpus.segments()[segment_idx].clone();
         let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
-        let alone = Corpus::new(corpus.profile(), vec![segment]);
+        let alone = crate::corpus::Corpus::new(corpus.profile(), vec![segment]);
         let vocabulary = Arc::new(Vocabulary::new(&alone).unwrap());
-        let (words, way) = (vocabulary.clone(), Traversal::TokenScan);
+        let (words, way) = (vocabulary.clone(), crate::analytics::Traversal::TokenScan);
         let index = RankedInvertedIndex::with_vocabulary(words, n, way, 1 << 30).unwrap();
         let id = |row: u32| u64::from(vocabulary.ids(row as usize).next().unwrap().1);
         let key = |row| index.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
         let ends = (0..index.len()).map(|row| index.places_of(row).end as u32);
-        SegmentRanked {
+        Self {
             keys: (0..index.len()).map(key).collect(),
             starts: std::iter::once(0).chain(ends).collect(),
             docs: index.doc_ids().iter().map(|&doc| doc as u32).collect(),
@@ -198,15 +177,30 @@ mod tests {
             word_bits,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analytics::{Fold, Traversal};
+    use crate::corpus::Corpus;
+    use crate::corpus::of_texts::corpus_of_texts;
+
+    use super::*;
+
+    fn documents() -> Vec<String> {
+        let word = |at: usize| ["be", "To", "or", "not", "to", "Be", "an"][at * at % 31 % 7];
+        let text = |doc: usize| (0..doc * 7 % 40).map(|at| word(at + doc * 3)).collect::<Vec<_>>();
+        (0..90).map(|doc| text(doc).join(" ")).collect()
+    }
 
     fn parts(corpus: &Corpus, n: usize) -> Vec<SegmentRanked> {
-        (0..corpus.segments().len()).map(|at| part(corpus, at, n)).collect()
+        (0..corpus.segments().len()).map(|at| SegmentRanked::of_segment(corpus, at, n)).collect()
     }
 
     #[test]
     fn ranks_of_segments_are_those_of_the_corpus() {
         for block_bytes in [1 << 20, 700, 300] {
-            let corpus = corpus(block_bytes, &documents());
+            let corpus = corpus_of_texts(block_bytes, &documents());
             assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
             let some = DocSelection::list([0, 3, 4, 40, 89]).unwrap();
             for (n, fold) in [(1, Fold::None), (2, Fold::Case), (3, Fold::None), (1, Fold::Case)] {
@@ -239,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_joined_is_refused() {
-        let whole = corpus(300, &documents());
+        let whole = corpus_of_texts(300, &documents());
         let (vocabulary, docs) =
             (Arc::new(Vocabulary::new(&whole).unwrap()), DocSelection::all(&whole));
         let of = |n, parts| RankedInvertedIndex::of_segments(vocabulary.clone(), &docs, n, parts);
@@ -263,7 +257,7 @@ mod tests {
             assert!(got.to_string().contains("a part of segment 1"), "{got}");
         }
         assert!(of(3, parts(&whole, 3)).is_ok());
-        let cut = Vocabulary::new(&corpus(300, &["one two three ".repeat(100)])).unwrap();
+        let cut = Vocabulary::new(&corpus_of_texts(300, &["one two three ".repeat(100)])).unwrap();
         let refused = RankedInvertedIndex::segments_refused(&cut, 3).unwrap();
         assert_eq!(refused, "a document goes on in another segment");
     }

@@ -262,11 +262,6 @@ impl Counted {
     }
 }
 
-pub(in crate::analytics) fn too_many_occurrences() -> Error {
-    Error::Capacity {
-        what: "a count over all segments",
-        requested: u64::MAX,
-        limit: u64::MAX - 1,
-        knob: "nothing (counts are 64-bit numbers)",
-    }
+pub(crate) fn too_many_occurrences() -> Error {
+    Error::count_overflow("a count over all segments")
 }

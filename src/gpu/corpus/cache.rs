@@ -7,8 +7,11 @@
 //! What is worked with is taken out and put back, so whatever is evicted is in use by nobody. The
 //! budget of the device is the bound: an allocation that it refuses is tried again without what was
 //! used longest ago, until nothing is left to evict, so a corpus larger than the budget goes through
-//! the device segment by segment. A segment is known by its address, which its copy holds on to; whoever
-//! loaded it says when it is not needed any more ([`CorpusCopies::forget`]). O(kept) for each call.
+//! the device segment by segment. Whoever says which segment is next ([`CorpusCopies::expect`]) has its
+//! grammar copied while the one before is worked on; where memory is short that is given up last.
+//!
+//! A segment is known by its address, which its copy holds on to; whoever loaded it says when it is not
+//! needed any more ([`CorpusCopies::forget`]). O(kept) for each call.
 
 use std::any::{Any, TypeId};
 use std::collections::VecDeque;
@@ -16,11 +19,14 @@ use std::mem::replace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cudarc::driver::CudaStream;
+
 use crate::corpus::Segment;
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 
 use super::DeviceCorpus;
+use super::coming::Coming;
 
 /// Values by key, that used longest ago first.
 #[derive(Debug)]
@@ -48,6 +54,16 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
 
     fn evict(&mut self) -> Option<V> {
         self.kept.pop_front().map(|(_, value)| value)
+    }
+
+    /// The same, of those that are not in use.
+    fn evict_but(&mut self, is_used: impl Fn(&K) -> bool) -> Option<V> {
+        let at = self.kept.iter().position(|(key, _)| !is_used(key))?;
+        self.kept.remove(at).map(|(_, value)| value)
+    }
+
+    fn contains(&self, is_wanted: impl Fn(&K) -> bool) -> bool {
+        self.kept.iter().any(|(key, _)| is_wanted(key))
     }
 
     fn retain(&mut self, is_kept: impl Fn(&K) -> bool) {
@@ -91,13 +107,24 @@ pub struct CorpusCopies {
     device: Device,
     kept: LeastRecentlyUsed<CopyKey, Box<dyn Any + Send>>,
     prepare_time: Duration,
+    /// The segment that is worked on after this one, until its grammar is on its way.
+    next: Option<Arc<Segment>>,
+    coming: Option<Coming>,
+    /// What copies it.
+    stream: Option<Arc<CudaStream>>,
 }
 
 impl CorpusCopies {
     /// None yet.
     pub fn new(device: Device) -> Self {
         let (kept, prepare_time) = (LeastRecentlyUsed::default(), Duration::ZERO);
-        Self { device, kept, prepare_time }
+        Self { device, kept, prepare_time, next: None, coming: None, stream: None }
+    }
+
+    /// Says which segment is worked on after the one that is asked for now: its grammar is copied
+    /// meanwhile, unless something of it is there. Work does not fail for it.
+    pub fn expect(&mut self, next: Option<&Arc<Segment>>) {
+        self.next = next.cloned();
     }
 
     /// How long uploading and making what was not there has taken so far.
@@ -118,7 +145,9 @@ impl CorpusCopies {
     pub fn set_max_bytes(&mut self, max_bytes: u64) -> Result<(), GpuError> {
         self.device.budget().set_max_bytes(max_bytes);
         let mut is_evicted = false;
-        while self.device.used_bytes() > max_bytes && self.kept.evict().is_some() {
+        while self.device.used_bytes() > max_bytes
+            && (self.kept.evict().is_some() || self.give_up_coming())
+        {
             is_evicted = true;
         }
         if is_evicted { self.device.synchronize() } else { Ok(()) }
@@ -143,10 +172,12 @@ impl CorpusCopies {
     ) -> Result<P, GpuError> {
         let kept = self.kept.take(&CopyKey::of::<P>(segment, number));
         if let Some(part) = kept.and_then(|kept| kept.downcast::<P>().ok()) {
+            self.begin_next(segment);
             return Ok(*part);
         }
         let start = Instant::now();
         let corpus = self.corpus(segment)?;
+        self.begin_next(segment);
         let made = self.retried(|| make(&corpus))?;
         self.device.synchronize()?;
         self.prepare_time += start.elapsed();
@@ -168,25 +199,36 @@ impl CorpusCopies {
         &mut self,
         mut work: impl FnMut() -> Result<T, GpuError>,
     ) -> Result<T, GpuError> {
-        let is_full = |error: &GpuError| matches!(error, GpuError::OutOfMemory { .. });
-        let (device, mut is_again) = (&self.device, false);
-        self.kept.retried(is_full, || {
-            if replace(&mut is_again, true) {
-                // Memory is given back when the work before that is done.
-                device.synchronize()?;
+        let mut is_again = false;
+        loop {
+            let device = &self.device;
+            let answer = self.kept.retried(is_full, || {
+                if replace(&mut is_again, true) {
+                    // Memory is given back when the work before that is done.
+                    device.synchronize()?;
+                }
+                work()
+            });
+            match answer {
+                Err(error) if is_full(&error) && self.give_up_coming() => {}
+                answer => return answer,
             }
-            work()
-        })
+        }
     }
 
     /// Gives up what there is of the segments at these addresses.
     pub fn forget(&mut self, addresses: &[usize]) {
         self.kept.retain(|key| !addresses.contains(&key.segment));
+        let is_forgotten = |coming: &Coming| addresses.contains(&coming.key().segment);
+        if self.coming.as_ref().is_some_and(is_forgotten) {
+            self.give_up_coming();
+        }
     }
 
     /// Gives up everything.
     pub fn clear(&mut self) {
         self.kept = LeastRecentlyUsed::default();
+        self.give_up_coming();
     }
 
     fn corpus(&mut self, segment: &Arc<Segment>) -> Result<DeviceCorpus, GpuError> {
@@ -194,25 +236,75 @@ impl CorpusCopies {
         let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<DeviceCorpus>().ok());
         let corpus = match kept {
             Some(corpus) => *corpus,
-            None => {
-                let device = self.device.clone();
-                self.retried(|| DeviceCorpus::upload(&device, segment))?
-            }
+            None => match self.come(&key) {
+                Some(corpus) => corpus,
+                None => {
+                    let device = self.device.clone();
+                    self.retried(|| DeviceCorpus::upload(&device, segment))?
+                }
+            },
         };
         self.kept.put(key, Box::new(corpus.clone()));
         Ok(corpus)
     }
+
+    /// The grammar of this key once it is there, if it is on its way.
+    fn come(&mut self, key: &CopyKey) -> Option<DeviceCorpus> {
+        let corpus = self.coming.take_if(|coming| coming.key() == key)?.wait()?;
+        corpus.count_copied();
+        Some(corpus)
+    }
+
+    /// Gives up the grammar that is on its way; whether there was one.
+    fn give_up_coming(&mut self) -> bool {
+        self.coming.take().map(Coming::wait).is_some()
+    }
+
+    /// Has the grammar of the next segment copied, unless something of it is there, in the place of what
+    /// was used longest ago, but not of `current`.
+    fn begin_next(&mut self, current: &Arc<Segment>) {
+        let Some(next) = self.next.take() else { return };
+        let [current, address] = [current, &next].map(|segment| Arc::as_ptr(segment).addr());
+        let is_next = |key: &CopyKey| key.segment == address;
+        let is_coming = self.coming.as_ref().is_some_and(|coming| is_next(coming.key()));
+        if is_coming || self.kept.contains(is_next) {
+            return;
+        }
+        // One that nobody asked for.
+        self.give_up_coming();
+        // What fails here is done, and fails, when the segment is asked for.
+        self.coming = self.coming(current, &next).ok();
+    }
+
+    fn coming(&mut self, current: usize, next: &Arc<Segment>) -> Result<Coming, GpuError> {
+        let opening = self.device.fault("opening a stream");
+        let stream = match &self.stream {
+            Some(stream) => stream.clone(),
+            None => self.device.context().new_stream().map_err(opening)?,
+        };
+        self.stream = Some(stream.clone());
+        loop {
+            match Coming::begin(&self.device, &stream, next) {
+                Err(error)
+                    if is_full(&error)
+                        && self.kept.evict_but(|key| key.segment == current).is_some() =>
+                {
+                    self.device.synchronize()?;
+                }
+                begun => return begun,
+            }
+        }
+    }
+}
+
+/// Whether it says that there is no room.
+fn is_full(error: &GpuError) -> bool {
+    matches!(error, GpuError::OutOfMemory { .. })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl LeastRecentlyUsed<u32, u32> {
-        fn contains(&self, key: &u32) -> bool {
-            self.kept.iter().any(|(kept, _)| kept == key)
-        }
-    }
 
     fn kept(values: &[u32]) -> LeastRecentlyUsed<u32, u32> {
         let mut kept = LeastRecentlyUsed::default();
@@ -224,11 +316,20 @@ mod tests {
     fn what_was_used_longest_ago_goes_first() {
         let mut all = kept(&[1, 2, 3]);
         let one = all.take(&1).unwrap();
-        assert!(!all.contains(&1));
+        assert!(!all.contains(|key| *key == 1));
         all.put(1, one);
         all.put(2, 21);
         let order: Vec<_> = std::iter::from_fn(|| all.evict()).collect();
         assert_eq!(order, [30, 10, 21]);
+    }
+
+    #[test]
+    fn what_is_in_use_is_passed_over() {
+        let mut all = kept(&[1, 2, 3]);
+        assert_eq!(all.evict_but(|key| *key < 2), Some(20));
+        assert_eq!(all.evict_but(|key| *key != 1), Some(10));
+        assert_eq!(all.evict_but(|key| *key == 3), None);
+        assert!(all.contains(|key| *key == 3));
     }
 
     #[test]
@@ -258,7 +359,11 @@ mod tests {
         assert_eq!(needing(&mut kept(&[1, 2, 3]), 10), Ok(1));
         let mut all = kept(&[1, 2, 3]);
         assert_eq!(needing(&mut all, 50), Ok(3));
-        assert!(all.contains(&3) && !all.contains(&1) && !all.contains(&2));
+        assert!(
+            all.contains(|key| *key == 3)
+                && !all.contains(|key| *key == 1)
+                && !all.contains(|key| *key == 2)
+        );
         assert_eq!(needing(&mut all, 101), Err("full"));
         assert!(all.kept.is_empty());
     }
@@ -269,6 +374,6 @@ mod tests {
         let failed: Result<(), _> = all.retried(|error| *error == "full", || Err("lost"));
         assert_eq!((failed, all.kept.len()), (Err("lost"), 2));
         all.retain(|&key| key != 1);
-        assert!(!all.contains(&1) && all.contains(&2));
+        assert!(!all.contains(|key| *key == 1) && all.contains(|key| *key == 2));
     }
 }

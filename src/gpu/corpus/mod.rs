@@ -28,6 +28,7 @@
 mod answers;
 mod batch_answers;
 mod cache;
+mod coming;
 mod edits;
 mod edits_plan;
 mod edits_tokens;
@@ -66,6 +67,8 @@ pub use weights::CorpusWeights;
 
 use std::sync::Arc;
 
+use cudarc::driver::CudaStream;
+
 use crate::corpus::Segment;
 use crate::dag::Dag;
 
@@ -89,6 +92,39 @@ struct GrammarArrays {
     doc_offsets: DeviceBuffer<u32>,
 }
 
+impl GrammarArrays {
+    /// Room for the grammar of `segment`.
+    fn take(device: &Device, segment: &Segment) -> Result<Self, GpuError> {
+        let grammar = segment.dag.grammar();
+        Ok(Self {
+            symbols: device.alloc("elements of rules", grammar.symbols.len())?,
+            rule_offsets: device.alloc("offsets of rules", grammar.rule_offsets.len())?,
+            doc_offsets: device.alloc("offsets of documents", grammar.doc_offsets.len())?,
+        })
+    }
+
+    /// Has the grammar of `segment` copied there by `stream`, behind what was given to other streams for
+    /// these arrays.
+    fn fill(
+        &mut self,
+        device: &Device,
+        stream: &Arc<CudaStream>,
+        segment: &Segment,
+    ) -> Result<(), GpuError> {
+        let grammar = segment.dag.grammar();
+        let parts = [
+            (&grammar.symbols, &mut self.symbols),
+            (&grammar.rule_offsets, &mut self.rule_offsets),
+            (&grammar.doc_offsets, &mut self.doc_offsets),
+        ];
+        for (values, buffer) in parts {
+            let copied = stream.memcpy_htod(&values[..], buffer);
+            copied.map_err(device.fault("copying a grammar"))?;
+        }
+        Ok(())
+    }
+}
+
 impl DeviceCorpus {
     /// Copies the grammar of `segment` to the device.
     ///
@@ -96,13 +132,20 @@ impl DeviceCorpus {
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn upload(device: &Device, segment: &Arc<Segment>) -> Result<Self, GpuError> {
-        let grammar = segment.dag.grammar();
-        let arrays = GrammarArrays {
-            symbols: device.copy_of("elements of rules", &grammar.symbols)?,
-            rule_offsets: device.copy_of("offsets of rules", &grammar.rule_offsets)?,
-            doc_offsets: device.copy_of("offsets of documents", &grammar.doc_offsets)?,
-        };
-        Ok(Self { device: device.clone(), segment: segment.clone(), arrays: Arc::new(arrays) })
+        let mut arrays = GrammarArrays::take(device, segment)?;
+        arrays.fill(device, device.stream(), segment)?;
+        let corpus =
+            Self { device: device.clone(), segment: segment.clone(), arrays: Arc::new(arrays) };
+        corpus.count_copied();
+        Ok(corpus)
+    }
+
+    /// Counts its bytes among those that were copied.
+    fn count_copied(&self) {
+        let grammar = self.dag().grammar();
+        let parts = [&grammar.symbols[..], &grammar.rule_offsets, &grammar.doc_offsets];
+        let len_bytes: usize = parts.map(size_of_val::<[u32]>).iter().sum();
+        self.device.budget().count_copied(len_bytes as u64);
     }
 
     /// What counts elements and words; they are counted once.

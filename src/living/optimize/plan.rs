@@ -14,7 +14,6 @@ use std::ops::Range;
 
 use super::OptimizeOptions;
 use crate::error::Result;
-use crate::living::storage::{version_name, version_number};
 use crate::living::store::{LivingStore, VersionEdits};
 use crate::living::version::{Part, Version};
 
@@ -69,21 +68,6 @@ impl OptimizePlan {
 }
 
 impl LivingStore {
-    /// Bytes of the files of versions whose edits apply to the parts of `version`.
-    ///
-    /// # Errors
-    /// Those of a listing.
-    pub async fn edit_bytes(&self, version: &Version) -> Result<u64> {
-        let numbers = version.edit_versions();
-        if numbers.is_empty() {
-            return Ok(0);
-        }
-        let listed = self.version_files(Some(&version_name(numbers.start() - 1))).await?;
-        let is_of_edits = |number: Option<u64>| number.is_some_and(|n| numbers.contains(&n));
-        let files = listed.iter().filter(|file| is_of_edits(version_number(&file.name)));
-        Ok(files.map(|file| file.len_bytes).sum())
-    }
-
     /// What [`LivingStore::optimize`] would do with `base`.
     ///
     /// # Errors

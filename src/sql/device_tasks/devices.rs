@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! segment ──▶ its home: the next device in turn, the same one for as long as it is loaded
-//! device  ──▶ a lock around the copies of its segments; one segment at a time
+//! device  ──▶ a lock around the copies of its segments; one segment at a time, and the grammar of the next
+//!             on its way
 //! ```
 //!
 //! Several devices work at the same time, each on its own segments. The devices, and the bound on their
@@ -114,8 +115,11 @@ pub(super) fn for_each_segment<P: Send>(
         by_seat.entry(seat).or_default().push(at);
     }
     let of_seat = |(seat, places): (usize, Vec<usize>)| {
-        let part = |at: usize| Ok((at, at_seat(seats, seat, max_bytes, &segments[at], &work)?));
-        places.into_iter().map(part).collect::<Result<Vec<_>, GpuError>>()
+        let part = |(i, &at): (usize, &usize)| {
+            let next = places.get(i + 1).map(|&at| &segments[at]);
+            Ok((at, at_seat(&seats[seat], seat, max_bytes, (&segments[at], next), &work)?))
+        };
+        places.iter().enumerate().map(part).collect::<Result<Vec<_>, GpuError>>()
     };
     let mut parts: Vec<(usize, P)> = if by_seat.len() > 1 {
         thread::scope(|scope| {
@@ -142,27 +146,29 @@ pub(super) fn for_each_segment<P: Send>(
     Ok(parts.into_iter().map(|(_, part)| part).collect())
 }
 
+/// What `work` gives for a segment at seat `at`, which has another one next.
 fn at_seat<P>(
-    seats: &[Seat],
-    seat: usize,
+    seat: &Seat,
+    at: usize,
     max_bytes: u64,
-    segment: &Arc<Segment>,
+    (segment, next): (&Arc<Segment>, Option<&Arc<Segment>>),
     work: &impl Fn(&mut CorpusCopies, &Arc<Segment>) -> Result<P, GpuError>,
 ) -> Result<P, GpuError> {
-    let mut copies = lock(&seats[seat].copies);
-    copies.forget(&lock(&HOMES).take_gone(seat));
+    let mut copies = lock(&seat.copies);
+    copies.forget(&lock(&HOMES).take_gone(at));
     copies.set_max_bytes(max_bytes)?;
+    copies.expect(next);
     let part = work(&mut copies, segment).or_else(|error| match error {
         GpuError::OutOfMemory { .. } => {
-            device::release_idle(seats[seat].device.ordinal());
+            device::release_idle(seat.device.ordinal());
             work(&mut copies, segment)
         }
         other => Err(other),
     });
-    if seats[seat].device.check().is_err() {
+    if seat.device.check().is_err() {
         copies.clear();
     }
-    *lock(&seats[seat].kept) = copies.keys();
+    *lock(&seat.kept) = copies.keys();
     part
 }
 

@@ -13,8 +13,8 @@
 use datafusion::execution::memory_pool::MemoryReservation;
 use rayon::prelude::*;
 
-use crate::analytics::{SegmentSequences, Vocabulary};
-use crate::error::{Error, Result};
+use crate::analytics::{SegmentSequences, Vocabulary, too_many_occurrences};
+use crate::error::Result;
 
 use super::row_keys::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, words};
 
@@ -162,15 +162,6 @@ fn occurring(mut segment: SegmentSequences) -> SegmentSequences {
         segment.counts.retain(|&count| count > 0);
     }
     segment
-}
-
-fn too_many_occurrences() -> Error {
-    Error::Capacity {
-        what: "a count over all segments",
-        requested: u64::MAX,
-        limit: u64::MAX - 1,
-        knob: "nothing (counts are 64-bit numbers)",
-    }
 }
 
 #[cfg(test)]

@@ -7,51 +7,55 @@ use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::dialect::dialect_from_str;
+use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::{Session, print};
 use crate::failure::{Failure, Outcome};
 
+/// The statements of a script, parsed as they are asked for.
+struct Statements<'a>(DFParser<'a>);
+
+impl<'a> Statements<'a> {
+    fn new(script: &'a str, dialect: &'a dyn Dialect) -> Result<Self> {
+        Ok(Self(DFParserBuilder::new(script).with_dialect(dialect).build()?))
+    }
+
+    fn next(&mut self) -> Result<Option<Statement>> {
+        let parser = &mut self.0;
+        while parser.parser.consume_token(&Token::SemiColon) {}
+        if parser.parser.peek_token().token == Token::EOF {
+            return Ok(None);
+        }
+        let statement = parser.parse_statement()?;
+        let next = parser.parser.peek_token();
+        if next.token != Token::SemiColon && next.token != Token::EOF {
+            let parsed = parser.parser.expected("end of statement", next);
+            return parsed.map_err(|error: _| DataFusionError::SQL(Box::new(error), None));
+        }
+        Ok(Some(statement))
+    }
+}
+
 impl Session {
-    /// Runs all statements of `script`.
+    /// Runs all statements of `script`. Of a long one no more than one is there in parsed form.
     pub async fn run_script(&self, script: &str) -> Outcome {
-        for statement in self.parse(script) {
-            self.run_statement(statement?).await?;
+        let dialect = self.dialect()?;
+        let mut statements = Statements::new(script, dialect.as_ref())?;
+        while let Some(statement) = statements.next()? {
+            self.run_statement(statement).await?;
         }
         Ok(())
     }
 
-    /// The statements of `script`; the last item may be the error where the text ends to be SQL.
-    pub fn parse(&self, script: &str) -> Vec<Result<Statement>> {
-        let mut statements = Vec::new();
-        if let Err(error) = self.parse_into(script, &mut statements) {
-            statements.push(Err(error));
-        }
-        statements
-    }
-
-    fn parse_into(&self, script: &str, statements: &mut Vec<Result<Statement>>) -> Result<()> {
+    /// How scripts are written.
+    fn dialect(&self) -> Result<Box<dyn Dialect>> {
         let state = self.context.state();
         let name = &state.config_options().sql_parser.dialect;
-        let dialect = dialect_from_str(name).ok_or_else(|| {
+        dialect_from_str(name).ok_or_else(|| {
             DataFusionError::Configuration(format!("there is no SQL dialect `{name}`"))
-        })?;
-        let mut parser = DFParserBuilder::new(script).with_dialect(dialect.as_ref()).build()?;
-        loop {
-            while parser.parser.consume_token(&Token::SemiColon) {}
-            if parser.parser.peek_token().token == Token::EOF {
-                return Ok(());
-            }
-            let statement = parser.parse_statement()?;
-            let next = parser.parser.peek_token();
-            if next.token != Token::SemiColon && next.token != Token::EOF {
-                let parsed = parser.parser.expected("end of statement", next);
-                return parsed.map_err(|error: _| DataFusionError::SQL(Box::new(error), None));
-            }
-            statements.push(Ok(statement));
-        }
+        })
     }
 
     /// Runs one statement and prints its rows.
@@ -70,10 +74,11 @@ impl Session {
 
     /// Runs all statements of `script`; the rows of the last one, and its text.
     pub async fn rows_of(&self, script: &str) -> Outcome<(SendableRecordBatchStream, String)> {
-        let mut statements = self.parse(script);
-        let last = statements.pop().ok_or_else(|| Failure::usage("there is no statement"))??;
-        for statement in statements {
-            self.run_statement(statement?).await?;
+        let dialect = self.dialect()?;
+        let mut statements = Statements::new(script, dialect.as_ref())?;
+        let mut last = statements.next()?.ok_or_else(|| Failure::usage("there is no statement"))?;
+        while let Some(next) = statements.next()? {
+            self.run_statement(std::mem::replace(&mut last, next)).await?;
         }
         let sql = last.to_string();
         let plan = self.context.state().statement_to_plan(last).await?;

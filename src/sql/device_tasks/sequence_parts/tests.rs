@@ -5,20 +5,11 @@ use std::sync::Arc;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 
 use crate::analytics::{Cooccurrences, Fold, SequenceCounts, Sequences, Traversal};
-use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+use crate::corpus::Corpus;
+use crate::corpus::of_texts::corpus_of_texts;
 use crate::sql::device_tasks::row_keys::{PART_SAMPLES, word_bits};
 
 use super::*;
-
-pub(in crate::sql::device_tasks) fn corpus(block_bytes: usize, documents: &[String]) -> Corpus {
-    let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-    let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-    for (doc, text) in documents.iter().enumerate() {
-        builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
-    }
-    let (file, _) = builder.finish(None).unwrap();
-    Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap().1
-}
 
 /// Words of two letters, some of them capital, hardly any sequence of three twice.
 pub(in crate::sql::device_tasks) fn documents(num_docs: usize) -> Vec<String> {
@@ -71,7 +62,7 @@ fn parts_are_the_rows_of_the_cores() {
     for (block_bytes, fold) in
         [(1 << 20, Fold::None), (1 << 20, Fold::Case), (30_000, Fold::None), (30_000, Fold::Case)]
     {
-        let corpus = corpus(block_bytes, &texts);
+        let corpus = corpus_of_texts(block_bytes, &texts);
         assert_eq!(corpus.segments().len() > 1, block_bytes < 1 << 20);
         let plain = Vocabulary::new(&corpus).unwrap();
         let vocabulary = match fold {
@@ -100,7 +91,7 @@ fn parts_are_the_rows_of_the_cores() {
 
 #[test]
 fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
-    let corpus = corpus(1 << 20, &documents(40));
+    let corpus = corpus_of_texts(1 << 20, &documents(40));
     let vocabulary = Vocabulary::new(&corpus).unwrap();
     let what = Counted { num_words: 2, min_count: 1, are_pairs: false };
     let parts = |count| {
@@ -122,12 +113,12 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
 }
 
 fn corpus_of_one_word() -> Corpus {
-    corpus(1 << 20, &["So so SO sO so".to_owned()])
+    corpus_of_texts(1 << 20, &["So so SO sO so".to_owned()])
 }
 
 #[test]
 fn nothing_is_one_part_without_rows() {
-    let corpus = corpus(1 << 20, &[]);
+    let corpus = corpus_of_texts(1 << 20, &[]);
     let vocabulary = Vocabulary::new(&corpus).unwrap();
     let what = Counted { num_words: 3, min_count: 1, are_pairs: false };
     let segments = (0..corpus.segments().len()).map(|at| of_segment(&corpus, at, what)).collect();

@@ -1,0 +1,159 @@
+//! Corpora of many segments on one device, with and without the next grammar on its way meanwhile, in memory
+//! for all of them and for half of what that takes.
+//!
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_segments` makes text of three kinds, compresses it, and has each task
+//! count all segments, one after the other, from nothing on the device to rows on the host. Rows are compared
+//! with those of the first run. Without a device this says so and does nothing, unless `REQUIRE_GPU=1`.
+//!
+//! ```text
+//! TADOC_GPU_MIB    text of each kind     512
+//! TADOC_GPU_BLOCK  text of a segment     32
+//! TADOC_GPU_KINDS  kinds of text         log,versioned,prose
+//! TADOC_GPU_RUNS   runs, the median and the least are shown    7
+//! ```
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+#[allow(dead_code, reason = "each bench uses its part")]
+#[path = "gpu_corpus/mod.rs"]
+mod texts;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use datafusion_tadoc::Corpus;
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
+use datafusion_tadoc::gpu::{CorpusCopies, Device, GpuError};
+use texts::documents;
+
+const AMPLE: u64 = 60 << 30;
+
+fn main() -> Result<(), GpuError> {
+    let device = match Device::open(0) {
+        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
+            println!("skipped: {error}");
+            return Ok(());
+        }
+        device => device?,
+    };
+    println!("{}; milliseconds, median and least", device.name());
+    let columns = "text | task | segments | memory, MB | apart | least | meanwhile | least | \
+                   apart : meanwhile | preparing, apart | meanwhile";
+    println!("| {columns} |\n|{}", " --- |".repeat(columns.split('|').count()));
+    let kinds = variable("TADOC_GPU_KINDS", "log,versioned,prose");
+    for kind in kinds.split(',') {
+        let corpus = built(kind);
+        let segments = corpus.segments();
+        measure(&device, segments, (kind, "word_count"), &|copies, segment| {
+            copies.word_counts(segment)
+        })?;
+        measure(&device, segments, (kind, "sequence_count(3)"), &|copies, segment| {
+            copies.sequence_counts(segment, 3)?.to_host()
+        })?;
+        measure(&device, segments, (kind, "cooccurrence(5)"), &|copies, segment| {
+            copies.pair_counts(segment, 5)?.to_host()
+        })?;
+        measure(&device, segments, (kind, "term_vector"), &|copies, segment| {
+            copies.term_vectors(segment)?.to_host()
+        })?;
+        measure(&device, segments, (kind, "ranked_inverted_index(3)"), &|copies, segment| {
+            copies.ranked_documents(segment, 3)?.to_host()
+        })?;
+    }
+    Ok(())
+}
+
+/// What a task finds in a segment.
+type Count<'a, R> = &'a dyn Fn(&mut CorpusCopies, &Arc<Segment>) -> Result<R, GpuError>;
+
+fn variable(name: &str, default: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| default.to_owned())
+}
+
+fn number(name: &str, default: &str) -> usize {
+    variable(name, default).parse().unwrap()
+}
+
+fn built(kind: &str) -> Corpus {
+    let block_bytes = number("TADOC_GPU_BLOCK", "32") << 20;
+    let options = IngestOptions { block_bytes, ..IngestOptions::default() };
+    let builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+    let mut builder = builder.with_blocks_at_once(4);
+    for (at, text) in documents(kind, number("TADOC_GPU_MIB", "512") << 20).iter().enumerate() {
+        builder.push_document(&at.to_string(), text).unwrap();
+    }
+    let (file, _) = builder.finish(None).unwrap();
+    let limits = OpenLimits { max_memory_bytes: AMPLE, ..OpenLimits::default() };
+    Corpus::from_bytes("memory", &file, &limits).unwrap().1
+}
+
+/// What one run took, and what it left on the device.
+struct Run<R> {
+    rows: Vec<R>,
+    all: Duration,
+    preparing: Duration,
+    used_bytes: u64,
+}
+
+fn run<R>(
+    device: &Device,
+    segments: &[Arc<Segment>],
+    max_bytes: u64,
+    is_expecting: bool,
+    count: Count<'_, R>,
+) -> Result<Run<R>, GpuError> {
+    let mut copies = CorpusCopies::new(device.clone());
+    copies.set_max_bytes(max_bytes)?;
+    let start = Instant::now();
+    let of_segment = |(at, segment): (usize, &Arc<Segment>)| {
+        copies.expect(segments.get(at + 1).filter(|_| is_expecting));
+        count(&mut copies, segment)
+    };
+    let rows = segments.iter().enumerate().map(of_segment).collect::<Result<_, _>>()?;
+    let all = start.elapsed();
+    let run = Run { rows, all, preparing: copies.prepare_time(), used_bytes: device.used_bytes() };
+    drop(copies);
+    device.synchronize()?;
+    Ok(run)
+}
+
+fn measure<R: PartialEq>(
+    device: &Device,
+    segments: &[Arc<Segment>],
+    (kind, task): (&str, &str),
+    count: Count<'_, R>,
+) -> Result<(), GpuError> {
+    let first = run(device, segments, AMPLE, false, count)?;
+    for max_bytes in [AMPLE, first.used_bytes / 2] {
+        let (mut apart, mut meanwhile) = (Vec::new(), Vec::new());
+        for _ in 0..number("TADOC_GPU_RUNS", "7") {
+            for (is_expecting, times) in [(false, &mut apart), (true, &mut meanwhile)] {
+                let run = run(device, segments, max_bytes, is_expecting, count)?;
+                assert!(run.rows == first.rows, "{kind} {task}");
+                assert!(run.used_bytes <= max_bytes, "{kind} {task}");
+                times.push((run.all, run.preparing));
+            }
+        }
+        let [apart, meanwhile] = [apart, meanwhile].map(shown);
+        println!(
+            "| {kind} | {task} | {} | {} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.1} | {:.1} |",
+            segments.len(),
+            max_bytes.min(first.used_bytes) / 1_000_000,
+            apart[0],
+            apart[1],
+            meanwhile[0],
+            meanwhile[1],
+            apart[0] / meanwhile[0],
+            apart[2],
+            meanwhile[2],
+        );
+    }
+    Ok(())
+}
+
+/// Median and least of all, and the median of preparing, in milliseconds.
+fn shown(mut times: Vec<(Duration, Duration)>) -> [f64; 3] {
+    times.sort_unstable();
+    let (median, least) = (times[times.len() / 2], times[0]);
+    [median.0, least.0, median.1].map(|time| time.as_secs_f64() * 1000.0)
+}

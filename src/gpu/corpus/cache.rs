@@ -7,8 +7,10 @@
 //! What is worked with is taken out and put back, so whatever is evicted is in use by nobody. The
 //! budget of the device is the bound: an allocation that it refuses is tried again without what was
 //! used longest ago, until nothing is left to evict, so a corpus larger than the budget goes through
-//! the device segment by segment. Whoever says which segment is next ([`CorpusCopies::expect`]) has its
-//! grammar copied while the one before is worked on; where memory is short that is given up last.
+//! the device segment by segment. From the first eviction on, whoever says which segment is next ([`CorpusCopies::expect`]) has its
+//! grammar copied while the one before is worked on; where memory is short that is given up last. Little comes of it
+//! (`benches/gpu_segments.rs`, H200, 17 segments of 32 MiB, memory for half of them: 0.96 to 1.11 times as fast, and 0.83 to
+//! 0.98 for word_count, which has no work to hide a copy behind), and where all fit nothing (0.95 to 1.05).
 //!
 //! A segment is known by its address, which its copy holds on to; whoever loaded it says when it is not
 //! needed any more ([`CorpusCopies::forget`]). O(kept) for each call.
@@ -107,6 +109,8 @@ pub struct CorpusCopies {
     device: Device,
     kept: LeastRecentlyUsed<CopyKey, Box<dyn Any + Send>>,
     prepare_time: Duration,
+    /// Whether there was too little memory for everything.
+    is_short: bool,
     /// The segment that is worked on after this one, until its grammar is on its way.
     next: Option<Arc<Segment>>,
     coming: Option<Coming>,
@@ -118,10 +122,11 @@ impl CorpusCopies {
     /// None yet.
     pub fn new(device: Device) -> Self {
         let (kept, prepare_time) = (LeastRecentlyUsed::default(), Duration::ZERO);
-        Self { device, kept, prepare_time, next: None, coming: None, stream: None }
+        let (is_short, next, coming, stream) = (false, None, None, None);
+        Self { device, kept, prepare_time, is_short, next, coming, stream }
     }
 
-    /// Says which segment is worked on after the one that is asked for now: its grammar is copied
+    /// Says which segment is worked on after the one that is asked for now: where memory is short its grammar is copied
     /// meanwhile, unless something of it is there. Work does not fail for it.
     pub fn expect(&mut self, next: Option<&Arc<Segment>>) {
         self.next = next.cloned();
@@ -201,9 +206,10 @@ impl CorpusCopies {
     ) -> Result<T, GpuError> {
         let mut is_again = false;
         loop {
-            let device = &self.device;
+            let (device, is_short) = (&self.device, &mut self.is_short);
             let answer = self.kept.retried(is_full, || {
                 if replace(&mut is_again, true) {
+                    *is_short = true;
                     // Memory is given back when the work before that is done.
                     device.synchronize()?;
                 }
@@ -263,7 +269,7 @@ impl CorpusCopies {
     /// Has the grammar of the next segment copied, unless something of it is there, in the place of what
     /// was used longest ago, but not of `current`.
     fn begin_next(&mut self, current: &Arc<Segment>) {
-        let Some(next) = self.next.take() else { return };
+        let Some(next) = self.next.take().filter(|_| self.is_short) else { return };
         let [current, address] = [current, &next].map(|segment| Arc::as_ptr(segment).addr());
         let is_next = |key: &CopyKey| key.segment == address;
         let is_coming = self.coming.as_ref().is_some_and(|coming| is_next(coming.key()));

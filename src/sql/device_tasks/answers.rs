@@ -33,6 +33,7 @@ use crate::gpu::{
     CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms, GpuError,
 };
 use crate::sql::failure::datafusion_error;
+use crate::sql::options::Device;
 use crate::sql::scan::Run;
 
 pub(crate) use super::devices::{forget, missing_elements};
@@ -149,8 +150,19 @@ pub(crate) fn word_counts(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Opt
     answer(run, vocabulary, 0, CorpusCopies::word_counts, joined)
 }
 
+/// Whether the cores have what a device would count: segments keep the words of their documents. Who demands a device gets
+/// one all the same.
+fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
+    let mut segments = vocabulary.corpus().segments().iter();
+    run.scan.options.device == Device::Auto
+        && segments.all(|segment| segment.dag.doc_words_if_worth().is_some())
+}
+
 /// The words of each document.
 pub(crate) fn term_vectors(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<TermVectors>> {
+    if is_counted(run, vocabulary) {
+        return Ok(None);
+    }
     let joined = |parts, _| TermVectors::of_segments(Arc::clone(vocabulary), parts);
     answer(run, vocabulary, 0, CorpusCopies::term_vectors, joined)
 }
@@ -160,6 +172,9 @@ pub(crate) fn inverted_index(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
 ) -> Result<Option<InvertedIndex>> {
+    if is_counted(run, vocabulary) {
+        return Ok(None);
+    }
     let joined = |parts, _| InvertedIndex::of_segments(Arc::clone(vocabulary), parts);
     let join_row_bytes = if vocabulary.folded_words().is_some() { 8 } else { 0 };
     answer(run, vocabulary, join_row_bytes, CorpusCopies::word_documents, joined)

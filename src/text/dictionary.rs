@@ -121,7 +121,13 @@ impl Dictionary {
         let head = head_of(word);
         // Words with this head begin behind the last smaller one, and end before the first larger one.
         let before = self.heads.partition_point(|&other| other < head).saturating_sub(1);
-        let end = before + self.heads[before..].partition_point(|&other| other <= head);
+        let rest = &self.heads[before..];
+        // Few words share their first bytes with the next head, and then not with those behind it.
+        let end = before
+            + match rest.get(1) {
+                Some(&next) if next > head => 1,
+                _ => rest.partition_point(|&other| other <= head),
+            };
         let [start, end] = [before, end].map(|heads| (heads * WORDS_PER_HEAD) as u32);
         self.find(start..end.min(self.num_words), word)
     }

@@ -122,7 +122,7 @@ impl Dictionary {
         // Words with this head begin behind the last smaller one, and end before the first larger one.
         let before = self.heads.partition_point(|&other| other < head).saturating_sub(1);
         let rest = &self.heads[before..];
-        // Few words share their first bytes with the next head, and then not with those behind it.
+        // Nearly always the next head is larger already.
         let end = before
             + match rest.get(1) {
                 Some(&next) if next > head => 1,

@@ -11,7 +11,7 @@ use crate::corpus::Segment;
 use crate::dag::Measure;
 
 /// Fewer are passed in the time in which a word is found among those of a document.
-const MANY_PLACES: usize = 8;
+pub(super) const MANY_PLACES: u64 = 8;
 
 /// An element on the way to the root and where the word begins in its expansion.
 type Step = (u32, u64);
@@ -63,9 +63,9 @@ pub(crate) fn climb<const OFFSETS: bool>(
         }
         next = pending.pop();
     }
-    let num_places = places_before - *places_left;
+    let num_places = (places_before - *places_left) as u64;
     if num_places >= MANY_PLACES {
-        dag.note_words_read(num_places as u64);
+        dag.note_words_read(num_places);
     }
     next.is_none()
 }

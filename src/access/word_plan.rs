@@ -13,6 +13,7 @@ use crate::dag::Dag;
 use crate::error::{Error, Result};
 
 use super::batch::{OffsetLists, in_batch};
+use super::climb::MANY_PLACES;
 use super::decode::{check_doc_id, too_long};
 use super::search::check_num_hits;
 use super::word_batch::{WordQuery, check_word};
@@ -21,8 +22,6 @@ use super::word_batch::{WordQuery, check_word};
 const BYTES_PER_PLACE: u64 = 16;
 /// What reading a document costs beside its text.
 const DOC_BYTES: u64 = 512;
-/// A word of fewer places is climbed from in the time in which it is found among those of a document.
-const MANY_PLACES: u64 = 8;
 /// Words of one task that are looked up.
 const MIN_LOOK_UPS: usize = 256;
 /// Groups of one task.

@@ -17,6 +17,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod measuring;
 #[path = "gpu_corpus/mod.rs"]
 mod texts;
 
@@ -31,12 +32,13 @@ use datafusion_tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
     Traversal, Vocabulary,
 };
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
 use datafusion_tadoc::dag::{Dag, Measure};
 use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
 use datafusion_tadoc::grammar::Grammar;
+use measuring::{AMPLE, CpuRuns, Pools, built, number, open_device, variable};
+use rayon::ThreadPool;
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;
@@ -45,10 +47,8 @@ const QUERY_BYTES: u64 = 64;
 const NUM_RUNS: usize = 11;
 /// Bytes of a copy in device memory.
 const COPY_BYTES: usize = 1 << 30;
-/// Runs of a task on the CPU at most, and seconds after which none is added; the least counts.
-const MAX_CPU_RUNS: usize = 5;
-const CPU_SECONDS: f64 = 1.5;
-const AMPLE: u64 = 64 << 30;
+/// Runs of a task on the CPU; the least counts.
+const CPU_RUNS: CpuRuns = CpuRuns { max_runs: 5, max_seconds: 1.5 };
 
 /// Seconds of a task, summed over the segments of a corpus.
 #[derive(Default)]
@@ -67,25 +67,11 @@ impl Times {
     }
 }
 
-/// Thread pools of one thread and of all cores.
-struct Pools {
-    one: ThreadPool,
-    all: ThreadPool,
-}
-
 fn main() -> Result<(), GpuError> {
-    let device = match Device::open(0) {
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-        device => device?,
-    };
-    let variable = |name: &str| std::env::var(name).ok();
-    let sizes = variable("TADOC_GPU_MIB").unwrap_or_else(|| "208".to_owned());
-    let kinds = variable("TADOC_GPU_KINDS").unwrap_or_else(|| "log,versioned,prose".to_owned());
-    let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let pools = Pools { one: pool(1), all: pool(0) };
+    let Some(device) = open_device()? else { return Ok(()) };
+    let sizes = variable("TADOC_GPU_MIB", "208");
+    let kinds = variable("TADOC_GPU_KINDS", "log,versioned,prose");
+    let pools = Pools::new();
     println!("{}, {} CPU cores", device.name(), pools.all.current_num_threads());
     println!("copies in device memory: {:.0} GB/s, read and written", copied_gb_per_s().unwrap());
     for kind in kinds.split(',') {
@@ -114,7 +100,7 @@ fn copied_gb_per_s() -> Result<f64, DriverError> {
 
 /// Whether `task` is asked for.
 fn is_asked(task: &str) -> bool {
-    let tasks = std::env::var("TADOC_GPU_TASKS").unwrap_or_default();
+    let tasks = variable("TADOC_GPU_TASKS", "");
     tasks.split(',').any(|start| task.starts_with(start))
 }
 
@@ -125,7 +111,11 @@ fn measure_kind(
     len_bytes: usize,
 ) -> Result<(), GpuError> {
     let start = Instant::now();
-    let (text_bytes, corpus) = built(&documents(kind, len_bytes));
+    let documents = documents(kind, len_bytes);
+    let builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    let corpus = built(builder, &documents);
+    let text_bytes: usize = documents.iter().map(Vec::len).sum();
+    drop(documents);
     let segments = corpus.segments();
     let sum = |of: fn(&Segment) -> usize| segments.iter().map(|s| of(s)).sum::<usize>();
     println!(
@@ -176,52 +166,12 @@ fn measure_kind(
     Ok(())
 }
 
-fn built(documents: &[Vec<u8>]) -> (usize, Corpus) {
-    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
-    for (at, document) in documents.iter().enumerate() {
-        builder.push_document(&at.to_string(), document).unwrap();
-    }
-    let (file, _) = builder.finish(None).unwrap();
-    let limits = OpenLimits { max_memory_bytes: AMPLE, ..OpenLimits::default() };
-    let corpus = Corpus::from_bytes("memory", &file, &limits).unwrap().1;
-    (documents.iter().map(Vec::len).sum(), corpus)
-}
-
-fn seconds_of(work: impl FnOnce()) -> f64 {
-    let start = Instant::now();
-    work();
-    start.elapsed().as_secs_f64()
-}
-
-/// Seconds of the fastest run; what `prepare` makes is not timed.
-fn least_seconds<T>(mut prepare: impl FnMut() -> T, mut run: impl FnMut(T)) -> f64 {
-    let (mut least, mut sum) = (f64::MAX, 0.0);
-    for _ in 0..MAX_CPU_RUNS {
-        let prepared = prepare();
-        let seconds = seconds_of(|| run(prepared));
-        least = least.min(seconds);
-        sum += seconds;
-        if sum > CPU_SECONDS {
-            break;
-        }
-    }
-    least
-}
-
 /// Median seconds of `run` by the device's clock.
 fn device_seconds(
     device: &Device,
-    mut run: impl FnMut() -> Result<(), GpuError>,
+    run: impl FnMut() -> Result<(), GpuError>,
 ) -> Result<f64, GpuError> {
-    run()?;
-    device.synchronize()?;
-    let runs = std::env::var("TADOC_GPU_RUNS").ok().and_then(|runs| runs.parse().ok());
-    let mut seconds = Vec::new();
-    for _ in 0..runs.unwrap_or(NUM_RUNS) {
-        seconds.push(device.time(&mut run)?.as_secs_f64());
-    }
-    seconds.sort_unstable_by(f64::total_cmp);
-    Ok(seconds[seconds.len() / 2])
+    measuring::device_seconds(device, number("TADOC_GPU_RUNS", NUM_RUNS), run)
 }
 
 fn print(task: &str, times: &Times) {
@@ -264,7 +214,7 @@ fn measure_index(
             black_box((dag.inverse(), dag.weights(), dag.prefix_sums(), dag.edge_words()));
         });
     };
-    let seconds = |pool: &ThreadPool| pool.install(|| least_seconds(grammars, derive));
+    let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(grammars, derive));
     times.add_cpu((seconds(&pools.one), seconds(&pools.all)));
     for (segment, upload) in segments.iter().zip(uploads) {
         let make = || -> Result<(), GpuError> {
@@ -297,7 +247,8 @@ fn measure_words(
             black_box(dag.weights());
         });
     };
-    let seconds = |pool: &ThreadPool| pool.install(|| least_seconds(|| fresh(segments), count));
+    let seconds =
+        |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(|| fresh(segments), count));
     (times.one_core, times.all_cores) = (seconds(&pools.one), seconds(&pools.all));
     for (segment, upload) in segments.iter().zip(uploads) {
         let start = Instant::now();
@@ -344,7 +295,7 @@ fn measure_passages(
     read(&queries, &mut expected);
     let mut times = Times::default();
     let one = || {
-        least_seconds(
+        CPU_RUNS.least_seconds(
             || (),
             |()| {
                 let mut text = Vec::with_capacity(expected.len());
@@ -355,7 +306,7 @@ fn measure_passages(
     };
     times.one_core = pools.one.install(one);
     let all = || {
-        least_seconds(
+        CPU_RUNS.least_seconds(
             || (),
             |()| {
                 queries.par_chunks(1024).for_each(|queries| {
@@ -392,7 +343,7 @@ fn cpu_seconds<T>(pools: &Pools, task: impl Fn() -> T + Sync) -> (f64, f64)
 where
     T: Send,
 {
-    let least = || least_seconds(|| (), |()| drop(black_box(task())));
+    let least = || CPU_RUNS.least_seconds(|| (), |()| drop(black_box(task())));
     (pools.one.install(least), pools.all.install(least))
 }
 
@@ -541,7 +492,7 @@ fn measure_sequences(
             SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, AMPLE).unwrap()
         };
         let seconds = |pool: &ThreadPool| {
-            pool.install(|| least_seconds(|| (), |()| drop(black_box(count()))))
+            pool.install(|| CPU_RUNS.least_seconds(|| (), |()| drop(black_box(count()))))
         };
         times.one_core += seconds(&pools.one);
         times.all_cores += seconds(&pools.all);

@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod measuring;
 #[path = "gpu_corpus/mod.rs"]
 mod texts;
 
@@ -21,28 +22,21 @@ use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::{
     ExtractQuery, WordQuery, count_batch, extract_batch, extract_into, search_batch,
 };
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
 use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
 use datafusion_tadoc::gpu::{CorpusText, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
 use datafusion_tadoc::text::for_each_token;
+use measuring::{AMPLE, CpuRuns, Pools, built, device_seconds, median, open_device};
+use rayon::ThreadPool;
 use rayon::prelude::*;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;
 const QUERY_BYTES: u64 = 64;
 /// Runs on the device and whole ones; the median counts.
 const NUM_RUNS: usize = 7;
-/// Runs of a batch on the CPU at most, and seconds after which none is added; the least counts.
-const MAX_CPU_RUNS: usize = 3;
-const CPU_SECONDS: f64 = 2.0;
-const AMPLE: u64 = 64 << 30;
-
-/// Thread pools of one thread and of all cores.
-struct Pools {
-    one: ThreadPool,
-    all: ThreadPool,
-}
+/// Runs of a batch on the CPU; the least counts.
+const CPU_RUNS: CpuRuns = CpuRuns { max_runs: 3, max_seconds: 2.0 };
 
 /// What batches run on.
 struct Bench<'a> {
@@ -63,16 +57,9 @@ struct Times {
 }
 
 fn main() -> Result<(), GpuError> {
-    let device = match Device::open(0) {
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-        device => device?,
-    };
+    let Some(device) = open_device()? else { return Ok(()) };
     let mib = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(208);
-    let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let pools = Pools { one: pool(1), all: pool(0) };
+    let pools = Pools::new();
     println!("{}, {} CPU cores", device.name(), pools.all.current_num_threads());
     let mut ratios = Vec::new();
     for kind in ["log", "versioned", "prose"] {
@@ -88,7 +75,8 @@ fn measure_kind(
     kind: &str,
     len_bytes: usize,
 ) -> Result<Vec<f64>, GpuError> {
-    let corpus = built(&documents(kind, len_bytes));
+    let builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    let corpus = built(builder, &documents(kind, len_bytes));
     let segment = corpus.segments()[0].clone();
     let (grammar, root) = (segment.dag.grammar(), segment.dag.num_terminals());
     println!(
@@ -123,57 +111,19 @@ fn geometric_mean(ratios: &[f64]) -> f64 {
     (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
 }
 
-fn built(documents: &[Vec<u8>]) -> Corpus {
-    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
-    for (at, document) in documents.iter().enumerate() {
-        builder.push_document(&at.to_string(), document).unwrap();
-    }
-    let (file, _) = builder.finish(None).unwrap();
-    let limits = OpenLimits { max_memory_bytes: AMPLE, ..OpenLimits::default() };
-    Corpus::from_bytes("memory", &file, &limits).unwrap().1
-}
-
-/// Seconds of the fastest run; what `prepare` makes is not timed.
-fn least_seconds<T: Send>(prepare: impl Fn() -> T + Sync, run: impl Fn(T) + Sync) -> f64 {
-    let (mut least, mut sum) = (f64::MAX, 0.0);
-    for _ in 0..MAX_CPU_RUNS {
-        let prepared = prepare();
-        let start = Instant::now();
-        run(prepared);
-        let seconds = start.elapsed().as_secs_f64();
-        least = least.min(seconds);
-        sum += seconds;
-        if sum > CPU_SECONDS {
-            break;
-        }
-    }
-    least
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_unstable_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
-}
-
 impl Bench<'_> {
     fn on_cpu<T: Send>(
         &self,
         prepare: impl Fn() -> T + Sync + Send,
         run: impl Fn(T) + Sync + Send,
     ) -> (f64, f64) {
-        let seconds = |pool: &ThreadPool| pool.install(|| least_seconds(&prepare, &run));
+        let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(&prepare, &run));
         (seconds(&self.pools.one), seconds(&self.pools.all))
     }
 
     /// Median seconds of `run` by the device's clock.
-    fn on_device(&self, mut run: impl FnMut() -> Result<(), GpuError>) -> Result<f64, GpuError> {
-        run()?;
-        self.device.synchronize()?;
-        let mut seconds = Vec::new();
-        for _ in 0..NUM_RUNS {
-            seconds.push(self.device.time(&mut run)?.as_secs_f64());
-        }
-        Ok(median(seconds))
+    fn on_device(&self, run: impl FnMut() -> Result<(), GpuError>) -> Result<f64, GpuError> {
+        device_seconds(self.device, NUM_RUNS, run)
     }
 
     /// Median seconds of `run` by the host's clock, all cores at its service.

@@ -14,6 +14,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod measuring;
 #[allow(dead_code, reason = "each bench uses its part")]
 #[path = "gpu_corpus/mod.rs"]
 mod texts;
@@ -22,27 +23,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion_tadoc::Corpus;
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
 use datafusion_tadoc::gpu::{CorpusCopies, Device, GpuError};
+use measuring::{AMPLE, built, number, open_device, variable};
 use texts::documents;
 
-const AMPLE: u64 = 60 << 30;
-
 fn main() -> Result<(), GpuError> {
-    let device = match Device::open(0) {
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
-            println!("skipped: {error}");
-            return Ok(());
-        }
-        device => device?,
-    };
+    let Some(device) = open_device()? else { return Ok(()) };
     println!("{}; milliseconds, median and least", device.name());
     let columns = "text | task | segments | memory, MB | apart | least | meanwhile | least | \
                    apart : meanwhile | preparing, apart | meanwhile";
     println!("| {columns} |\n|{}", " --- |".repeat(columns.split('|').count()));
     let kinds = variable("TADOC_GPU_KINDS", "log,versioned,prose");
     for kind in kinds.split(',') {
-        let corpus = built(kind);
+        let corpus = corpus_of(kind);
         let segments = corpus.segments();
         measure(&device, segments, (kind, "word_count"), &|copies, segment| {
             copies.word_counts(segment)
@@ -66,25 +60,12 @@ fn main() -> Result<(), GpuError> {
 /// What a task finds in a segment.
 type Count<'a, R> = &'a dyn Fn(&mut CorpusCopies, &Arc<Segment>) -> Result<R, GpuError>;
 
-fn variable(name: &str, default: &str) -> String {
-    std::env::var(name).unwrap_or_else(|_| default.to_owned())
-}
-
-fn number(name: &str, default: &str) -> usize {
-    variable(name, default).parse().unwrap()
-}
-
-fn built(kind: &str) -> Corpus {
-    let block_bytes = number("TADOC_GPU_BLOCK", "32") << 20;
+/// A corpus of this kind of text, in segments of `TADOC_GPU_BLOCK`.
+fn corpus_of(kind: &str) -> Corpus {
+    let block_bytes = number("TADOC_GPU_BLOCK", 32) << 20;
     let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-    let builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-    let mut builder = builder.with_blocks_at_once(4);
-    for (at, text) in documents(kind, number("TADOC_GPU_MIB", "512") << 20).iter().enumerate() {
-        builder.push_document(&at.to_string(), text).unwrap();
-    }
-    let (file, _) = builder.finish(None).unwrap();
-    let limits = OpenLimits { max_memory_bytes: AMPLE, ..OpenLimits::default() };
-    Corpus::from_bytes("memory", &file, &limits).unwrap().1
+    let builder = CorpusBuilder::new(Vec::new(), options).unwrap().with_blocks_at_once(4);
+    built(builder, &documents(kind, number("TADOC_GPU_MIB", 512) << 20))
 }
 
 /// What one run took, and what it left on the device.
@@ -126,7 +107,7 @@ fn measure<R: PartialEq>(
     let first = run(device, segments, AMPLE, false, count)?;
     for max_bytes in [AMPLE, first.used_bytes / 2] {
         let (mut apart, mut meanwhile) = (Vec::new(), Vec::new());
-        for _ in 0..number("TADOC_GPU_RUNS", "7") {
+        for _ in 0..number("TADOC_GPU_RUNS", 7) {
             for (is_expecting, times) in [(false, &mut apart), (true, &mut meanwhile)] {
                 let run = run(device, segments, max_bytes, is_expecting, count)?;
                 assert!(run.rows == first.rows, "{kind} {task}");

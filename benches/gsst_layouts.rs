@@ -20,8 +20,10 @@ use datafusion_tadoc::gpu::{Device, GpuError, GsstDecoder};
 use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse};
 
 mod gsst_column;
+mod measuring;
 
-use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column, open_device};
+use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column};
+use measuring::open_device;
 
 const LIBRARY: &str = "gsst_decode";
 const SM_80: &[u8] = include_bytes!("../kernels/layouts/gsst_layouts.sm_80.cubin");

@@ -16,8 +16,10 @@ use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, Pattern};
 use rayon::prelude::*;
 
 mod gsst_column;
+mod measuring;
 
-use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column, open_device};
+use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, column};
+use measuring::open_device;
 
 fn cases() -> Vec<Case> {
     let eight = BlockOptions::new(CodeWidth::Eight);

@@ -8,25 +8,26 @@
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "common/corpora_sql.rs"]
+mod corpora_sql;
 #[path = "common/device.rs"]
 mod device;
 
-use std::fs;
 use std::sync::Arc;
 
+use corpora_sql::{DEVICES, create_living, documents, living_statements, sum_of, write_corpus};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::physical_plan::{collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
 use datafusion_tadoc::gpu::num_devices;
 use datafusion_tadoc::ingestion::calibration::{GpuProbe, measure};
 use datafusion_tadoc::sql::{TadocSessionStateBuilderExt, register_all};
-use device::{Random, open_device};
+use device::open_device;
 use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 
 /// More than a batch has.
 const NUM_QUESTIONS: usize = 9_000;
@@ -42,8 +43,6 @@ const QUERIES: [&str; 7] = [
     "SELECT id, extract_text('{}', doc, list[1], 9) FROM \
      (SELECT id, doc, search_word('{}', doc, word) AS list FROM asked) ORDER BY id",
 ];
-
-static DEVICES: Mutex<()> = Mutex::const_new(());
 
 /// A session, a folder of corpora, and the devices for one test alone.
 struct Scene {
@@ -63,17 +62,6 @@ struct Done {
 
 const NOTHING: Done = Done { batches: 0, questions: 0, upload_bytes: 0, fallbacks: 0 };
 
-fn documents(seed: u64, num_docs: usize, max_len: usize) -> Vec<Vec<u8>> {
-    let mut random = Random(seed);
-    let mut text = |doc: usize| {
-        let len = random.below(max_len);
-        let mut text = random.words(len);
-        text.extend_from_slice(format!(" Only {} here", doc % 90).as_bytes());
-        text
-    };
-    (0..num_docs).map(&mut text).collect()
-}
-
 impl Scene {
     async fn new() -> Self {
         let alone = DEVICES.lock().await;
@@ -91,14 +79,7 @@ impl Scene {
 
     /// Writes a corpus of blocks of so many bytes; where it is.
     fn corpus(&self, name: &str, block_bytes: usize, documents: &[Vec<u8>]) -> String {
-        let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-        let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-        for (doc, text) in documents.iter().enumerate() {
-            builder.push_document(&doc.to_string(), text).unwrap();
-        }
-        let path = self.dir.path().join(format!("{name}.tadoc"));
-        fs::write(&path, builder.finish(None).unwrap().0).unwrap();
-        path.display().to_string()
+        write_corpus(self.dir.path(), name, block_bytes, documents)
     }
 
     async fn run(&self, sql: &str) -> Vec<RecordBatch> {
@@ -168,13 +149,6 @@ impl Scene {
             assert!(done.fallbacks == 0 && done.questions > 0, "{query} of {location}: {done:?}");
         }
     }
-}
-
-/// A metric of all nodes of `plan`.
-fn sum_of(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
-    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
-    let below: usize = plan.children().into_iter().map(|child| sum_of(child, name)).sum();
-    own.map_or(0, |sum| sum.as_usize()) + below
 }
 
 #[tokio::test]
@@ -365,22 +339,11 @@ async fn little_device_memory_is_used_for_one_segment_after_the_other() {
 #[tokio::test]
 async fn living_corpora_are_asked_with_their_edits() {
     let Some(scene) = Scene::on_device().await else { return };
-    let folder = scene.dir.path().join("living").display().to_string();
     let source = scene.corpus("source", 8 << 10, &documents(9, 150, 800));
-    scene.run("SET tadoc.recompress_ratio = '1'").await;
-    let create = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION";
-    scene
-        .run(&format!("{create} '{folder}/' OPTIONS ('create' 'true', 'block_bytes' '8192')"))
-        .await;
-    for statement in [
-        format!("INSERT INTO d (path, text) SELECT path, text FROM documents('{source}')"),
-        "INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (3, 0, 'the sleep '), (4, NULL, ' x y')"
-            .to_owned(),
-        "DELETE FROM d WHERE doc_id IN (5, 6, 40)".to_owned(),
-        "INSERT INTO d (path, text) VALUES ('new', 'furiously regular furiously regular')"
-            .to_owned(),
-        "UPDATE d SET text = upper(text) WHERE doc_id = 20".to_owned(),
-    ] {
+    for statement in create_living(scene.dir.path()) {
+        scene.run(&statement).await;
+    }
+    for statement in living_statements(&source, "the sleep ") {
         scene.run(&statement).await;
         scene.check_all("d").await;
     }

@@ -3,7 +3,8 @@
 //!
 //! `REQUIRE_GPU=1 cargo test --test gpu_corpus`; without `REQUIRE_GPU=1` tests are skipped, with a line
 //! that says so, where there is no device. Outputs are filled with one byte, then another, before
-//! each comparison.
+//! each comparison. Under compute-sanitizer: `TADOC_MAX_ELEMENTS=20000 compute-sanitizer --tool memcheck
+//! target/debug/deps/gpu_corpus-… --test-threads=1`, then racecheck, synccheck and initcheck.
 
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -23,7 +24,10 @@ use datafusion_tadoc::analytics::{
 };
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
 use datafusion_tadoc::dag::Measure;
-use datafusion_tadoc::gpu::{CorpusCopies, Device, DeviceCorpus, GpuError, PassageQuery};
+use datafusion_tadoc::gpu::{
+    CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages,
+    RankedRows, SequenceRows, WordDocuments, WordOffsets,
+};
 use device::{POISONS, Random, open_device};
 use grammars::{NUM_SEPARATORS, corpus_of, segment};
 
@@ -135,6 +139,7 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
     let len = long.len() as u32;
     add("one document", vec![long.clone()], vec![0, len]);
     add("100,000 documents", vec![long.clone()], (0..=100_000).map(|doc| doc * 10).collect());
+    add("1,000,000 documents", vec![long.clone()], (0..=1_000_000).collect());
     add("empty documents only", vec![vec![]], vec![0; 10]);
     add(
         "separators only",
@@ -142,7 +147,13 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
         vec![0, 3, 7],
     );
     all.push(("built".to_owned(), built(5, 400)));
+    all.retain(|(_, segment)| segment.dag.grammar().symbols.len() <= max_elements());
     all
+}
+
+/// Of segments that are looked at: all, but under compute-sanitizer, which takes minutes for large ones.
+fn max_elements() -> usize {
+    std::env::var("TADOC_MAX_ELEMENTS").map_or(usize::MAX, |text| text.parse().unwrap())
 }
 
 /// A corpus as it is ingested, of `num_docs` documents that repeat phrases.
@@ -489,10 +500,96 @@ fn memory_is_counted_and_given_back() {
     assert!(counted.peak_bytes() > bytes_of_grammar);
 }
 
+/// The same device, taken to share the host's memory.
+fn sharing(device: &Device) -> Device {
+    device.clone().sharing_host_memory().with_max_bytes(AMPLE)
+}
+
+/// All that SQL asks of a segment, or why there is no answer.
+#[derive(PartialEq)]
+struct Answers {
+    counts: Result<Vec<u64>, GpuError>,
+    rows: [Result<SequenceRows, GpuError>; 2],
+    ranked: Result<RankedRows, GpuError>,
+    documents: Result<WordDocuments, GpuError>,
+    vectors: Result<DocumentWords, GpuError>,
+    passages: Result<Passages, GpuError>,
+    found: Result<(Vec<u64>, WordOffsets), GpuError>,
+}
+
+fn answers(
+    copies: &mut CorpusCopies,
+    segment: &Arc<Segment>,
+    queries: &[PassageQuery],
+    words: &[DocWord],
+) -> Answers {
+    let mut found = || {
+        let counts = copies.document_word_counts(segment, words)?;
+        Ok((counts, copies.document_word_offsets(segment, words, 1 << 20)?))
+    };
+    Answers {
+        found: found(),
+        counts: copies.word_counts(segment),
+        rows: [
+            copies.sequence_counts(segment, 3).and_then(|rows| rows.to_host()),
+            copies.pair_counts(segment, 3).and_then(|rows| rows.to_host()),
+        ],
+        ranked: copies.ranked_documents(segment, 2).and_then(|rows| rows.to_host()),
+        documents: copies.word_documents(segment).and_then(|rows| rows.to_host()),
+        vectors: copies.term_vectors(segment).and_then(|rows| rows.to_host()),
+        passages: copies.passages(segment, queries),
+    }
+}
+
+/// The other tests say that what a device with its own memory answers is right.
+#[test]
+fn a_device_that_shares_the_hosts_memory_gives_the_same_answers() {
+    let Some(device) = open_device() else { return };
+    let mut random = Random(14);
+    for (name, segment) in segments() {
+        let queries = queries(&segment, &mut random, 200);
+        let word = |query: &PassageQuery| {
+            let num_words = segment.dictionary.num_words() as usize;
+            DocWord { doc: query.doc, word: Some(random.below(num_words) as u32) }
+        };
+        let words: Vec<DocWord> = queries.iter().map(word).collect();
+        let shared = sharing(&device);
+        let mut copies = [device.clone(), shared.clone()].map(CorpusCopies::new);
+        // Twice: made, and from what is kept.
+        for _ in POISONS {
+            let [expected, got] =
+                copies.each_mut().map(|copies| answers(copies, &segment, &queries, &words));
+            assert!(got.counts == expected.counts, "{name}: counts of words");
+            assert!(got.rows == expected.rows, "{name}: sequences, pairs");
+            assert!(got.documents == expected.documents, "{name}: documents of words");
+            assert!(got == expected, "{name}: vectors, ranked documents, passages, places");
+        }
+        let grammar_bytes = size_of_val(&segment.dag.grammar().symbols[..]) as u64;
+        assert!(shared.used_bytes() >= grammar_bytes, "{name}: {}", shared.used_bytes());
+        drop(copies);
+        assert_eq!(shared.used_bytes(), 0, "{name}: all of it is given back");
+    }
+}
+
+#[test]
+fn memory_that_is_shared_has_its_limit() {
+    let Some(device) = open_device() else { return };
+    let segment = built(4, 300);
+    let little = sharing(&device).with_max_bytes(2_000);
+    let refused = DeviceCorpus::upload(&little, &segment);
+    assert!(matches!(refused, Err(GpuError::OutOfMemory { .. })), "{refused:?}");
+    assert_eq!((little.used_bytes(), little.copied_bytes()), (0, 0));
+}
+
 #[test]
 fn the_next_grammar_comes_once_and_costs_no_answer() {
     let Some(device) = open_device() else { return };
     let segments: Vec<_> = (0..6).map(|seed| built(10 + seed, 200)).collect();
+    check_next_grammars(&device, &segments);
+    check_next_grammars(&sharing(&device), &segments);
+}
+
+fn check_next_grammars(device: &Device, segments: &[Arc<Segment>]) {
     let run = |max_bytes, is_expecting| {
         let device = device.clone().with_max_bytes(max_bytes);
         let mut copies = CorpusCopies::new(device.clone());
@@ -502,20 +599,29 @@ fn the_next_grammar_comes_once_and_costs_no_answer() {
         };
         let rows: Result<Vec<_>, GpuError> = segments.iter().enumerate().map(of_segment).collect();
         assert!(device.peak_bytes() <= max_bytes);
-        (rows.ok(), device.copied_bytes(), device.peak_bytes())
+        (rows.ok(), device.copied_bytes(), device.peak_bytes(), copies.ahead_bytes())
     };
-    let (expected, copied_bytes, mut max_bytes) = run(AMPLE, false);
+    let (expected, copied_bytes, ample_bytes, _) = run(AMPLE, false);
     assert!(expected.is_some());
-    let (rows, copied_again, _) = run(AMPLE, true);
-    assert!(rows == expected && copied_again == copied_bytes);
+    // Where all fit, each grammar is copied when it is asked for.
+    for max_bytes in [AMPLE, ample_bytes] {
+        let (rows, copied_again, _, ahead_bytes) = run(max_bytes, true);
+        assert!(rows == expected && copied_again == copied_bytes);
+        assert_eq!(ahead_bytes, 0, "memory was not short: {max_bytes}");
+    }
     // Less and less, until there is too little for one segment.
+    let (mut max_bytes, mut came_ahead) = (ample_bytes, false);
     loop {
-        let (apart, meanwhile) = (run(max_bytes, false).0, run(max_bytes, true).0);
-        assert!(meanwhile == apart, "{max_bytes}");
-        if apart.is_none() {
+        let (apart, meanwhile) = (run(max_bytes, false), run(max_bytes, true));
+        assert!(meanwhile.0 == apart.0, "{max_bytes}");
+        assert_eq!(apart.3, 0, "nobody said what is next: {max_bytes}");
+        if apart.0.is_none() {
             break;
         }
-        assert!(apart == expected);
+        assert!(apart.0 == expected);
+        came_ahead |= meanwhile.3 > 0;
+        assert!(meanwhile.3 <= meanwhile.1, "{max_bytes}: {} of {}", meanwhile.3, meanwhile.1);
         max_bytes = max_bytes * 9 / 10;
     }
+    assert!(came_ahead, "no grammar came while another segment was worked on");
 }

@@ -348,11 +348,20 @@ fn built_segments() -> Vec<(String, Arc<Segment>)> {
 #[test]
 fn texts_after_edits_are_the_cpus() {
     let Some(device) = open_device() else { return };
+    check_texts_after_edits(&device, segments().into_iter().chain(built_segments()));
+    let shared = device.sharing_host_memory();
+    check_texts_after_edits(&shared, built_segments().into_iter());
+}
+
+fn check_texts_after_edits(
+    device: &Device,
+    segments: impl Iterator<Item = (String, Arc<Segment>)>,
+) {
     let mut random = Random(7);
-    for (name, segment) in segments().into_iter().chain(built_segments()) {
+    for (name, segment) in segments {
         for mode in MODES {
             let mut living = LivingCorpus::new(corpus_of(&segment));
-            let mut text = words_of(&device, &segment).0;
+            let mut text = words_of(device, &segment).0;
             for num_edits in [1, 200, 40] {
                 let (old_living, old_text) = (living.clone(), text.clone());
                 let batch = Edits::new(&mut random, mode, &living).batch(num_edits);

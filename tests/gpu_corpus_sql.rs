@@ -8,6 +8,10 @@
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "common/alone.rs"]
+mod alone;
+#[path = "common/corpora_sql.rs"]
+mod corpora_sql;
 #[path = "common/device.rs"]
 mod device;
 #[path = "gpu_corpus_sql/queries.rs"]
@@ -17,10 +21,15 @@ mod scene;
 
 use std::fs;
 
+use alone::{Process, alone};
+use corpora_sql::{create_living, documents, living_statements};
 use datafusion::arrow::array::RecordBatch;
+use datafusion_tadoc::gpu::num_devices;
+use datafusion_tadoc::ingestion::Calibration;
+use datafusion_tadoc::ingestion::calibration::CoreTimes;
 use device::Random;
 use queries::{QUERIES, WHOLE_DOCUMENTS};
-use scene::{Done, Scene, documents};
+use scene::{Done, NOTHING, Scene, shown};
 
 #[tokio::test]
 async fn rows_are_those_of_the_cpu() {
@@ -89,7 +98,7 @@ async fn copies_stay_for_the_next_query() {
     let first = scene.check(&sql).await;
     assert!(first.upload_bytes > 0 && first.fallbacks == 0);
     let second = scene.check(&sql).await;
-    assert_eq!(second, Done { upload_bytes: 0, ..first });
+    assert_eq!(second, first.resident());
     // What both need is there.
     let other = scene.check(&sql.replace(", 3)", ", 2)")).await;
     assert!(other.fallbacks == 0 && other.upload_bytes < first.upload_bytes);
@@ -99,16 +108,16 @@ async fn copies_stay_for_the_next_query() {
     assert!(first.upload_bytes > 0 && first.fallbacks == 0);
     for sql in [terms.clone(), terms.replace("term_vector", "tfidf"), terms.replace("')", "', 5)")]
     {
-        assert_eq!(scene.check(&sql).await, Done { upload_bytes: 0, ..first }, "{sql}");
+        assert_eq!(scene.check(&sql).await, first.resident(), "{sql}");
     }
     let index = scene.check(&terms.replace("term_vector", "inverted_index")).await;
-    assert_eq!(index, Done { upload_bytes: 0, ..first });
+    assert_eq!(index, first.resident());
     // Pairs are no sequences of as many words.
     for function in ["cooccurrence", "ranked_inverted_index"] {
         let sql = sql.replace("sequence_count", function);
         let first = scene.check(&sql).await;
         assert!(first.rows > 0 && first.fallbacks == 0);
-        assert_eq!(scene.check(&sql).await, Done { upload_bytes: 0, ..first });
+        assert_eq!(scene.check(&sql).await, first.resident());
     }
     // A file that was replaced is another corpus.
     let again = scene.corpus("kept", 16 << 10, &documents(6, 200, 600));
@@ -153,7 +162,7 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
     scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
     let ample = scene.check(sql).await;
     assert_eq!((ample.fallbacks, scene.check(sql).await.upload_bytes), (0, 0), "{sql}");
-    let (mut is_swapped, mut is_refused) = (false, false);
+    let (mut is_swapped, mut is_refused, mut came_ahead) = (false, false, false);
     for kib in (2..=16).rev().map(|bits| 1 << bits) {
         scene.run(&format!("SET tadoc.gpu_memory_bytes = '{kib}KiB'")).await;
         scene.check(sql).await;
@@ -162,13 +171,15 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
             // What is there goes, and what is needed comes again.
             assert_eq!(again.rows, ample.rows, "{sql}");
             is_swapped |= again.upload_bytes > 0;
+            came_ahead |= again.ahead_bytes > 0;
+            assert!(again.ahead_bytes <= again.upload_bytes, "{sql}: {again:?}");
         } else {
             // Not enough for one segment: the CPU counts, and it is said.
             assert_eq!((again.fallbacks, again.rows), (1, 0), "{sql}");
             is_refused = true;
         }
     }
-    assert!(is_swapped && is_refused, "{sql}");
+    assert!(is_swapped && is_refused && came_ahead, "{sql}");
     scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
     assert_eq!(scene.check(sql).await.fallbacks, 0);
 }
@@ -242,7 +253,7 @@ async fn what_a_device_cannot_count_the_cpu_does() {
         let (_, expected, _) = scene.rows("cpu", &sql).await;
         let (plan, got, done) = scene.rows("gpu", &sql).await;
         assert!(plan.contains(&format!("device=cpu: {reason}")), "{plan}");
-        assert!(got == expected && done == Done { upload_bytes: 0, rows: 0, fallbacks: 0 });
+        assert!(got == expected && done == NOTHING);
     }
 }
 
@@ -273,32 +284,75 @@ async fn small_corpora_are_left_to_the_cores() {
         let (_, expected, _) = scene.rows("cpu", &sql).await;
         let (plan, got, done) = scene.rows("auto", &sql).await;
         assert!(plan.contains(&format!("device=cpu: {reason}")), "{sql}\n{plan}");
-        assert!(
-            got == expected && done == Done { upload_bytes: 0, rows: 0, fallbacks: 0 },
-            "{sql}"
-        );
+        assert!(got == expected && done == NOTHING, "{sql}");
     }
 }
+
+/// Cores that are so slow that `auto` wants a device for any corpus.
+fn slow_cores() -> Calibration {
+    let mut calibration = Calibration::default();
+    let slow = Some(1e9);
+    calibration.corpora.fill(CoreTimes { one_core: slow, all_cores: slow, large: None });
+    calibration
+}
+
+#[test]
+fn words_of_documents_that_are_kept_are_left_to_the_cores() {
+    let process = Process { variables: &[], calibration: slow_cores(), needs_device: false };
+    let name = "words_of_documents_that_are_kept_are_left_to_the_cores";
+    alone(name, &process, check_kept_words());
+}
+
+async fn check_kept_words() {
+    let scene = Scene::anywhere();
+    let location = scene.corpus("kept", 16 << 10, &documents(23, 200, 600));
+    let tasks = ["term_vector('{}')", "inverted_index('{}')", "tfidf('{}', fold => true)"];
+    let sqls = tasks.map(|task| format!("SELECT * FROM {task}").replace("{}", &location));
+    let has_device = num_devices().is_ok();
+    // Nobody looked at them yet: a device is wanted, and counts where there is one.
+    for sql in &sqls {
+        let shown = shown(&scene.plan("auto", sql).await);
+        let wanted = if has_device { "device=gpu: estimated" } else { "device=cpu: " };
+        assert!(shown.contains(wanted) && !shown.contains(KEPT), "{shown}");
+    }
+    let early = scene.plan("auto", &sqls[2]).await;
+    let (_, counted, done) = scene.rows("auto", &sqls[2]).await;
+    assert_eq!((done.rows > 0, done.fallbacks), (has_device, 0), "{done:?}");
+    // The cores look at all of them, and keep them from then on.
+    let expected = scene.rows("cpu", &sqls[2]).await.1;
+    assert!(counted == expected && scene.rows("cpu", &sqls[2]).await.1 == expected);
+    for sql in &sqls {
+        let (_, expected, _) = scene.rows("cpu", sql).await;
+        let (plan, rows, done) = scene.rows("auto", sql).await;
+        assert!(plan.contains(&format!("device=cpu: {KEPT}")), "{plan}");
+        assert!(rows == expected && done == NOTHING, "{sql}: {done:?}");
+    }
+    // A plan that was made before leaves them to the cores, too.
+    let (rows, done) = scene.collect(&early).await.unwrap();
+    assert!(rows == expected && done == NOTHING, "{done:?}");
+    // What is kept says nothing of sequences, nor of words that are to be counted in a way that was set.
+    let other = sqls[0].replace("term_vector('", "sequence_count('").replace("')", "', 2)");
+    assert!(!shown(&scene.plan("auto", &other).await).contains(KEPT));
+    scene.run("SET tadoc.traversal = 'top_down'").await;
+    assert!(!shown(&scene.plan("auto", &sqls[0]).await).contains(KEPT));
+    scene.run("SET tadoc.traversal = 'auto'").await;
+    if has_device {
+        // Who demands a device gets one.
+        assert!(scene.check(&sqls[0]).await.rows > 0);
+    }
+}
+
+/// Why.
+const KEPT: &str = "the words of documents are kept";
 
 #[tokio::test]
 async fn living_corpora_are_counted_with_their_edits() {
     let Some(scene) = Scene::new().await else { return };
-    let folder = scene.dir.path().join("living").display().to_string();
     let source = scene.corpus("source", 8 << 10, &documents(9, 150, 800));
-    scene.run("SET tadoc.recompress_ratio = '1'").await;
-    let create = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION";
-    scene
-        .run(&format!("{create} '{folder}/' OPTIONS ('create' 'true', 'block_bytes' '8192')"))
-        .await;
-    for statement in [
-        format!("INSERT INTO d (path, text) SELECT path, text FROM documents('{source}')"),
-        "INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (3, 0, 'to be or '), (4, NULL, ' x y')"
-            .to_owned(),
-        "DELETE FROM d WHERE doc_id IN (5, 6, 40)".to_owned(),
-        "INSERT INTO d (path, text) VALUES ('new', 'furiously regular furiously regular')"
-            .to_owned(),
-        "UPDATE d SET text = upper(text) WHERE doc_id = 20".to_owned(),
-    ] {
+    for statement in create_living(scene.dir.path()) {
+        scene.run(&statement).await;
+    }
+    for statement in living_statements(&source, "to be or ") {
         scene.run(&statement).await;
         scene.check_all(&QUERIES, "d").await;
         scene.check_all(&WHOLE_DOCUMENTS, "d").await;

@@ -9,6 +9,8 @@
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "common/alone.rs"]
+mod alone;
 #[path = "gpu_faults/breakage.rs"]
 mod breakage;
 #[path = "common/device.rs"]

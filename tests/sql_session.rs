@@ -3,9 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[allow(dead_code, reason = "the other half is for `malformed_input`")]
+#[path = "malformed_input/anatomy.rs"]
+mod anatomy;
 #[path = "sql_session/blocks.rs"]
 mod blocks;
+#[path = "sql_session/portions.rs"]
+mod portions;
 mod sql_fixtures;
+#[path = "sql_session/word_counts.rs"]
+mod word_counts;
 
 use std::fs;
 use std::path::Path;
@@ -310,7 +317,7 @@ async fn a_dropped_stream_stops_and_gives_its_memory_back() {
     let ctx = session_with(SessionConfig::new().with_batch_size(1).with_target_partitions(2));
     let pool = Arc::clone(&ctx.runtime_env().memory_pool);
     let sql = format!("SELECT text FROM documents('{large}') WHERE text NOT LIKE '%nowhere%'");
-    batches(&ctx, &format!("SELECT count(*) FROM word_count('{large}')")).await.unwrap();
+    batches(&ctx, &format!("SELECT count(*) FROM inverted_index('{large}')")).await.unwrap();
     let idle = pool.reserved();
     let mut stream = ctx.sql(&sql).await.unwrap().execute_stream().await.unwrap();
     stream.next().await.unwrap().unwrap();

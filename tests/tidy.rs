@@ -96,6 +96,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/gpu/device_column.rs",
     "src/gpu/gsst_scan.rs",
     "src/gpu/gsst_scan/matching.rs",
+    "src/gpu/managed.rs",
     "src/gpu/memory.rs",
     "src/gpu/pinned.rs",
     "src/gpu/run_kernels.rs",

@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 
-use datafusion_tadoc::gpu::{Device, GpuError};
 use datafusion_tadoc::gsst::{Block, BlockOptions, write_block};
 use rayon::prelude::*;
 
@@ -20,17 +19,6 @@ pub struct Case {
     pub name: &'static str,
     pub options: BlockOptions,
     pub block_bytes: usize,
-}
-
-/// The first device; `None`, with a word about it, where there is none and none is required.
-pub fn open_device() -> Result<Option<Device>, GpuError> {
-    match Device::open(0) {
-        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
-            println!("skipped: {error}");
-            Ok(None)
-        }
-        device => device.map(Some),
-    }
 }
 
 /// The column's text, its rows ended by line feeds, without the last one.

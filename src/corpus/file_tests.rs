@@ -124,6 +124,50 @@ fn the_tail_alone_gives_the_footer() {
     }
 }
 
+#[test]
+fn words_are_read_without_the_rest() {
+    let bytes = small_file();
+    let (footer, corpus) = open(&bytes).unwrap();
+    for (i, (meta, segment)) in footer.segments.iter().zip(corpus.segments()).enumerate() {
+        let range = meta.words_range().unwrap();
+        assert!(range.start >= meta.byte_range().start && range.end < meta.byte_range().end);
+        let part = &bytes[range.start as usize..range.end as usize];
+        let words = read_words("f", &footer, i, part, &LIMITS).unwrap();
+        assert_eq!(words.dictionary.bytes(), segment.dictionary.bytes());
+        let num_words = words.dictionary.num_words() as usize;
+        assert_eq!(words.dag.weights()[..num_words], segment.dag.weights()[..num_words]);
+        assert_eq!((words.dag.grammar().num_docs(), words.paths.len()), (0, 0));
+        assert!(read_words("f", &footer, i, &part[1..], &LIMITS).is_err());
+        let limits = OpenLimits { max_memory_bytes: 1000, ..LIMITS };
+        assert!(read_words("f", &footer, i, part, &limits).is_err());
+        let mut old = footer.clone();
+        old.segments[i].sections.retain(|section| section.kind != SectionKind::WordCounts);
+        let error = read_words("f", &old, i, part, &LIMITS).unwrap_err().to_string();
+        assert!(error.contains("a segment with word counts"), "{error}");
+    }
+}
+
+#[test]
+fn counts_of_another_text_are_found() {
+    let write_two = |body: Vec<u32>| write(&[parts(2, &[body], vec![0, 4])], false, None);
+    let (mut one, other) = (write_two(vec![0, 0, 0, 1]), write_two(vec![0, 1, 1, 1]));
+    let section = |bytes: &[u8]| {
+        let footer = open(bytes).unwrap().0;
+        footer.segments[0].section(SectionKind::WordCounts).unwrap().clone()
+    };
+    let (at, from) = (section(&one), section(&other));
+    assert_eq!(at.len, from.len);
+    let from = from.offset as usize..(from.offset + from.len) as usize;
+    let len = from.len();
+    one[at.offset as usize..at.offset as usize + len].copy_from_slice(&other[from]);
+    let crc = crc32c::crc32c(&one[at.offset as usize..][..len]);
+    let of_counts = one.len() - POSTSCRIPT_BYTES - 24 * 3 + 16;
+    one[of_counts..of_counts + 4].copy_from_slice(&crc.to_le_bytes());
+    reseal(&mut one);
+    let error = open(&one).unwrap_err().to_string();
+    assert!(error.contains("word counts") && error.contains("3 times, got 1"), "{error}");
+}
+
 /// Recomputes the checksums of footer and postscript.
 fn reseal(bytes: &mut [u8]) {
     let postscript = bytes.len() - POSTSCRIPT_BYTES;
@@ -140,11 +184,13 @@ fn lies_under_a_good_checksum_are_found() {
     let bytes = small_file();
     let footer_start = open(&bytes).unwrap().0.body_len() as usize;
     let footer_end = bytes.len() - POSTSCRIPT_BYTES;
-    // Profile, Unicode version and names may be anything, a segment need not continue the one
-    // before, and columns may be of a later kind; every other bit of the footer counts.
+    // Profile, Unicode version and names may be anything, a segment need not continue the one before, and
+    // word counts and columns may be of a later kind; every other bit of the footer counts.
     let names_end = footer_start + 4 + 1 + usize::from(bytes[footer_start + 4]);
     let names = footer_start..names_end + 1 + usize::from(bytes[names_end]);
     let columns_kind = footer_end - 4..footer_end;
+    // From the end: columns, then four sections of each segment.
+    let kinds_of_counts = [4, 8].map(|n| footer_end - 24 * n + 20..footer_end - 24 * n + 22);
     let continues = names.end + 8 + 2 * 68 - 4;
     for byte in footer_start..footer_end {
         for bit in 0..8 {
@@ -153,6 +199,7 @@ fn lies_under_a_good_checksum_are_found() {
             reseal(&mut lying);
             let is_free = names.contains(&byte)
                 || columns_kind.contains(&byte)
+                || kinds_of_counts.iter().any(|kind| kind.contains(&byte))
                 || (byte, bit) == (continues, 0);
             if !is_free {
                 assert!(open(&lying).is_err(), "byte {} bit {bit}", byte - footer_start);

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 0    header      64 bytes: magic, version, required features; zero to the end
-//! 64   sections    of segment 0 (dictionary, grammar, documents), of segment 1, …, then those of
-//!                  the file (columns); each is followed by zeros up to a multiple of 64
+//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents), of segment 1, …, then those
+//!                  of the file (columns); each is followed by zeros up to a multiple of 64
 //!      footer      what is where, and how much of it
 //!      postscript  40 bytes, same layout for ever
 //!
@@ -65,6 +65,9 @@ pub enum SectionKind {
     Documents,
     /// One row a document, as an opaque Parquet file.
     Columns,
+    /// How often each word of a segment occurs, so that counting words needs no grammar. Files of earlier
+    /// versions have none.
+    WordCounts,
     /// Something a later version wrote that may be ignored.
     Unknown(u16),
 }
@@ -76,6 +79,7 @@ impl SectionKind {
             2 => Self::Grammar,
             3 => Self::Documents,
             4 => Self::Columns,
+            5 => Self::WordCounts,
             other => Self::Unknown(other),
         }
     }
@@ -86,6 +90,7 @@ impl SectionKind {
             Self::Grammar => 2,
             Self::Documents => 3,
             Self::Columns => 4,
+            Self::WordCounts => 5,
             Self::Unknown(kind) => kind,
         }
     }
@@ -97,6 +102,7 @@ impl SectionKind {
             Self::Grammar => "grammar",
             Self::Documents => "documents",
             Self::Columns => "columns",
+            Self::WordCounts => "word counts",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -167,8 +173,29 @@ impl SegmentMeta {
 
     /// Bytes of the file that [`read_paths`](super::read_paths) wants; none where it has no such section.
     pub fn paths_range(&self) -> Range<u64> {
-        let section = self.sections.iter().find(|section| section.kind == SectionKind::Documents);
+        let section = self.section(SectionKind::Documents);
         section.map_or(0..0, |section| section.offset..section.offset.saturating_add(section.len))
+    }
+
+    /// Bytes of the file that [`read_words`](super::read_words) wants, if it has word counts.
+    pub fn words_range(&self) -> Option<Range<u64>> {
+        let counts = self.section(SectionKind::WordCounts)?;
+        let dictionary = self.section(SectionKind::Dictionary)?;
+        let start = dictionary.offset.min(counts.offset);
+        Some(start..dictionary.padded_end().max(counts.padded_end()))
+    }
+
+    /// The section of `kind`, if it has one.
+    pub(super) fn section(&self, kind: SectionKind) -> Option<&SectionMeta> {
+        self.sections.iter().find(|section| section.kind == kind)
+    }
+
+    /// Bytes of memory that its words and their counts take.
+    pub fn words_memory_bytes(&self) -> u64 {
+        let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
+        // Offsets, lengths in bytes and words, edges, weights; the counts as they are decoded.
+        let arrays = terminals.saturating_mul(29).saturating_add(u64::from(self.num_words) * 8);
+        arrays.saturating_add(self.dictionary_bytes).saturating_add(2 << 20)
     }
 
     /// Bytes of memory the decoded segment takes at its peak while it is opened.
@@ -483,6 +510,10 @@ fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
             let name = kind.name();
             return Err(cursor.fault(format!("expected one section {name} a segment, got {num}")));
         }
+    }
+    let counts = sections.iter().filter(|section| section.kind == SectionKind::WordCounts);
+    if counts.count() > 1 {
+        return Err(cursor.fault("expected at most one section of word counts a segment"));
     }
     Ok(())
 }

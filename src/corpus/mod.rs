@@ -19,18 +19,20 @@ mod grammar_codec;
 pub(crate) mod of_texts;
 mod reader;
 mod strings;
+mod word_counts_codec;
 mod writer;
 
 pub use blocks::{MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
 pub(crate) use format::check_version;
 pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta, check_header};
-pub use reader::{OpenLimits, read_columns, read_paths, read_segment};
+pub use reader::{OpenLimits, read_columns, read_paths, read_segment, read_words};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentParts};
 
 use std::sync::Arc;
 
 use crate::dag::Dag;
+use crate::error::Result;
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// One immutable part of a corpus: dictionary, grammar and document table, ready for queries.
@@ -44,6 +46,18 @@ pub struct Segment {
     pub paths: Paths,
     /// Whether the first document is the rest of the last document of the segment before.
     pub continues: bool,
+}
+
+impl Segment {
+    /// Words alone: there is no document, and nothing is known of a word of `dictionary` but how often it occurs
+    /// (`counts`, by word id). For [`word_count`](crate::analytics::word_count), which asks for no more.
+    ///
+    /// # Errors
+    /// As [`Dag::new`].
+    pub fn of_words(dictionary: Dictionary, counts: &[u64]) -> Result<Self> {
+        let dag = Dag::of_words(counts, dictionary.lengths())?;
+        Ok(Self { dictionary, dag, paths: Paths::default(), continues: false })
+    }
 }
 
 /// Paths of the documents of a segment, packed.

@@ -23,9 +23,12 @@ use super::format::{
     check_header,
 };
 use super::grammar_codec::count_tokens;
-use super::{Corpus, Paths, Segment, dictionary_codec, documents_codec, grammar_codec};
+use super::{
+    Corpus, Paths, Segment, dictionary_codec, documents_codec, grammar_codec, word_counts_codec,
+};
 use crate::dag::Dag;
 use crate::error::{Error, Result};
+use crate::text::Dictionary;
 
 /// Elements, those of rules inside included, that a rule may have for each byte of its expansion.
 const MAX_STEPS_PER_BYTE: u64 = 64;
@@ -98,7 +101,65 @@ pub fn read_segment(
         .map_err(|e| grammar_at.fault(0, e.to_string()))?;
     check_totals(grammar_at, meta, tokens, &dag)?;
     check_steps(grammar_at, &dag)?;
+    if let Some(section) = meta.section(SectionKind::WordCounts) {
+        let bytes = section_bytes(file, section, bytes, range.start)?;
+        let counts = word_counts(file, section, bytes, &dictionary, meta)?;
+        check_word_counts(section.place(file), &counts, &dag)?;
+    }
     Ok(Segment { dictionary, dag, paths, continues: meta.continues })
+}
+
+/// Decodes the words of segment `segment_idx` of `file` (a name, for errors) and how often each occurs from
+/// `bytes`, exactly those of its [`words_range`](SegmentMeta::words_range): a segment of
+/// [words alone](Segment::of_words). Nothing else of the segment is checked.
+///
+/// # Errors
+/// As [`read_segment`], and [`Error::InvalidArgument`] for a segment without word counts.
+pub fn read_words(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Segment> {
+    let meta = segment_meta(footer, segment_idx)?;
+    let (range, section) =
+        meta.words_range().zip(meta.section(SectionKind::WordCounts)).ok_or_else(|| {
+            let (got, allowed) =
+                (format!("{segment_idx}, without them"), "a segment with word counts".into());
+            Error::InvalidArgument { name: "segment_idx", got, allowed }
+        })?;
+    check_range(range.clone(), bytes)?;
+    limits.check_memory(meta.words_memory_bytes())?;
+    let dictionary_section = section_of(file, meta, SectionKind::Dictionary)?;
+    check_codec(file, dictionary_section, dictionary_codec::CODEC)?;
+    let dictionary = section_bytes(file, dictionary_section, bytes, range.start)?;
+    let dictionary = dictionary_codec::decode(dictionary_section.place(file), dictionary, meta)?;
+    let counts = section_bytes(file, section, bytes, range.start)?;
+    let counts = word_counts(file, section, counts, &dictionary, meta)?;
+    Segment::of_words(dictionary, &counts).map_err(|e| section.place(file).fault(0, e.to_string()))
+}
+
+fn word_counts(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    dictionary: &Dictionary,
+    meta: &SegmentMeta,
+) -> Result<Vec<u64>> {
+    check_codec(file, section, word_counts_codec::CODEC)?;
+    word_counts_codec::decode(section.place(file), bytes, dictionary, meta)
+}
+
+/// Refuses `counts` that are not those of the grammar: what is answered must not depend on which is read.
+fn check_word_counts(place: Place<'_>, counts: &[u64], dag: &Dag) -> Result<()> {
+    match counts.iter().zip(dag.weights()).position(|(count, weight)| count != weight) {
+        None => Ok(()),
+        Some(word) => {
+            let (expected, got) = (dag.weights()[word], counts[word]);
+            Err(place.fault(0, format!("expected word {word} {expected} times, got {got}")))
+        }
+    }
 }
 
 /// Decodes the paths of segment `segment_idx` of `file` (a name, for errors) from `bytes`, exactly those of
@@ -257,8 +318,7 @@ fn memory_bytes(footer: &FileFooter) -> u64 {
 
 /// The section of `kind`.
 fn section_of<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
-    let section = meta.sections.iter().find(|section| section.kind == kind);
-    section.ok_or_else(|| {
+    meta.section(kind).ok_or_else(|| {
         let place = Place { file, section: "footer", offset: 0 };
         place.fault(0, format!("expected a section {}", kind.name()))
     })

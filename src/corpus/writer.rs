@@ -10,7 +10,7 @@ use super::format::{
     COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, align_up, header,
 };
 use super::grammar_codec::count_tokens;
-use super::{Paths, dictionary_codec, documents_codec, grammar_codec};
+use super::{Paths, dictionary_codec, documents_codec, grammar_codec, word_counts_codec};
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::text::{Dictionary, TokenizerProfile};
@@ -120,7 +120,7 @@ pub struct EncodedSegment {
     /// Without sections.
     meta: SegmentMeta,
     /// Kind, codec and bytes.
-    sections: [(SectionKind, u16, Vec<u8>); 3],
+    sections: [(SectionKind, u16, Vec<u8>); 4],
 }
 
 impl EncodedSegment {
@@ -140,10 +140,17 @@ impl EncodedSegment {
             .ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
         check_equal("num_tokens", parts.num_tokens, tokens)?;
         check_equal("num_word_tokens", parts.num_word_tokens, words)?;
-        let (dictionary_section, grammar_section) = rayon::join(
-            || dictionary_codec::encode(dictionary),
+        let (words_sections, grammar_section) = rayon::join(
+            || {
+                let counts = crate::dag::weights(grammar);
+                (
+                    dictionary_codec::encode(dictionary),
+                    word_counts_codec::encode(dictionary, &counts),
+                )
+            },
             || grammar_codec::encode(grammar, dictionary.num_words()),
         );
+        let (dictionary_section, counts_section) = words_sections;
         let (documents_codec, documents) = documents_codec::encode(paths)?;
         let meta = SegmentMeta {
             num_docs,
@@ -161,6 +168,7 @@ impl EncodedSegment {
         };
         let sections = [
             (SectionKind::Dictionary, dictionary_codec::CODEC, dictionary_section),
+            (SectionKind::WordCounts, word_counts_codec::CODEC, counts_section),
             (SectionKind::Grammar, grammar_codec::CODEC, grammar_section),
             (SectionKind::Documents, documents_codec, documents),
         ];

@@ -121,6 +121,25 @@ impl Dag {
         Ok(dag)
     }
 
+    /// Words and separators of these lengths, without rules and documents: nothing is known of the words but that they
+    /// occur as often as `word_counts` say. What [`weights`](Self::weights) answers is all that it is for.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of_words(
+        word_counts: &[u64],
+        terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<Self> {
+        let num_terminals = terminal_len_bytes.len() as u32;
+        let (rule_offsets, doc_offsets) = (vec![0, 0], vec![0]);
+        let grammar = Grammar { num_terminals, rule_offsets, symbols: Vec::new(), doc_offsets };
+        let dag = Self::new(grammar, word_counts.len() as u32, terminal_len_bytes)?;
+        let mut weights = word_counts.to_vec();
+        weights.resize(dag.num_elements(), 0);
+        dag.weights.get_or_init(|| weights);
+        Ok(dag)
+    }
+
     /// Fills the arrays of the rules, children before parents.
     fn derive_rules(&mut self) -> Result<()> {
         let num_terminals = self.grammar.num_terminals as usize;
@@ -260,18 +279,7 @@ impl Dag {
     /// where equal elements of a rule were merged first, which takes 72; rules of two elements put into those
     /// that hold them make 30 % more elements in 124 ms.
     pub fn weights(&self) -> &[u64] {
-        self.weights.get_or_init(|| {
-            let num_terminals = self.grammar.num_terminals as usize;
-            let mut weights = vec![0u64; self.num_elements()];
-            weights[num_terminals] = 1;
-            for rule_idx in 0..self.grammar.num_rules() {
-                let weight = weights[num_terminals + rule_idx];
-                for &element in self.grammar.rule(rule_idx) {
-                    weights[element as usize] = weights[element as usize].wrapping_add(weight);
-                }
-            }
-            weights
-        })
+        self.weights.get_or_init(|| weights(&self.grammar))
     }
 
     /// Where each element occurs on right-hand sides; derived on first use, O(G).
@@ -319,6 +327,11 @@ impl Dag {
         is_worth.then(|| self.doc_words.get_or_init(|| DocWords::new(self)).as_ref()).flatten()
     }
 
+    /// Whether the words of each document are kept already.
+    pub fn has_doc_words(&self) -> bool {
+        self.doc_words.get().is_some_and(Option::is_some)
+    }
+
     /// Notes that `num_words` words of the text, or places of words, were looked at.
     #[inline]
     pub fn note_words_read(&self, num_words: u64) {
@@ -357,6 +370,20 @@ impl Dag {
     pub fn max_text_runs_bytes(&self) -> usize {
         text_runs::max_memory_bytes(self)
     }
+}
+
+/// How often each element of `grammar` occurs; see [`Dag::weights`].
+pub(crate) fn weights(grammar: &Grammar) -> Vec<u64> {
+    let num_terminals = grammar.num_terminals as usize;
+    let mut weights = vec![0u64; num_terminals + grammar.num_rules()];
+    weights[num_terminals] = 1;
+    for rule_idx in 0..grammar.num_rules() {
+        let weight = weights[num_terminals + rule_idx];
+        for &element in grammar.rule(rule_idx) {
+            weights[element as usize] = weights[element as usize].wrapping_add(weight);
+        }
+    }
+    weights
 }
 
 /// Together with rules that refer forward only, this makes every rule reachable from the root, so

@@ -14,6 +14,7 @@ use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, DriverError, ValidAsZe
 
 use super::error::GpuError;
 use super::lost;
+use super::managed;
 use super::memory::{DeviceBuffer, MemoryBudget};
 use super::module::Module;
 
@@ -84,7 +85,8 @@ impl Device {
         Ok(Self { context, stream, name, capability, shares_host_memory, budget, modules })
     }
 
-    /// Whether it works in the host's memory, so that nothing is won by copying: integrated devices.
+    /// Whether it works in the host's memory, so that nothing is won by copying: integrated devices. Its
+    /// memory is managed, then, and the host writes and reads it where it lies.
     pub fn shares_host_memory(&self) -> bool {
         self.shares_host_memory
     }
@@ -211,6 +213,20 @@ impl Device {
         what: &'static str,
         len: usize,
     ) -> Result<DeviceBuffer<T>, GpuError> {
+        let mut buffer = self.alloc_to_send(what, len)?;
+        if buffer.is_managed() {
+            managed::give_to_device(&mut buffer, &self.stream).map_err(self.fault(what))?;
+            self.stream.memset_zeros(&mut buffer).map_err(self.fault(what))?;
+        }
+        Ok(buffer)
+    }
+
+    /// The same, to [`send`](Self::send) values there before anything else is done with it.
+    pub(super) fn alloc_to_send<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        len: usize,
+    ) -> Result<DeviceBuffer<T>, GpuError> {
         let len = len.max(1);
         let requested_bytes = len as u64 * size_of::<T>() as u64;
         let lease = self.budget.take(what, requested_bytes)?;
@@ -219,12 +235,33 @@ impl Device {
         if requested_bytes > available_bytes {
             return Err(refused);
         }
-        let slice =
-            self.stream.alloc_zeros(len).map_err(|error| match self.fault(what)(error) {
-                GpuError::OutOfMemory { .. } => refused,
-                other => other,
-            })?;
-        Ok(DeviceBuffer::new(slice, lease))
+        let taken = if self.shares_host_memory {
+            managed::take(&self.stream, len).map(|slice| DeviceBuffer::managed(slice, lease))
+        } else {
+            self.stream.alloc_zeros(len).map(|slice| DeviceBuffer::new(slice, lease))
+        };
+        taken.map_err(|error| match self.fault(what)(error) {
+            GpuError::OutOfMemory { .. } => refused,
+            other => other,
+        })
+    }
+
+    /// Writes `values` to where they were [to be sent](Self::alloc_to_send): has `stream` copy them, or copies
+    /// them itself where the host reaches the place.
+    pub(super) fn send<T: DeviceRepr + ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        values: &[T],
+        stream: &Arc<CudaStream>,
+        to: &mut DeviceBuffer<T>,
+    ) -> Result<(), GpuError> {
+        let sent = if to.is_managed() {
+            managed::write(to, values, &self.stream);
+            managed::give_to_device(to, &self.stream)
+        } else {
+            stream.memcpy_htod(values, to)
+        };
+        sent.map_err(self.fault(what))
     }
 
     /// Device memory with a copy of `values`, counted until it is dropped.
@@ -233,8 +270,8 @@ impl Device {
         what: &'static str,
         values: &[T],
     ) -> Result<DeviceBuffer<T>, GpuError> {
-        let mut copy = self.alloc(what, values.len())?;
-        self.stream.memcpy_htod(values, &mut copy).map_err(self.fault(what))?;
+        let mut copy = self.alloc_to_send(what, values.len())?;
+        self.send(what, values, &self.stream, &mut copy)?;
         self.budget.count_copied(size_of_val(values) as u64);
         Ok(copy)
     }

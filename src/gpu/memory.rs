@@ -5,17 +5,19 @@
 
 #![allow(unsafe_code, reason = "the driver's allocations by address have no safe form")]
 
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cudarc::driver::{
-    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceSlice, LaunchArgs, PushKernelArg,
-    SyncOnDrop, result, sys,
+    CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DeviceSlice, DriverError,
+    LaunchArgs, PushKernelArg, SyncOnDrop, ValidAsZeroBits, result, sys,
 };
 
 use super::device::Device;
 use super::error::GpuError;
+use super::managed::{self, Lent};
 
 /// Bytes of device memory: how many may be taken, are taken, and were taken at most.
 #[derive(Debug)]
@@ -99,13 +101,46 @@ impl Drop for Lease {
 /// those takes this.
 #[derive(Debug)]
 pub(super) struct DeviceBuffer<T> {
-    slice: CudaSlice<T>,
+    /// Until it is dropped.
+    slice: ManuallyDrop<CudaSlice<T>>,
+    /// Whether it is memory of the host, too, which gives it back in its own way.
+    is_managed: bool,
     _lease: Lease,
 }
 
 impl<T> DeviceBuffer<T> {
     pub(super) fn new(slice: CudaSlice<T>, lease: Lease) -> Self {
-        Self { slice, _lease: lease }
+        Self { slice: ManuallyDrop::new(slice), is_managed: false, _lease: lease }
+    }
+
+    /// Of a slice that [`managed::take`] took.
+    pub(super) fn managed(slice: CudaSlice<T>, lease: Lease) -> Self {
+        Self { slice: ManuallyDrop::new(slice), is_managed: true, _lease: lease }
+    }
+
+    /// Whether the host reaches it where it lies.
+    pub(super) fn is_managed(&self) -> bool {
+        self.is_managed
+    }
+}
+
+impl<T: DeviceRepr + ValidAsZeroBits> DeviceBuffer<T> {
+    /// Lends the values to the host, after all work that `stream` was given; `None` where it does not reach them.
+    pub(super) fn lend<'a>(
+        &'a self,
+        stream: &'a CudaStream,
+    ) -> Result<Option<Lent<'a, T>>, DriverError> {
+        self.is_managed.then(|| Lent::new(&self.slice, stream)).transpose()
+    }
+}
+
+impl<T> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses the field after this.
+        let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
+        if self.is_managed {
+            managed::give_back(slice);
+        }
     }
 }
 
@@ -152,7 +187,7 @@ impl<T> DevicePtrMut<T> for DeviceBuffer<T> {
 unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b DeviceBuffer<T>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, arg: &'b DeviceBuffer<T>) -> &mut Self {
-        self.arg(&arg.slice)
+        self.arg(&*arg.slice)
     }
 }
 
@@ -160,7 +195,7 @@ unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b DeviceBuffer<T>> for LaunchArgs<'a>
 unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b mut DeviceBuffer<T>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, arg: &'b mut DeviceBuffer<T>) -> &mut Self {
-        self.arg(&mut arg.slice)
+        self.arg(&mut *arg.slice)
     }
 }
 

@@ -25,6 +25,7 @@ mod gsst_match;
 mod gsst_run;
 mod gsst_scan;
 mod lost;
+mod managed;
 mod matched_rows;
 mod memory;
 mod module;

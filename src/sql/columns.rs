@@ -102,12 +102,19 @@ pub(crate) async fn read_user_columns(
             RowSource::File(open) => columns_bytes(runtime, open).await?.map(|bytes| (open, bytes)),
             RowSource::Nulls(_) => None,
         };
-        let arrays = match stored {
+        let arrays: Vec<ArrayRef> = match stored {
             None => fields.iter().map(|f| new_null_array(f.data_type(), num_docs)).collect(),
             Some((open, bytes)) => {
                 let wanted = fields.clone();
-                let decode = move || decode_columns(bytes, num_docs, &wanted, limit_bytes);
-                blocking(open, decode).await?
+                let (rows, num_rows) = match &open.portion {
+                    Some(portion) => {
+                        (portion.docs.start as usize, portion.num_docs_of_file as usize)
+                    }
+                    None => (0, num_docs),
+                };
+                let decode = move || decode_columns(bytes, num_rows, &wanted, limit_bytes);
+                let arrays = blocking(open, decode).await?;
+                arrays.iter().map(|array| array.slice(rows, num_docs)).collect()
             }
         };
         for (part, array) in parts.iter_mut().zip(arrays) {

@@ -5,6 +5,7 @@
 //! files     file version ──▶ segments, memory reservation    all of the file, on first execution
 //!           commit ──▶ the same, of a living corpus           what its edits changed, once
 //! corpora   list of versions ──▶ Corpus, vocabulary, word views
+//! words     the same two, of words and their counts alone    a tenth of a file, where no more is asked for
 //! ```
 //!
 //! A version is URL, length and e-tag (or modification time), so a file that was replaced is read
@@ -34,11 +35,14 @@ use super::failure::{datafusion_error, task_error};
 use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
 use super::options::TadocOptions;
+use super::portions::Portion;
 use super::scan::Source;
+use super::sections::Sections;
 use crate::Error;
 use crate::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use crate::corpus::{
-    Corpus, FileFooter, FooterOutcome, OpenLimits, Paths, Segment, read_paths, read_segment,
+    Corpus, FileFooter, FooterOutcome, OpenLimits, Paths, Segment, SegmentMeta, read_paths,
+    read_segment, read_words,
 };
 use crate::text::TokenizerProfile;
 
@@ -52,6 +56,15 @@ const FILES_AT_ONCE: usize = 16;
 pub(crate) struct OpenFile {
     pub(crate) file: SourceFile,
     pub(crate) footer: Arc<FileFooter>,
+    /// Where it stands for a part of the segments, the only ones in the footer.
+    pub(crate) portion: Option<Portion>,
+}
+
+impl OpenFile {
+    /// What tells its segments from those of other files, versions and portions.
+    pub(crate) fn key(&self) -> String {
+        self.file.version_key() + &self.portion.as_ref().map(Portion::suffix).unwrap_or_default()
+    }
 }
 
 /// The segments of one file and the memory they hold.
@@ -242,7 +255,7 @@ impl CorpusCache {
     ) -> Result<Vec<OpenFile>> {
         let open = |file: SourceFile| async move {
             let footer = self.footer(runtime, limits, &file).await?;
-            Ok::<_, DataFusionError>(OpenFile { file, footer })
+            Ok::<_, DataFusionError>(OpenFile { file, footer, portion: None })
         };
         let files: Vec<OpenFile> =
             stream::iter(files).map(open).buffered(FILES_AT_ONCE).try_collect().await?;
@@ -278,13 +291,34 @@ impl CorpusCache {
         Ok(footer)
     }
 
-    /// The corpus of `scan`, loaded where it is not.
+    /// The corpus of `source`, loaded where it is not.
     pub(crate) async fn load(
         &self,
         context: &LoadContext,
         source: &Source,
     ) -> Result<Arc<LoadedCorpus>> {
-        let keys = keys_of(source);
+        self.load_sections(context, source, Sections::All).await
+    }
+
+    /// The same for those who count words and nothing else: where the corpus is not loaded and its files have
+    /// [word counts](Source::has_word_counts), these are all that is read.
+    pub(crate) async fn load_words(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+    ) -> Result<Arc<LoadedCorpus>> {
+        let are_enough = source.has_word_counts() && self.loaded(source).is_none();
+        let sections = if are_enough { Sections::Words } else { Sections::All };
+        self.load_sections(context, source, sections).await
+    }
+
+    async fn load_sections(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        sections: Sections,
+    ) -> Result<Arc<LoadedCorpus>> {
+        let keys = sections.keys(source);
         {
             let mut state = self.lock();
             let now = state.tick();
@@ -299,8 +333,8 @@ impl CorpusCache {
             }
         }
         let files: Vec<&OpenFile> = source.corpora().iter().collect();
-        let mut loaded = self.load_each(context, source, &files, &keys).await?;
-        if let Some(view) = source.living() {
+        let mut loaded = self.load_each(context, source, &files, &keys, sections).await?;
+        if let Some(view) = source.living().filter(|_| sections == Sections::All) {
             loaded = vec![self.load_version(context, view, loaded, &keys).await?];
         }
         let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
@@ -314,6 +348,9 @@ impl CorpusCache {
             _files: loaded,
         });
         let mut state = self.lock();
+        if sections == Sections::All {
+            state.forget(&Sections::Words.keys(source));
+        }
         let now = state.tick();
         state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
         state.evict(context.memory_limit_bytes(), &keys);
@@ -329,8 +366,8 @@ impl CorpusCache {
     ) -> Result<Vec<Arc<LoadedFile>>> {
         let files: Vec<&OpenFile> =
             places.iter().filter_map(|&place| source.corpora().get(place)).collect();
-        let keys: Vec<String> = files.iter().map(|open| open.file.version_key()).collect();
-        let loaded = self.load_each(context, source, &files, &keys).await?;
+        let keys: Vec<String> = files.iter().map(|open| open.key()).collect();
+        let loaded = self.load_each(context, source, &files, &keys, Sections::All).await?;
         self.lock().evict(context.memory_limit_bytes(), &keys);
         Ok(loaded)
     }
@@ -342,11 +379,13 @@ impl CorpusCache {
         source: &'a Source,
         files: &[&'a OpenFile],
         keys: &'a [String],
+        sections: Sections,
     ) -> Result<Vec<Arc<LoadedFile>>> {
         let most_segments = files.iter().map(|open| open.footer.segments.len()).max();
         let files_at_once = num_cores() / most_segments.unwrap_or_default().max(1);
         // Boxed: the compiler cannot prove futures of borrowed files to be `Send`.
-        let load = |open: &&'a OpenFile| self.load_shared(context, source, open, keys).boxed();
+        let load =
+            |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections).boxed();
         let loads: Vec<_> = files.iter().map(load).collect();
         stream::iter(loads).buffered(files_at_once.max(1)).try_collect().await
     }
@@ -358,9 +397,10 @@ impl CorpusCache {
         source: &Source,
         open: &OpenFile,
         keep: &[String],
+        sections: Sections,
     ) -> Result<Arc<LoadedFile>> {
-        let cell = Arc::clone(&self.lock().slot(&open.file.version_key()).cell);
-        let file = cell.get_or_try_init(|| self.load_file(context, open, keep)).await;
+        let cell = Arc::clone(&self.lock().slot(&sections.key(open)).cell);
+        let file = cell.get_or_try_init(|| self.load_file(context, open, keep, sections)).await;
         file.cloned().map_err(|error| match source.living() {
             Some(view) => explain_missing(&view.place, error),
             None => error,
@@ -374,7 +414,7 @@ impl CorpusCache {
         context: &LoadContext,
         open: &OpenFile,
     ) -> Result<Vec<(bool, Paths)>> {
-        let slot = self.lock().files.get(&open.file.version_key()).map(|s| Arc::clone(&s.cell));
+        let slot = self.lock().files.get(&open.key()).map(|s| Arc::clone(&s.cell));
         if let Some(file) = slot.as_ref().and_then(|cell| cell.get()) {
             let segments = file.segments.iter();
             return Ok(segments.map(|s| (s.continues, s.paths.clone())).collect());
@@ -389,7 +429,7 @@ impl CorpusCache {
 
     /// The corpus of `source` where it is loaded.
     pub(crate) fn loaded(&self, source: &Source) -> Option<Arc<LoadedCorpus>> {
-        self.lock().corpora.get(&keys_of(source)).map(|(_, corpus)| Arc::clone(corpus))
+        self.lock().corpora.get(&Sections::All.keys(source)).map(|(_, corpus)| Arc::clone(corpus))
     }
 
     async fn load_file(
@@ -397,14 +437,17 @@ impl CorpusCache {
         context: &LoadContext,
         open: &OpenFile,
         keep: &[String],
+        sections: Sections,
     ) -> Result<Arc<LoadedFile>> {
         let parallel = num_cores().min(open.footer.segments.len()).max(1);
-        let estimate = estimate_bytes(&open.footer, parallel, &context.options)?;
+        let estimate = estimate_bytes(&open.footer, parallel, sections, &context.options)?;
         let consumer = format!("TadocCorpus[{}]", open.file.path);
         let reservation = self.reserve(context, consumer, estimate, keep)?;
         let store = store_of(&context.runtime, &open.file)?;
         let segments: Vec<Arc<Segment>> = stream::iter(0..open.footer.segments.len())
-            .map(|segment_idx| load_segment(context, Arc::clone(&store), open, segment_idx))
+            .map(|segment_idx| {
+                load_segment(context, Arc::clone(&store), open, segment_idx, sections)
+            })
             .buffered(parallel)
             .try_collect()
             .await?;
@@ -485,6 +528,12 @@ impl State {
         slot
     }
 
+    /// Drops the files of `keys` and the corpora that were made of them.
+    fn forget(&mut self, keys: &[String]) {
+        keys.iter().for_each(|key| drop(self.files.remove(key)));
+        self.corpora.retain(|files, _| !files.iter().any(|file| keys.contains(file)));
+    }
+
     /// Drops least recently used files, never those of `keep`, until at most `limit_bytes` are
     /// held, and the corpora that were made of them.
     fn evict(&mut self, limit_bytes: u64, keep: &[String]) {
@@ -512,11 +561,6 @@ impl State {
 
 fn num_cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn keys_of(source: &Source) -> Vec<String> {
-    let files = source.corpora().iter().map(|open| open.file.version_key());
-    files.chain(source.living().map(|view| view.key.clone())).collect()
 }
 
 fn check_profiles(files: &[OpenFile]) -> Result<()> {
@@ -585,21 +629,31 @@ async fn load_segment(
     store: Arc<dyn ObjectStore>,
     open: &OpenFile,
     segment_idx: usize,
+    sections: Sections,
 ) -> Result<Arc<Segment>> {
-    let range = open.footer.segments[segment_idx].byte_range();
+    let range = sections.range(&open.footer.segments[segment_idx]);
     let bytes = read_range(store.as_ref(), &open.file, range).await?;
     context.bytes_read.add(bytes.len());
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();
-    let read = move || read_segment(&path, &footer, segment_idx, &bytes, &limits);
+    let read = move || match sections {
+        Sections::All => read_segment(&path, &footer, segment_idx, &bytes, &limits),
+        Sections::Words => read_words(&path, &footer, segment_idx, &bytes, &limits),
+    };
     let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
     segment.map(Arc::new).map_err(datafusion_error)
 }
 
 /// Peak memory of loading: the decoded segments, and the stored bytes of those in flight.
-fn estimate_bytes(footer: &FileFooter, parallel: usize, options: &TadocOptions) -> Result<usize> {
-    let decoded = footer.segments.iter().map(|s| s.memory_bytes()).fold(0, u64::saturating_add);
-    let stored = footer.segments.iter().map(|s| s.byte_range()).map(|r| r.end - r.start).max();
+fn estimate_bytes(
+    footer: &FileFooter,
+    parallel: usize,
+    sections: Sections,
+    options: &TadocOptions,
+) -> Result<usize> {
+    let segments = footer.segments.iter();
+    let decoded = segments.clone().map(|s| sections.memory_bytes(s)).fold(0, u64::saturating_add);
+    let stored = segments.map(|s| sections.range(s)).map(|r| r.end - r.start).max();
     let needed = decoded.saturating_add(stored.unwrap_or(0).saturating_mul(parallel as u64));
     if needed > options.max_memory_bytes {
         return Err(datafusion_error(Error::Capacity {
@@ -610,6 +664,14 @@ fn estimate_bytes(footer: &FileFooter, parallel: usize, options: &TadocOptions) 
         }));
     }
     usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
+}
+
+/// The same before it is decoded, what is needed for that included.
+pub(super) fn memory_when_used(segment: &SegmentMeta) -> u64 {
+    let terminals = u64::from(segment.num_words) + u64::from(segment.num_separators);
+    let ids = terminals + u64::from(segment.num_rules);
+    let derived = segment.num_elements.saturating_mul(14).saturating_add(ids.saturating_mul(12));
+    segment.memory_bytes().saturating_add(derived)
 }
 
 /// Bytes of a segment with everything that queries may derive from it: the inverse grammar

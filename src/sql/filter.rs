@@ -116,7 +116,7 @@ impl Stage {
 }
 
 /// Drops table qualifiers, which a scan's own schema does not have.
-fn unqualify(expr: Expr) -> Result<Expr> {
+pub(crate) fn unqualify(expr: Expr) -> Result<Expr> {
     use datafusion::common::tree_node::Transformed;
     let strip = |node| match node {
         Expr::Column(column) if column.relation.is_some() => {

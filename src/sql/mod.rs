@@ -29,8 +29,8 @@
 //!
 //! Reading order: `signature` (the table of functions, which drives parsing, schemas and error
 //! texts), `planner` and `arguments`, `location` (what a location may be), `table` and `scan`,
-//! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `device_tasks` (what
-//! devices count), `living` (corpora that change), then `factory`,
+//! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `portions` (what memory has no
+//! room for at once), `device_tasks` (what devices count), `living` (corpora that change), then `factory`,
 //! `file_format`, `sink` and `building`, and `options` (everything under `SET tadoc.`).
 
 mod arguments;
@@ -50,7 +50,9 @@ mod location;
 mod options;
 mod output;
 mod planner;
+mod portions;
 mod scan;
+mod sections;
 mod signature;
 mod sink;
 mod table;

@@ -60,6 +60,13 @@ impl Source {
         }
     }
 
+    /// Whether all files say how often each word occurs, and no edit changed it.
+    pub(crate) fn has_word_counts(&self) -> bool {
+        let mut segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        segments.all(|segment| segment.words_range().is_some())
+            && self.living().is_none_or(|view| view.is_as_in_files())
+    }
+
     /// How text is cut into tokens.
     pub(crate) fn profile(&self) -> TokenizerProfile {
         let living = self.living().map(|view| view.version.profile);
@@ -277,6 +284,11 @@ impl Run {
     /// The corpus, loaded where it is not.
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
         self.cache.load(&self.load_context(), &self.scan.source).await
+    }
+
+    /// The words of the corpus and how often each occurs; more where more is loaded.
+    pub(crate) async fn load_words(&self) -> Result<Arc<LoadedCorpus>> {
+        self.cache.load_words(&self.load_context(), &self.scan.source).await
     }
 
     /// Runs CPU-bound work on a blocking thread.

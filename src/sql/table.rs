@@ -30,6 +30,7 @@ use super::living::{
 };
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use super::options::TadocOptions;
+use super::portions::{Files, Merge, Planner, portions_of};
 use super::scan::{Scan, Source};
 use crate::living::LivingStore;
 
@@ -239,6 +240,44 @@ impl TadocTable {
         Ok(LoadedTable { corpus, source, options: target.options })
     }
 
+    /// The portions in which `scan` is answered where memory has no room for all; `None` where it has, or where nothing
+    /// can be made of them.
+    fn portions(&self, session: &dyn Session, scan: &Scan) -> Option<Vec<Files>> {
+        let is_readable = self.function.reads() == Reads::Corpora;
+        if !is_readable || self.function.merge(scan) == Merge::Never {
+            return None;
+        }
+        let portions = portions_of(&scan.source, session, &scan.options)?;
+        self.cache.loaded(&scan.source).is_none().then_some(portions)
+    }
+
+    /// Plans `scan`, which has no filters yet, with `filters`, all of which `function` takes over.
+    fn exec(
+        &self,
+        session: &dyn Session,
+        function: Arc<dyn TableFunction>,
+        mut scan: Scan,
+        filters: &[Expr],
+        target_partitions: usize,
+    ) -> Result<TadocExec> {
+        let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) =
+            filters.iter().cloned().partition(|filter| needs_text(function.as_ref(), filter));
+        scan.columns_stage = Stage::compile(session, &scan.schema, &column_filters)?;
+        scan.text_stage = Stage::compile(session, &scan.schema, &text_filters)?;
+        scan.demands = text_filters.iter().filter_map(|filter| demands(filter, "text")).collect();
+        scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
+        function.prepare(&scan)?;
+        if function.reads() == Reads::Corpora {
+            let loaded = self.cache.loaded(&scan.source);
+            scan.placement = place(&scan, function.device_task(&scan), loaded.as_deref());
+        }
+        // A small limit is met by the first rows: more partitions would only decode in vain.
+        if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
+            scan.num_partitions = function.num_partitions(&scan, target_partitions).max(1);
+        }
+        TadocExec::try_new(function, scan, Arc::clone(&self.cache))
+    }
+
     fn claims(&self, filter: &Expr) -> bool {
         is_claimable(filter, &|column| self.function.claims_column(column))
     }
@@ -279,40 +318,33 @@ impl TableProvider for TadocTable {
         let target = self.target(session).await?;
         let source = self.source(session, &target).await?;
         let schema = self.function.schema();
-        let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) = filters
-            .iter()
-            .filter(|filter| self.claims(filter))
-            .cloned()
-            .partition(|filter| needs_text(self.function.as_ref(), filter));
+        let filters: Vec<Expr> = filters.iter().filter(|f| self.claims(f)).cloned().collect();
         let all = || (0..schema.fields().len()).collect();
-        let mut scan = Scan {
+        let scan = Scan {
             location: self.location.clone(),
             source,
             projection: projection.cloned().unwrap_or_else(all),
-            columns_stage: Stage::compile(session, &schema, &column_filters)?,
+            columns_stage: None,
             dynamic_stages: Vec::new(),
-            text_stage: Stage::compile(session, &schema, &text_filters)?,
-            demands: text_filters.iter().filter_map(|filter| demands(filter, "text")).collect(),
+            text_stage: None,
+            demands: Vec::new(),
             schema,
             limit,
             options: target.options,
             num_partitions: 1,
             placement: Placement::default(),
         };
-        scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
-        self.function.prepare(&scan)?;
-        if self.function.reads() == Reads::Corpora {
-            let loaded = self.cache.loaded(&scan.source);
-            scan.placement = place(&scan, self.function.device_task(&scan), loaded.as_deref());
-        }
-        let config = session.config();
-        // A small limit is met by the first rows: more partitions would only decode in vain.
-        if limit.is_none_or(|limit| limit > config.batch_size()) {
-            let num_partitions = self.function.num_partitions(&scan, config.target_partitions());
-            scan.num_partitions = num_partitions.max(1);
-        }
         let function = Arc::clone(&self.function);
-        Ok(Arc::new(TadocExec::try_new(function, scan, Arc::clone(&self.cache))?))
+        let Some(portions) = self.portions(session, &scan) else {
+            let exec =
+                self.exec(session, function, scan, &filters, session.config().target_partitions())?;
+            return Ok(Arc::new(exec));
+        };
+        function.prepare(&scan)?;
+        let planner = Planner { session, scan, function, filters };
+        planner.plan(&portions, &|function, scan, filters| {
+            Ok(Arc::new(self.exec(session, function, scan, filters, 1)?))
+        })
     }
 
     async fn insert_into(

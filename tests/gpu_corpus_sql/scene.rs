@@ -1,7 +1,5 @@
 //! A session, a folder of corpora, and the devices.
 
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -12,17 +10,15 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
 use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
 use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 
-use super::device::{Random, open_device};
+use super::corpora_sql::{DEVICES, sum_of, write_corpus};
+use super::device::open_device;
 
 /// Memory of a session.
 const MEMORY_BYTES: usize = 1 << 40;
-
-static DEVICES: Mutex<()> = Mutex::const_new(());
 
 /// A session, a folder of corpora, and the devices for one test alone where it needs them.
 pub struct Scene {
@@ -32,32 +28,22 @@ pub struct Scene {
 }
 
 /// What a device did for a query.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     pub upload_bytes: usize,
+    /// Of these, copied while the device worked on the segment before.
+    pub ahead_bytes: usize,
     pub rows: usize,
     pub fallbacks: usize,
 }
 
-fn write_corpus(path: &Path, block_bytes: usize, documents: &[Vec<u8>]) {
-    let options = IngestOptions { block_bytes, ..IngestOptions::default() };
-    let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-    for (doc, text) in documents.iter().enumerate() {
-        builder.push_document(&doc.to_string(), text).unwrap();
-    }
-    fs::write(path, builder.finish(None).unwrap().0).unwrap();
-}
+pub const NOTHING: Done = Done { upload_bytes: 0, ahead_bytes: 0, rows: 0, fallbacks: 0 };
 
-/// Random texts of up to so many bytes and a few words that recur.
-pub fn documents(seed: u64, num_docs: usize, max_len: usize) -> Vec<Vec<u8>> {
-    let mut random = Random(seed);
-    let mut text = |doc: usize| {
-        let len = random.below(max_len);
-        let mut text = random.words(len);
-        text.extend_from_slice(format!(" Only {} here", doc % 90).as_bytes());
-        text
-    };
-    (0..num_docs).map(&mut text).collect()
+impl Done {
+    /// The same with all that it needs on the device.
+    pub fn resident(self) -> Self {
+        Self { upload_bytes: 0, ahead_bytes: 0, ..self }
+    }
 }
 
 fn session() -> SessionContext {
@@ -90,9 +76,7 @@ impl Scene {
 
     /// Writes a corpus of blocks of so many bytes; where it is.
     pub fn corpus(&self, name: &str, block_bytes: usize, documents: &[Vec<u8>]) -> String {
-        let path = self.dir.path().join(format!("{name}.tadoc"));
-        write_corpus(&path, block_bytes, documents);
-        path.display().to_string()
+        write_corpus(self.dir.path(), name, block_bytes, documents)
     }
 
     pub async fn run(&self, sql: &str) -> Vec<RecordBatch> {
@@ -108,17 +92,28 @@ impl Scene {
 
     /// The same, or why there are none.
     pub async fn try_rows(&self, device: &str, sql: &str) -> Result<(String, String, Done)> {
+        let plan = self.plan(device, sql).await;
+        let (rows, done) = self.collect(&plan).await?;
+        Ok((shown(&plan), rows, done))
+    }
+
+    /// How `sql` is to run.
+    pub async fn plan(&self, device: &str, sql: &str) -> Arc<dyn ExecutionPlan> {
         self.run(&format!("SET tadoc.device = '{device}'")).await;
-        let plan = self.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
-        let shown = displayable(plan.as_ref()).indent(false).to_string();
-        let rows = collect(Arc::clone(&plan), self.context.task_ctx()).await?;
-        let of = |name| sum_of(&plan, name);
+        self.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
+    }
+
+    /// The rows of `plan`, which did not run before, and what the device did.
+    pub async fn collect(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<(String, Done)> {
+        let rows = collect(Arc::clone(plan), self.context.task_ctx()).await?;
+        let of = |name| sum_of(plan, name);
         let done = Done {
             upload_bytes: of("device_upload_bytes"),
+            ahead_bytes: of("device_ahead_bytes"),
             rows: of("device_rows"),
             fallbacks: of("device_fallbacks"),
         };
-        Ok((shown, pretty_format_batches(&rows).unwrap().to_string(), done))
+        Ok((pretty_format_batches(&rows).unwrap().to_string(), done))
     }
 
     /// Grammars that a device built for `copy`, and those that it left to the cores.
@@ -131,7 +126,7 @@ impl Scene {
     /// That a device gives the rows of the CPU; what it did.
     pub async fn check(&self, sql: &str) -> Done {
         let (_, expected, none) = self.rows("cpu", sql).await;
-        assert_eq!(none, Done { upload_bytes: 0, rows: 0, fallbacks: 0 }, "{sql}");
+        assert_eq!(none, NOTHING, "{sql}");
         let (plan, got, done) = self.rows("gpu", sql).await;
         assert!(plan.contains("device=gpu"), "{plan}");
         assert!(got == expected, "{sql}\n{got}\n{expected}");
@@ -147,9 +142,7 @@ impl Scene {
     }
 }
 
-/// A metric of all nodes of `plan`.
-fn sum_of(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
-    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
-    let below: usize = plan.children().into_iter().map(|child| sum_of(child, name)).sum();
-    own.map_or(0, |sum| sum.as_usize()) + below
+/// `plan` as EXPLAIN shows it.
+pub fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
+    displayable(plan.as_ref()).indent(false).to_string()
 }

@@ -1,8 +1,6 @@
 //! A table of many row groups in a session that wants a device, and a process for it alone.
 
 use std::error::Error;
-use std::fs::File;
-use std::process::Command;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
@@ -19,7 +17,7 @@ use datafusion_tadoc::ingestion::Calibration;
 use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
 use tempfile::TempDir;
 
-use super::device::open_device;
+use super::alone::{self, Process};
 use super::log;
 
 const NUM_FILES: usize = 4;
@@ -27,62 +25,24 @@ const ROW_GROUPS_OF_A_FILE: usize = 5;
 pub const NUM_ROW_GROUPS: usize = NUM_FILES * ROW_GROUPS_OF_A_FILE;
 const ROWS_OF_A_GROUP: usize = 4000;
 const NUM_ROWS: usize = NUM_ROW_GROUPS * ROWS_OF_A_GROUP;
-/// In the environment of a process that is there for one case.
-const CASE: &str = "TADOC_FAULT_CASE";
 
 /// Runs `case`, which is all of the test `name`, in a process of its own, with more variables and
-/// with slow cores, so that `auto` wants a device. Cases take turns.
+/// with slow cores, so that `auto` wants a device.
 pub fn alone(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
-    if is_case(name) {
-        return run_here(case);
-    }
-    let _turn = next_turn();
-    run_apart(name, variables);
+    let process = Process { variables, calibration: slow_cores(), needs_device: false };
+    alone::alone(name, &process, heard(case));
 }
 
 /// As [`alone`], where there is a device.
 pub fn alone_on_device(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
-    if is_case(name) {
-        return run_here(case);
-    }
-    let _turn = next_turn();
-    if open_device().is_some() {
-        run_apart(name, variables);
-    }
+    let process = Process { variables, calibration: slow_cores(), needs_device: true };
+    alone::alone(name, &process, heard(case));
 }
 
-/// Whether this process is there for the case `name`.
-fn is_case(name: &str) -> bool {
-    std::env::var(CASE).is_ok_and(|current| current == name)
-}
-
-fn run_here(case: impl Future<Output = ()>) {
+/// `case`, and all that is said meanwhile kept.
+async fn heard(case: impl Future<Output = ()>) {
     log::listen();
-    tokio::runtime::Runtime::new().unwrap().block_on(case);
-}
-
-/// A file that one case of this machine has at a time, for as long as it is open: threads and
-/// processes wait.
-fn next_turn() -> File {
-    let turn = File::create(std::env::temp_dir().join("tadoc-gpu-faults.turn")).unwrap();
-    turn.lock().unwrap();
-    turn
-}
-
-/// Runs the test `name` in another process.
-fn run_apart(name: &str, variables: &[(&str, &str)]) {
-    let dir = tempfile::tempdir().unwrap();
-    let calibration = dir.path().join("calibration");
-    slow_cores().save_to(&calibration).unwrap();
-    let run = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--nocapture"])
-        .env(CASE, name)
-        .env("TADOC_CALIBRATION", &calibration)
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
-    let [out, err] = [&run.stdout, &run.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(run.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", run.status);
+    case.await;
 }
 
 fn slow_cores() -> Calibration {

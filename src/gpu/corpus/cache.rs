@@ -109,6 +109,7 @@ pub struct CorpusCopies {
     device: Device,
     kept: LeastRecentlyUsed<CopyKey, Box<dyn Any + Send>>,
     prepare_time: Duration,
+    ahead_bytes: u64,
     /// Whether there was too little memory for everything.
     is_short: bool,
     /// The segment that is worked on after this one, until its grammar is on its way.
@@ -121,9 +122,9 @@ pub struct CorpusCopies {
 impl CorpusCopies {
     /// None yet.
     pub fn new(device: Device) -> Self {
-        let (kept, prepare_time) = (LeastRecentlyUsed::default(), Duration::ZERO);
+        let (kept, prepare_time, ahead_bytes) = (LeastRecentlyUsed::default(), Duration::ZERO, 0);
         let (is_short, next, coming, stream) = (false, None, None, None);
-        Self { device, kept, prepare_time, is_short, next, coming, stream }
+        Self { device, kept, prepare_time, ahead_bytes, is_short, next, coming, stream }
     }
 
     /// Says which segment is worked on after the one that is asked for now: where memory is short its grammar is copied
@@ -135,6 +136,12 @@ impl CorpusCopies {
     /// How long uploading and making what was not there has taken so far.
     pub fn prepare_time(&self) -> Duration {
         self.prepare_time
+    }
+
+    /// Of what was copied so far, grammars that came while another segment was worked on, in bytes. None before
+    /// memory was short.
+    pub fn ahead_bytes(&self) -> u64 {
+        self.ahead_bytes
     }
 
     /// The device they lie on.
@@ -257,7 +264,7 @@ impl CorpusCopies {
     /// The grammar of this key once it is there, if it is on its way.
     fn come(&mut self, key: &CopyKey) -> Option<DeviceCorpus> {
         let corpus = self.coming.take_if(|coming| coming.key() == key)?.wait()?;
-        corpus.count_copied();
+        self.ahead_bytes += corpus.count_copied();
         Some(corpus)
     }
 

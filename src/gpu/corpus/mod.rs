@@ -16,6 +16,9 @@
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
 //!
+//! A device that shares the host's memory has all of this in memory that is the host's too: a grammar is written to
+//! where kernels read it, and rows are read from where kernels wrote them (`gpu/managed.rs`).
+//!
 //! [`DeviceRounds`] works the other way round: it makes the rules of a segment.
 //!
 //! Each part is made when it is asked for, and counted in the device's memory budget; kernels trust the
@@ -97,14 +100,14 @@ impl GrammarArrays {
     fn take(device: &Device, segment: &Segment) -> Result<Self, GpuError> {
         let grammar = segment.dag.grammar();
         Ok(Self {
-            symbols: device.alloc("elements of rules", grammar.symbols.len())?,
-            rule_offsets: device.alloc("offsets of rules", grammar.rule_offsets.len())?,
-            doc_offsets: device.alloc("offsets of documents", grammar.doc_offsets.len())?,
+            symbols: device.alloc_to_send("elements of rules", grammar.symbols.len())?,
+            rule_offsets: device.alloc_to_send("offsets of rules", grammar.rule_offsets.len())?,
+            doc_offsets: device.alloc_to_send("offsets of documents", grammar.doc_offsets.len())?,
         })
     }
 
     /// Has the grammar of `segment` copied there by `stream`, behind what was given to other streams for
-    /// these arrays.
+    /// these arrays; once.
     fn fill(
         &mut self,
         device: &Device,
@@ -118,8 +121,7 @@ impl GrammarArrays {
             (&grammar.doc_offsets, &mut self.doc_offsets),
         ];
         for (values, buffer) in parts {
-            let copied = stream.memcpy_htod(&values[..], buffer);
-            copied.map_err(device.fault("copying a grammar"))?;
+            device.send("copying a grammar", &values[..], stream, buffer)?;
         }
         Ok(())
     }
@@ -140,12 +142,13 @@ impl DeviceCorpus {
         Ok(corpus)
     }
 
-    /// Counts its bytes among those that were copied.
-    fn count_copied(&self) {
+    /// Counts its bytes among those that were copied; how many they are.
+    fn count_copied(&self) -> u64 {
         let grammar = self.dag().grammar();
         let parts = [&grammar.symbols[..], &grammar.rule_offsets, &grammar.doc_offsets];
-        let len_bytes: usize = parts.map(size_of_val::<[u32]>).iter().sum();
-        self.device.budget().count_copied(len_bytes as u64);
+        let len_bytes = parts.map(size_of_val::<[u32]>).iter().sum::<usize>() as u64;
+        self.device.budget().count_copied(len_bytes);
+        len_bytes
     }
 
     /// What counts elements and words; they are counted once.

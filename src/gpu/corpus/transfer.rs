@@ -8,7 +8,7 @@
 //!
 //! Pageable memory is copied at a fifth of the speed of pinned memory, and what is allocated anew costs as
 //! much again when it is first written, so that is done by all cores. The two pinned buffers of a copy are
-//! kept for the next.
+//! kept for the next. What lies in memory that the host shares is read there, by all cores and without them.
 
 #![allow(
     unsafe_code,
@@ -71,12 +71,32 @@ where
     }
     let len = len.min(buffer.len());
     let mut values: Vec<U> = Vec::with_capacity(len);
+    let places = &mut values.spare_capacity_mut()[..len];
+    match buffer.lend(device.stream()).map_err(device.fault(COPYING))? {
+        Some(lent) => write_all(places, &lent[..len], &convert),
+        None => staged(device, address(device, buffer), places, convert)?,
+    }
+    // SAFETY: the first `len` values were written, for which there is room.
+    unsafe { values.set_len(len) };
+    Ok(values)
+}
+
+/// Writes all of `places` from the values at `from`, of which there are as many, through pinned buffers.
+fn staged<T, U>(
+    device: &Device,
+    from: u64,
+    places: &mut [MaybeUninit<U>],
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<(), GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
     let mut staging = kept().pop().unwrap_or_else(|| {
         let pool = PinnedPool::new(device.context(), 2 * CHUNK_BYTES);
         [pool.take(CHUNK_BYTES), pool.take(CHUNK_BYTES)]
     });
-    let places = &mut values.spare_capacity_mut()[..len];
-    let copied = copy(device, address(device, buffer), places, &mut staging, convert);
+    let copied = copy(device, from, places, &mut staging, convert);
     if copied.is_err() {
         // Nothing is on its way to the buffers any more, whatever the answer.
         let _ = device.synchronize();
@@ -85,14 +105,23 @@ where
     if kept.len() < MAX_KEPT {
         kept.push(staging);
     }
-    drop(kept);
-    copied?;
-    // SAFETY: `copy` has written the first `len` values, for which there is room.
-    unsafe { values.set_len(len) };
-    Ok(values)
+    copied
 }
 
-/// Writes all of `places` from the values at `from`, of which there are as many.
+/// Writes each value to its place, on all cores.
+fn write_all<T: Copy + Sync, U: Send>(
+    places: &mut [MaybeUninit<U>],
+    values: &[T],
+    convert: &(impl Fn(T) -> U + Sync),
+) {
+    places.par_chunks_mut(TASK_LEN).zip(values.par_chunks(TASK_LEN)).for_each(|(to, from)| {
+        to.iter_mut().zip(from).for_each(|(place, &value)| {
+            place.write(convert(value));
+        });
+    });
+}
+
+/// The same with these buffers.
 fn copy<T, U>(
     device: &Device,
     from: u64,
@@ -120,11 +149,7 @@ where
         let values: &[T] = unsafe {
             std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len())
         };
-        places.par_chunks_mut(TASK_LEN).zip(values.par_chunks(TASK_LEN)).for_each(|(to, from)| {
-            to.iter_mut().zip(from).for_each(|(place, &value)| {
-                place.write(convert(value));
-            });
-        });
+        write_all(places, values, &convert);
         std::mem::swap(&mut filled, &mut free);
     }
     Ok(())

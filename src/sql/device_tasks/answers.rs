@@ -10,6 +10,8 @@
 //!                  time_counting    kernels
 //!                  time_copying     rows to the host
 //!                  time_joining     rows of segments to those of the corpus, as far as that is done at once
+//! device_upload_bytes               what was not there; device_ahead_bytes of it while the device worked on the
+//!                                   segment before, once memory was short
 //! ```
 
 use std::fmt::Display;
@@ -20,13 +22,14 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::metrics::{MetricBuilder, Time};
 
+use super::chooser::WORDS_KEPT;
 use super::devices;
 use super::ranked_parts::RankedParts;
 use super::sequence_parts::{Counted, SequenceParts};
 use crate::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SegmentDocuments,
-    SegmentRanked, SegmentSequences, SegmentTerms, SequenceCounts, TermVectors, Vocabulary,
-    WordCounts,
+    SegmentRanked, SegmentSequences, SegmentTerms, SequenceCounts, TermVectors, Traversal,
+    Vocabulary, WordCounts,
 };
 use crate::corpus::Segment;
 use crate::gpu::{
@@ -150,12 +153,18 @@ pub(crate) fn word_counts(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Opt
     answer(run, vocabulary, 0, CorpusCopies::word_counts, joined)
 }
 
-/// Whether the cores have what a device would count: segments keep the words of their documents. Who demands a device gets
-/// one all the same.
+/// Whether the cores have what a device was chosen for when the plan was made: segments keep the words of their
+/// documents by now. Who demands a device gets one all the same.
 fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
-    let mut segments = vocabulary.corpus().segments().iter();
-    run.scan.options.device == Device::Auto
-        && segments.all(|segment| segment.dag.doc_words_if_worth().is_some())
+    let (scan, segments) = (&run.scan, vocabulary.corpus().segments());
+    let is_chosen = scan.placement.is_on_device() && scan.options.device == Device::Auto;
+    let is_counted = is_chosen
+        && scan.options.traversal == Traversal::Auto
+        && segments.iter().all(|segment| segment.dag.doc_words_if_worth().is_some());
+    if is_counted {
+        tracing::info!(corpus = %scan.location, reason = WORDS_KEPT, "counting on the CPU");
+    }
+    is_counted
 }
 
 /// The words of each document.
@@ -269,6 +278,7 @@ fn answer<F: Found, T>(
     let times = Times::new(run);
     let timer = times.all.timer();
     let uploaded = run.counter("device_upload_bytes");
+    let ahead = run.counter("device_ahead_bytes");
     let held = run.reservation("DeviceRows");
     let max_bytes = run.scan.options.gpu_memory_bytes;
     let to_host = |found: F| -> std::result::Result<Part<F::Rows>, GpuError> {
@@ -281,9 +291,13 @@ fn answer<F: Found, T>(
     };
     let parts =
         devices::for_each_segment(vocabulary.corpus().segments(), max_bytes, |copies, at| {
-            let before = copies.device().copied_bytes();
+            let copied_bytes =
+                |copies: &CorpusCopies| (copies.device().copied_bytes(), copies.ahead_bytes());
+            let before = copied_bytes(copies);
             let part = times.counted(copies, |copies| of_segment(copies, at)).and_then(to_host);
-            uploaded.add((copies.device().copied_bytes() - before) as usize);
+            let after = copied_bytes(copies);
+            uploaded.add((after.0 - before.0) as usize);
+            ahead.add((after.1 - before.1) as usize);
             part
         });
     timer.done();

@@ -11,7 +11,8 @@
 //! was done before on this corpus: then its rows are known. What both do with rows, making their texts, is
 //! left out. Rates are those
 //! that `tadoc calibrate` measured, or built-in ones. Sums over words need no device: the vocabulary has
-//! counted them. Nor do some documents: the cores count these alone, a device all of them.
+//! counted them. Nor do some documents: the cores count these alone, a device all of them. Nor do words of
+//! documents that the cores keep: nothing is counted then.
 
 use crate::analytics::SegmentShape;
 use crate::ingestion::calibration::{CorpusRates, CorpusTask};
@@ -32,6 +33,8 @@ pub(super) struct Work {
     pub(super) num_rows: Option<u64>,
     pub(super) num_cores: usize,
     pub(super) is_device_open: bool,
+    /// Whether the cores have what is asked for: words of documents.
+    pub(super) are_words_kept: bool,
 }
 
 /// Seconds.
@@ -47,6 +50,9 @@ struct Estimate {
 /// Where only these are counted, which the cores can.
 pub(super) const SOME_DOCUMENTS: &str = "some documents are asked for";
 
+/// Where words of documents are asked for that are there.
+pub(super) const WORDS_KEPT: &str = "the words of documents are kept";
+
 /// Whether the device is to be used, and why.
 pub(super) fn choose(work: &Work, rates: &CorpusRates) -> (bool, String) {
     let Some(task) = work.task.rated() else {
@@ -59,6 +65,9 @@ pub(super) fn choose(work: &Work, rates: &CorpusRates) -> (bool, String) {
     let is_worth = |seconds: f64| seconds <= rates.margin * cores;
     let less = "estimated to take less time than";
     if is_worth(device + startup + prepare) {
+        if work.are_words_kept {
+            return (false, WORDS_KEPT.to_owned());
+        }
         let resident =
             if work.missing_elements == 0 { ", the corpus lies on the device" } else { "" };
         return (true, format!("{less} on {} cores{resident}", work.num_cores));
@@ -117,6 +126,7 @@ mod tests {
             num_rows: None,
             num_cores,
             is_device_open: true,
+            are_words_kept: false,
         }
     }
 
@@ -171,6 +181,19 @@ mod tests {
             let (is_chosen, reason) = choose(&Work { task: part, ..large }, &fast());
             assert!(!is_chosen && reason == SOME_DOCUMENTS);
         }
+    }
+
+    #[test]
+    fn words_that_are_kept_need_no_device() {
+        let task = Task::TermVector { is_part: false };
+        let large = Work { task, ..work(1000 * MIB, 1) };
+        assert!(is_on_device(&large, &fast()));
+        let (is_chosen, reason) = choose(&Work { are_words_kept: true, ..large }, &fast());
+        assert!(!is_chosen && reason == WORDS_KEPT, "{reason}");
+        // Where a device were not worth it anyway, that is said.
+        let small = Work { task, are_words_kept: true, ..work(1000, 1) };
+        let (is_chosen, reason) = choose(&small, &fast());
+        assert!(!is_chosen && reason.starts_with("estimated to take less time"), "{reason}");
     }
 
     /// Rates of one kind of task say nothing of another.

@@ -17,12 +17,12 @@ use datafusion::error::Result;
 
 use super::answers::missing_elements;
 use super::chooser::{SOME_DOCUMENTS, Work, choose};
-use crate::analytics::SegmentShape;
+use crate::analytics::{SegmentShape, Traversal};
 use crate::corpus::SegmentMeta;
 use crate::ingestion::calibration::CorpusTask;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::gsst::{calibration, device};
-use crate::sql::options::Device;
+use crate::sql::options::{Device, TadocOptions};
 use crate::sql::scan::Scan;
 
 /// What has kernels.
@@ -76,6 +76,13 @@ impl Task {
             self,
             Self::TermVector { is_part: true } | Self::RankedInvertedIndex { is_part: true, .. }
         )
+    }
+
+    /// Whether the cores read the answer off the words of documents where they keep these: unless they are told
+    /// how to count.
+    pub(super) fn is_in_doc_words(self, options: &TadocOptions) -> bool {
+        let is_about_words = matches!(self, Self::TermVector { .. } | Self::InvertedIndex { .. });
+        is_about_words && options.traversal == Traversal::Auto
     }
 
     /// What becomes of rows of segments, where `is_joined` says that there are several segments.
@@ -247,6 +254,10 @@ pub(crate) fn place(
 fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
     let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
     let shape: SegmentShape = segments().map(SegmentShape::from).sum();
+    let are_words_kept = loaded.is_some_and(|loaded| {
+        let mut segments = loaded.corpus.segments().iter();
+        task.is_in_doc_words(&scan.options) && segments.all(|segment| segment.dag.has_doc_words())
+    });
     Work {
         task,
         shape,
@@ -256,6 +267,7 @@ fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
         num_rows: loaded.and_then(|loaded| loaded.rows_of(task)),
         num_cores: rayon::current_num_threads(),
         is_device_open: device::is_open(),
+        are_words_kept,
     }
 }
 

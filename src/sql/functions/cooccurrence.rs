@@ -21,6 +21,7 @@ use crate::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -73,6 +74,11 @@ impl TableFunction for Cooccurrence {
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choice(scan, TraversalTask::Cooccurrence, self.window);
         vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        // A pair that is rare in each portion may be frequent in all of them.
+        if self.min_count > 1 { Merge::Never } else { Merge::Sum }
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

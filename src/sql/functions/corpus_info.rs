@@ -129,6 +129,7 @@ fn facts(scan: &Scan, totals: &Totals) -> Vec<(&'static str, String)> {
         ("elements", elements.to_string()),
         ("reuse", ratio(elements, tokens)),
         ("dictionary_section_bytes", stored(&footers, SectionKind::Dictionary).to_string()),
+        ("word_counts_section_bytes", stored(&footers, SectionKind::WordCounts).to_string()),
         ("grammar_section_bytes", stored(&footers, SectionKind::Grammar).to_string()),
         ("documents_section_bytes", stored(&footers, SectionKind::Documents).to_string()),
         ("columns_section_bytes", stored(&footers, SectionKind::Columns).to_string()),

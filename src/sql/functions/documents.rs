@@ -32,6 +32,7 @@ use crate::access::candidate_documents;
 use crate::corpus::Corpus;
 use crate::sql::columns::{RowSource, read_user_columns};
 use crate::sql::failure::task_error;
+use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
 
@@ -96,6 +97,10 @@ impl TableFunction for Documents {
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let text = if needs_decoding(scan) { "decoded" } else { "not decoded" };
         vec![("text", text.into()), scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
     }
 
     fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {

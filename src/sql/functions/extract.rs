@@ -4,6 +4,7 @@
 //! U+FFFD for the part of it. Of a living corpus that is not loaded, only the file that holds the
 //! document is.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::common::stats::Precision;
@@ -16,6 +17,7 @@ use super::document_source::DocumentSource;
 use super::search::check_doc_id;
 use super::strings::Texts;
 use crate::access::ExtractQuery;
+use crate::sql::portions::{Merge, OfPortion};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -55,6 +57,14 @@ impl TableFunction for Extract {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         vec![scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
+    }
+
+    fn of_portion(&self, docs: Range<u64>) -> OfPortion {
+        OfPortion::of_document(self.doc_id, docs, |doc_id| Self { doc_id, ..*self })
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

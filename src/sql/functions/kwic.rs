@@ -22,6 +22,7 @@ use super::strings::int64;
 use crate::access::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, SearchOptions, kwic_segments};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -67,6 +68,10 @@ impl TableFunction for Kwic {
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
         vec![("hits", hits), scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -34,6 +34,7 @@ mod verify_version;
 mod word_count;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
@@ -45,6 +46,7 @@ use futures::future::BoxFuture;
 use super::arguments::Arguments;
 use super::corpora::CorpusCache;
 use super::device_tasks::Task;
+use super::portions::{Merge, OfPortion};
 use super::scan::{Run, Scan};
 use super::signature::{SIGNATURES, Signature};
 use super::table::{TadocTable, registered_now};
@@ -121,6 +123,16 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     /// Whether rows that a device counted can go out of any number of partitions.
     fn can_spread(&self) -> bool {
         false
+    }
+
+    /// What rows of parts of a corpus become together, where memory has no room for all of it.
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Never
+    }
+
+    /// What is asked of a part of the corpus that has the documents `docs`.
+    fn of_portion(&self, _docs: Range<u64>) -> OfPortion {
+        OfPortion::Same
     }
 
     /// What a device would do for a scan, or why none is asked.

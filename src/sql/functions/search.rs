@@ -5,7 +5,7 @@
 //! and a pushed limit ends the search early. Filters on `doc_id`, like the argument, choose the documents
 //! before any match is looked for; hits in others count for no limit.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use datafusion::error::Result;
@@ -21,6 +21,7 @@ use super::strings::int64;
 use crate::access::{Hit, Query, SearchOptions, search_segments};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::{Merge, OfPortion};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 use datafusion::arrow::array::StringViewBuilder;
@@ -76,6 +77,15 @@ impl TableFunction for Search {
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
         vec![("hits", hits), scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
+    }
+
+    fn of_portion(&self, docs: Range<u64>) -> OfPortion {
+        let of = |doc_id| Self { query: self.query.clone(), doc_id: Some(doc_id) };
+        self.doc_id.map_or(OfPortion::Same, |doc_id| OfPortion::of_document(doc_id, docs, of))
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -29,6 +29,7 @@ use crate::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, Trave
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -105,6 +106,10 @@ impl TableFunction for SequenceCount {
             (false, n) => shown_choice(scan, TraversalTask::SequenceCount, n),
         };
         vec![scan.device(), ("traversal", how)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        if self.by_doc { Merge::Behind } else { Merge::Sum }
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -18,6 +18,7 @@ use super::strings::int64;
 use crate::access::{self, SearchOptions};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -55,6 +56,10 @@ impl TableFunction for TermCount {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         vec![scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -18,6 +18,7 @@ use crate::analytics::{Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -63,6 +64,10 @@ impl TableFunction for TermVector {
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
         vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -1,5 +1,5 @@
-//! `word_count(corpus [, fold])` and `word_sort(corpus [, fold])`: one sweep over the grammar, words straight
-//! from the dictionary, in byte order.
+//! `word_count(corpus [, fold])` and `word_sort(corpus [, fold])`: counts that are stored with the words, or one
+//! sweep over the grammar; words straight from the dictionary, in byte order.
 //!
 //! Filters on `word` and `count` run over the dictionary, so that only the rows that pass are
 //! materialised.
@@ -15,10 +15,11 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::strings::{fold_of, int64};
-use crate::analytics::{Fold, WordCounts};
+use crate::analytics::{Fold, Traversal, WordCounts};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
 
@@ -29,6 +30,9 @@ const CHUNK_LEN: usize = 65_536;
 
 /// How words are counted, for EXPLAIN.
 pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the words";
+
+/// The same where nothing is walked. A corpus that is open already is asked instead; both were compared when it was opened.
+const STORED: &str = "none: counts are stored with the words";
 
 #[derive(Debug)]
 pub(crate) struct WordCount {
@@ -73,16 +77,28 @@ impl TableFunction for WordCount {
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![scan.device(), ("traversal", SWEEP.into())]
+        let traversal = if are_stored(scan) { STORED } else { SWEEP };
+        vec![scan.device(), ("traversal", traversal.into())]
+    }
+
+    fn merge(&self, scan: &Scan) -> Merge {
+        if are_stored(scan) { Merge::Never } else { Merge::Sum }
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = run.load().await?;
+            let loaded =
+                if are_stored(&run.scan) { run.load_words().await? } else { run.load().await? };
             run.blocking(move |run| send_counts(run, &loaded, self.fold)).await
         }
         .boxed()
     }
+}
+
+/// Whether counts that the files have are the answer.
+fn are_stored(scan: &Scan) -> bool {
+    let is_free = scan.options.traversal == Traversal::Auto && !scan.placement.is_on_device();
+    is_free && scan.source.has_word_counts()
 }
 
 /// Distinct words: an upper bound that is met by a corpus of one segment.
@@ -105,7 +121,10 @@ fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
         if let Some(counts) = device_tasks::word_counts(&run, &vocabulary)? {
             return Ok(counts);
         }
-        record_sweep(&run, loaded);
+        // Words alone have no documents, and no rules.
+        if loaded.corpus.num_docs() > 0 {
+            record_sweep(&run, loaded);
+        }
         WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)
     });
     let counted = counted.transpose()?;

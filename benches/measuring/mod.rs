@@ -1,0 +1,104 @@
+//! What benches on a device share: opening it, the corpora, and how runs are timed.
+
+#![allow(dead_code, reason = "each bench uses its part")]
+
+use std::time::Instant;
+
+use datafusion_tadoc::Corpus;
+use datafusion_tadoc::corpus::{CorpusBuilder, OpenLimits};
+use datafusion_tadoc::gpu::{Device, GpuError};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// More memory than any bench needs, in bytes.
+pub const AMPLE: u64 = 64 << 30;
+
+/// The first device; `None`, with a word about it, where there is none and none is required.
+pub fn open_device() -> Result<Option<Device>, GpuError> {
+    match Device::open(0) {
+        Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
+            println!("skipped: {error}");
+            Ok(None)
+        }
+        device => device.map(Some),
+    }
+}
+
+/// An environment variable.
+pub fn variable(name: &str, default: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| default.to_owned())
+}
+
+/// The same, a number.
+pub fn number(name: &str, default: usize) -> usize {
+    std::env::var(name).map_or(default, |value| value.parse().unwrap())
+}
+
+/// Thread pools of one thread and of all cores.
+pub struct Pools {
+    pub one: ThreadPool,
+    pub all: ThreadPool,
+}
+
+impl Pools {
+    pub fn new() -> Self {
+        let pool = |threads| ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        Self { one: pool(1), all: pool(0) }
+    }
+}
+
+/// The corpus of `documents`, as `builder` makes it and a reader has it.
+pub fn built(mut builder: CorpusBuilder<Vec<u8>>, documents: &[Vec<u8>]) -> Corpus {
+    for (at, document) in documents.iter().enumerate() {
+        builder.push_document(&at.to_string(), document).unwrap();
+    }
+    let (file, _) = builder.finish(None).unwrap();
+    let limits = OpenLimits { max_memory_bytes: AMPLE, ..OpenLimits::default() };
+    Corpus::from_bytes("memory", &file, &limits).unwrap().1
+}
+
+pub fn seconds_of(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64()
+}
+
+pub fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_unstable_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+/// How often the CPU does something: so many runs at most, and none after so many seconds.
+#[derive(Clone, Copy)]
+pub struct CpuRuns {
+    pub max_runs: usize,
+    pub max_seconds: f64,
+}
+
+impl CpuRuns {
+    /// Seconds of the fastest run; what `prepare` makes is not timed.
+    pub fn least_seconds<T>(self, mut prepare: impl FnMut() -> T, mut run: impl FnMut(T)) -> f64 {
+        let (mut least, mut sum) = (f64::MAX, 0.0);
+        for _ in 0..self.max_runs {
+            let prepared = prepare();
+            let seconds = seconds_of(|| run(prepared));
+            least = least.min(seconds);
+            sum += seconds;
+            if sum > self.max_seconds {
+                break;
+            }
+        }
+        least
+    }
+}
+
+/// Median seconds of `num_runs` of `run` by the device's clock; one before them is not counted.
+pub fn device_seconds(
+    device: &Device,
+    num_runs: usize,
+    mut run: impl FnMut() -> Result<(), GpuError>,
+) -> Result<f64, GpuError> {
+    run()?;
+    device.synchronize()?;
+    let seconds = |_| Ok(device.time(&mut run)?.as_secs_f64());
+    (0..num_runs).map(seconds).collect::<Result<_, GpuError>>().map(median)
+}

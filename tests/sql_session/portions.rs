@@ -1,0 +1,177 @@
+//! Corpora larger than memory: the rows of portions together are those of the whole.
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_tadoc::corpus::IngestOptions;
+use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use tempfile::TempDir;
+
+use super::{batches, session_with, sql_fixtures, table};
+
+/// Room for two or three segments of the corpora here.
+const LIMIT: &str = "20MiB";
+const NUM_DOCS: usize = 300;
+
+/// Two files, the first of many segments, with documents that run over several of them.
+fn write(dir: &TempDir) -> String {
+    let text = |at: usize| {
+        let line = format!("the {at} quick brown foxes {} jump, caf\u{e9} and all\n", at % 17);
+        line.repeat(if at % 100 == 50 { 2_000 } else { 1 + at % 40 })
+    };
+    let documents: Vec<(String, Vec<u8>)> =
+        (0..NUM_DOCS).map(|at| (format!("{at:03}.txt"), text(at).into_bytes())).collect();
+    let borrowed: Vec<(&str, &[u8])> =
+        documents.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
+    let (first, second) = borrowed.split_at(NUM_DOCS - 40);
+    for (name, documents) in [("a.tadoc", first), ("b.tadoc", second)] {
+        let options = IngestOptions { block_bytes: 40_000, ..IngestOptions::default() };
+        sql_fixtures::write_corpus(&dir.path().join(name), options, documents);
+    }
+    dir.path().display().to_string()
+}
+
+/// What is asked of `@`; rows that have no order of their own are put in one.
+const QUERIES: [&str; 22] = [
+    "SELECT * FROM documents('@')",
+    "SELECT doc_id, path FROM documents('@') WHERE doc_id % 7 = 3 AND text LIKE '%foxes 1%'",
+    "SELECT count(*) FROM documents('@') WHERE text LIKE '%299 quick%'",
+    "SELECT doc_id, bytes FROM documents('@') WHERE doc_id IN (3, 150, 298) ORDER BY doc_id DESC",
+    "SELECT * FROM documents('@') LIMIT 3",
+    "SELECT * FROM search('@', '\"brown foxes\"')",
+    "SELECT * FROM search('@', 'caf\u{e9}', doc_id => 297)",
+    "SELECT path FROM search('@', '77') WHERE doc_id > 70",
+    "SELECT * FROM kwic('@', '250', width => 2)",
+    "SELECT * FROM term_count('@', 'f*')",
+    "SELECT * FROM term_vector('@') WHERE doc_id BETWEEN 140 AND 160 OR doc_id = 280",
+    "SELECT doc_id, word, count FROM term_vector('@', top => 2)",
+    "SELECT * FROM extract('@', 299, 4, 20)",
+    "SELECT * FROM sequence_count('@', 2, by_doc => true) WHERE doc_id < 5 OR doc_id > 295",
+    "SELECT * FROM sequence_count('@') ORDER BY sequence",
+    "SELECT count(*), sum(count) FROM sequence_count('@', 2) WHERE count > 100",
+    "SELECT sequence FROM sequence_count('@', 4, fold => true) ORDER BY count DESC, sequence LIMIT 9",
+    "SELECT * FROM cooccurrence('@') ORDER BY word1, word2",
+    "SELECT word1, sum(count) FROM cooccurrence('@', window => 3) GROUP BY word1 ORDER BY word1",
+    "SELECT * FROM word_count('@') WHERE count > 20 ORDER BY word",
+    "SELECT d.path, v.word FROM documents('@') d JOIN term_vector('@', 1) v USING (doc_id) ORDER BY 1, 2",
+    "SELECT sequence, count FROM sequence_count('@') s WHERE count = \
+        (SELECT max(count) FROM sequence_count('@')) ORDER BY sequence",
+];
+
+async fn rows(ctx: &SessionContext, sql: &str) -> Vec<RecordBatch> {
+    batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn portions_together_are_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = write(&dir);
+    for query in QUERIES {
+        let sql = query.replace('@', &corpus);
+        let whole = session_with(SessionConfig::new().with_target_partitions(1));
+        let expected = rows(&whole, &sql).await;
+        for limit in [LIMIT, "40MiB"] {
+            let ctx = session_with(SessionConfig::new().with_target_partitions(2));
+            table(&ctx, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await;
+            table(&ctx, "SET tadoc.traversal = 'top_down'").await;
+            let plan = table(&ctx, &format!("EXPLAIN {sql}")).await;
+            assert!(plan.contains("TadocPortionsExec"), "{sql}\n{plan}");
+            for _ in 0..2 {
+                let shown = |rows| pretty_format_batches(rows).unwrap().to_string();
+                let (got, expected) = (shown(&rows(&ctx, &sql).await), shown(&expected));
+                let differs = got.lines().zip(expected.lines()).find(|(a, b)| a != b);
+                assert_eq!((differs, got.len()), (None, expected.len()), "{sql}");
+            }
+        }
+    }
+}
+
+/// Only portions with documents that are asked for are read.
+#[tokio::test]
+async fn ids_choose_the_portions() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = write(&dir);
+    let ctx = session_with(SessionConfig::new());
+    table(&ctx, &format!("SET tadoc.max_memory_bytes = '{LIMIT}'")).await;
+    for (call, filter) in [
+        ("documents", "WHERE doc_id = 299"),
+        ("term_vector", "WHERE doc_id >= 299"),
+        ("search", "WHERE doc_id IN (1, 2)"),
+    ] {
+        let query = if call == "search" { ", 'quick'" } else { "" };
+        let sql = format!("EXPLAIN SELECT * FROM {call}('{corpus}'{query}) {filter}");
+        let plan = table(&ctx, &sql).await;
+        assert!(plan.contains("read=1") && !plan.contains("portions=1,"), "{plan}");
+    }
+    let nothing = format!("SELECT count(*) FROM term_vector('{corpus}') WHERE doc_id < 0");
+    assert!(table(&ctx, &nothing).await.contains("| 0 "));
+}
+
+/// In a pool that has no room for the whole, portions come and go; what needs the whole is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bounded_pool_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = write(&dir);
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(32 << 20, 1.0).build_arc().unwrap();
+    let pool = std::sync::Arc::clone(&runtime.memory_pool);
+    let builder = SessionStateBuilder::new().with_runtime_env(runtime).with_default_features();
+    let ctx = SessionContext::new_with_state(builder.with_tadoc().build());
+    let unlimited = session_with(SessionConfig::new());
+    for query in ["SELECT count(*), sum(bytes) FROM documents('@') WHERE text <> ''", QUERIES[15]] {
+        let sql = query.replace('@', &corpus);
+        assert_eq!(table(&ctx, &sql).await, table(&unlimited, &sql).await);
+        assert!(pool.reserved() <= 32 << 20);
+    }
+    let sql = format!("SELECT * FROM tfidf('{corpus}')");
+    let error = batches(&ctx, &sql).await.unwrap_err();
+    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+    let count = format!("SELECT count(*) FROM word_count('{corpus}')");
+    assert_eq!(table(&ctx, &count).await, table(&unlimited, &count).await);
+}
+
+/// User columns are those of the portion's documents; versions without edits are read so, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_and_versions_are_read_in_portions() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name).display().to_string();
+    let (file, living) = (place("columns.tadoc"), place("living"));
+    let rows = "SELECT 'p' || value AS path, repeat('word ' || value || ' and ', 3000) AS text, \
+                value * 2 AS n FROM generate_series(1, 60)";
+    let small_blocks = "SET tadoc.block_bytes = '65536'";
+    let unlimited = session_with(SessionConfig::new().with_target_partitions(1));
+    for sql in [
+        small_blocks.to_string(),
+        format!("COPY ({rows}) TO '{file}' STORED AS TADOC"),
+        format!("CREATE EXTERNAL TABLE f STORED AS TADOC LOCATION '{file}'"),
+        format!(
+            "CREATE EXTERNAL TABLE v (n BIGINT) STORED AS TADOC LOCATION '{living}' OPTIONS ('create' 'true')"
+        ),
+        format!("INSERT INTO v (path, text, n) {rows}"),
+    ] {
+        table(&unlimited, &sql).await;
+    }
+    let limited = session_with(SessionConfig::new().with_target_partitions(1));
+    for sql in [
+        format!("SET tadoc.max_memory_bytes = '{LIMIT}'"),
+        format!("CREATE EXTERNAL TABLE f STORED AS TADOC LOCATION '{file}'"),
+        format!("CREATE EXTERNAL TABLE v STORED AS TADOC LOCATION '{living}'"),
+    ] {
+        table(&limited, &sql).await;
+    }
+    for name in ["f", "v"] {
+        for query in [
+            "SELECT doc_id, path, n FROM @ WHERE text LIKE '%word 37 %'",
+            "SELECT sum(n), sum(bytes), sum(octet_length(text)) FROM @",
+            "SELECT doc_id, n FROM @ WHERE n > 100 AND text <> '' ORDER BY n DESC",
+            "SELECT * FROM term_count('@', 'word') WHERE doc_id > 50",
+        ] {
+            let sql = query.replace('@', name);
+            let plan = table(&limited, &format!("EXPLAIN {sql}")).await;
+            assert!(plan.contains("TadocPortionsExec"), "{sql}\n{plan}");
+            assert_eq!(table(&limited, &sql).await, table(&unlimited, &sql).await, "{sql}");
+        }
+    }
+}

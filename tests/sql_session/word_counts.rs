@@ -1,0 +1,80 @@
+//! Words are counted from what files say of them: nothing else is read, and the rows are those of the grammar.
+
+use std::fs;
+
+use datafusion::prelude::SessionContext;
+
+use super::anatomy::Anatomy;
+use super::{fixtures, sql_fixtures, table};
+
+/// Kind of the section of word counts.
+const WORD_COUNTS: [u8; 2] = [5, 0];
+const CORPORA: [&str; 4] = ["plays.tadoc", "parts.tadoc", "shelf", "empty.tadoc"];
+
+async fn bytes_read(ctx: &SessionContext, call: &str) -> u64 {
+    let text = table(ctx, &format!("EXPLAIN ANALYZE SELECT * FROM {call}")).await;
+    let after = text.split("bytes_read=").nth(1).unwrap_or_default();
+    after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+#[tokio::test]
+async fn words_are_counted_without_the_grammar() {
+    let dir = fixtures();
+    let plays = dir.path().join("plays.tadoc");
+    let count = format!("word_count('{}')", plays.display());
+    let ctx = sql_fixtures::session();
+    let of_words = bytes_read(&ctx, &count).await;
+    assert!((1..fs::metadata(&plays).unwrap().len() / 2).contains(&of_words), "{of_words}");
+    assert_eq!(bytes_read(&ctx, &count).await, 0);
+    let vectors = format!("term_vector('{}')", plays.display());
+    assert!(bytes_read(&ctx, &vectors).await > of_words);
+    assert_eq!(bytes_read(&ctx, &count).await, 0);
+    // Where everything is loaded already, that is asked.
+    let ctx = sql_fixtures::session();
+    bytes_read(&ctx, &vectors).await;
+    assert_eq!(bytes_read(&ctx, &count).await, 0);
+}
+
+#[tokio::test]
+async fn stored_counts_are_those_of_the_grammar() {
+    let dir = fixtures();
+    for corpus in CORPORA {
+        for fold in [false, true] {
+            let sql = format!(
+                "SELECT * FROM word_count('{}', {fold})",
+                dir.path().join(corpus).display()
+            );
+            let ctx = sql_fixtures::session();
+            let stored = table(&ctx, &sql).await;
+            table(&ctx, "SET tadoc.traversal = 'top_down'").await;
+            assert_eq!(table(&ctx, &sql).await, stored, "{sql}");
+            let explained = table(&ctx, &format!("EXPLAIN {sql}")).await;
+            assert!(explained.contains("weights flow once"), "{explained}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn files_of_earlier_versions_have_no_counts() {
+    let dir = fixtures();
+    for corpus in ["plays.tadoc", "parts.tadoc"] {
+        let new = dir.path().join(corpus);
+        let mut anatomy = Anatomy::of(&fs::read(&new).unwrap());
+        for segment in &mut anatomy.segments {
+            segment.sections.retain(|section| section.kind != WORD_COUNTS);
+        }
+        let old = dir.path().join(format!("old-{corpus}"));
+        fs::write(&old, anatomy.assemble()).unwrap();
+        let ctx = sql_fixtures::session();
+        let count =
+            |path: &std::path::Path| format!("SELECT * FROM word_count('{}')", path.display());
+        assert_eq!(table(&ctx, &count(&old)).await, table(&ctx, &count(&new)).await);
+        let explained = table(&ctx, &format!("EXPLAIN {}", count(&old))).await;
+        assert!(explained.contains("weights flow once"), "{explained}");
+        let info = format!(
+            "SELECT value FROM corpus_info('{}') WHERE name LIKE 'word_counts%'",
+            old.display()
+        );
+        assert!(table(&ctx, &info).await.contains("| 0 "), "{corpus}");
+    }
+}

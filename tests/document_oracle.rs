@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion_tadoc::analytics::{
-    DocSelection, SelectedWordCounts, TermVectorChunk, TermVectors, Tfidf, TokenCursor, Traversal,
-    Vocabulary, document_counts, term_vector, word_count,
+    DocSelection, InvertedIndex, SelectedWordCounts, TermVectorChunk, TermVectors, Tfidf,
+    TokenCursor, Traversal, Vocabulary, document_counts, term_vector, word_count,
 };
 use datafusion_tadoc::corpus::{Paths, Segment};
 use datafusion_tadoc::dag::Dag;
 use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{TokenizerProfile, tokenize_block};
+use datafusion_tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile, tokenize_block};
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
 use scrambled::{Case, Plain, recipes};
@@ -236,6 +236,49 @@ fn versions_are_counted_by_their_differences() {
             assert_eq!(drain(&vectors, &docs, None), read_terms(&plain, ids), "{way}");
         }
     }
+}
+
+/// Words of one byte beside words of 64 KiB, and one that is longer and so cut in two; with words of documents kept, too.
+#[test]
+fn long_words_are_counted() {
+    let longest = "x".repeat(MAX_TOKEN_BYTES);
+    let word = |doc: usize, at: usize| match (doc * 7 + at * at) % 13 {
+        0 if doc < 4 => longest.clone(),
+        1 if doc < 2 => format!("{longest}yy"),
+        2 => format!("{}é", "x".repeat(doc % 3)),
+        other => format!("w{}", other * (doc % 5)),
+    };
+    let text = |doc| (0..30).map(|at| word(doc, at) + ", ").collect::<String>().into_bytes();
+    let case = scrambled::case_of(TokenizerProfile::Word, (0..200).map(text).collect(), 3);
+    let words = || case.plain.words.iter().flatten();
+    assert!(words().any(|word| word.text == "yy") && words().any(|word| word.text == longest));
+    let vocabulary = Arc::new(Vocabulary::new(&case.corpus).unwrap());
+    let (ids, all): (Vec<u64>, _) = ((0..200).collect(), DocSelection::all(&case.corpus));
+    let expected = read_terms(&case.plain, &ids);
+    let mut doc_ids: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    expected.iter().for_each(|(doc_id, word, _)| doc_ids.entry(word).or_default().push(*doc_id));
+    for way in WAYS.iter().chain(&WAYS) {
+        let vectors = TermVectors::new(vocabulary.clone(), *way);
+        assert!(drain(&vectors, &all, None) == expected, "{way}");
+        let top = best(&expected, 2, |row| Reverse(row.2));
+        assert!(drain(&vectors, &all, Some(2)) == top, "{way}");
+        let doc_counts = document_counts(&vectors).unwrap();
+        assert!(doc_ids.values().map(|docs| docs.len() as u64).eq(doc_counts), "{way}");
+        let index = InvertedIndex::with_vocabulary(vocabulary.clone(), *way).unwrap();
+        let found = (0..index.len()).map(|row| (index.word(row), index.doc_ids(row).collect()));
+        assert!(found.eq(doc_ids.clone()), "{way}");
+    }
+    let segment = &case.corpus.segments()[0];
+    assert!(segment.dag.doc_words_if_worth().is_some());
+    let counts = SelectedWordCounts::new(vocabulary.clone(), &all).unwrap();
+    let of_word = |word| words().filter(|placed| placed.text == word).count() as u64;
+    assert!(counts.iter().all(|(word, count)| count == of_word(word)));
+    let mut tokens = TokenCursor::new(vocabulary.clone(), &all);
+    let mut read = Vec::new();
+    while let Some(chunk) = tokens.next_chunk().unwrap() {
+        read.extend_from_slice(chunk.rows());
+    }
+    assert!(read.iter().map(|&row| vocabulary.word(row as usize)).eq(words().map(|w| &w.text[..])));
 }
 
 /// 2^40 words from 40 rules: counted exactly, and refused where every one would be looked at.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use datafusion_tadoc::Error;
 use datafusion_tadoc::analytics::{DocSelection, RepeatedPhrases, Vocabulary, repeated_phrases};
-use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile};
 use proptest::prelude::*;
 use scrambled::{doubled, recipes};
 
@@ -116,6 +116,37 @@ proptest! {
         let case = scrambled::case_of(TokenizerProfile::Word, texts, seed);
         let phrases = repeated_phrases(&case.corpus, min_words, 2, AMPLE).unwrap();
         prop_assert_eq!(rows(&phrases), read_phrases(&docs, min_words, 2));
+    }
+}
+
+/// Words of one byte beside words of 64 KiB, and one that is longer and so cut in two.
+#[test]
+fn long_words_are_repeated() {
+    let longest = "x".repeat(MAX_TOKEN_BYTES);
+    let word = |at: usize| match at % 7 {
+        0 => longest.clone(),
+        3 => format!("{longest}yy"),
+        _ => char::from(b'a' + (at % 3) as u8).to_string(),
+    };
+    let text = |doc: usize| (doc..doc + 12).map(|at| word(at) + " ").collect::<String>();
+    let docs = (0..4).map(|doc| text(3 * doc).into_bytes()).collect();
+    let case = scrambled::case_of(TokenizerProfile::Word, docs, 5);
+    let docs = case.plain.words.iter();
+    let docs: Vec<Vec<&str>> =
+        docs.map(|words| words.iter().map(|word| word.text.as_str()).collect()).collect();
+    assert!(docs.iter().flatten().any(|&word| word == "yy"));
+    for min_words in [1, 2, 5] {
+        let phrases = repeated_phrases(&case.corpus, min_words, 2, AMPLE).unwrap();
+        let expected = read_phrases(&docs, min_words, 2);
+        assert!(!expected.is_empty() && rows(&phrases) == expected, "{min_words}");
+        for (row, (words, _)) in expected.iter().enumerate() {
+            let (mut text, mut cut) = (String::new(), String::new());
+            phrases.append_text(row, usize::MAX, &mut text);
+            assert!(text == words.join(" "), "{min_words}, {row}");
+            phrases.append_text(row, 1 << 16, &mut cut);
+            let is_cut = text.len() > 1 << 16;
+            assert_eq!((cut.ends_with('…'), cut.len() < 66_000), (is_cut, true), "{row}");
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use datafusion_tadoc::access::{
     DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, count, count_by_document, kwic,
     search, search_with, term_count,
 };
-use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile};
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
 use regex::Regex;
@@ -327,6 +327,48 @@ fn wide_sets_are_found_in_many_documents() {
             }
         }
     }
+}
+
+/// Words of one byte beside words of 64 KiB, and one that is longer and so cut in two; without words of documents that are
+/// kept, and with them.
+#[test]
+fn long_words_are_found() {
+    let longest = "x".repeat(MAX_TOKEN_BYTES);
+    let text = |doc: usize| {
+        let long = if doc.is_multiple_of(9) { longest.as_str() } else { "x" };
+        let cut = if doc == 18 { format!("{longest}zz, b") } else { "yy".to_owned() };
+        format!("a {long} b; a {long}, {cut} end {doc}").into_bytes()
+    };
+    let case = scrambled::case_of(TokenizerProfile::Word, (0..40).map(text).collect(), 7);
+    let one = |words: &[&str]| vec![words.iter().map(|word| (*word).to_owned()).collect()];
+    let docs: Vec<u64> = (0..40).step_by(6).collect();
+    let dag = &case.corpus.segments()[0].dag;
+    for num_docs_read in [0, 40] {
+        dag.note_docs_read(num_docs_read);
+        assert_eq!(dag.doc_words_if_worth().is_some(), num_docs_read > 0);
+        for items in [
+            one(&[&longest]),
+            one(&["a", &longest, "b"]),
+            one(&[&longest, "yy"]),
+            one(&[&longest, "zz", "b"]),
+            one(&[&format!("{longest}y")]),
+            one(&[&longest[1..]]),
+            one(&["xx*"]),
+            one(&["*x"]),
+            one(&["/x+/", "b"]),
+            one(&["a", "*", "*"]),
+            [one(&[&longest]), one(&["end", "*"]), one(&["yy"])].concat(),
+        ] {
+            [None, Some(0), Some(1), Some(18)].iter().for_each(|&id| check(&case, &items, id));
+            check_in(&case, &items, &docs);
+            check_contexts(&case, &items, 0);
+        }
+        check_contexts(&case, &one(&["end"]), 1);
+    }
+    // Typed as one word, a word that was cut is two.
+    let typed = Query::parse(TokenizerProfile::Word, &format!("{longest}zz")).unwrap();
+    let hits = search(&case.corpus, &typed, None).unwrap();
+    assert!(hits.iter().map(|hit| (hit.doc_id, hit.byte_len)).eq([(18, 65_538)]), "{hits:?}");
 }
 
 #[test]

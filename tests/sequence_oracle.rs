@@ -13,7 +13,7 @@ use datafusion_tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
     Traversal, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
-use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::text::{TokenizerProfile, for_each_token};
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
 use scrambled::{Plain, doubled, recipes};
@@ -85,6 +85,28 @@ proptest! {
             counts.sequences().append_text(row, &mut text);
             prop_assert_eq!(text, words.join(" "));
         }
+    }
+
+    /// What rows of SQL are declared to be sorted by: words of the profile `word` have no byte up to the blank.
+    #[test]
+    fn texts_ascend_as_their_words_do(
+        text in r"[ -\x7f\n\x01'\w\u{200d}\u{2139}]{0,60}|[ab_0\u{e9}\u{300} ]{0,60}",
+        n in 1_usize..4,
+    ) {
+        let mut words: Vec<String> = Vec::new();
+        for_each_token(TokenizerProfile::Word, text.as_bytes(), |token| {
+            words.extend(token.is_word.then(|| String::from_utf8(token.bytes.to_vec()).unwrap()));
+        });
+        prop_assert!(words.iter().all(|word| word.bytes().all(|byte| byte > b' ')), "{:?}", words);
+        let sequences: BTreeSet<&[String]> = words.windows(n).collect();
+        let texts: Vec<String> = sequences.iter().map(|sequence| sequence.join(" ")).collect();
+        prop_assert!(texts.is_sorted(), "{:?}", texts);
+        let folded: BTreeSet<Vec<String>> = sequences
+            .iter()
+            .map(|sequence| sequence.iter().map(|word| word.to_lowercase()).collect())
+            .collect();
+        let texts: Vec<String> = folded.iter().map(|sequence| sequence.join(" ")).collect();
+        prop_assert!(texts.is_sorted(), "{:?}", texts);
     }
 
     #[test]

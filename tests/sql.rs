@@ -1,7 +1,7 @@
-//! Runs every `sql/**/*.slt` file and every `sql/examples/*.sql` query.
+//! Runs every `sql/**/*.slt` file, every `sql/examples/*.sql` query, and the statements of README.md.
 //!
 //! Each file gets a session of its own, in a folder that holds the fixtures of
-//! `sql_fixtures`. `TADOC_SLT_COMPLETE=1 cargo test --test sql` writes what the engine answers
+//! `sql_fixtures`; README.md in one of its own. `TADOC_SLT_COMPLETE=1 cargo test --test sql` writes what the engine answers
 //! into the files; review the difference before it is kept.
 
 #![allow(clippy::unwrap_used)]
@@ -43,6 +43,9 @@ async fn sql_files() {
             failures.push(format!("{name}: {error}"));
         }
     }
+    if let Err(error) = run_readme().await {
+        failures.push(format!("README.md: {error}"));
+    }
     std::env::set_current_dir(&sql).unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     assert!(num_slt >= 10 && num_examples >= 1, "ran {num_slt} slt files, {num_examples} examples");
@@ -82,11 +85,32 @@ fn forget_folder(file: &Path) -> Result<(), String> {
     fs::write(file, text.replace(&folder, ".*")).map_err(|e| e.to_string())
 }
 
-/// Runs the statements of an example, each of which must answer with at least one row.
+/// Runs the statements of an example.
 async fn run_example(file: &Path) -> Result<(), String> {
-    let context = sql_fixtures::session();
-    let text = fs::read_to_string(file).unwrap();
-    let code: Vec<&str> = text.lines().filter(|line| !line.starts_with("--")).collect();
+    run_statements(&sql_fixtures::session(), &fs::read_to_string(file).unwrap()).await
+}
+
+/// Runs the SQL of README.md, one block after the other.
+async fn run_readme() -> Result<(), String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let text = fs::read_to_string(readme).unwrap();
+    let blocks: Vec<&str> = text
+        .split("\n```sql\n")
+        .skip(1)
+        .map(|behind| behind.split("\n```").next().unwrap())
+        .collect();
+    assert!(blocks.len() >= 4, "{} blocks of SQL", blocks.len());
+    let dir = tempfile::tempdir().unwrap();
+    std::env::set_current_dir(dir.path()).unwrap();
+    // As `tadoc sql` does, for queries of files without a table.
+    let context = sql_fixtures::session().enable_url_table();
+    sql_fixtures::readme::write_all(dir.path(), &context).await;
+    run_statements(&context, &blocks.join("\n")).await
+}
+
+/// Runs statements, of which each query must answer with at least one row. No string of theirs has `--` or `;`.
+async fn run_statements(context: &SessionContext, text: &str) -> Result<(), String> {
+    let code: Vec<&str> = text.lines().filter_map(|line| line.split("--").next()).collect();
     for statement in code.join("\n").split(';').map(str::trim).filter(|s| !s.is_empty()) {
         let failed = |e| format!("{statement}\n{e}");
         let rows = context.sql(statement).await.map_err(failed)?.collect().await.map_err(failed)?;

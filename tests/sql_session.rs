@@ -8,9 +8,13 @@
 mod anatomy;
 #[path = "sql_session/blocks.rs"]
 mod blocks;
+#[path = "sql_session/every_function.rs"]
+mod every_function;
 #[path = "sql_session/portions.rs"]
 mod portions;
 mod sql_fixtures;
+#[path = "sql_session/threads.rs"]
+mod threads;
 #[path = "sql_session/word_counts.rs"]
 mod word_counts;
 

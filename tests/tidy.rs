@@ -429,6 +429,28 @@ fn sql_functions() -> Vec<String> {
     sources("src/sql/functions").into_iter().filter(is_function).map(stem).collect()
 }
 
+/// Names in the table of signatures.
+fn signatures() -> Vec<String> {
+    let text = read("src/sql/signature.rs");
+    let name = |behind: &str| behind.split('"').next().unwrap().to_owned();
+    let names: Vec<String> =
+        text.split("\n    Signature {\n        name: \"").skip(1).map(name).collect();
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
+#[test]
+fn every_sql_function_has_an_example() {
+    let (examples, readme) = (read("sql/examples/reference.sql"), read("README.md"));
+    let lacks = |name: &String| !examples.contains(&format!(" {name}("));
+    assert_none(
+        "no example in sql/examples/reference.sql",
+        signatures().into_iter().filter(lacks).collect(),
+    );
+    let lacks = |name: &String| !readme.contains(&format!("`{name}("));
+    assert_none("no entry in README.md", signatures().into_iter().filter(lacks).collect());
+}
+
 #[test]
 fn every_sql_function_has_a_test_and_a_place_in_the_readme() {
     let readme = read("README.md");

@@ -190,12 +190,17 @@ impl SegmentMeta {
         self.sections.iter().find(|section| section.kind == kind)
     }
 
+    /// Those of [`memory_bytes`](Self::memory_bytes) that are free again when a segment is decoded: distributions.
+    pub const DECODING_BYTES: u64 = 3 << 20;
+    /// The same of [`words_memory_bytes`](Self::words_memory_bytes).
+    pub const DECODING_WORDS_BYTES: u64 = 2 << 20;
+
     /// Bytes of memory that its words and their counts take.
     pub fn words_memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
         // Offsets, lengths in bytes and words, edges, weights; the counts as they are decoded.
         let arrays = terminals.saturating_mul(29).saturating_add(u64::from(self.num_words) * 8);
-        arrays.saturating_add(self.dictionary_bytes).saturating_add(2 << 20)
+        arrays.saturating_add(self.dictionary_bytes).saturating_add(Self::DECODING_WORDS_BYTES)
     }
 
     /// Bytes of memory the decoded segment takes at its peak while it is opened.
@@ -213,8 +218,7 @@ impl SegmentMeta {
             terminals.saturating_mul(4),
             self.dictionary_bytes,
             self.paths_memory_bytes(),
-            // Distributions.
-            3 << 20,
+            Self::DECODING_BYTES,
         ]
         .into_iter()
         .fold(0, u64::saturating_add)

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::dag::Dag;
 use crate::error::{Error, Result};
-use crate::text::Dictionary;
+use crate::text::{Dictionary, TokenizerProfile};
 
 /// Elements, those of rules inside included, that a rule may have for each byte of its expansion.
 const MAX_STEPS_PER_BYTE: u64 = 64;
@@ -94,6 +94,7 @@ pub fn read_segment(
         || grammar_codec::decode(grammar_at, grammar, meta),
     );
     let (dictionary, grammar) = (dictionary?, grammar?);
+    check_words(dictionary_section.place(file), footer.profile, &dictionary)?;
     let (documents_at, codec) = (documents_section.place(file), documents_section.codec);
     let paths = documents_codec::decode(documents_at, codec, documents, meta)?;
     let tokens = count_tokens(&grammar, meta.num_words);
@@ -358,6 +359,18 @@ fn section_bytes<'a>(
         }
         None => Ok(section_bytes),
     }
+}
+
+/// Refuses words of the profile `word` with a byte up to the blank, which no such word has: texts of sequences of words
+/// ascend as their words do because of that. O(bytes), 4 KiB at a time.
+fn check_words(place: Place<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
+    let end = dictionary.offsets()[dictionary.num_words() as usize] as usize;
+    let mut chunks = dictionary.bytes()[..end].chunks(4096);
+    let is_low = |chunk: &[u8]| chunk.iter().fold(u8::MAX, |least, &byte| least.min(byte)) <= b' ';
+    if profile == TokenizerProfile::Word && chunks.any(is_low) {
+        return Err(place.fault(0, "expected words without blanks and control characters"));
+    }
+    Ok(())
 }
 
 /// Compares what the footer declares with what was decoded.

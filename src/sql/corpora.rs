@@ -352,6 +352,10 @@ impl CorpusCache {
             state.forget(&Sections::Words.keys(source));
         }
         let now = state.tick();
+        // Partitions that came at the same time go on with one, whose vocabulary is made once.
+        if let Some((_, corpus)) = state.corpora.get(&keys) {
+            return Ok(Arc::clone(corpus));
+        }
         state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
         state.evict(context.memory_limit_bytes(), &keys);
         Ok(corpus)
@@ -644,7 +648,7 @@ async fn load_segment(
     segment.map(Arc::new).map_err(datafusion_error)
 }
 
-/// Peak memory of loading: the decoded segments, and the stored bytes of those in flight.
+/// Peak memory of loading: the decoded segments, and the stored bytes of those in flight and what decoding them takes.
 fn estimate_bytes(
     footer: &FileFooter,
     parallel: usize,
@@ -654,6 +658,12 @@ fn estimate_bytes(
     let segments = footer.segments.iter();
     let decoded = segments.clone().map(|s| sections.memory_bytes(s)).fold(0, u64::saturating_add);
     let stored = segments.map(|s| sections.range(s)).map(|r| r.end - r.start).max();
+    let decoding_bytes = match sections {
+        Sections::All => SegmentMeta::DECODING_BYTES,
+        Sections::Words => SegmentMeta::DECODING_WORDS_BYTES,
+    };
+    let num_waiting = footer.segments.len().saturating_sub(parallel) as u64;
+    let decoded = decoded.saturating_sub(num_waiting.saturating_mul(decoding_bytes));
     let needed = decoded.saturating_add(stored.unwrap_or(0).saturating_mul(parallel as u64));
     if needed > options.max_memory_bytes {
         return Err(datafusion_error(Error::Capacity {

@@ -63,7 +63,7 @@ impl TadocExec {
     ) -> Result<Self> {
         let schema = project_schema(&scan.schema, &scan.projection)?;
         let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
-        let ordering = function.ordering().iter().map_while(|name| col(name, &schema).ok());
+        let ordering = function.ordering(&scan).iter().map_while(|name| col(name, &schema).ok());
         let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default()));
         if let Some(ordering) = LexOrdering::new(ordering) {
             equivalence.add_ordering(ordering);

@@ -108,6 +108,8 @@ pub(crate) struct Scan {
     pub(crate) num_partitions: usize,
     /// Where tasks with kernels are done.
     pub(crate) placement: Placement,
+    /// For each segment whether the answer is read from the words of documents that it keeps; none where that is not known.
+    pub(crate) are_words_kept: Vec<bool>,
 }
 
 impl Scan {
@@ -124,6 +126,11 @@ impl Scan {
     /// Where it is done, for EXPLAIN.
     pub(crate) fn device(&self) -> (&'static str, String) {
         ("device", self.placement.to_string())
+    }
+
+    /// Whether the answer is read from words of documents, those of all segments.
+    pub(crate) fn are_all_words_kept(&self) -> bool {
+        !self.are_words_kept.is_empty() && self.are_words_kept.iter().all(|&is_kept| is_kept)
     }
 
     /// Where rows of user columns come from, one for each id.

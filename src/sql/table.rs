@@ -21,15 +21,16 @@ use datafusion::physical_plan::metrics::Count;
 use futures::FutureExt;
 
 use super::corpora::{CorpusCache, LoadContext, LoadedCorpus};
-use super::device_tasks::{Placement, place};
+use super::device_tasks::{Placement, Task, place};
 use super::exec::TadocExec;
+use super::failure::task_error;
 use super::filter::{Stage, demands, is_claimable, mentions};
 use super::functions::{Reads, TableFunction};
 use super::living::{
     FoundCorpus, LivingView, Reading, insert_into, no_versions, read_only, unfiltered,
 };
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
-use super::options::TadocOptions;
+use super::options::{Device, TadocOptions};
 use super::portions::{Files, Merge, Planner, portions_of};
 use super::scan::{Scan, Source};
 use crate::living::LivingStore;
@@ -269,7 +270,9 @@ impl TadocTable {
         function.prepare(&scan)?;
         if function.reads() == Reads::Corpora {
             let loaded = self.cache.loaded(&scan.source);
-            scan.placement = place(&scan, function.device_task(&scan), loaded.as_deref());
+            let task = function.device_task(&scan);
+            scan.placement = place(&scan, task, loaded.as_deref());
+            scan.are_words_kept = are_words_kept(&scan, task, loaded.as_deref());
         }
         // A small limit is met by the first rows: more partitions would only decode in vain.
         if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
@@ -333,9 +336,12 @@ impl TableProvider for TadocTable {
             options: target.options,
             num_partitions: 1,
             placement: Placement::default(),
+            are_words_kept: Vec::new(),
         };
         let function = Arc::clone(&self.function);
         let Some(portions) = self.portions(session, &scan) else {
+            let loaded = self.cache.loaded(&scan.source);
+            keep_words(&scan, function.device_task(&scan), loaded).await?;
             let exec =
                 self.exec(session, function, scan, &filters, session.config().target_partitions())?;
             return Ok(Arc::new(exec));
@@ -372,6 +378,36 @@ impl TableProvider for TadocTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Err(self.refuse_change(session).await)
     }
+}
+
+/// Makes the words of documents that are worth it by now, which a query for `task` would do when it runs: EXPLAIN shows what
+/// will be done.
+async fn keep_words(
+    scan: &Scan,
+    task: std::result::Result<Task, &'static str>,
+    loaded: Option<Arc<LoadedCorpus>>,
+) -> Result<()> {
+    let is_asked = |task: Task| task.is_in_doc_words(&scan.options);
+    let is_asked = scan.options.device != Device::Gpu && task.is_ok_and(is_asked);
+    let Some(loaded) = loaded.filter(|_| is_asked) else { return Ok(()) };
+    let make = move || {
+        for segment in loaded.corpus.segments() {
+            segment.dag.doc_words_if_worth();
+        }
+    };
+    tokio::task::spawn_blocking(make).await.map_err(task_error)
+}
+
+/// For each segment of the corpus `loaded` whether `task` is answered from the words of its documents.
+fn are_words_kept(
+    scan: &Scan,
+    task: std::result::Result<Task, &'static str>,
+    loaded: Option<&LoadedCorpus>,
+) -> Vec<bool> {
+    let is_asked = |task: Task| task.is_in_doc_words(&scan.options);
+    let is_asked = !scan.placement.is_on_device() && task.is_ok_and(is_asked);
+    let segments = loaded.into_iter().flat_map(|loaded| loaded.corpus.segments());
+    segments.filter(|_| is_asked).map(|segment| segment.dag.has_doc_words()).collect()
 }
 
 fn needs_text(function: &dyn TableFunction, filter: &Expr) -> bool {

@@ -1,12 +1,13 @@
 //! Tasks with kernels, over a corpus `{}`.
 
 /// Those that need whole documents in each segment.
-pub const WHOLE_DOCUMENTS: [&str; 17] = [
+pub const WHOLE_DOCUMENTS: [&str; 19] = [
     "SELECT * FROM sequence_count('{}', 2)",
     "SELECT * FROM sequence_count('{}', 3, fold => true)",
     "SELECT sequence, count FROM sequence_count('{}', 3) WHERE count > 3 LIMIT 11",
     "SELECT count FROM sequence_count('{}', 5) ORDER BY count DESC LIMIT 5",
     "SELECT sum(count), count(*) FROM sequence_count('{}', 4)",
+    "SELECT sequence, count FROM sequence_count('{}', 2) ORDER BY sequence",
     "SELECT * FROM cooccurrence('{}')",
     "SELECT * FROM cooccurrence('{}', fold => true)",
     "SELECT * FROM cooccurrence('{}', 3, 4)",
@@ -17,6 +18,7 @@ pub const WHOLE_DOCUMENTS: [&str; 17] = [
     "SELECT * FROM ranked_inverted_index('{}', 2, fold => true)",
     "SELECT sequence, doc_id, count FROM ranked_inverted_index('{}', 2) WHERE doc_id IN (2, 3, 29)",
     "SELECT sequence, rank FROM ranked_inverted_index('{}', 2) WHERE doc_id % 5 = 3",
+    "SELECT sequence, rank, doc_id FROM ranked_inverted_index('{}', 2) ORDER BY sequence, rank",
     "SELECT doc_id, count, rank FROM ranked_inverted_index('{}', 1) WHERE count > 2",
     "SELECT count(*), sum(rank) FROM ranked_inverted_index('{}', 4, fold => true)",
 ];

@@ -2,7 +2,6 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches;
-use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -110,7 +109,7 @@ async fn ids_choose_the_portions() {
     assert!(table(&ctx, &nothing).await.contains("| 0 "));
 }
 
-/// In a pool that has no room for the whole, portions come and go; what needs the whole is refused.
+/// In a pool that has no room for the whole, portions come and go.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bounded_pool_is_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -125,9 +124,6 @@ async fn a_bounded_pool_is_kept() {
         assert_eq!(table(&ctx, &sql).await, table(&unlimited, &sql).await);
         assert!(pool.reserved() <= 32 << 20);
     }
-    let sql = format!("SELECT * FROM tfidf('{corpus}')");
-    let error = batches(&ctx, &sql).await.unwrap_err();
-    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
     let count = format!("SELECT count(*) FROM word_count('{corpus}')");
     assert_eq!(table(&ctx, &count).await, table(&unlimited, &count).await);
 }

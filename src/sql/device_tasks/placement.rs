@@ -80,7 +80,7 @@ impl Task {
 
     /// Whether the cores read the answer off the words of documents where they keep these: unless they are told
     /// how to count.
-    pub(super) fn is_in_doc_words(self, options: &TadocOptions) -> bool {
+    pub(crate) fn is_in_doc_words(self, options: &TadocOptions) -> bool {
         let is_about_words = matches!(self, Self::TermVector { .. } | Self::InvertedIndex { .. });
         is_about_words && options.traversal == Traversal::Auto
     }

@@ -55,7 +55,7 @@ impl TableFunction for Cooccurrence {
         column == COUNT
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["word1", "word2"]
     }
 

@@ -13,8 +13,9 @@ use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors, terms_task};
+use super::inverted_index::shown_choices;
 use super::strings::{fold_of, int64, int64_lists, shown_fold};
-use crate::analytics::Fold;
+use crate::analytics::{Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
@@ -45,7 +46,7 @@ impl TableFunction for DocTermMatrix {
         column == DOC_ID
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["doc_id"]
     }
 
@@ -62,7 +63,8 @@ impl TableFunction for DocTermMatrix {
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![scan.device()]
+        let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
+        vec![scan.device(), ("traversal", traversal)]
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

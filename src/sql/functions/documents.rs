@@ -80,7 +80,7 @@ impl TableFunction for Documents {
         matches!(column, "text" | "content")
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["doc_id"]
     }
 

@@ -1,14 +1,16 @@
 //! `inverted_index(corpus [, fold])`: the documents of each word.
 //!
 //! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what is chosen for
-//! the segments, and why, is in EXPLAIN. Filters on `word` and `doc_count` run over the dictionary,
+//! the segments, and why, is in EXPLAIN, and that nothing is walked where the words of documents are kept. Filters on `word` and `doc_count` run over the dictionary,
 //! so that lists are made of the words that pass only.
 
+use std::iter::repeat;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -19,6 +21,7 @@ use crate::analytics::{
     self, Fold, SegmentShape, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
 };
 use crate::corpus::SegmentMeta;
+use crate::dag::Dag;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
@@ -55,7 +58,7 @@ impl TableFunction for InvertedIndex {
         matches!(column, "word" | "doc_count")
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["word"]
     }
 
@@ -71,7 +74,10 @@ impl TableFunction for InvertedIndex {
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = shown_choices(scan, |segment| choose_traversal(segment));
+        let traversal = match needs_lists(scan) {
+            true => shown_choices(scan, |segment| choose_traversal(segment)),
+            false => "none: words are read from the dictionary".to_owned(),
+        };
         vec![scan.device(), ("traversal", traversal)]
     }
 
@@ -85,9 +91,10 @@ impl TableFunction for InvertedIndex {
 }
 
 fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
-    let index = needs_lists(&run.scan).then(|| build(&run, loaded, fold)).transpose()?;
     let reservation = run.reservation("InvertedIndex");
-    reservation.try_grow(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
+    let build = || build(&run, loaded, fold, &reservation);
+    let index = needs_lists(&run.scan).then(build).transpose()?;
+    reservation.try_resize(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
     let words = loaded.words(fold)?;
     let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
     let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
@@ -119,29 +126,64 @@ fn needs_lists(scan: &Scan) -> bool {
     scan.uses(DOC_COUNT) || scan.uses(DOC_IDS)
 }
 
-fn build(run: &Run, loaded: &LoadedCorpus, fold: Fold) -> Result<analytics::InvertedIndex> {
+fn build(
+    run: &Run,
+    loaded: &LoadedCorpus,
+    fold: Fold,
+    reservation: &MemoryReservation,
+) -> Result<analytics::InvertedIndex> {
     let vocabulary = loaded.vocabulary(fold)?;
     if let Some(index) = device_tasks::inverted_index(run, &vocabulary)? {
         return Ok(index);
     }
+    let segments = loaded.corpus.segments().iter();
+    reservation.try_grow(segments.map(|segment| usual_bytes(&segment.dag)).sum())?;
     record_sweep(run, loaded);
     let traversal = run.scan.options.traversal;
     analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
 }
 
-/// The traversal of each segment, as `choose` has it, and its reason; a segment like the one before
-/// is not repeated.
+/// Memory of a segment's lists before they are made: as long as the text, or all documents for each word, or two documents for
+/// each element, which is what the words of documents have at most on the corpora of `benches/README.md`.
+fn usual_bytes(dag: &Dag) -> usize {
+    let grammar = dag.grammar();
+    let num_words = dag.num_words() as usize;
+    let num_listed = grammar.num_docs().saturating_mul(num_words).min(2 * grammar.symbols.len());
+    let len_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
+    4 * (num_listed.min(len_words) + num_words)
+}
+
+/// What is said of a way that is taken on a device.
+const OF_DEVICE: &str = "of the device: there is one way, tadoc.traversal does not apply";
+
+/// How the documents of each segment are counted: from the words that it keeps, or by the traversal that `choose` has, and
+/// its reason; a segment like the one before is not repeated.
 pub(super) fn shown_choices(
     scan: &Scan,
     choose: impl Fn(&SegmentMeta) -> (Traversal, String),
 ) -> String {
+    if scan.placement.is_on_device() {
+        return OF_DEVICE.to_owned();
+    }
     if scan.options.traversal != Traversal::Auto {
         return format!("{}: forced by tadoc.traversal", scan.options.traversal);
     }
+    if scan.are_all_words_kept() {
+        return "none: words of documents are kept".to_owned();
+    }
     let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
-    let choices: Vec<_> = segments.map(choose).collect();
+    let is_as_in_files = scan.living().is_none_or(|view| view.is_as_in_files());
+    let kept = scan.are_words_kept.iter().filter(|_| is_as_in_files).chain(repeat(&false));
+    let choice = |(segment, &is_kept)| match is_kept {
+        true => ("none", "words of documents are kept".to_owned()),
+        false => {
+            let (chosen, reason) = choose(segment);
+            (chosen.as_str(), reason)
+        }
+    };
+    let choices: Vec<(&str, String)> = segments.zip(kept).map(choice).collect();
     let runs = choices.chunk_by(|a, b| a.0 == b.0);
-    let shown = |run: &[(Traversal, String)]| match run {
+    let shown = |run: &[(&str, String)]| match run {
         [(chosen, reason)] => format!("{chosen}: {reason}"),
         [(chosen, reason), ..] => format!("{chosen} in {} segments: {reason}", run.len()),
         [] => String::new(),
@@ -151,6 +193,9 @@ pub(super) fn shown_choices(
 
 /// The traversal of a task over sequences of `n` words of all segments, and its reason.
 pub(super) fn shown_choice(scan: &Scan, task: TraversalTask, n: usize) -> String {
+    if scan.placement.is_on_device() {
+        return OF_DEVICE.to_owned();
+    }
     let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
     let shape: SegmentShape = segments.map(SegmentShape::from).sum();
     let has_bottom_up = task == TraversalTask::DocumentSequences;

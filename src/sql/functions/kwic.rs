@@ -52,7 +52,7 @@ impl TableFunction for Kwic {
         column == DOC_ID
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["doc_id"]
     }
 

@@ -98,7 +98,7 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     }
 
     /// Columns by which every partition is sorted, ascending.
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &[]
     }
 

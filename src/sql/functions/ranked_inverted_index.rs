@@ -1,8 +1,8 @@
 //! `ranked_inverted_index(corpus [, n] [, fold])`: the documents of each sequence of n words, those that
 //! repeat it most first.
 //!
-//! Filters on `doc_id` and `count` run before texts are made; those on `doc_id` alone choose the documents
-//! before any is counted, where no rank is asked for.
+//! Filters on `doc_id`, `count` and `rank` run before texts are made, so that `WHERE rank <= 3` writes few of
+//! them; those on `doc_id` alone choose the documents before any is counted, where no rank is asked for.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, all_selected_documents};
 use super::inverted_index::shown_choice;
+use super::sequence_count::do_texts_ascend;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, length, send_in_order, send_share, task_memory_bytes,
 };
@@ -54,7 +55,11 @@ impl TableFunction for RankedInvertedIndex {
     }
 
     fn claims_column(&self, column: &str) -> bool {
-        matches!(column, DOC_ID | COUNT)
+        matches!(column, DOC_ID | COUNT | "rank")
+    }
+
+    fn ordering(&self, scan: &Scan) -> &'static [&'static str] {
+        if do_texts_ascend(scan, self.num_words) { &["sequence", "rank"] } else { &[] }
     }
 
     fn prepare(&self, _scan: &Scan) -> Result<()> {

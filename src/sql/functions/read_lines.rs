@@ -15,7 +15,7 @@ use memchr::memchr;
 use super::read_text::read_file;
 use super::strings::{Texts, int64};
 use super::{Reads, TableFunction};
-use crate::sql::scan::Run;
+use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
 const PATH: usize = 0;
@@ -34,7 +34,7 @@ impl TableFunction for ReadLines {
         Reads::Files
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["path", "line_number"]
     }
 

@@ -39,7 +39,7 @@ impl TableFunction for ReadText {
         Reads::Files
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["path"]
     }
 

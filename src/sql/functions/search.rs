@@ -58,8 +58,8 @@ impl TableFunction for Search {
         column == doc_rows::DOC_ID
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
-        &["doc_id"]
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["doc_id", "byte_offset"]
     }
 
     fn prepare(&self, scan: &Scan) -> Result<()> {

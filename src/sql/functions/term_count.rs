@@ -46,7 +46,7 @@ impl TableFunction for TermCount {
         column == DOC_ID
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["doc_id"]
     }
 

@@ -49,7 +49,7 @@ impl TableFunction for TermVector {
         column == DOC_ID
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] }
     }
 

@@ -50,7 +50,7 @@ impl TableFunction for Tfidf {
         column == DOC_ID
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] }
     }
 

@@ -43,7 +43,7 @@ impl TableFunction for Tokens {
         column == DOC_ID
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["doc_id", "word_index"]
     }
 

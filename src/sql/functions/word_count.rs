@@ -64,7 +64,7 @@ impl TableFunction for WordCount {
         matches!(column, "word" | "count")
     }
 
-    fn ordering(&self) -> &'static [&'static str] {
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &["word"]
     }
 

@@ -246,7 +246,7 @@ impl Planner<'_> {
             inputs.push((input, files.first_doc_id));
         }
         let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
-        let ordering = self.function.ordering();
+        let ordering = self.function.ordering(&self.scan);
         Ok(Arc::new(PortionsExec::try_new(portions.len(), inputs, schema, ordering)?))
     }
 

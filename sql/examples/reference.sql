@@ -1,0 +1,64 @@
+-- One statement for each function, in the order of the reference in README.md
+
+-- Documents, without their text
+SELECT doc_id, path, bytes, words FROM documents('demo.tadoc') LIMIT 3;
+
+-- How often each word occurs
+SELECT word, count FROM word_count('demo.tadoc', fold => true) WHERE count > 100 LIMIT 3;
+
+SELECT word, count FROM word_sort('demo.tadoc') WHERE word LIKE 'vocab%';
+
+-- The documents of a word
+SELECT word, doc_count, doc_ids FROM inverted_index('demo.tadoc') WHERE word = 'postings';
+
+-- The most frequent words of each document, and those that tell most about it
+SELECT doc_id, word, count FROM term_vector('demo.tadoc', top => 2) WHERE doc_id < 2;
+
+SELECT doc_id, word, tf, df, score FROM tfidf('demo.tadoc', top => 2) WHERE doc_id < 2;
+
+-- Words as numbers: rows of a sparse matrix, and the words in order
+SELECT doc_id, word_ids, counts FROM doc_term_matrix('demo.tadoc') WHERE doc_id = 1;
+
+SELECT doc_id, word_index, word_id, word FROM tokens('demo.tadoc') LIMIT 3;
+
+-- Sequences of words: how often, and the documents that repeat each most
+SELECT sequence, count FROM sequence_count('demo.tadoc', n => 4) ORDER BY count DESC, sequence LIMIT 3;
+
+SELECT sequence, doc_id, count, rank
+FROM ranked_inverted_index('demo.tadoc', n => 2, fold => true)
+WHERE sequence = 'the corpus' AND rank <= 3;
+
+-- Words that stand near each other
+SELECT word1, word2, count FROM cooccurrence('demo.tadoc', window => 3, min_count => 20)
+WHERE word1 = 'corpus' OR word2 = 'corpus';
+
+-- What is repeated
+SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20, min_count => 3) LIMIT 1;
+
+-- Places of a query, how many, and what stands around them
+SELECT path, byte_offset, byte_len, word_index FROM search('demo.tadoc', '"byte order"') LIMIT 3;
+
+SELECT path, count FROM term_count('demo.tadoc', 'segment* /(?i)rule/') ORDER BY count DESC, path LIMIT 3;
+
+SELECT "left", match, "right" FROM kwic('demo.tadoc', '"grammar of" *', width => 3) LIMIT 3;
+
+-- One passage, and passages, counts and places for a column of questions
+SELECT text FROM extract('demo.tadoc', 0, 0, 80);
+
+SELECT doc_id, extract_text('demo.tadoc', doc_id, 0, 40), count_word('demo.tadoc', doc_id, 'corpus'),
+    search_word('demo.tadoc', doc_id, 'corpus')
+FROM documents('demo.tadoc')
+LIMIT 2;
+
+-- Facts of the file, and whether it is whole
+SELECT name, value FROM corpus_info('demo.tadoc');
+
+SELECT file, segment, section, status FROM corpus_verify('demo.tadoc');
+
+-- Plain files as rows
+SELECT path, bytes FROM read_text('text/*.txt');
+
+SELECT path, line_number, text FROM read_lines('lines/*');
+
+-- How fast text arrives with each codec behind a link of 6 GB/s
+SELECT codec, regime, predicted_gb_per_s, binding_stage FROM ingestion_model(6.0) LIMIT 3;

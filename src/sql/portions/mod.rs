@@ -49,6 +49,8 @@ use crate::corpus::{FileFooter, SegmentMeta};
 const COUNT: &str = "count";
 /// Ids looked at by one evaluation of a filter.
 const FILTER_IDS: usize = 65_536;
+/// Ids of a portion that are looked at before anything is read of it: as many as a footer declares.
+const MAX_FILTERED_IDS: i64 = 1 << 26;
 
 /// What rows of portions become together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,10 +127,16 @@ pub(crate) fn portions_of(
         _ => u64::MAX,
     };
     let limit_bytes = pool.min(options.max_memory_bytes);
-    let segments = || source.corpora().iter().flat_map(|open| &open.footer.segments);
-    let needed = segments().map(memory_when_used).fold(0, u64::saturating_add);
+    let files = source.corpora();
+    let needed = files.iter().map(|open| memory_of(&open.footer.segments));
+    let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
+    let is_larger = needed.fold(0, u64::saturating_add) > limit_bytes;
     // The portion before may still be held while one is loaded.
-    (needed > limit_bytes && segments().count() > 1).then(|| cut(source.corpora(), limit_bytes / 2))
+    (is_larger && num_segments > 1).then(|| cut(files, limit_bytes / 2))
+}
+
+fn memory_of(segments: &[SegmentMeta]) -> u64 {
+    segments.iter().map(memory_when_used).fold(0, u64::saturating_add)
 }
 
 /// `files` in portions of `limit_bytes` or one run of segments that a document goes through.
@@ -138,8 +146,7 @@ fn cut(files: &[OpenFile], limit_bytes: u64) -> Vec<Files> {
     for open in files {
         let mut first_doc = 0;
         for run in runs(&open.footer.segments) {
-            let needed =
-                open.footer.segments[run.clone()].iter().map(memory_when_used).sum::<u64>();
+            let needed = memory_of(&open.footer.segments[run.clone()]);
             let part = open.portion(run, first_doc);
             let num_docs = part.footer.num_docs();
             held = held.saturating_add(needed);
@@ -182,12 +189,18 @@ impl Files {
 impl OpenFile {
     /// The file as if it had only these segments, whose first document is `first_doc`.
     fn portion(&self, segments: Range<usize>, first_doc: u64) -> Self {
+        let whole = &self.footer;
         let footer = FileFooter {
-            segments: self.footer.segments[segments.clone()].to_vec(),
-            ..FileFooter::clone(&self.footer)
+            profile: whole.profile,
+            unicode_version: whole.unicode_version,
+            writer: whole.writer.clone(),
+            builder: whole.builder.clone(),
+            segments: whole.segments[segments.clone()].to_vec(),
+            columns: whole.columns.clone(),
+            unknown: Vec::new(),
         };
         let docs = first_doc..first_doc + footer.num_docs();
-        let portion = Portion { segments, docs, num_docs_of_file: self.footer.num_docs() };
+        let portion = Portion { segments, docs, num_docs_of_file: whole.num_docs() };
         Self { file: self.file.clone(), footer: Arc::new(footer), portion: Some(portion) }
     }
 
@@ -278,6 +291,9 @@ impl Planner<'_> {
             return Ok(false);
         };
         let num_ids = (files.doc_ids().end - files.first_doc_id) as i64;
+        if num_ids > MAX_FILTERED_IDS {
+            return Ok(false);
+        }
         for start in (0..num_ids).step_by(FILTER_IDS) {
             let ids = start..num_ids.min(start + FILTER_IDS as i64);
             let num_rows = (ids.end - ids.start) as usize;

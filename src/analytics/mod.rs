@@ -75,6 +75,7 @@ mod word_rows;
 mod word_walk;
 
 pub(crate) use sequences::for_each_in_order;
+#[cfg(feature = "cuda")]
 pub(crate) use sequences::rows::too_many_occurrences;
 
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};

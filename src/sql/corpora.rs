@@ -658,12 +658,8 @@ fn estimate_bytes(
     let segments = footer.segments.iter();
     let decoded = segments.clone().map(|s| sections.memory_bytes(s)).fold(0, u64::saturating_add);
     let stored = segments.map(|s| sections.range(s)).map(|r| r.end - r.start).max();
-    let decoding_bytes = match sections {
-        Sections::All => SegmentMeta::DECODING_BYTES,
-        Sections::Words => SegmentMeta::DECODING_WORDS_BYTES,
-    };
     let num_waiting = footer.segments.len().saturating_sub(parallel) as u64;
-    let decoded = decoded.saturating_sub(num_waiting.saturating_mul(decoding_bytes));
+    let decoded = decoded.saturating_sub(num_waiting.saturating_mul(sections.decoding_bytes()));
     let needed = decoded.saturating_add(stored.unwrap_or(0).saturating_mul(parallel as u64));
     if needed > options.max_memory_bytes {
         return Err(datafusion_error(Error::Capacity {
@@ -680,15 +676,19 @@ fn estimate_bytes(
 pub(super) fn memory_when_used(segment: &SegmentMeta) -> u64 {
     let terminals = u64::from(segment.num_words) + u64::from(segment.num_separators);
     let ids = terminals + u64::from(segment.num_rules);
-    let derived = segment.num_elements.saturating_mul(14).saturating_add(ids.saturating_mul(12));
-    segment.memory_bytes().saturating_add(derived)
+    segment.memory_bytes().saturating_add(derived_bytes(segment.num_elements, ids))
 }
 
-/// Bytes of a segment with everything that queries may derive from it: the inverse grammar
-/// (8 bytes an element, 4 an id), prefix sums (under 6 bytes an element), word counts, text runs, words of documents.
+/// Bytes of what every query may derive from a grammar: its inverse (8 bytes an element, 4 an id), prefix sums (under 6
+/// bytes an element), word counts.
+fn derived_bytes(num_elements: u64, num_ids: u64) -> u64 {
+    num_elements.saturating_mul(14).saturating_add(num_ids.saturating_mul(12))
+}
+
+/// Bytes of a segment with everything that queries may derive from it, text runs and words of documents, too.
 pub(super) fn memory_with_derived(segment: &Segment) -> usize {
     let dag = &segment.dag;
-    let derived = 14 * dag.grammar().symbols.len() + 12 * dag.num_elements();
-    let derived = derived + dag.max_text_runs_bytes() + dag.max_doc_words_bytes();
+    let derived = derived_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64);
+    let derived = derived as usize + dag.max_text_runs_bytes() + dag.max_doc_words_bytes();
     segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.paths.memory_bytes() + derived
 }

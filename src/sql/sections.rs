@@ -46,4 +46,12 @@ impl Sections {
             Self::Words => segment.words_memory_bytes(),
         }
     }
+
+    /// What of it is free again when the segment is decoded.
+    pub(super) fn decoding_bytes(self) -> u64 {
+        match self {
+            Self::All => SegmentMeta::DECODING_BYTES,
+            Self::Words => SegmentMeta::DECODING_WORDS_BYTES,
+        }
+    }
 }

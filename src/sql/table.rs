@@ -241,24 +241,25 @@ impl TadocTable {
         Ok(LoadedTable { corpus, source, options: target.options })
     }
 
-    /// The portions in which `scan` is answered where memory has no room for all; `None` where it has, or where nothing
-    /// can be made of them.
+    /// The portions in which `scan`, whose corpus is not loaded, is answered where memory has no room for all; `None`
+    /// where it has, or where nothing can be made of them.
     fn portions(&self, session: &dyn Session, scan: &Scan) -> Option<Vec<Files>> {
         let is_readable = self.function.reads() == Reads::Corpora;
         if !is_readable || self.function.merge(scan) == Merge::Never {
             return None;
         }
-        let portions = portions_of(&scan.source, session, &scan.options)?;
-        self.cache.loaded(&scan.source).is_none().then_some(portions)
+        portions_of(&scan.source, session, &scan.options)
     }
 
-    /// Plans `scan`, which has no filters yet, with `filters`, all of which `function` takes over.
+    /// Plans `scan`, which has no filters yet, with `filters`, all of which `function` takes over; `loaded` is its corpus, where it
+    /// is loaded.
     fn exec(
         &self,
         session: &dyn Session,
         function: Arc<dyn TableFunction>,
         mut scan: Scan,
         filters: &[Expr],
+        loaded: Option<&LoadedCorpus>,
         target_partitions: usize,
     ) -> Result<TadocExec> {
         let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) =
@@ -269,10 +270,9 @@ impl TadocTable {
         scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
         function.prepare(&scan)?;
         if function.reads() == Reads::Corpora {
-            let loaded = self.cache.loaded(&scan.source);
             let task = function.device_task(&scan);
-            scan.placement = place(&scan, task, loaded.as_deref());
-            scan.are_words_kept = are_words_kept(&scan, task, loaded.as_deref());
+            scan.placement = place(&scan, task, loaded);
+            scan.are_words_kept = are_words_kept(&scan, task, loaded);
         }
         // A small limit is met by the first rows: more partitions would only decode in vain.
         if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
@@ -339,17 +339,19 @@ impl TableProvider for TadocTable {
             are_words_kept: Vec::new(),
         };
         let function = Arc::clone(&self.function);
-        let Some(portions) = self.portions(session, &scan) else {
-            let loaded = self.cache.loaded(&scan.source);
-            keep_words(&scan, function.device_task(&scan), loaded).await?;
-            let exec =
-                self.exec(session, function, scan, &filters, session.config().target_partitions())?;
+        let loaded = self.cache.loaded(&scan.source);
+        let portions = if loaded.is_none() { self.portions(session, &scan) } else { None };
+        let Some(portions) = portions else {
+            keep_words(&scan, function.device_task(&scan), loaded.clone()).await?;
+            let target = session.config().target_partitions();
+            let exec = self.exec(session, function, scan, &filters, loaded.as_deref(), target)?;
             return Ok(Arc::new(exec));
         };
         function.prepare(&scan)?;
         let planner = Planner { session, scan, function, filters };
         planner.plan(&portions, &|function, scan, filters| {
-            Ok(Arc::new(self.exec(session, function, scan, filters, 1)?))
+            let loaded = self.cache.loaded(&scan.source);
+            Ok(Arc::new(self.exec(session, function, scan, filters, loaded.as_deref(), 1)?))
         })
     }
 

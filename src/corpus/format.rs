@@ -33,6 +33,7 @@
 use std::ops::Range;
 
 use super::cursor::{Cursor, Place};
+use super::dictionary_codec;
 use super::reader::OpenLimits;
 use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
@@ -190,17 +191,23 @@ impl SegmentMeta {
         self.sections.iter().find(|section| section.kind == kind)
     }
 
-    /// Those of [`memory_bytes`](Self::memory_bytes) that are free again when a segment is decoded: distributions.
-    pub const DECODING_BYTES: u64 = 3 << 20;
+    /// Those of [`memory_bytes`](Self::memory_bytes) that are free again when the segment is decoded: distributions, and parts
+    /// of the dictionary.
+    pub fn decoding_bytes(&self) -> u64 {
+        self.words_decoding_bytes().saturating_add(1 << 20)
+    }
+
     /// The same of [`words_memory_bytes`](Self::words_memory_bytes).
-    pub const DECODING_WORDS_BYTES: u64 = 2 << 20;
+    pub fn words_decoding_bytes(&self) -> u64 {
+        dictionary_codec::decoding_bytes(self.dictionary_bytes).saturating_add(1 << 20)
+    }
 
     /// Bytes of memory that its words and their counts take.
     pub fn words_memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
         // Offsets, lengths in bytes and words, edges, weights; the counts as they are decoded.
         let arrays = terminals.saturating_mul(29).saturating_add(u64::from(self.num_words) * 8);
-        arrays.saturating_add(self.dictionary_bytes).saturating_add(Self::DECODING_WORDS_BYTES)
+        arrays.saturating_add(self.dictionary_bytes).saturating_add(self.words_decoding_bytes())
     }
 
     /// Bytes of memory the decoded segment takes at its peak while it is opened.
@@ -218,7 +225,7 @@ impl SegmentMeta {
             terminals.saturating_mul(4),
             self.dictionary_bytes,
             self.paths_memory_bytes(),
-            Self::DECODING_BYTES,
+            self.decoding_bytes(),
         ]
         .into_iter()
         .fold(0, u64::saturating_add)

@@ -86,11 +86,10 @@ pub fn read_segment(
     let (dictionary_section, dictionary) = part(SectionKind::Dictionary)?;
     let (grammar_section, grammar) = part(SectionKind::Grammar)?;
     let (documents_section, documents) = part(SectionKind::Documents)?;
-    check_codec(file, dictionary_section, dictionary_codec::CODEC)?;
     check_codec(file, grammar_section, grammar_codec::CODEC)?;
     let grammar_at = grammar_section.place(file);
     let (dictionary, grammar) = rayon::join(
-        || dictionary_codec::decode(dictionary_section.place(file), dictionary, meta),
+        || decode_dictionary(file, dictionary_section, dictionary, meta),
         || grammar_codec::decode(grammar_at, grammar, meta),
     );
     let (dictionary, grammar) = (dictionary?, grammar?);
@@ -133,12 +132,20 @@ pub fn read_words(
     check_range(range.clone(), bytes)?;
     limits.check_memory(meta.words_memory_bytes())?;
     let dictionary_section = section_of(file, meta, SectionKind::Dictionary)?;
-    check_codec(file, dictionary_section, dictionary_codec::CODEC)?;
     let dictionary = section_bytes(file, dictionary_section, bytes, range.start)?;
-    let dictionary = dictionary_codec::decode(dictionary_section.place(file), dictionary, meta)?;
+    let dictionary = decode_dictionary(file, dictionary_section, dictionary, meta)?;
     let counts = section_bytes(file, section, bytes, range.start)?;
     let counts = word_counts(file, section, counts, &dictionary, meta)?;
     Segment::of_words(dictionary, &counts).map_err(|e| section.place(file).fault(0, e.to_string()))
+}
+
+fn decode_dictionary(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<Dictionary> {
+    dictionary_codec::decode(section.place(file), section.codec, bytes, meta)
 }
 
 fn word_counts(

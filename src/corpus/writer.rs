@@ -150,7 +150,7 @@ impl EncodedSegment {
             },
             || grammar_codec::encode(grammar, dictionary.num_words()),
         );
-        let (dictionary_section, counts_section) = words_sections;
+        let ((dictionary_codec, dictionary_section), counts_section) = words_sections;
         let (documents_codec, documents) = documents_codec::encode(paths)?;
         let meta = SegmentMeta {
             num_docs,
@@ -167,7 +167,7 @@ impl EncodedSegment {
             sections: Vec::new(),
         };
         let sections = [
-            (SectionKind::Dictionary, dictionary_codec::CODEC, dictionary_section),
+            (SectionKind::Dictionary, dictionary_codec, dictionary_section),
             (SectionKind::WordCounts, word_counts_codec::CODEC, counts_section),
             (SectionKind::Grammar, grammar_codec::CODEC, grammar_section),
             (SectionKind::Documents, documents_codec, documents),

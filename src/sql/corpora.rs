@@ -655,12 +655,16 @@ fn estimate_bytes(
     sections: Sections,
     options: &TadocOptions,
 ) -> Result<usize> {
-    let segments = footer.segments.iter();
-    let decoded = segments.clone().map(|s| sections.memory_bytes(s)).fold(0, u64::saturating_add);
-    let stored = segments.map(|s| sections.range(s)).map(|r| r.end - r.start).max();
-    let num_waiting = footer.segments.len().saturating_sub(parallel) as u64;
-    let decoded = decoded.saturating_sub(num_waiting.saturating_mul(sections.decoding_bytes()));
-    let needed = decoded.saturating_add(stored.unwrap_or(0).saturating_mul(parallel as u64));
+    let segments = || footer.segments.iter();
+    let kept = |s: &SegmentMeta| sections.memory_bytes(s) - sections.decoding_bytes(s);
+    let decoded = segments().map(kept).fold(0, u64::saturating_add);
+    let in_flight = |s: &SegmentMeta| {
+        let stored = sections.range(s);
+        sections.decoding_bytes(s).saturating_add(stored.end - stored.start)
+    };
+    let most_in_flight = segments().map(in_flight).max().unwrap_or(0);
+    let parallel = parallel.min(footer.segments.len()) as u64;
+    let needed = decoded.saturating_add(most_in_flight.saturating_mul(parallel));
     if needed > options.max_memory_bytes {
         return Err(datafusion_error(Error::Capacity {
             what: "opening the corpus",

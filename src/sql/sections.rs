@@ -48,10 +48,10 @@ impl Sections {
     }
 
     /// What of it is free again when the segment is decoded.
-    pub(super) fn decoding_bytes(self) -> u64 {
+    pub(super) fn decoding_bytes(self, segment: &SegmentMeta) -> u64 {
         match self {
-            Self::All => SegmentMeta::DECODING_BYTES,
-            Self::Words => SegmentMeta::DECODING_WORDS_BYTES,
+            Self::All => segment.decoding_bytes(),
+            Self::Words => segment.words_decoding_bytes(),
         }
     }
 }

@@ -120,11 +120,12 @@ fn status(outcome: &Result<(), Error>) -> &'static str {
 pub(super) fn decoded_bytes(path: &str, bytes: &Bytes, options: &TadocOptions) -> usize {
     let footer = footer(path, bytes, options);
     let segments = || footer.iter().flat_map(|footer| &footer.segments);
-    let decoded = |segment: &SegmentMeta| segment.memory_bytes() - SegmentMeta::DECODING_BYTES;
+    let decoded = |segment: &SegmentMeta| segment.memory_bytes() - segment.decoding_bytes();
     let decoded = segments().map(|segment| decoded(segment).min(options.max_memory_bytes));
     let decoded = decoded.fold(0, u64::saturating_add);
     let num_decoding = segments().count().min(rayon::current_num_threads()) as u64;
-    (num_decoding * SegmentMeta::DECODING_BYTES).saturating_add(decoded) as usize
+    let decoding = segments().map(SegmentMeta::decoding_bytes).max().unwrap_or(0);
+    num_decoding.saturating_mul(decoding).saturating_add(decoded) as usize
 }
 
 fn footer(path: &str, bytes: &Bytes, options: &TadocOptions) -> Result<FileFooter, Error> {

@@ -22,6 +22,8 @@ mod measure;
 mod storage;
 mod text;
 
+use std::sync::LazyLock;
+
 use crate::gsst::CodeWidth;
 
 use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
@@ -186,12 +188,16 @@ impl Calibration {
 
 const BUILT_IN: &str = "built in";
 
+/// Cores that this process may use. Asking reads four files, which plans of small queries would wait for.
+static NUM_CORES: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+
 impl Default for Calibration {
     /// Built-in values: storage as a slow SSD, cores at about half of what a virtual Xeon did in
     /// November 2026 (see `measure.rs`), all cores of this machine together at their sum, no
     /// device.
     fn default() -> Self {
-        let num_cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let num_cores = *NUM_CORES;
         let rate = |per_core_gb_per_s: f64| CoreRate {
             per_core_gb_per_s,
             all_cores_gb_per_s: per_core_gb_per_s * num_cores as f64,

@@ -122,12 +122,13 @@ pub(super) fn lists(values: Vec<i64>, ends: impl Iterator<Item = usize>) -> Resu
 }
 
 fn signed(values: impl Iterator<Item = u64>) -> Result<Vec<i64>> {
-    let to_signed = |value: u64| {
-        i64::try_from(value).map_err(|_| {
-            DataFusionError::ResourcesExhausted(format!("count {value} does not fit into Int64"))
-        })
-    };
-    values.map(to_signed).collect()
+    // Looked at together: a test for each value takes four times as long.
+    let signed: Vec<i64> = values.map(u64::cast_signed).collect();
+    if signed.iter().fold(0, |all, value| all | value) < 0 {
+        let what = "a count does not fit into Int64, 2^63 - 1 at most";
+        return Err(DataFusionError::ResourcesExhausted(what.into()));
+    }
+    Ok(signed)
 }
 
 #[cfg(test)]

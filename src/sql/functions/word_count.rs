@@ -128,8 +128,11 @@ fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
         WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)
     });
     let counted = counted.transpose()?;
-    let count = |row| counted.as_ref().map_or(0, |counted| counted.count(row));
-    let counts = |rows: &Rows| int64(rows.iter().map(count));
+    let counts = counted.as_ref().map_or(&[][..], WordCounts::counts);
+    let counts = |rows: &Rows| match rows {
+        Rows::Range(range) => int64(counts[range.clone()].iter().copied()),
+        Rows::Selected(rows) => int64(rows.iter().map(|&row| counts[row])),
+    };
     for_each_selected(&mut run, loaded.words(fold)?, counts, |run, words, rows| {
         run.send(words.len(), |column| match column {
             WORD => Ok(Arc::clone(words)),

@@ -64,7 +64,7 @@ impl Session {
         let plan = self.context.state().statement_to_plan(statement).await?;
         let whole = print::is_shown_whole(&plan);
         let stream = self.execute(plan).await?.execute_stream().await?;
-        let format_options = self.context.state().config_options().format.clone();
+        let format_options = self.context.state_ref().read().config_options().format.clone();
         let num_rows = print::print(stream, &self.options, whole, &format_options).await?;
         if !self.options.quiet {
             eprintln!("{}", print::footer(&num_rows, start.elapsed()));

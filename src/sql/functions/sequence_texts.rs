@@ -75,6 +75,8 @@ struct SequenceTexts<'a> {
 /// All words of a row but the last.
 struct Head {
     words: Vec<u32>,
+    /// Where the text of each ends, behind its blank.
+    ends: Vec<usize>,
     /// Their texts, a blank behind each, and what was written over.
     text: Vec<u8>,
     len: usize,
@@ -88,21 +90,26 @@ impl<'a> SequenceTexts<'a> {
         let (views, blocks) = (Vec::with_capacity(num_rows), Vec::new());
         // No row has these words.
         let unlike = vec![u32::MAX; num_words.saturating_sub(1)];
-        let head = Head { words: unlike, text: vec![0; CHUNK_BYTES], len: 0, start: 0 };
+        let ends = vec![0; unlike.len()];
+        let head = Head { words: unlike, ends, text: vec![0; CHUNK_BYTES], len: 0, start: 0 };
         Self { words, views, blocks, block: Vec::new(), free: 0, head }
     }
 
     #[inline]
     fn push(&mut self, words: impl Iterator<Item = u32>) -> Result<()> {
-        let (mut last, mut is_same) = (0, true);
+        let (mut last, mut first_other) = (0, usize::MAX);
         for (at, word) in words.enumerate() {
             match self.head.words.get_mut(at) {
-                Some(before) => is_same &= std::mem::replace(before, word) == word,
+                Some(before) if *before == word => {}
+                Some(before) => {
+                    *before = word;
+                    first_other = first_other.min(at);
+                }
                 None => last = word,
             }
         }
-        if !is_same {
-            self.head.write(self.words);
+        if first_other != usize::MAX {
+            self.head.write(self.words, first_other);
         }
         let view = self.words.views()[last as usize];
         let (head_len, free) = (self.head.len, self.free);
@@ -136,7 +143,7 @@ impl<'a> SequenceTexts<'a> {
             let what = format!("a sequence of {len} bytes, Arrow's views have 2^31 - 1");
             return Err(DataFusionError::ResourcesExhausted(what));
         };
-        let word = (view >> 32).checked_shl(8 * self.head.len as u32).unwrap_or(0);
+        let word = (view >> 32).checked_shl(8 * self.head.len.min(CHUNK_BYTES) as u32).unwrap_or(0);
         let text = self.head.start | word;
         let rest = if len <= INLINE_BYTES {
             text
@@ -168,10 +175,11 @@ impl<'a> SequenceTexts<'a> {
 }
 
 impl Head {
-    /// Writes the texts of the words.
-    fn write(&mut self, words: &StringViewArray) {
-        self.len = 0;
-        for &word in &self.words {
+    /// Writes the texts of the words from the one at `first` on.
+    fn write(&mut self, words: &StringViewArray, first: usize) {
+        self.len = first.checked_sub(1).map_or(0, |before| self.ends[before]);
+        for at in first..self.words.len() {
+            let word = self.words[at];
             let end = self.len + len_of(words.views()[word as usize]);
             if self.text.len() < end + 2 * CHUNK_BYTES {
                 self.text.resize(2 * (end + 2 * CHUNK_BYTES), 0);
@@ -179,11 +187,11 @@ impl Head {
             write_word(words, word, &mut self.text[self.len..]);
             self.text[end] = b' ';
             self.len = end + 1;
+            self.ends[at] = self.len;
         }
-        let mut chunk = [0; CHUNK_BYTES];
-        let len = self.len.min(CHUNK_BYTES);
-        chunk[..len].copy_from_slice(&self.text[..len]);
-        self.start = u128::from_le_bytes(chunk);
+        let chunk = self.text.first_chunk().map_or(0, |chunk| u128::from_le_bytes(*chunk));
+        let behind = u128::MAX.checked_shl(8 * self.len.min(CHUNK_BYTES) as u32).unwrap_or(0);
+        self.start = chunk & !behind;
     }
 }
 

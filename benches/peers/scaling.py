@@ -9,10 +9,11 @@ counting.
     python3 benches/peers/scaling.py --tadoc target/release/tadoc --sizes-mb 10,100,1000 /tmp/tadoc-large
     python3 benches/peers/scaling.py --tadoc target/release/tadoc ../shared/corpora/d-logs
 
-Method. The first documents of the folder up to each size are ingested. A task is asked six times in one
-session for each number of threads; every query reads all columns of all its rows. "open" is the first
-run less the shortest of the others, which is "warm". Memory is the largest resident set of a process that
-asks once, with two threads, beside that of one that only opens the corpus and holds it (`word_count`).
+Method. The first documents of the folder up to each size are ingested. A task is asked `--runs` times in one
+session for each number of threads, on as many processors; every query reads all columns of all its rows. "open" is
+the first run less the shortest of the others, which is "warm". Memory is the largest resident set of a process that
+asks once, with two threads, beside that of one that opens the corpus and holds it (`search` of a word that it lacks).
+"output" is what the rows would take as Arrow arrays: 16 bytes a text and what does not fit into 12, 8 a number.
 gzip is level 6 over the documents one behind the other.
 """
 
@@ -26,8 +27,11 @@ import zlib
 from analytics import DIGEST
 from documents import read_documents
 
-NUM_RUNS = 6
 TASKS = list(DIGEST) + ["ranked_inverted_index"]
+# Columns of a task: texts and numbers, one for each row.
+COLUMNS = {"word_count": (1, 1), "term_vector": (1, 2), "sequence_count": (1, 1), "tfidf": (1, 4),
+           "cooccurrence": (2, 1), "inverted_index": (1, 1), "ranked_inverted_index": (1, 2)}
+OPEN = "SELECT count(*) FROM search('{corpus}', 'thiswordisnowhere')"
 RANKED = "SELECT count(*), sum(octet_length(sequence)), sum(doc_id), sum(count) FROM {rows}"
 
 
@@ -37,14 +41,24 @@ def query_of(task, corpus):
                                            list_len="cardinality")
 
 
+def output_bytes(task, digest):
+    """About how many bytes the rows have whose digest this is."""
+    numbers = [int(number) for number in digest.split(",")]
+    num_texts, num_numbers = COLUMNS[task]
+    lists = 8 * numbers[-1] if task == "inverted_index" else 0
+    return numbers[0] * (16 * num_texts + 8 * num_numbers) + sum(numbers[1:1 + num_texts]) + lists
+
+
 def session(binary, statements, num_threads):
     """Seconds of each statement of a session, what it printed, and its largest resident set in MB."""
+    processors = sorted(os.sched_getaffinity(0))[:num_threads]
     settings = [f"SET datafusion.execution.target_partitions = {num_threads}"]
     arguments = [part for statement in settings + statements for part in ("-c", statement)]
     environment = {**os.environ, "RAYON_NUM_THREADS": str(num_threads)}
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen([binary, "sql", "--format", "csv", *arguments], env=environment,
-                                 stdout=out, stderr=subprocess.STDOUT)
+                                 stdout=out, stderr=subprocess.STDOUT,
+                                 preexec_fn=lambda: os.sched_setaffinity(0, processors))
         _, status, usage = os.wait4(child.pid, 0)
         out.seek(0)
         output = out.read().decode()
@@ -72,7 +86,7 @@ def staged(folder, size_bytes, temp):
     return out, num_bytes, num_gzip_bytes + len(gzip.flush())
 
 
-def measure(folder, size_bytes, binary, tasks):
+def measure(folder, size_bytes, binary, tasks, num_runs):
     """Prints the Markdown rows of the tasks on one corpus."""
     with tempfile.TemporaryDirectory() as temp:
         documents, num_bytes, num_gzip_bytes = staged(folder, size_bytes, temp)
@@ -85,17 +99,20 @@ def measure(folder, size_bytes, binary, tasks):
         print(f"\n{os.path.basename(os.path.normpath(folder))}: {num_bytes / 1e6:.1f} MB of text, "
               f"{facts['documents']} documents, {num_elements / 1e6:.2f} million elements; "
               f"text / file {num_bytes / file_bytes:.2f}, text / gzip {num_bytes / num_gzip_bytes:.2f}\n")
-        print("| task | open ms | warm ms, 1 thread | 2 threads | ratio | ns an element | MB | MB opened |")
-        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-        _, _, opened_mb = session(binary, [query_of("word_count", corpus)], 2)
+        print("| task | open ms | warm ms, 1 thread | 2 threads | ratio | ns an element | MB | opened | output "
+              "| MB / both |")
+        print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+        _, _, opened_mb = session(binary, [OPEN.format(corpus=corpus)], 2)
         for task in tasks:
             query = query_of(task, corpus)
-            (one, _, _), (two, _, _) = (session(binary, [query] * NUM_RUNS, n) for n in (1, 2))
-            _, _, peak_mb = session(binary, [query], 2)
+            (one, _, _), (two, _, _) = (session(binary, [query] * num_runs, n) for n in (1, 2))
+            _, rows, peak_mb = session(binary, [query], 2)
+            digest = next(line for line in rows.splitlines() if re.fullmatch(r"[0-9,]+", line))
+            output_mb = output_bytes(task, digest) / 1e6
             warm, warm_two = min(one[1:]), min(two[1:])
             print(f"| {task} | {1e3 * (one[0] - warm):.1f} | {1e3 * warm:.1f} | {1e3 * warm_two:.1f} "
                   f"| {warm / warm_two:.2f} | {1e9 * warm / num_elements:.1f} | {peak_mb:.0f} "
-                  f"| {opened_mb:.0f} |", flush=True)
+                  f"| {opened_mb:.0f} | {output_mb:.0f} | {peak_mb / (opened_mb + output_mb):.2f} |", flush=True)
 
 
 def main():
@@ -104,10 +121,11 @@ def main():
     parser.add_argument("--tadoc", required=True, help="the tadoc binary")
     parser.add_argument("--sizes-mb", default="0", help="how much of each folder, 0 for all of it")
     parser.add_argument("--tasks", default=",".join(TASKS), help="which, with commas between them")
+    parser.add_argument("--runs", type=int, default=6, help="of each task and number of threads")
     args = parser.parse_args()
     for folder in args.folders:
         for size_mb in args.sizes_mb.split(","):
-            measure(folder, int(size_mb) * 10**6, args.tadoc, args.tasks.split(","))
+            measure(folder, int(size_mb) * 10**6, args.tadoc, args.tasks.split(","), args.runs)
 
 
 if __name__ == "__main__":

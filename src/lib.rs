@@ -9,7 +9,7 @@
 //! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`dag`] (rules as flat
 //! arrays), [`corpus`] (values and files), [`analytics`] and [`access`] (answers without
 //! decompressing), [`edits`] and [`living`] (documents that change, and how their versions are stored),
-//! [`sql`] (the answers from DataFusion). [`gsst`] stands alone: string columns
+//! [`sql`] (the answers from DataFusion; [`sql::recipes`] has questions). [`gsst`] stands alone: string columns
 //! as FSST codes, which [`gpu`] decodes on a device where [`ingestion`] says that it pays. [`plot`] draws
 //! charts.
 

@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use common::reading::Plain;
 use datafusion_tadoc::access::{
     DocumentDecoder, Hit, Query, SearchOptions, TextPattern, WordPattern, candidate_docs,
     candidate_documents, count, count_by_document, document_bytes, document_len_bytes,
@@ -16,7 +18,7 @@ use datafusion_tadoc::access::{
 use datafusion_tadoc::text::TokenizerProfile;
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
-use scrambled::{Plain, bomb, recipes};
+use scrambled::{bomb, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
 

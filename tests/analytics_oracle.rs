@@ -2,17 +2,19 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use common::reading::Plain;
 use datafusion_tadoc::analytics::{
     InvertedIndex, Traversal, Vocabulary, choose_traversal, corpus_statistics, inverted_index,
     word_count,
 };
 use proptest::prelude::*;
-use scrambled::{Plain, recipes};
+use scrambled::recipes;
 
 fn read_counts(plain: &Plain) -> BTreeMap<&str, u64> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();

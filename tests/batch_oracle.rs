@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
+use common::reading::Plain;
 use datafusion_tadoc::Error;
 use datafusion_tadoc::access::{
     ExtractQuery, Query, SearchOptions, WordQuery, count, count_batch, extract, extract_batch,
@@ -12,7 +14,7 @@ use datafusion_tadoc::access::{
 use datafusion_tadoc::edits::{Edit, EditBatch, LivingCorpus};
 use datafusion_tadoc::text::TokenizerProfile;
 use proptest::prelude::*;
-use scrambled::{Case, Plain, bomb, recipes};
+use scrambled::{Case, bomb, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
 const WORDS: [&str; 10] = ["a", "b", "ab", "aa", "power", "loss", "c1", "é", "中", "zz"];

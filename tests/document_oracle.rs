@@ -2,15 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use common::reading::{Term, best, terms};
 use datafusion_tadoc::analytics::{
-    DocSelection, InvertedIndex, SelectedWordCounts, TermVectorChunk, TermVectors, Tfidf,
-    TokenCursor, Traversal, Vocabulary, document_counts, term_vector, word_count,
+    DocSelection, InvertedIndex, TermVectorChunk, TermVectors, Tfidf, TokenCursor, Traversal,
+    Vocabulary, document_counts, term_vector, word_count,
 };
 use datafusion_tadoc::corpus::{Paths, Segment};
 use datafusion_tadoc::dag::Dag;
@@ -18,45 +20,19 @@ use datafusion_tadoc::grammar::Grammar;
 use datafusion_tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile, tokenize_block};
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
-use scrambled::{Case, Plain, recipes};
+use scrambled::{Case, recipes};
 
 const WAYS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
-/// A document, its words and their counts.
-type Row = (u64, String, u64);
-
-/// By document, then word.
-fn read_terms(plain: &Plain, docs: &[u64]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for &doc_id in docs {
-        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        let words = plain.words.get(doc_id as usize).into_iter().flatten();
-        words.for_each(|word| *counts.entry(&word.text).or_default() += 1);
-        rows.extend(counts.into_iter().map(|(word, count)| (doc_id, word.to_owned(), count)));
-    }
-    rows
-}
-
-/// The first `top` rows of each document by `key`, ties by word.
-fn best<K: Ord>(rows: &[Row], top: usize, key: impl Fn(&Row) -> K) -> Vec<Row> {
-    let mut best = Vec::new();
-    for of_doc in rows.chunk_by(|a, b| a.0 == b.0) {
-        let mut of_doc = of_doc.to_vec();
-        of_doc.sort_by_key(|row| (key(row), row.1.clone()));
-        best.extend(of_doc.into_iter().take(top));
-    }
-    best
-}
-
-fn rows_of(vocabulary: &Vocabulary, chunk: &TermVectorChunk) -> Vec<Row> {
+fn rows_of(vocabulary: &Vocabulary, chunk: &TermVectorChunk) -> Vec<Term> {
     assert_eq!(chunk.offsets().len(), chunk.num_docs() + 1);
     assert_eq!(chunk.offsets().last(), Some(&(chunk.num_rows() as u64)));
     let name = |(doc_id, row, count)| (doc_id, vocabulary.word(row as usize).to_owned(), count);
     chunk.iter().map(name).collect()
 }
 
-fn drain(vectors: &TermVectors, docs: &DocSelection, top: Option<usize>) -> Vec<Row> {
+fn drain(vectors: &TermVectors, docs: &DocSelection, top: Option<usize>) -> Vec<Term> {
     let mut cursor = vectors.cursor(docs, top);
     let mut rows = Vec::new();
     while let Some(chunk) = cursor.next_chunk().unwrap() {
@@ -87,7 +63,7 @@ proptest! {
         let case = recipe.cook();
         let vocabulary = Arc::new(Vocabulary::new(&case.corpus).unwrap());
         let all: Vec<u64> = (0..case.plain.docs.len() as u64).collect();
-        let expected = read_terms(&case.plain, &all);
+        let expected = terms(&case.plain, &all);
         for way in WAYS {
             let joined = term_vector(&case.corpus, way).unwrap();
             prop_assert_eq!(joined.doc_ids(), &all[..]);
@@ -99,7 +75,7 @@ proptest! {
             });
             prop_assert!(is_as_asked);
             for (ids, docs) in selections(&case, picks) {
-                let expected = read_terms(&case.plain, &ids);
+                let expected = terms(&case.plain, &ids);
                 prop_assert_eq!(drain(&vectors, &docs, None), expected.clone());
                 let expected = best(&expected, top, |row| Reverse(row.2));
                 prop_assert_eq!(drain(&vectors, &docs, Some(top)), expected.clone());
@@ -115,7 +91,7 @@ proptest! {
         let vocabulary = Arc::new(Vocabulary::new(&case.corpus).unwrap());
         let all: Vec<u64> = (0..case.plain.docs.len() as u64).collect();
         let mut doc_counts: BTreeMap<String, u64> = BTreeMap::new();
-        for (_, word, _) in read_terms(&case.plain, &all) {
+        for (_, word, _) in terms(&case.plain, &all) {
             *doc_counts.entry(word).or_default() += 1;
         }
         let vectors = TermVectors::new(vocabulary.clone(), Traversal::Auto);
@@ -123,10 +99,10 @@ proptest! {
         prop_assert_eq!(counted, doc_counts.values().copied().collect::<Vec<_>>());
         let tfidf = Tfidf::new(vectors).unwrap();
         let num_docs = all.len() as f64;
-        let score = |row: &Row| row.2 as f64 * (num_docs / doc_counts[&row.1] as f64).ln();
+        let score = |row: &Term| row.2 as f64 * (num_docs / doc_counts[&row.1] as f64).ln();
         for (ids, docs) in selections(&case, picks) {
             for top in [None, Some(top)] {
-                let mut expected = read_terms(&case.plain, &ids);
+                let mut expected = terms(&case.plain, &ids);
                 if let Some(top) = top {
                     // Scores are 0 or more, and such numbers order as their bits do.
                     expected = best(&expected, top, |row| Reverse(score(row).to_bits()));
@@ -140,24 +116,6 @@ proptest! {
                 prop_assert_eq!(scores, expected.iter().map(score).collect::<Vec<_>>());
                 prop_assert_eq!(rows, expected);
             }
-        }
-    }
-
-    #[test]
-    fn selected_documents_are_counted_as_by_reading(recipe in recipes(), picks in any::<u64>()) {
-        let case = recipe.cook();
-        let vocabulary = Arc::new(Vocabulary::new(&case.corpus).unwrap());
-        let all = DocSelection::all(&case.corpus);
-        let selections = selections(&case, picks);
-        for docs in selections.iter().map(|(_, docs)| docs).chain([&all]) {
-            let mut expected: BTreeMap<String, u64> = BTreeMap::new();
-            for (_, word, count) in read_terms(&case.plain, &docs.iter().collect::<Vec<_>>()) {
-                *expected.entry(word).or_default() += count;
-            }
-            let counts = SelectedWordCounts::new(vocabulary.clone(), docs).unwrap();
-            prop_assert!(counts.rows().is_sorted());
-            let counted = counts.iter().map(|(word, count)| (word.to_owned(), count));
-            prop_assert_eq!(counted.collect::<BTreeMap<_, _>>(), expected);
         }
     }
 
@@ -233,7 +191,7 @@ fn versions_are_counted_by_their_differences() {
         let vectors = TermVectors::new(vocabulary.clone(), way);
         for ids in [&ids, &every_third] {
             let docs = DocSelection::list(ids.clone()).unwrap();
-            assert_eq!(drain(&vectors, &docs, None), read_terms(&plain, ids), "{way}");
+            assert_eq!(drain(&vectors, &docs, None), terms(&plain, ids), "{way}");
         }
     }
 }
@@ -254,7 +212,7 @@ fn long_words_are_counted() {
     assert!(words().any(|word| word.text == "yy") && words().any(|word| word.text == longest));
     let vocabulary = Arc::new(Vocabulary::new(&case.corpus).unwrap());
     let (ids, all): (Vec<u64>, _) = ((0..200).collect(), DocSelection::all(&case.corpus));
-    let expected = read_terms(&case.plain, &ids);
+    let expected = terms(&case.plain, &ids);
     let mut doc_ids: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     expected.iter().for_each(|(doc_id, word, _)| doc_ids.entry(word).or_default().push(*doc_id));
     for way in WAYS.iter().chain(&WAYS) {
@@ -270,9 +228,6 @@ fn long_words_are_counted() {
     }
     let segment = &case.corpus.segments()[0];
     assert!(segment.dag.doc_words_if_worth().is_some());
-    let counts = SelectedWordCounts::new(vocabulary.clone(), &all).unwrap();
-    let of_word = |word| words().filter(|placed| placed.text == word).count() as u64;
-    assert!(counts.iter().all(|(word, count)| count == of_word(word)));
     let mut tokens = TokenCursor::new(vocabulary.clone(), &all);
     let mut read = Vec::new();
     while let Some(chunk) = tokens.next_chunk().unwrap() {
@@ -312,8 +267,6 @@ fn documents_of_any_size_are_counted() {
     }
     let fault = term_vector(&corpus, Traversal::TokenScan).unwrap_err();
     assert!(matches!(fault, Error::Capacity { limit: 0x1_0000_0000, .. }), "{fault}");
-    let counts = SelectedWordCounts::new(vocabulary.clone(), &DocSelection::range(1..2)).unwrap();
-    assert_eq!(counts.counts(), [many, many + 2]);
     let mut tokens = TokenCursor::new(vocabulary, &DocSelection::range(1..2));
     let chunk = tokens.next_chunk().unwrap().unwrap();
     assert_eq!((chunk.len(), &chunk.rows()[..3]), (8192, &[0, 1, 0][..]));

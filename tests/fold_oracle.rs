@@ -3,14 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
 use std::sync::Arc;
 
 use datafusion_tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex,
-    RepeatedPhrases, SelectedWordCounts, SequenceCounts, Sequences, TermVectors, Tfidf,
-    TokenCursor, Traversal, Vocabulary, WordCounts,
+    RepeatedPhrases, SequenceCounts, Sequences, TermVectors, Tfidf, TokenCursor, Traversal,
+    Vocabulary, WordCounts,
 };
 use datafusion_tadoc::text::TokenizerProfile;
 use proptest::prelude::*;
@@ -67,10 +68,6 @@ proptest! {
             }).collect::<Vec<_>>()
         });
         agree(&both, |words| WordCounts::with_vocabulary(words).unwrap().counts().to_vec());
-        agree(&both, |words| {
-            let counts = SelectedWordCounts::new(words, &docs).unwrap();
-            (counts.rows().to_vec(), counts.counts().to_vec())
-        });
         agree(&both, |words| {
             let mut cursor = TokenCursor::new(words, &docs);
             let mut tokens = Vec::new();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
 use std::cmp::Reverse;

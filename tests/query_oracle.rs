@@ -3,20 +3,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use common::reading::{self, Plain};
 use datafusion_tadoc::access::{
     DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, count, count_by_document, kwic,
     search, search_with, term_count,
 };
-use datafusion_tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile};
+use datafusion_tadoc::text::{Fold, MAX_TOKEN_BYTES, TokenizerProfile};
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
-use regex::Regex;
-use scrambled::{Case, Plain, recipes};
+use scrambled::{Case, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
 
@@ -51,61 +51,42 @@ const PATTERNS: [&str; 27] = [
     "/x?/",
 ];
 
-/// The pattern as a regular expression of whole words.
-fn regex_of(pattern: &str) -> Regex {
-    let source = match pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
-        Some(source) => source.to_owned(),
-        None => regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", "."),
-    };
-    Regex::new(&format!("^(?:{source})$")).unwrap()
-}
+/// More of them for queries in any case.
+const FOLDED_PATTERNS: [&str; 22] = [
+    "A",
+    "AB",
+    "Ab",
+    "POWER",
+    "pOWER",
+    "É",
+    "é",
+    "İ",
+    "i\u{307}",
+    "ΑΣ",
+    "ας",
+    "ασ",
+    "P*R",
+    "*É*",
+    "?B",
+    "Α*",
+    "*Σ",
+    "??",
+    "*A*",
+    "/A+/",
+    "/É|POW.*/",
+    "/[^A]+/",
+];
 
 fn query_text(items: &[Vec<String>]) -> String {
     let quoted = items.iter().map(|item| format!("\"{}\"", item.join(" ")));
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Occurrences of the consecutive `patterns`, by reading.
-fn read_item(plain: &Plain, patterns: &[String]) -> Vec<Hit> {
-    let patterns: Vec<Regex> = patterns.iter().map(|pattern| regex_of(pattern)).collect();
-    let mut hits = Vec::new();
-    for (doc_id, placed) in plain.words.iter().enumerate() {
-        for (word_index, window) in placed.windows(patterns.len()).enumerate() {
-            if window.iter().zip(&patterns).all(|(word, regex)| regex.is_match(&word.text)) {
-                let (first, last) = (&window[0], &window[window.len() - 1]);
-                hits.push(Hit {
-                    doc_id: doc_id as u64,
-                    byte_offset: first.byte_offset,
-                    byte_len: last.byte_offset + last.byte_len - first.byte_offset,
-                    word_index: word_index as u64,
-                });
-            }
-        }
-    }
-    hits
-}
-
-/// Hits of all items in documents that hold all of them, by reading.
+/// Hits in the documents `is_selected`, by reading.
 fn read_query(plain: &Plain, items: &[Vec<String>], is_selected: &dyn Fn(u64) -> bool) -> Vec<Hit> {
-    let mut distinct: Vec<&Vec<String>> = Vec::new();
-    items.iter().for_each(|item| {
-        if !distinct.contains(&item) {
-            distinct.push(item);
-        }
-    });
-    let by_item: Vec<Vec<Hit>> = distinct.iter().map(|item| read_item(plain, item)).collect();
-    let has = |item: &Vec<Hit>, doc_id| item.iter().any(|hit| hit.doc_id == doc_id);
-    let mut hits: Vec<Hit> = by_item.concat();
+    let mut hits = reading::hits(plain, items, reading::fits);
     hits.retain(|hit| is_selected(hit.doc_id));
-    hits.retain(|hit| by_item.iter().all(|item| has(item, hit.doc_id)));
-    hits.sort();
     hits
-}
-
-fn counts_of(hits: &[Hit]) -> Vec<(u64, u64)> {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    hits.iter().for_each(|hit| *counts.entry(hit.doc_id).or_default() += 1);
-    counts.into_iter().collect()
 }
 
 fn pairs(counts: &[DocumentCount]) -> Vec<(u64, u64)> {
@@ -138,7 +119,7 @@ fn check(case: &Case, items: &[Vec<String>], doc_id: Option<u64>) {
     let options = SearchOptions { doc_id, ..Default::default() };
     assert_eq!(count(corpus, &query, &options).unwrap(), expected.len() as u64, "{text}");
     let by_document = count_by_document(corpus, &query, &options).unwrap();
-    assert_eq!(pairs(&by_document), counts_of(&expected), "{text}");
+    assert_eq!(pairs(&by_document), reading::counts_by_document(&expected), "{text}");
     let mut batches = Vec::new();
     search_with(corpus, &query, &options, &mut |batch| {
         batches.extend_from_slice(batch);
@@ -154,11 +135,11 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
     let query = Query::parse(case.plain.profile, &text).unwrap();
     let expected = read_query(&case.plain, items, &|id| docs.contains(&id));
     let found = term_counts(&case.corpus, &query, Some(docs)).unwrap();
-    assert_eq!(found, counts_of(&expected), "{text}");
+    assert_eq!(found, reading::counts_by_document(&expected), "{text}");
     let options = SearchOptions { docs: Some(docs), ..Default::default() };
     assert_eq!(count(&case.corpus, &query, &options).unwrap(), expected.len() as u64, "{text}");
     let counted = count_by_document(&case.corpus, &query, &options).unwrap();
-    assert_eq!(pairs(&counted), counts_of(&expected), "{text}");
+    assert_eq!(pairs(&counted), reading::counts_by_document(&expected), "{text}");
     let (mut hits, mut in_context) = (Vec::new(), Vec::new());
     search_with(&case.corpus, &query, &options, &mut |batch| {
         hits.extend_from_slice(batch);
@@ -181,8 +162,31 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
     }
 }
 
+/// Compares everything that answers `items` in any case with what reading finds.
+fn check_in_any_case(case: &Case, items: &[Vec<String>]) {
+    let text = query_text(items);
+    let query = Query::parse(case.plain.profile, &text).unwrap().folded(Fold::Case).unwrap();
+    let in_any_case = |item: &Vec<String>| item.iter().map(|p| reading::in_any_case(p)).collect();
+    let items: Vec<Vec<String>> = items.iter().map(in_any_case).collect();
+    let expected = reading::hits(&case.plain, &items, reading::fits_in_any_case);
+    assert_eq!(search(&case.corpus, &query, None).unwrap(), expected, "{text}");
+    let counts = term_counts(&case.corpus, &query, None).unwrap();
+    assert_eq!(counts, reading::counts_by_document(&expected), "{text}");
+    let mut in_context = Vec::new();
+    kwic(&case.corpus, &query, 1, NO_LIMIT, &SearchOptions::default(), &mut |batch| {
+        in_context.extend(batch.iter().map(|context| context.hit));
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert_eq!(in_context, expected, "{text}");
+}
+
 fn patterns() -> impl Strategy<Value = Vec<Vec<String>>> {
-    let pattern = prop::sample::select(PATTERNS.to_vec()).prop_map(str::to_owned);
+    patterns_of(PATTERNS.to_vec())
+}
+
+fn patterns_of(patterns: Vec<&'static str>) -> impl Strategy<Value = Vec<Vec<String>>> {
+    let pattern = prop::sample::select(patterns).prop_map(str::to_owned);
     prop::collection::vec(prop::collection::vec(pattern, 1..5), 1..4)
 }
 
@@ -223,18 +227,6 @@ fn picked(plain: &Plain, picks: &[Pick]) -> Vec<Vec<String>> {
     picked.collect()
 }
 
-/// Left, match and right of `hit`, by reading.
-fn read_context<'p>(plain: &'p Plain, hit: &Hit, width: usize) -> [&'p [u8]; 3] {
-    let (doc, words) = (&plain.docs[hit.doc_id as usize], &plain.words[hit.doc_id as usize]);
-    let (start, end) = (hit.byte_offset as usize, (hit.byte_offset + hit.byte_len) as usize);
-    let first = hit.word_index as usize;
-    let behind = words.partition_point(|word| (word.byte_offset as usize) < end);
-    let left = words[first.saturating_sub(width)].byte_offset as usize;
-    let last = &words[words.len().min(behind + width) - 1];
-    let right = (last.byte_offset + last.byte_len) as usize;
-    [&doc[left..start], &doc[start..end], &doc[end..right]]
-}
-
 fn check_contexts(case: &Case, items: &[Vec<String>], width: usize) {
     let text = query_text(items);
     let query = Query::parse(case.plain.profile, &text).unwrap();
@@ -245,7 +237,7 @@ fn check_contexts(case: &Case, items: &[Vec<String>], width: usize) {
             let hit = expected.next().unwrap();
             assert_eq!(context.hit, hit, "{text}");
             let found = [context.left, context.matched, context.right];
-            assert_eq!(found, read_context(&case.plain, &hit, width), "{text}");
+            assert_eq!(found, reading::context(&case.plain, &hit, width), "{text}");
         }
         ControlFlow::Continue(())
     })
@@ -280,8 +272,26 @@ proptest! {
         for items in [items, picked(&case.plain, &picks)].iter().filter(|items| !items.is_empty()) {
             let query = Query::parse(recipe.profile, &query_text(items)).unwrap();
             let all = read_query(&case.plain, items, &|_| true);
-            prop_assert_eq!(term_counts(&case.corpus, &query, None).unwrap(), counts_of(&all));
+            prop_assert_eq!(term_counts(&case.corpus, &query, None).unwrap(), reading::counts_by_document(&all));
             check_in(&case, items, &docs);
+        }
+    }
+
+    #[test]
+    fn words_are_found_in_any_case(
+        recipe in recipes(),
+        items in patterns_of([&PATTERNS[..], &FOLDED_PATTERNS].concat()),
+        picks in picks(),
+        flips in any::<u64>(),
+    ) {
+        let case = recipe.cook();
+        check_in_any_case(&case, &items);
+        let mut items = picked(&case.plain, &picks);
+        let words = items.iter_mut().flatten().filter(|word| !word.starts_with('/'));
+        let flipped = words.enumerate().filter(|(at, _)| flips >> (at % 64) & 1 != 0);
+        flipped.for_each(|(_, word)| *word = word.to_uppercase());
+        if !items.is_empty() {
+            check_in_any_case(&case, &items);
         }
     }
 

@@ -3,12 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
 mod scrambled;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use common::reading;
 use datafusion_tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
     Traversal, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
@@ -16,7 +18,7 @@ use datafusion_tadoc::analytics::{
 use datafusion_tadoc::text::{TokenizerProfile, for_each_token};
 use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
-use scrambled::{Plain, doubled, recipes};
+use scrambled::{doubled, recipes};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
@@ -26,30 +28,6 @@ const WAYS: [Traversal; 4] =
 
 fn vocabulary(corpus: &Corpus) -> Arc<Vocabulary> {
     Arc::new(Vocabulary::new(corpus).unwrap())
-}
-
-type Counts<'a> = BTreeMap<Vec<&'a str>, u64>;
-
-fn words_of(plain: &Plain, doc: usize) -> Vec<&str> {
-    plain.words[doc].iter().map(|word| word.text.as_str()).collect()
-}
-
-fn read_document(plain: &Plain, doc: usize, n: usize) -> Counts<'_> {
-    let mut counts = Counts::new();
-    for window in words_of(plain, doc).windows(n) {
-        *counts.entry(window.to_vec()).or_default() += 1;
-    }
-    counts
-}
-
-fn read_corpus(plain: &Plain, n: usize) -> Counts<'_> {
-    let mut all = Counts::new();
-    for doc in 0..plain.docs.len() {
-        for (sequence, count) in read_document(plain, doc, n) {
-            *all.entry(sequence).or_default() += count;
-        }
-    }
-    all
 }
 
 fn sequence(sequences: &Sequences, row: usize) -> Vec<&str> {
@@ -73,7 +51,8 @@ proptest! {
     fn sequences_are_counted_as_by_reading(recipe in recipes(), n in lengths()) {
         let case = recipe.cook();
         let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
-        let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
+        let docs = case.plain.texts();
+        let expected: Vec<_> = reading::sequences(&docs, n).into_iter().collect();
         prop_assert_eq!(counts.is_empty(), expected.is_empty());
         for way in WAYS {
             let words = vocabulary(&case.corpus);
@@ -116,8 +95,9 @@ proptest! {
         picks in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
     ) {
         let case = recipe.cook();
-        let num_docs = case.plain.docs.len();
-        let mut doc_ids: Vec<u64> = (0..num_docs as u64).collect();
+        let docs = case.plain.texts();
+        let num_docs = docs.len();
+        let mut doc_ids = case.plain.doc_ids();
         if num_docs > 0 {
             doc_ids.extend(picks.iter().map(|pick| pick.index(num_docs) as u64));
         }
@@ -131,7 +111,7 @@ proptest! {
                 let all = rows(chunk.sequences(), chunk.counts());
                 for (at, &doc_id) in doc_ids.iter().enumerate() {
                     let expected: Vec<_> =
-                        read_document(&case.plain, doc_id as usize, n).into_iter().collect();
+                        reading::sequences_of(&docs[doc_id as usize], n).into_iter().collect();
                     prop_assert_eq!(&all[chunk.rows_of(at)], &expected[..], "{}", way);
                 }
             }
@@ -144,12 +124,8 @@ proptest! {
     #[test]
     fn ranks_are_those_of_reading(recipe in recipes(), n in lengths()) {
         let case = recipe.cook();
-        let mut expected: BTreeMap<Vec<&str>, BTreeSet<(Reverse<u64>, u64)>> = BTreeMap::new();
-        for doc in 0..case.plain.docs.len() {
-            for (sequence, count) in read_document(&case.plain, doc, n) {
-                expected.entry(sequence).or_default().insert((Reverse(count), doc as u64));
-            }
-        }
+        let docs = case.plain.texts();
+        let expected = reading::ranked(&docs, n);
         for way in WAYS {
             let words = vocabulary(&case.corpus);
             let index = RankedInvertedIndex::with_vocabulary(words, n, way, AMPLE).unwrap();
@@ -214,18 +190,8 @@ proptest! {
         min_count in 0_u64..4,
     ) {
         let case = recipe.cook();
-        let mut expected = Counts::new();
-        for doc in 0..case.plain.docs.len() {
-            let words = words_of(&case.plain, doc);
-            for i in 0..words.len() {
-                for j in i + 1..words.len().min(i + window) {
-                    let pair = vec![words[i].min(words[j]), words[i].max(words[j])];
-                    *expected.entry(pair).or_default() += 1;
-                }
-            }
-        }
-        expected.retain(|_, count| *count >= min_count);
-        let expected: Vec<_> = expected.into_iter().collect();
+        let docs = case.plain.texts();
+        let expected: Vec<_> = reading::pairs(&docs, window, min_count).into_iter().collect();
         for way in WAYS {
             let words = vocabulary(&case.corpus);
             let found = Cooccurrences::with_vocabulary(words, window, min_count, way, AMPLE);
@@ -339,7 +305,7 @@ fn long_words_and_many_documents() {
     let case = scrambled::case_of(TokenizerProfile::Word, docs, 5);
     for n in [2, 15, 20, 21] {
         let counts = sequence_count(&case.corpus, n, AMPLE).unwrap();
-        let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
+        let expected: Vec<_> = reading::sequences(&case.plain.texts(), n).into_iter().collect();
         assert_eq!(rows(counts.sequences(), counts.counts()), expected, "{n}");
     }
 }
@@ -360,7 +326,7 @@ fn long_documents_are_counted_in_tasks() {
     for (n, way) in [1, 2, 3, 12].into_iter().flat_map(|n| WAYS.map(|way| (n, way))) {
         let words = vocabulary(&case.corpus);
         let counts = SequenceCounts::with_vocabulary(words, n, way, AMPLE).unwrap();
-        let expected: Vec<_> = read_corpus(&case.plain, n).into_iter().collect();
+        let expected: Vec<_> = reading::sequences(&case.plain.texts(), n).into_iter().collect();
         assert!(rows(counts.sequences(), counts.counts()) == expected, "{n}, {way}");
     }
 }

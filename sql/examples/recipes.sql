@@ -57,6 +57,37 @@ WHERE here > expected_here
 ORDER BY keyness DESC, word
 LIMIT 5;
 
+-- Two collections: here one is cut out of the other
+COPY (SELECT path, text FROM documents('demo.tadoc') WHERE path LIKE '%sql%')
+TO 'here.tadoc' STORED AS TADOC;
+
+COPY (SELECT path, text FROM documents('demo.tadoc') WHERE path NOT LIKE '%sql%')
+TO 'there.tadoc' STORED AS TADOC;
+
+-- Keyness of one collection against another: log-likelihood says how sure it is that a word tells
+-- them apart (15.13 for 1 in 10,000 by chance), log_ratio how often its share of the words doubles
+-- (a word that one collection lacks counts as half a word there)
+WITH words AS (
+    SELECT coalesce(a.word, b.word) AS word,
+        coalesce(a.count, 0)::DOUBLE AS here, coalesce(b.count, 0)::DOUBLE AS there
+    FROM word_count('here.tadoc', fold => true) AS a
+    FULL JOIN word_count('there.tadoc', fold => true) AS b ON a.word = b.word
+), totals AS (
+    SELECT sum(here) AS all_here, sum(there) AS all_there FROM words
+), expected AS (
+    SELECT words.*, totals.*,
+        (here + there) * all_here / (all_here + all_there) AS expected_here,
+        (here + there) * all_there / (all_here + all_there) AS expected_there
+    FROM words CROSS JOIN totals
+)
+SELECT word, here, there,
+    2 * (CASE WHEN here > 0 THEN here * ln(here / expected_here) ELSE 0 END
+       + CASE WHEN there > 0 THEN there * ln(there / expected_there) ELSE 0 END) AS log_likelihood,
+    log2(greatest(here, 0.5) / all_here) - log2(greatest(there, 0.5) / all_there) AS log_ratio
+FROM expected
+ORDER BY log_likelihood DESC, word
+LIMIT 10;
+
 -- Neighbours of a word, and how it is used
 SELECT word1, word2, count
 FROM cooccurrence('demo.tadoc', window => 3, min_count => 2, fold => true)

@@ -38,7 +38,7 @@ SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20,
 -- Places of a query, how many, and what stands around them
 SELECT path, byte_offset, byte_len, word_index FROM search('demo.tadoc', '"byte order"') LIMIT 3;
 
-SELECT path, count FROM term_count('demo.tadoc', 'segment* /(?i)rule/') ORDER BY count DESC, path LIMIT 3;
+SELECT path, count FROM term_count('demo.tadoc', 'segment* Rule', fold => true) ORDER BY count DESC, path LIMIT 3;
 
 SELECT "left", match, "right" FROM kwic('demo.tadoc', '"grammar of" *', width => 3) LIMIT 3;
 

@@ -14,16 +14,18 @@
 //!
 //! Items are cut into words by the tokenizer profile of the corpus, so a query word means what it
 //! means in the text; separators of an item do not have to agree with those of the text. A slash
-//! begins a regular expression only where a word could begin, behind white space or a quote. There
+//! begins a regular expression only where a word could begin, behind white space or a quote. A query
+//! that is [folded](Query::folded) asks for words of any case. There
 //! is no negation, alternative or nearness here: SQL combines results.
 
 use std::fmt;
 
 use crate::error::Result;
-use crate::text::TokenizerProfile;
+use crate::text::{Fold, TokenizerProfile};
 
 use super::query_parser::{invalid, parse_items};
 use super::word_pattern::WordPattern;
+use super::word_regex::RegexFault;
 
 /// A parsed query: one item or more, each a sequence of one word or more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,16 +41,42 @@ impl Query {
     /// item without a word, a quote or regular expression that is not closed, and a regular
     /// expression that is none, is followed by a word, or is too large.
     pub fn parse(profile: TokenizerProfile, text: &str) -> Result<Self> {
-        let mut items: Vec<Vec<WordPattern>> = Vec::new();
-        for item in parse_items(profile, text)? {
-            if !items.contains(&item) {
-                items.push(item);
-            }
-        }
+        let items = parse_items(profile, text)?;
         if items.is_empty() {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
         }
-        Ok(Self { items })
+        Ok(Self { items: distinct(items) })
+    }
+
+    /// The query for words that `fold` makes fit. Words are folded as [`Fold::text`] does, a wildcard's
+    /// characters one by one (`?` is one of the folded word), and a regular expression is taken as
+    /// behind `(?i)`. Items that become equal count once.
+    ///
+    /// ```
+    /// use datafusion_tadoc::access::Query;
+    /// use datafusion_tadoc::text::{Fold, TokenizerProfile};
+    ///
+    /// let query = Query::parse(TokenizerProfile::Word, "Élan")?.folded(Fold::Case)?;
+    /// assert!(query.items()[0][0].matches("ÉLAN"));
+    /// # Ok::<(), datafusion_tadoc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) for a regular expression that is too large
+    /// in any case.
+    pub fn folded(self, fold: Fold) -> Result<Self> {
+        if fold == Fold::None {
+            return Ok(self);
+        }
+        let of_any_case = |pattern: &WordPattern| {
+            let allowed = "a shorter regular expression, or fold => false";
+            let fault = |fault: RegexFault| {
+                invalid(format!("{pattern} in any case: {}", fault.reason), allowed)
+            };
+            pattern.of_any_case().map_err(fault)
+        };
+        let items = self.items.iter().map(|item| item.iter().map(of_any_case).collect());
+        Ok(Self { items: distinct(items.collect::<Result<_>>()?) })
     }
 
     /// The query for `word`, which is taken as it is, whatever its characters mean in a query.
@@ -62,8 +90,19 @@ impl Query {
     }
 }
 
+fn distinct(items: Vec<Vec<WordPattern>>) -> Vec<Vec<WordPattern>> {
+    let mut distinct: Vec<Vec<WordPattern>> = Vec::with_capacity(items.len());
+    for item in items {
+        if !distinct.contains(&item) {
+            distinct.push(item);
+        }
+    }
+    distinct
+}
+
 impl fmt::Display for Query {
-    /// The query in normal form: every item in quotes, its words joined by one blank.
+    /// The query in normal form: every item in quotes, its words joined by one blank; folded words
+    /// in lower case.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (item_idx, item) in self.items.iter().enumerate() {
             let gap = if item_idx > 0 { " " } else { "" };
@@ -144,6 +183,41 @@ mod tests {
             assert!(matches!(fault, Error::InvalidArgument { name: "query", .. }));
             assert!(fault.to_string().contains(expected), "{text}: {fault}");
         }
+    }
+
+    #[test]
+    fn folded_queries_fit_words_of_any_case() {
+        let folded = |text: &str| {
+            Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(Fold::Case).unwrap()
+        };
+        let cases = [
+            ("tea", "TeA", true),
+            ("ΣΑΣ", "σας", true),
+            ("i\u{307}x", "İX", true),
+            ("K", "\u{212a}", true),
+            ("straße", "STRASSE", false),
+            ("P?W*", "power", true),
+            ("ΑΣ*", "ας", true),
+            ("ας*", "ΑΣΑ", true),
+            ("?x", "İX", false),
+            ("??x", "İX", true),
+            ("/É[r-s]+/", "éRS", true),
+            ("/(?-i)a/", "A", false),
+            ("/(?x) a # b/", "A", true),
+        ];
+        for (pattern, word, fits) in cases {
+            assert_eq!(folded(pattern).items()[0][0].matches(word), fits, "{pattern} {word}");
+        }
+        assert_eq!(
+            folded("Power POWER p* P* /A/ /a/").to_string(),
+            "\"power\" \"p*\" \"/A/\" \"/a/\""
+        );
+        // The longest of these that is taken as it is; with both cases it is twice as large.
+        let wide = |len: usize| Query::parse(TokenizerProfile::Word, &format!("/[a-z]{{{len}}}/"));
+        let lens = std::iter::successors(Some(500usize), |len| Some(len + len / 4));
+        let longest = lens.map_while(|len| wide(len).ok()).last().unwrap();
+        let fault = longest.folded(Fold::Case).unwrap_err().to_string();
+        assert!(fault.contains("in any case") && fault.contains("size"), "{fault}");
     }
 
     proptest! {

@@ -8,6 +8,7 @@
 
 use rayon::prelude::*;
 use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::literal::Extractor;
 
@@ -50,7 +51,17 @@ impl Eq for WordRegex {}
 impl WordRegex {
     /// Compiles `source`, in which `\/` is a slash.
     pub fn new(source: &str) -> Result<Self, RegexFault> {
-        let parsed = regex_syntax::parse(source).map_err(|fault| syntax_fault(source, &fault))?;
+        Self::compiled(source, false)
+    }
+
+    /// Compiles `source` for words of any case, as behind `(?i)`.
+    pub fn of_any_case(source: &str) -> Result<Self, RegexFault> {
+        Self::compiled(source, true)
+    }
+
+    fn compiled(source: &str, is_any_case: bool) -> Result<Self, RegexFault> {
+        let mut parser = ParserBuilder::new().case_insensitive(is_any_case).build();
+        let parsed = parser.parse(source).map_err(|fault| syntax_fault(source, &fault))?;
         // From the parsed form: a comment or a flag in the source could reach behind its end.
         let regex = RegexBuilder::new(&format!(r"\A(?:{parsed})\z"))
             .size_limit(MAX_REGEX_BYTES)

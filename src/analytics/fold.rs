@@ -9,42 +9,18 @@
 //! ids of all words that fold to it. Tasks that go by rows fold with it and need not know. O(words *
 //! log words), most of it spared because words in lower case are in order already; the texts are
 //! copied once.
-//!
-//! A word is folded by itself, as [`str::to_lowercase`] does: `ΣΑΣ` to `σας`, `İ` to `i` and a dot
-//! above, `ß` stays.
 
 use std::borrow::Cow;
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::text::Dictionary;
+use crate::text::{Dictionary, Fold};
 
 use super::Vocabulary;
 
 /// Rows of a task, so that small vocabularies are folded by one thread.
 const TASK_ROWS: usize = 4096;
-
-/// Which words count as one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Fold {
-    /// Every word is its own.
-    #[default]
-    None,
-    /// Words of the same Unicode lower case.
-    Case,
-}
-
-impl Fold {
-    /// What `word` counts as.
-    pub fn text(self, word: &str) -> Cow<'_, str> {
-        let is_folded = || word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-        match self {
-            Self::Case if !is_folded() => Cow::Owned(word.to_lowercase()),
-            _ => Cow::Borrowed(word),
-        }
-    }
-}
 
 impl Vocabulary {
     /// The words with those joined that `fold` makes equal.
@@ -82,26 +58,5 @@ fn too_large(len_bytes: usize) -> Error {
         requested: len_bytes as u64,
         limit: u64::from(u32::MAX),
         knob: "nothing; query fewer segments at once",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn case_is_folded_beyond_ascii() {
-        for (word, text) in [
-            ("tea", "tea"),
-            ("Tea_2", "tea_2"),
-            ("É", "é"),
-            ("ΣΑΣ", "σας"),
-            ("İ", "i\u{307}"),
-            ("ẞß", "ßß"),
-            ("中文", "中文"),
-        ] {
-            assert_eq!(Fold::Case.text(word), text);
-            assert_eq!(Fold::None.text(word), word);
-        }
     }
 }

@@ -29,13 +29,13 @@
 //! are read there, O(rows), unless a way is forced.
 //!
 //! Sources: top-down and bottom-up traversals, heads and tails of rules: Zhang et al., "TADOC: Text
-//! analytics directly on compression", VLDB Journal 2021; phrases: see there. What is different here:
+//! analytics directly on compression", VLDB Journal 2021; those of each task stand below. What is different here:
 //! flat arrays in topological order instead of queues of rules and hash tables for each of them,
 //! several documents in one sweep, packed windows that are sorted instead of hashed. A table of
 //! measured costs says which way is taken ([`choose_task_traversal`]); figures: `benches/README.md`.
 //!
 //! Reading order: `vocabulary` (the words of all segments as rows), `word_count`,
-//! `selected_word_count`, `inverted_index` (with `postings`, the index of one segment), `term_vector`
+//! `inverted_index` (with `postings`, the index of one segment), `term_vector`
 //! (with `doc_terms` and `lane_counts`, which count a few documents at a time, `ascending_set`,
 //! `term_bags` and `term_chunk`), `document_counts` and `tfidf` on top of it,
 //! `segment_terms` (both made of what a device answers for each segment), `tokens` (with `word_walk`), `sequences` (n-grams, by document and ranked too), `cooccurrence` (with `pairs`),
@@ -46,6 +46,8 @@
 //! Each task is a pure function of the segments; what it returns keeps the corpus alive, and rows
 //! are reached by number, so paging costs nothing. Word ids are per segment: a row is a word, in
 //! byte order, and knows its id in every segment that has it.
+//!
+#![doc = include_str!("algorithms.md")]
 
 mod ascending_set;
 mod cooccurrence;
@@ -60,7 +62,6 @@ mod pairs;
 mod postings;
 mod repeated_phrases;
 mod segment_terms;
-mod selected_word_count;
 mod sequences;
 mod statistics;
 mod term_bags;
@@ -78,17 +79,16 @@ pub(crate) use sequences::for_each_in_order;
 #[cfg(feature = "cuda")]
 pub(crate) use sequences::rows::too_many_occurrences;
 
+pub use crate::text::Fold;
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
 pub use costs::{
     NUM_STATISTICS, TraversalTask, choose_task_traversal, traversal_costs, traversal_statistics,
 };
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
-pub use fold::Fold;
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use segment_terms::{SegmentDocuments, SegmentTerms};
-pub use selected_word_count::SelectedWordCounts;
 pub use sequences::{
     DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,
     SegmentSequences, SequenceCounts, Sequences, ranked_inverted_index, sequence_count,

@@ -32,6 +32,7 @@
 //! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `portions` (what memory has no
 //! room for at once), `device_tasks` (what devices count), `living` (corpora that change), then `factory`,
 //! `file_format`, `sink` and `building`, and `options` (everything under `SET tadoc.`).
+//! What to ask: [`recipes`].
 
 mod arguments;
 mod building;
@@ -51,6 +52,7 @@ mod options;
 mod output;
 mod planner;
 mod portions;
+pub mod recipes;
 mod scan;
 mod sections;
 mod signature;

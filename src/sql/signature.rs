@@ -223,6 +223,10 @@ const TOP: Argument =
 const FOLD: Argument =
     optional("fold", ArgumentKind::Boolean, "false", "take words of the same lower case as one");
 
+/// What `fold` is where there is a query.
+const ANY_CASE: Argument =
+    optional("fold", ArgumentKind::Boolean, "false", "match words of any case");
+
 const VERSION: Argument = optional(
     "version",
     ArgumentKind::Integer,
@@ -387,6 +391,7 @@ pub const SIGNATURES: &[Signature] = &[
             CORPUS,
             QUERY,
             optional("doc_id", ArgumentKind::Integer, "NULL", "search this document only"),
+            ANY_CASE,
             VERSION,
         ],
         columns: &[
@@ -400,7 +405,7 @@ pub const SIGNATURES: &[Signature] = &[
     },
     Signature {
         name: "term_count",
-        arguments: &[CORPUS, QUERY, VERSION],
+        arguments: &[CORPUS, QUERY, ANY_CASE, VERSION],
         columns: &[
             DOC_ID,
             PATH,
@@ -414,6 +419,7 @@ pub const SIGNATURES: &[Signature] = &[
             CORPUS,
             QUERY,
             optional("width", ArgumentKind::Integer, "8", "words on each side, at most 64 KiB"),
+            ANY_CASE,
             VERSION,
         ],
         columns: &[
@@ -536,7 +542,10 @@ mod tests {
     #[test]
     fn signatures_print_as_they_are_called() {
         let signature = find_signature("SEARCH").unwrap();
-        assert_eq!(signature.to_string(), "search(corpus, query, doc_id => NULL, version => NULL)");
+        assert_eq!(
+            signature.to_string(),
+            "search(corpus, query, doc_id => NULL, fold => false, version => NULL)"
+        );
     }
 
     #[test]

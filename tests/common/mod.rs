@@ -3,6 +3,7 @@
 #![allow(dead_code)] // each suite uses its own part
 
 pub mod naive;
+pub mod reading;
 pub mod texts;
 
 use datafusion_tadoc::Corpus;

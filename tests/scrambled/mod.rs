@@ -16,6 +16,8 @@ use datafusion_tadoc::grammar::Grammar;
 use datafusion_tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 use proptest::prelude::*;
 
+use crate::common::reading::{PlacedWord, Plain};
+
 /// Pieces that texts are strung together from.
 pub const PIECES: [&[u8]; 30] = [
     b"a",
@@ -49,23 +51,6 @@ pub const PIECES: [&[u8]; 30] = [
     "\u{FFFD}".as_bytes(),
     b"don't",
 ];
-
-/// A word of a document, placed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedWord {
-    pub text: String,
-    pub byte_offset: u64,
-    pub byte_len: u64,
-}
-
-/// What a corpus was made from, as the oracles see it.
-#[derive(Debug, Clone)]
-pub struct Plain {
-    pub docs: Vec<Vec<u8>>,
-    /// Words of each document; each part of a cut document was tokenized on its own.
-    pub words: Vec<Vec<PlacedWord>>,
-    pub profile: TokenizerProfile,
-}
 
 /// A corpus and what it was made from.
 #[derive(Debug, Clone)]

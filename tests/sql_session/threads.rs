@@ -7,8 +7,8 @@ use datafusion_tadoc::Corpus;
 use datafusion_tadoc::access::{Query, SearchOptions, kwic, search, term_count};
 use datafusion_tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex,
-    SelectedWordCounts, SequenceCounts, TermVectors, Tfidf, Traversal, Vocabulary, document_counts,
-    repeated_phrases, word_count,
+    SequenceCounts, TermVectors, Tfidf, Traversal, Vocabulary, document_counts, repeated_phrases,
+    word_count,
 };
 use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
 
@@ -76,9 +76,6 @@ fn found(corpus: &Corpus) -> Vec<String> {
     let mut shown: Vec<String> = (0..counts.len())
         .map(|row| format!("{} {}", counts.word(row), counts.count(row)))
         .collect();
-    let words = Arc::new(Vocabulary::new(corpus).unwrap());
-    let some = DocSelection::list((0..corpus.num_docs()).step_by(3).collect::<Vec<_>>()).unwrap();
-    shown.push(format!("{:?}", SelectedWordCounts::new(words, &some).unwrap().counts()));
     let phrases = repeated_phrases(corpus, 6, 2, AMPLE).unwrap();
     shown.extend(
         (0..phrases.len()).map(|row| format!("{:?} {}", phrases.words(row), phrases.count(row))),

@@ -1,4 +1,4 @@
-//! `kwic(corpus, query [, width])`: every match in its context, as concordances show them.
+//! `kwic(corpus, query [, width] [, fold])`: every match in its context, as concordances show them.
 //!
 //! Contexts are text as it stands in the document, cut at words. Only they are decoded. Filters on
 //! `doc_id` choose the documents before any match is looked for.
@@ -16,7 +16,7 @@ use super::doc_rows::{
     DOC_ID, NumHits, num_search_partitions, searched_documents, searched_segments,
 };
 use super::documents::paths;
-use super::search::{finished, parse_query};
+use super::search::{QueryText, finished};
 use super::sequence_rows::length;
 use super::strings::int64;
 use crate::access::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, SearchOptions, kwic_segments};
@@ -28,14 +28,14 @@ use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
 pub(crate) struct Kwic {
-    query: String,
+    query: QueryText,
     width: usize,
 }
 
 impl Kwic {
-    pub(crate) fn new(query: &str, width: Option<u64>) -> Self {
+    pub(crate) fn new(query: &str, width: Option<u64>, is_folded: bool) -> Self {
         let width = length(width, DEFAULT_KWIC_WIDTH);
-        Self { query: query.to_string(), width }
+        Self { query: QueryText::new(query, is_folded), width }
     }
 }
 
@@ -45,7 +45,9 @@ impl TableFunction for Kwic {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        vec![("query", self.query.clone()), ("width", self.width.to_string())]
+        let mut arguments = self.query.shown();
+        arguments.push(("width", self.width.to_string()));
+        arguments
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -57,11 +59,11 @@ impl TableFunction for Kwic {
     }
 
     fn prepare(&self, scan: &Scan) -> Result<()> {
-        parse_query(scan, &self.query).map(drop).map_err(|error| self.signature().error(error))
+        self.query.parse(scan).map(drop).map_err(|error| self.signature().error(error))
     }
 
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        let query = parse_query(scan, &self.query);
+        let query = self.query.parse(scan);
         query.map_or(1, |query| num_search_partitions(scan, target, &query))
     }
 
@@ -85,7 +87,7 @@ impl TableFunction for Kwic {
 
 impl Kwic {
     fn send_contexts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
+        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();

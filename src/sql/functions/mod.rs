@@ -190,9 +190,17 @@ fn bind(
             let is_folded = arguments.boolean(3);
             Arc::new(repeated_phrases::RepeatedPhrases::new(min_words, min_count, is_folded))
         }
-        "term_count" => Arc::new(term_count::TermCount::new(arguments.text(1))),
-        "kwic" => Arc::new(kwic::Kwic::new(arguments.text(1), arguments.integer(2))),
-        "search" => Arc::new(search::Search::new(arguments.text(1), arguments.integer(2))),
+        "term_count" => {
+            Arc::new(term_count::TermCount::new(arguments.text(1), arguments.boolean(2)))
+        }
+        "kwic" => {
+            let (width, is_folded) = (arguments.integer(2), arguments.boolean(3));
+            Arc::new(kwic::Kwic::new(arguments.text(1), width, is_folded))
+        }
+        "search" => {
+            let (doc_id, is_folded) = (arguments.integer(2), arguments.boolean(3));
+            Arc::new(search::Search::new(arguments.text(1), doc_id, is_folded))
+        }
         "extract" => Arc::new(extract::Extract::new(
             arguments.integer(1).unwrap_or_default(),
             arguments.integer(2).unwrap_or_default(),

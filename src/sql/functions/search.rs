@@ -1,4 +1,4 @@
-//! `search(corpus, query [, doc_id])`: places of words and phrases, by climbing the grammar.
+//! `search(corpus, query [, doc_id] [, fold])`: places of words and phrases, by climbing the grammar.
 //!
 //! The query is parsed when the scan is made, with the corpus's own tokenizer, so a query without
 //! a word is a plan error. Hits come segment by segment, several of them at once; `tadoc.max_hits` bounds their number
@@ -17,8 +17,9 @@ use super::doc_rows::{
     self, NumHits, num_search_partitions, searched_documents, searched_segments,
 };
 use super::documents::path_of;
-use super::strings::int64;
+use super::strings::{fold_of, int64, shown_fold};
 use crate::access::{Hit, Query, SearchOptions, search_segments};
+use crate::analytics::Fold;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::portions::{Merge, OfPortion};
@@ -33,13 +34,36 @@ const BYTE_LEN: usize = 3;
 
 #[derive(Debug)]
 pub(crate) struct Search {
-    query: String,
+    query: QueryText,
     doc_id: Option<u64>,
 }
 
+/// A query as it was written; how it is cut into words is up to the corpora of a scan.
+#[derive(Debug, Clone)]
+pub(super) struct QueryText {
+    text: String,
+    fold: Fold,
+}
+
+impl QueryText {
+    pub(super) fn new(text: &str, is_folded: bool) -> Self {
+        Self { text: text.to_owned(), fold: fold_of(is_folded) }
+    }
+
+    pub(super) fn parse(&self, scan: &Scan) -> crate::Result<Query> {
+        Query::parse(scan.source.profile(), &self.text)?.folded(self.fold)
+    }
+
+    /// The arguments for EXPLAIN.
+    pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
+        let query = ("query", self.text.clone());
+        [query].into_iter().chain(shown_fold(self.fold)).collect()
+    }
+}
+
 impl Search {
-    pub(crate) fn new(query: &str, doc_id: Option<u64>) -> Self {
-        Self { query: query.to_string(), doc_id }
+    pub(crate) fn new(query: &str, doc_id: Option<u64>, is_folded: bool) -> Self {
+        Self { query: QueryText::new(query, is_folded), doc_id }
     }
 }
 
@@ -49,7 +73,7 @@ impl TableFunction for Search {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        let mut arguments = vec![("query", self.query.clone())];
+        let mut arguments = self.query.shown();
         arguments.extend(self.doc_id.map(|doc_id| ("doc_id", doc_id.to_string())));
         arguments
     }
@@ -63,12 +87,12 @@ impl TableFunction for Search {
     }
 
     fn prepare(&self, scan: &Scan) -> Result<()> {
-        parse_query(scan, &self.query).map_err(|error| self.signature().error(error))?;
+        self.query.parse(scan).map_err(|error| self.signature().error(error))?;
         check_doc_id(self.signature(), scan, self.doc_id)
     }
 
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        match (parse_query(scan, &self.query), self.doc_id) {
+        match (self.query.parse(scan), self.doc_id) {
             (Ok(query), None) => num_search_partitions(scan, target, &query),
             _ => 1,
         }
@@ -99,7 +123,7 @@ impl TableFunction for Search {
 
 impl Search {
     fn send_hits(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
+        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
@@ -135,11 +159,6 @@ impl Search {
         });
         finished(outcome, searched)
     }
-}
-
-/// The query `text` for the corpora of a scan.
-pub(super) fn parse_query(scan: &Scan, text: &str) -> crate::Result<Query> {
-    Query::parse(scan.source.profile(), text)
 }
 
 /// The outcome of a search whose rows were sent while it went on: what sending met comes first, and

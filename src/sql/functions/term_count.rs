@@ -1,4 +1,4 @@
-//! `term_count(corpus, query)`: how often a query matches in each document.
+//! `term_count(corpus, query [, fold])`: how often a query matches in each document.
 //!
 //! Matches are counted by rule and passed up to the documents, not listed. Filters on `doc_id`
 //! choose the documents before.
@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, searched_documents};
 use super::documents::paths;
-use super::search::{finished, parse_query};
+use super::search::{QueryText, finished};
 use super::strings::int64;
 use crate::access::{self, SearchOptions};
 use crate::sql::corpora::LoadedCorpus;
@@ -24,12 +24,12 @@ use crate::sql::signature::{Signature, entry};
 
 #[derive(Debug)]
 pub(crate) struct TermCount {
-    query: String,
+    query: QueryText,
 }
 
 impl TermCount {
-    pub(crate) fn new(query: &str) -> Self {
-        Self { query: query.to_string() }
+    pub(crate) fn new(query: &str, is_folded: bool) -> Self {
+        Self { query: QueryText::new(query, is_folded) }
     }
 }
 
@@ -39,7 +39,7 @@ impl TableFunction for TermCount {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        vec![("query", self.query.clone())]
+        self.query.shown()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -51,7 +51,7 @@ impl TableFunction for TermCount {
     }
 
     fn prepare(&self, scan: &Scan) -> Result<()> {
-        parse_query(scan, &self.query).map(drop).map_err(|error| self.signature().error(error))
+        self.query.parse(scan).map(drop).map_err(|error| self.signature().error(error))
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
@@ -73,7 +73,7 @@ impl TableFunction for TermCount {
 
 impl TermCount {
     fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
-        let query = parse_query(&run.scan, &self.query).map_err(datafusion_error)?;
+        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();

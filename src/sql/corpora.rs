@@ -34,6 +34,7 @@ use super::device_tasks::{self, Task};
 use super::failure::{datafusion_error, task_error};
 use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
+use super::memory::{estimate_bytes, memory_with_derived, num_cores};
 use super::options::TadocOptions;
 use super::portions::Portion;
 use super::scan::Source;
@@ -41,8 +42,8 @@ use super::sections::Sections;
 use crate::Error;
 use crate::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use crate::corpus::{
-    Corpus, FileFooter, FooterOutcome, OpenLimits, Paths, Segment, SegmentMeta, read_paths,
-    read_segment, read_words,
+    Corpus, FileFooter, FooterOutcome, OpenLimits, Paths, Segment, read_paths, read_segment,
+    read_words,
 };
 use crate::text::TokenizerProfile;
 
@@ -563,10 +564,6 @@ impl State {
     }
 }
 
-fn num_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 fn check_profiles(files: &[OpenFile]) -> Result<()> {
     let Some(first) = files.first() else { return Ok(()) };
     match files.iter().find(|f| f.footer.profile != first.footer.profile) {
@@ -646,53 +643,4 @@ async fn load_segment(
     };
     let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
     segment.map(Arc::new).map_err(datafusion_error)
-}
-
-/// Peak memory of loading: the decoded segments, and the stored bytes of those in flight and what decoding them takes.
-fn estimate_bytes(
-    footer: &FileFooter,
-    parallel: usize,
-    sections: Sections,
-    options: &TadocOptions,
-) -> Result<usize> {
-    let segments = || footer.segments.iter();
-    let kept = |s: &SegmentMeta| sections.memory_bytes(s) - sections.decoding_bytes(s);
-    let decoded = segments().map(kept).fold(0, u64::saturating_add);
-    let in_flight = |s: &SegmentMeta| {
-        let stored = sections.range(s);
-        sections.decoding_bytes(s).saturating_add(stored.end - stored.start)
-    };
-    let most_in_flight = segments().map(in_flight).max().unwrap_or(0);
-    let parallel = parallel.min(footer.segments.len()) as u64;
-    let needed = decoded.saturating_add(most_in_flight.saturating_mul(parallel));
-    if needed > options.max_memory_bytes {
-        return Err(datafusion_error(Error::Capacity {
-            what: "opening the corpus",
-            requested: needed,
-            limit: options.max_memory_bytes,
-            knob: "tadoc.max_memory_bytes",
-        }));
-    }
-    usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
-}
-
-/// The same before it is decoded, what is needed for that included.
-pub(super) fn memory_when_used(segment: &SegmentMeta) -> u64 {
-    let terminals = u64::from(segment.num_words) + u64::from(segment.num_separators);
-    let ids = terminals + u64::from(segment.num_rules);
-    segment.memory_bytes().saturating_add(derived_bytes(segment.num_elements, ids))
-}
-
-/// Bytes of what every query may derive from a grammar: its inverse (8 bytes an element, 4 an id), prefix sums (under 6
-/// bytes an element), word counts.
-fn derived_bytes(num_elements: u64, num_ids: u64) -> u64 {
-    num_elements.saturating_mul(14).saturating_add(num_ids.saturating_mul(12))
-}
-
-/// Bytes of a segment with everything that queries may derive from it, text runs and words of documents, too.
-pub(super) fn memory_with_derived(segment: &Segment) -> usize {
-    let dag = &segment.dag;
-    let derived = derived_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64);
-    let derived = derived as usize + dag.max_text_runs_bytes() + dag.max_doc_words_bytes();
-    segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.paths.memory_bytes() + derived
 }

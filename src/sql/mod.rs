@@ -48,6 +48,7 @@ mod functions;
 mod gsst;
 mod living;
 mod location;
+mod memory;
 mod options;
 mod output;
 mod planner;

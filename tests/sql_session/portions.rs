@@ -11,15 +11,26 @@ use tempfile::TempDir;
 
 use super::{batches, session_with, sql_fixtures, table};
 
-/// Room for two or three segments of the corpora here.
-const LIMIT: &str = "20MiB";
+/// Decoding takes 3 MiB for each segment that is decoded at once, one on each core; documents of these corpora
+/// make no more than six hang together.
+fn decoding_bytes() -> usize {
+    (3 << 20) * std::thread::available_parallelism().unwrap().get().min(6)
+}
+
+/// Room for a part of the segments here: together they hold 3.5 MiB or more.
+fn limit() -> usize {
+    decoding_bytes() + (3 << 19)
+}
+
 const NUM_DOCS: usize = 300;
 
 /// Two files, the first of many segments, with documents that run over several of them.
 fn write(dir: &TempDir) -> String {
     let text = |at: usize| {
         let line = format!("the {at} quick brown foxes {} jump, caf\u{e9} and all\n", at % 17);
-        line.repeat(if at % 100 == 50 { 2_000 } else { 1 + at % 40 })
+        // Words of its own, so that memory goes to what segments hold.
+        let own: String = (0..100).map(|word| format!("{at}_{word} ")).collect();
+        own + &line.repeat(if at % 100 == 50 { 2_000 } else { 1 + at % 40 })
     };
     let documents: Vec<(String, Vec<u8>)> =
         (0..NUM_DOCS).map(|at| (format!("{at:03}.txt"), text(at).into_bytes())).collect();
@@ -72,7 +83,7 @@ async fn portions_together_are_the_whole() {
         let sql = query.replace('@', &corpus);
         let whole = session_with(SessionConfig::new().with_target_partitions(1));
         let expected = rows(&whole, &sql).await;
-        for limit in [LIMIT, "40MiB"] {
+        for limit in [limit(), limit() + (1 << 20)] {
             let ctx = session_with(SessionConfig::new().with_target_partitions(2));
             table(&ctx, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await;
             table(&ctx, "SET tadoc.traversal = 'top_down'").await;
@@ -94,7 +105,7 @@ async fn ids_choose_the_portions() {
     let dir = tempfile::tempdir().unwrap();
     let corpus = write(&dir);
     let ctx = session_with(SessionConfig::new());
-    table(&ctx, &format!("SET tadoc.max_memory_bytes = '{LIMIT}'")).await;
+    table(&ctx, &format!("SET tadoc.max_memory_bytes = '{}'", limit())).await;
     for (call, filter) in [
         ("documents", "WHERE doc_id = 299"),
         ("term_vector", "WHERE doc_id >= 299"),
@@ -114,7 +125,9 @@ async fn ids_choose_the_portions() {
 async fn a_bounded_pool_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let corpus = write(&dir);
-    let runtime = RuntimeEnvBuilder::new().with_memory_limit(32 << 20, 1.0).build_arc().unwrap();
+    // Half of it is for what is loaded.
+    let pool_bytes = 2 * limit();
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(pool_bytes, 1.0).build_arc().unwrap();
     let pool = std::sync::Arc::clone(&runtime.memory_pool);
     let builder = SessionStateBuilder::new().with_runtime_env(runtime).with_default_features();
     let ctx = SessionContext::new_with_state(builder.with_tadoc().build());
@@ -122,7 +135,7 @@ async fn a_bounded_pool_is_kept() {
     for query in ["SELECT count(*), sum(bytes) FROM documents('@') WHERE text <> ''", QUERIES[15]] {
         let sql = query.replace('@', &corpus);
         assert_eq!(table(&ctx, &sql).await, table(&unlimited, &sql).await);
-        assert!(pool.reserved() <= 32 << 20);
+        assert!(pool.reserved() <= pool_bytes);
     }
     let count = format!("SELECT count(*) FROM word_count('{corpus}')");
     assert_eq!(table(&ctx, &count).await, table(&unlimited, &count).await);
@@ -134,7 +147,8 @@ async fn columns_and_versions_are_read_in_portions() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name).display().to_string();
     let (file, living) = (place("columns.tadoc"), place("living"));
-    let rows = "SELECT 'p' || value AS path, repeat('word ' || value || ' and ', 3000) AS text, \
+    let rows = "SELECT 'p' || value AS path, repeat('word ' || value || ' and ', 3000) || \
+                array_to_string(range(value * 1000, value * 1000 + 1000), ' ') AS text, \
                 value * 2 AS n FROM generate_series(1, 60)";
     let small_blocks = "SET tadoc.block_bytes = '65536'";
     let unlimited = session_with(SessionConfig::new().with_target_partitions(1));
@@ -151,7 +165,7 @@ async fn columns_and_versions_are_read_in_portions() {
     }
     let limited = session_with(SessionConfig::new().with_target_partitions(1));
     for sql in [
-        format!("SET tadoc.max_memory_bytes = '{LIMIT}'"),
+        format!("SET tadoc.max_memory_bytes = '{}'", limit()),
         format!("CREATE EXTERNAL TABLE f STORED AS TADOC LOCATION '{file}'"),
         format!("CREATE EXTERNAL TABLE v STORED AS TADOC LOCATION '{living}'"),
     ] {
@@ -170,4 +184,25 @@ async fn columns_and_versions_are_read_in_portions() {
             assert_eq!(table(&limited, &sql).await, table(&unlimited, &sql).await, "{sql}");
         }
     }
+}
+
+/// What decoding takes is needed by as many files as are decoded at once, not by all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_files_are_read_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    for at in 0..400 {
+        let (name, text) = (format!("{at:03}.txt"), format!("word {at} and word"));
+        let document = [(name.as_str(), text.as_bytes())];
+        let path = dir.path().join(format!("{at:03}.tadoc"));
+        sql_fixtures::write_corpus(&path, IngestOptions::default(), &document);
+    }
+    let ctx = session_with(SessionConfig::new());
+    let cores = std::thread::available_parallelism().unwrap().get();
+    // 1,200 MiB if each took memory of its own.
+    let limit = (3 << 20) * cores + (16 << 20);
+    table(&ctx, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await;
+    let sql = format!("SELECT sum(count) FROM term_count('{}', 'word')", dir.path().display());
+    let plan = table(&ctx, &format!("EXPLAIN {sql}")).await;
+    assert!(!plan.contains("TadocPortionsExec"), "{plan}");
+    assert!(table(&ctx, &sql).await.contains("| 800 "));
 }

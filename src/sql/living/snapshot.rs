@@ -11,8 +11,9 @@ use datafusion::error::Result;
 use super::view::LivingView;
 use crate::corpus::{Corpus, Segment};
 use crate::living::assemble;
-use crate::sql::corpora::{CorpusCache, LoadContext, LoadedFile, memory_with_derived};
+use crate::sql::corpora::{CorpusCache, LoadContext, LoadedFile};
 use crate::sql::failure::{datafusion_error, task_error};
+use crate::sql::memory::memory_with_derived;
 
 /// Bytes of tokens, pairs and rules for each byte of added text, while its grammar is built.
 const BUILDER_BYTES: usize = 16;

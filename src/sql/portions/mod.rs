@@ -39,9 +39,10 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use self::exec::{DOC_ID, PortionsExec};
-use super::corpora::{OpenFile, memory_when_used};
+use super::corpora::OpenFile;
 use super::filter::{Stage, project_schema, unqualify};
 use super::functions::TableFunction;
+use super::memory::{MemoryWhenUsed, num_cores};
 use super::options::TadocOptions;
 use super::scan::{Scan, Source};
 use crate::corpus::{FileFooter, SegmentMeta};
@@ -128,29 +129,26 @@ pub(crate) fn portions_of(
     };
     let limit_bytes = pool.min(options.max_memory_bytes);
     let files = source.corpora();
-    let needed = files.iter().map(|open| memory_of(&open.footer.segments));
+    let needed = files.iter().map(|open| MemoryWhenUsed::of(&open.footer.segments));
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
     let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
-    let is_larger = needed.fold(0, u64::saturating_add) > limit_bytes;
+    let is_larger = needed.bytes(num_cores()) > limit_bytes;
     // The portion before may still be held while one is loaded.
     (is_larger && num_segments > 1).then(|| cut(files, limit_bytes / 2))
-}
-
-fn memory_of(segments: &[SegmentMeta]) -> u64 {
-    segments.iter().map(memory_when_used).fold(0, u64::saturating_add)
 }
 
 /// `files` in portions of `limit_bytes` or one run of segments that a document goes through.
 fn cut(files: &[OpenFile], limit_bytes: u64) -> Vec<Files> {
     let mut portions: Vec<Files> = Vec::new();
-    let (mut doc_id, mut held) = (0, u64::MAX);
+    let (mut doc_id, mut held) = (0, MemoryWhenUsed::default());
     for open in files {
         let mut first_doc = 0;
         for run in runs(&open.footer.segments) {
-            let needed = memory_of(&open.footer.segments[run.clone()]);
+            let needed = MemoryWhenUsed::of(&open.footer.segments[run.clone()]);
             let part = open.portion(run, first_doc);
             let num_docs = part.footer.num_docs();
-            held = held.saturating_add(needed);
-            match portions.last_mut().filter(|_| held <= limit_bytes) {
+            held = held.and(needed);
+            match portions.last_mut().filter(|_| held.bytes(num_cores()) <= limit_bytes) {
                 Some(last) => last.push(part),
                 None => {
                     portions.push(Files { first_doc_id: doc_id, files: vec![part] });

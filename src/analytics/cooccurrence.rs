@@ -13,7 +13,7 @@ use super::pairs::buckets::FirstWords;
 use super::pairs::met::{Meeting, Pairs};
 use super::pairs::sums::PairSums;
 use super::sequences::choice::chosen;
-use super::sequences::entries::runs_of;
+use super::sequences::entries::{Keyed, runs_of};
 use super::sequences::for_each_in_order;
 use super::sequences::key::Key;
 use super::sequences::merged::{Joining, check_parts, cut_document};
@@ -171,7 +171,7 @@ impl Cooccurrences {
 }
 
 /// Meets all pairs at a distance of `reach` at most and adds them up.
-fn counted<K: Key, T: Send>(
+fn counted<K: Key + Keyed<Key = K>, T: Send>(
     parts: &Parts<'_>,
     walk: Walk,
     reach: usize,

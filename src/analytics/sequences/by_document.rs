@@ -9,6 +9,7 @@
 //!
 //! Callers choose documents and stop between chunks of them.
 
+use std::mem::swap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use crate::error::{Error, Result};
 use super::borders::walk_borders;
 use super::choice::chosen;
 use super::count::check_num_words;
+use super::digits::Sorting;
 use super::document_rows::DocumentSequenceCounts;
 use super::edges::{Edges, Sink};
 use super::entries::{Keyed, sort};
@@ -188,16 +190,28 @@ impl DocumentSequences {
     }
 
     fn count_by_rules(&self, edges: &[Edges], doc_ids: &[u64], room: Room<'_>) -> Result<Part> {
-        let mut rules = LocalRules::new(edges);
-        let value_bits = ListedWeights::default().bits();
-        if self.packing.all_bits().saturating_add(value_bits) > u128::BITS {
-            let walk = |doc_id, sink: &mut _| {
-                walk_document(edges, &self.vocabulary, doc_id, &mut rules, sink, room.limit)
-            };
-            return self.count_texts(doc_ids, room, walk);
+        let weights = ListedWeights::of_rules(edges);
+        match self.packing.all_bits().saturating_add(weights.bits()) {
+            0..=64 => self.count_by_packed_rules::<u64>(edges, doc_ids, room, weights),
+            65..=128 => self.count_by_packed_rules::<u128>(edges, doc_ids, room, weights),
+            _ => {
+                let mut rules = LocalRules::new(edges);
+                self.count_texts(doc_ids, room, |doc_id, sink| {
+                    walk_document(edges, &self.vocabulary, doc_id, &mut rules, sink, room.limit)
+                })
+            }
         }
-        let mut windows =
-            PackedWindows::<u128, _>::new(self.packing, ListedWeights::default(), Keep::All, 0);
+    }
+
+    fn count_by_packed_rules<K: Key + Keyed<Key = K>>(
+        &self,
+        edges: &[Edges],
+        doc_ids: &[u64],
+        room: Room<'_>,
+        weights: ListedWeights,
+    ) -> Result<Part> {
+        let mut rules = LocalRules::new(edges);
+        let mut windows = PackedWindows::<K, _>::new(self.packing, weights, Keep::All, 0);
         self.count_packed(doc_ids, room, &mut windows, |doc_id, windows| {
             windows.weights.clear();
             walk_document(edges, &self.vocabulary, doc_id, &mut rules, windows, room.limit)
@@ -237,12 +251,14 @@ impl DocumentSequences {
         mut walk: impl FnMut(u64, &mut PackedWindows<K, W>) -> Result<()>,
     ) -> Result<Part> {
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
+        let mut sorting = Sorting::default();
         for &doc_id in doc_ids {
             windows.keys.clear();
             walk(doc_id, windows)?;
             let before = counted.counts.len();
-            sort(&mut windows.keys, windows.weights.bits());
-            counted.add_keys(&windows.keys, self.packing, &windows.weights, 1)?;
+            swap(&mut windows.keys, &mut sorting.entries);
+            sorting.sort(windows.weights.bits());
+            counted.add_keys(&sorting.entries, self.packing, &windows.weights, 1)?;
             lens.push(room.keep_rows(&mut counted, before)?);
         }
         Ok((counted, lens))

@@ -22,6 +22,8 @@ use crate::corpus::Segment;
 use crate::dag::Dag;
 use crate::error::{Error, Result};
 
+use super::short::{ShortEdges, Table};
+
 /// Where a walk hands over what it meets.
 pub(in crate::analytics) trait Sink {
     /// A text begins: nothing before it counts. It occurs `weight` times.
@@ -31,6 +33,13 @@ pub(in crate::analytics) trait Sink {
     /// The next child, of which `head` are the first words. Where it has more than those, `tail`
     /// are the last ones.
     fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>);
+    /// The next elements, whose first and last words `table` knows.
+    fn push_short<const R: usize>(&mut self, table: &Table<R>, elements: &[u32])
+    where
+        Self: Sized,
+    {
+        table.push_each(elements, self);
+    }
     /// Words before the next one, right behind the beginning: what lies inside them is not met.
     fn prime(&mut self, words: &[u32]);
     /// Windows or pairs met so far.
@@ -47,9 +56,15 @@ pub(in crate::analytics) struct Edges {
     rows: Vec<u32>,
     /// Words of a head or tail at most: n - 1.
     reach: usize,
-    /// By rule.
-    spans: Vec<Span>,
-    words: Vec<u32>,
+    ends: AllEnds,
+}
+
+/// Heads and tails.
+#[derive(Debug)]
+enum AllEnds {
+    Short(ShortEdges),
+    /// By rule, and what they are places in.
+    Long(Vec<Span>, Vec<u32>),
 }
 
 /// Head and tail of a rule in `words`: all words, or `reach` of both, one behind the other.
@@ -187,6 +202,9 @@ impl Edges {
         // Heads and tails apart, and then side by side: a walk wants both of a rule.
         let max_words = (max_bytes / 16).min(u64::from(u32::MAX / 2));
         let row = |word: u32| if rows.is_empty() { word } else { rows[word as usize] };
+        if let Some(short) = ShortEdges::new(&segment.dag, reach, max_bytes, &rows) {
+            return Ok(Self { segment: segment.clone(), ends: AllEnds::Short(short), rows, reach });
+        }
         let (heads, tails) = rayon::join(
             || Ends::new(&segment.dag, reach, max_words, false, row),
             || Ends::new(&segment.dag, reach, max_words, true, row),
@@ -203,8 +221,8 @@ impl Edges {
             }
             Span { start, head_len: head.len() as u32 | if has_tail { HAS_TAIL } else { 0 } }
         });
-        let spans = spans.collect();
-        Ok(Self { segment: segment.clone(), spans, words, rows, reach })
+        let ends = AllEnds::Long(spans.collect(), words);
+        Ok(Self { segment: segment.clone(), ends, rows, reach })
     }
 
     /// The first words at `positions` of one rule, as many as a head has at most.
@@ -258,15 +276,23 @@ impl Edges {
 
     /// Main memory of the edges.
     pub fn memory_bytes(&self) -> usize {
-        4 * (self.words.capacity() + self.rows.capacity()) + 8 * self.spans.len()
+        let ends = match &self.ends {
+            AllEnds::Short(short) => short.memory_bytes(),
+            AllEnds::Long(spans, words) => 4 * words.capacity() + 8 * spans.len(),
+        };
+        ends + 4 * self.rows.capacity()
     }
 
     /// Head and tail of a rule; without a tail the head is all.
     #[inline]
     fn rule(&self, rule_idx: usize) -> (&[u32], Option<&[u32]>) {
-        let span = self.spans[rule_idx];
+        let (spans, words) = match &self.ends {
+            AllEnds::Short(short) => return short.rule(self.dag(), rule_idx),
+            AllEnds::Long(spans, words) => (spans, words),
+        };
+        let span = spans[rule_idx];
         let len = (span.head_len & !HAS_TAIL) as usize;
-        let words = &self.words[span.start as usize..];
+        let words = &words[span.start as usize..];
         match span.head_len & HAS_TAIL {
             0 => (&words[..len], None),
             _ => (&words[..len], Some(&words[len..2 * len])),
@@ -289,21 +315,31 @@ impl Edges {
         max_met: usize,
     ) -> Result<()> {
         let dag = self.dag();
-        let num_words = dag.num_words();
         for step in dag.grammar().symbols[positions].chunks(STEP_WORDS / (self.reach + 1) + 1) {
-            for &element in step {
-                if element < num_words {
-                    sink.push(self.row(element));
-                } else if let Some(rule_idx) = dag.rule_of(element) {
-                    let (head, tail) = self.rule(rule_idx);
-                    sink.push_child(head, tail);
-                }
+            match &self.ends {
+                AllEnds::Short(ShortEdges::One(table)) => sink.push_short(table, step),
+                AllEnds::Short(ShortEdges::Two(table)) => sink.push_short(table, step),
+                AllEnds::Long(..) => self.push_long(step, sink),
             }
             if sink.num_met() > max_met {
                 return Err(too_many_windows(sink.num_met(), max_met));
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn push_long(&self, elements: &[u32], sink: &mut impl Sink) {
+        let dag = self.dag();
+        let num_words = dag.num_words();
+        for &element in elements {
+            if element < num_words {
+                sink.push(self.row(element));
+            } else if let Some(rule_idx) = dag.rule_of(element) {
+                let (head, tail) = self.rule(rule_idx);
+                sink.push_child(head, tail);
+            }
+        }
     }
 
     /// Walks over all rules and documents that lie at `positions`, each with its weight. Ranges

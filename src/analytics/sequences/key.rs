@@ -25,6 +25,10 @@ pub(in crate::analytics) trait Key:
     fn number(self) -> u64;
     /// All bits that are in one of both.
     fn joined(self, other: Self) -> Self;
+    /// The bits that are in one and not in the other.
+    fn differing(self, other: Self) -> Self;
+    /// Bits up to the highest that is 1.
+    fn num_bits(self) -> u32;
     /// The difference to `first`, which is not larger.
     fn minus(self, first: Self) -> Self;
     /// The key whose lowest `bits` are 1 and no other.
@@ -57,6 +61,14 @@ macro_rules! key {
             #[inline]
             fn joined(self, other: Self) -> Self {
                 self | other
+            }
+            #[inline]
+            fn differing(self, other: Self) -> Self {
+                self ^ other
+            }
+            #[inline]
+            fn num_bits(self) -> u32 {
+                Self::BITS - self.leading_zeros()
             }
             #[inline]
             fn minus(self, first: Self) -> Self {

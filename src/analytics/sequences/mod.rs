@@ -1,8 +1,8 @@
 //! Sequences of n words, counted and listed from the grammar.
 //!
-//! Reading order: `edges` (which windows are met where), `borders` (documents cut over segments),
+//! Reading order: `edges` and `short` (which windows are met where), `borders` (documents cut over segments),
 //! `token_walk` (windows of the text), `walk` (both), `packing`, `key`, `keep`, `weights` and `windows`
-//! (windows as numbers), `entries` (sorting them), `passes` (several walks where memory is short),
+//! (windows as numbers), `entries` and `digits` (sorting them), `passes` (several walks where memory is short),
 //! `ordered`, `rows`, `parts` (rows as they are counted), and the tasks `count` (with
 //! `merged`), `by_document` (with `numbered` and `document_rows`), `ranked` (with
 //! `ranked_segments`); `choice` between the ways.
@@ -11,6 +11,7 @@ mod borders;
 mod by_document;
 pub(super) mod choice;
 pub(super) mod count;
+pub(super) mod digits;
 mod document_rows;
 pub(super) mod edges;
 pub(super) mod entries;
@@ -25,6 +26,7 @@ pub(super) mod passes;
 mod ranked;
 mod ranked_segments;
 pub(super) mod rows;
+mod short;
 mod token_walk;
 pub(super) mod walk;
 pub(super) mod weights;

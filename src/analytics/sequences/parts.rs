@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use crate::analytics::Vocabulary;
 use crate::error::Result;
 
+use super::digits::Sorting;
 use super::entries::{Buckets, Entry, Keyed};
 use super::key::Key;
 use super::ordered::for_each_in_order;
@@ -85,9 +86,9 @@ impl Parts<'_> {
         let runs = buckets.runs((PART_WORDS / self.packing.num_words).max(1));
         let held_bytes = text_bytes + buckets.memory_bytes();
         let compute = |run: usize| {
-            let (mut counted, mut entries) = (Counted::default(), Vec::new());
+            let (mut counted, mut sorting) = (Counted::default(), Sorting::default());
             for bucket in runs[run].clone() {
-                add(&mut counted, buckets.sorted(bucket, &mut entries))?;
+                add(&mut counted, buckets.sorted(bucket, &mut sorting))?;
             }
             let (sequences, counts) = counted.into_rows(self.vocabulary.clone(), self.packing);
             Ok(make(sequences, counts))

@@ -185,6 +185,9 @@ impl Counted {
         weights: &impl NumberedWeights,
         min_count: u64,
     ) -> Result<()> {
+        if packing.is_whole() {
+            return self.add_whole_keys(keys, weights, min_count);
+        }
         let value_bits = weights.bits();
         let mut at = 0;
         while at < keys.len() {
@@ -200,6 +203,45 @@ impl Counted {
                 self.counts.push(sum);
             }
         }
+        Ok(())
+    }
+
+    /// The same for sequences of 64 bits or fewer. Where a run of equal ones ends is close to random: every
+    /// key is written as a row, over the one before where that is equal.
+    fn add_whole_keys<K: Key>(
+        &mut self,
+        keys: &[K],
+        weights: &impl NumberedWeights,
+        min_count: u64,
+    ) -> Result<()> {
+        let value_bits = weights.bits();
+        let Some(first) = keys.first() else { return Ok(()) };
+        let first_row = self.counts.len();
+        self.keys.resize(first_row + keys.len(), 0);
+        self.counts.resize(first_row + keys.len(), 0);
+        let (rows, counts) = (&mut self.keys[first_row..], &mut self.counts[first_row..]);
+        let (mut row, mut last, mut sum, mut is_exact) = (0, first.above(value_bits), 0u64, true);
+        for &key in keys {
+            let (key, weight) = (key.above(value_bits), weights.weight(key.low(value_bits)));
+            let is_new = key != last;
+            row += usize::from(is_new);
+            let (more, is_over) = if is_new { 0 } else { sum }.overflowing_add(weight);
+            is_exact &= !is_over;
+            (last, sum) = (key, more);
+            (rows[row], counts[row]) = (key.number(), sum);
+        }
+        if !is_exact {
+            return Err(too_many_occurrences());
+        }
+        let mut num_rows = row + 1;
+        if min_count > 1 {
+            num_rows = (0..num_rows).fold(0, |num_kept, row| {
+                (rows[num_kept], counts[num_kept]) = (rows[row], counts[row]);
+                num_kept + usize::from(counts[num_kept] >= min_count)
+            });
+        }
+        self.keys.truncate(first_row + num_rows);
+        self.counts.truncate(first_row + num_rows);
         Ok(())
     }
 

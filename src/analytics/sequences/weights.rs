@@ -79,30 +79,40 @@ impl NumberedWeights for &Weights {
 }
 
 /// Weights in the order they come.
-#[derive(Debug, Default)]
-pub(in crate::analytics) struct ListedWeights(Vec<u64>);
+#[derive(Debug)]
+pub(in crate::analytics) struct ListedWeights {
+    weights: Vec<u64>,
+    bits: u32,
+}
 
 impl ListedWeights {
+    /// For the weights that a document has at most: one for each rule, each of its parts and all borders.
+    pub fn of_rules(edges: &[Edges]) -> Self {
+        let num_rules = edges.iter().map(|edges| edges.dag().grammar().num_rules() + 1);
+        let bits = usize::BITS - num_rules.sum::<usize>().leading_zeros();
+        Self { weights: Vec::new(), bits: bits.min(u32::BITS) }
+    }
+
     /// Forgets all and keeps the memory.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.weights.clear();
     }
 }
 
 impl NumberedWeights for ListedWeights {
     #[inline]
     fn bits(&self) -> u32 {
-        u32::BITS
+        self.bits
     }
 
     #[inline]
     fn number(&mut self, weight: u64) -> u32 {
-        self.0.push(weight);
-        (self.0.len() - 1) as u32
+        self.weights.push(weight);
+        (self.weights.len() - 1) as u32
     }
 
     #[inline]
     fn weight(&self, number: u32) -> u64 {
-        self.0[number as usize]
+        self.weights[number as usize]
     }
 }

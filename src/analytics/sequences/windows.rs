@@ -5,6 +5,7 @@ use super::entries::Entry;
 use super::keep::Keep;
 use super::key::Key;
 use super::packing::Packing;
+use super::short::{Before, Table, append_windows};
 use super::weights::NumberedWeights;
 
 /// Windows as keys: the whole sequence and, below it, the number of the weight.
@@ -54,6 +55,16 @@ impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
         if let Some(tail) = tail {
             self.prime(tail);
         }
+    }
+
+    fn push_short<const R: usize>(&mut self, table: &Table<R>, elements: &[u32]) {
+        if !self.keep.is_all() {
+            return table.push_each(elements, self);
+        }
+        let mut before = Before { key: self.key, len: self.len };
+        let value = (self.weight, self.weights.bits());
+        append_windows((table, elements), self.packing, value, &mut before, &mut self.keys);
+        (self.key, self.len) = (before.key, before.len);
     }
 
     #[inline]

@@ -1,0 +1,150 @@
+//! Sorting entries by the digits of their keys, where that is faster than comparing them.
+//!
+//! ```text
+//! entries   b2 a1 b1 a2        counts of all digits first, in one go
+//! lowest    b1 a1 | b2 a2      from one place to the other
+//! next      a1 a2 | b1 b2      and back
+//! ```
+//!
+//! The keys of a bucket differ in 20 to 40 bits: two to four digits. Each costs about as much as a
+//! comparison and a half of every entry, and its counts; comparing takes log2(entries). With digits of as many bits as
+//! there are entries, 10 at most, buckets of windows of two words are sorted two to three times as fast (profiles),
+//! which made counting them 1.2 to 1.4 times as fast on seven corpora; windows of three words (38 bits) 1.17 to 1.28
+//! times. Digits of 9 bits and three at most left those to comparisons.
+
+use super::entries::{Keyed, sort};
+use super::key::Key;
+
+/// Bits of a digit at most: counts of 1024 values stay in the cache beside the entries.
+const MAX_DIGIT_BITS: u32 = 10;
+/// Digits at most.
+const MAX_DIGITS: usize = 5;
+
+/// Entries that are sorted, and room for as many.
+#[derive(Debug, Default)]
+pub(in crate::analytics) struct Sorting<E> {
+    pub entries: Vec<E>,
+    spare: Vec<E>,
+}
+
+/// Entries from which on a sample is taken, and its size.
+const LEAST_SAMPLED: usize = 1 << 14;
+const NUM_SAMPLES: usize = 512;
+
+impl<E: Keyed> Sorting<E> {
+    /// Sorts by key without its lowest `low_bits`; O(entries * bits in which keys differ), or comparing.
+    pub fn sort(&mut self, low_bits: u32) {
+        let Some((first, rest)) = self.entries.split_first() else { return };
+        let differing = |entry: &E| entry.key().differing(first.key());
+        // Three entries mostly tell what differs in more bits than digits have.
+        let few = rest.iter().step_by(rest.len().div_ceil(2).max(1));
+        let max_bits = MAX_DIGITS as u32 * MAX_DIGIT_BITS;
+        if few.map(differing).any(|bits| bits.above(low_bits).num_bits() > max_bits) {
+            return sort(&mut self.entries, low_bits);
+        }
+        let all = rest.iter().fold(E::Key::default(), |bits, e| bits.joined(differing(e)));
+        let num_bits = all.above(low_bits).num_bits();
+        if num_bits == 0 {
+            return;
+        }
+        let (len, log_len) = (self.entries.len(), self.entries.len().ilog2());
+        let num_digits = num_bits.div_ceil(log_len.min(MAX_DIGIT_BITS)) as usize;
+        let digit_bits = num_bits.div_ceil(num_digits as u32);
+        let by_digits = num_digits.saturating_mul(len * 3 / 2 + (1 << digit_bits));
+        match num_digits {
+            _ if num_digits > MAX_DIGITS
+                || by_digits > len * log_len as usize
+                || self.repeats() =>
+            {
+                sort(&mut self.entries, low_bits)
+            }
+            1 => self.sort_by_digits::<1>(low_bits, digit_bits),
+            2 => self.sort_by_digits::<2>(low_bits, digit_bits),
+            3 => self.sort_by_digits::<3>(low_bits, digit_bits),
+            4 => self.sort_by_digits::<4>(low_bits, digit_bits),
+            _ => self.sort_by_digits::<MAX_DIGITS>(low_bits, digit_bits),
+        }
+    }
+
+    /// Whether there are so many entries with so few different keys, as a sample tells, that comparing
+    /// is faster: equal keys cost it nothing, and counts of one digit wait for one another.
+    fn repeats(&self) -> bool {
+        let len = self.entries.len();
+        if len < LEAST_SAMPLED {
+            return false;
+        }
+        let step = len / NUM_SAMPLES;
+        let mut sample: Vec<E::Key> = self.entries.iter().step_by(step).map(|e| e.key()).collect();
+        let num_samples = sample.len();
+        sample.sort_unstable();
+        sample.dedup();
+        4 * sample.len() < 3 * num_samples
+    }
+
+    /// The lowest digit first, each from one place to the other.
+    fn sort_by_digits<const N: usize>(&mut self, low_bits: u32, digit_bits: u32) {
+        let Self { entries, spare } = self;
+        let digit = |entry: E, at: usize| {
+            let digit = entry.key().above(low_bits + at as u32 * digit_bits).low(digit_bits);
+            digit as usize % (1 << MAX_DIGIT_BITS)
+        };
+        let mut counts = [[0u32; 1 << MAX_DIGIT_BITS]; N];
+        for &entry in entries.iter() {
+            for (at, counts) in counts.iter_mut().enumerate() {
+                counts[digit(entry, at)] += 1;
+            }
+        }
+        spare.resize(entries.len(), E::default());
+        for (at, starts) in counts.iter_mut().enumerate() {
+            let mut sum = 0;
+            for start in &mut starts[..1 << digit_bits] {
+                (*start, sum) = (sum, sum + *start);
+            }
+            for &entry in entries.iter() {
+                let place = &mut starts[digit(entry, at)];
+                spare[*place as usize] = entry;
+                *place += 1;
+            }
+            std::mem::swap(entries, spare);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::entries::Entry;
+    use super::*;
+
+    /// The numbers with `low_bits` below that say where they came from.
+    fn check<E: Keyed>(entries: &[E], low_bits: u32) -> Result<(), TestCaseError> {
+        // What is left of another sort does not matter.
+        let mut sorting = Sorting { entries: entries.to_vec(), spare: vec![E::default(); 700] };
+        sorting.sort(low_bits);
+        let keys = |entries: &[E]| -> Vec<E::Key> { entries.iter().map(|e| e.key()).collect() };
+        let got: Vec<E::Key> =
+            keys(&sorting.entries).into_iter().map(|key| key.above(low_bits)).collect();
+        prop_assert!(got.is_sorted());
+        let (mut got, mut expected) = (keys(&sorting.entries), keys(entries));
+        got.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(got, expected);
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn sorts_as_comparing_does(
+            numbers in prop::collection::vec(any::<u64>(), 0..3000),
+            (bits, low_bits, above) in (1u32..60, 0u32..4, any::<u16>()),
+        ) {
+            let keys: Vec<u64> = numbers.iter().map(|n| n >> (64 - bits)).collect();
+            check(&keys, low_bits)?;
+            let wide = |key: &u64| u128::from(above) << 90 | u128::from(*key) << 40;
+            check(&keys.iter().map(wide).collect::<Vec<_>>(), 40 + low_bits)?;
+            let entry = |(&key, value)| Entry { key, value };
+            check(&keys.iter().zip(0..).map(entry).collect::<Vec<_>>(), 0)?;
+        }
+    }
+}

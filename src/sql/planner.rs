@@ -3,10 +3,11 @@
 //! Stock table functions have case-sensitive names, no named arguments, and take the `public` of
 //! `public.f(…)` for the function's name. This planner handles exactly our functions: it maps
 //! `name => value` to positions, reports unknown, repeated and missing arguments with the function's
-//! signature, and names the relation after the function, so that `word_count.word` can be written.
+//! signature, and names the relation after the function, so that `word_count.word` can be written, and what is scanned after the
+//! whole call, so that no two calls are taken for one.
 //! Everything else passes through untouched.
 
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -38,10 +39,26 @@ impl RelationPlanner for TadocRelationPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let exprs = positional(signature, arguments, context)?;
+        let call = TableReference::bare(shown_call(signature, &exprs));
         let source = context.context_provider().get_table_function_source(signature.name, exprs)?;
-        let plan = LogicalPlanBuilder::scan(signature.name, source, None)?.build()?;
+        let scan = LogicalPlanBuilder::scan(call, source, None)?;
+        let plan = scan.alias(signature.name)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
+}
+
+/// The call as the name of what is scanned. Scans of one name and schema are equal to DataFusion, whatever they read, and of
+/// equal scalar subqueries it runs one: `generate_series` shows it.
+fn shown_call(signature: &Signature, arguments: &[Expr]) -> String {
+    let shown = |argument: &Expr| match argument {
+        Expr::Literal(value, _) => match value.try_as_str() {
+            Some(Some(text)) => format!("{text:?}"),
+            _ => value.to_string(),
+        },
+        other => other.to_string(),
+    };
+    let arguments: Vec<String> = arguments.iter().map(shown).collect();
+    format!("{}({})", signature.name, arguments.join(", "))
 }
 
 /// Our function behind `name`, whose qualifiers must be those of the session's default schema.

@@ -220,6 +220,8 @@ class Tadoc:
 
     def sql(self, *statements):
         """Standard output of one session that runs the statements."""
+        # On the cores, as the peers.
+        statements = ("SET tadoc.device = 'cpu'", *statements)
         arguments = [argument for statement in statements for argument in ("-c", statement)]
         environment = {**os.environ, "RAYON_NUM_THREADS": str(NUM_THREADS)}
         done = subprocess.run([self.binary, "sql", "--format", "csv", *arguments], text=True,

@@ -49,10 +49,11 @@ def output_bytes(task, digest):
     return numbers[0] * (16 * num_texts + 8 * num_numbers) + sum(numbers[1:1 + num_texts]) + lists
 
 
-def session(binary, statements, num_threads):
+def session(binary, statements, num_threads, memory=None):
     """Seconds of each statement of a session, what it printed, and its largest resident set in MB."""
     processors = sorted(os.sched_getaffinity(0))[:num_threads]
-    settings = [f"SET datafusion.execution.target_partitions = {num_threads}"]
+    settings = [f"SET datafusion.execution.target_partitions = {num_threads}", "SET tadoc.device = 'cpu'"]
+    settings += [f"SET tadoc.max_memory_bytes = '{memory}'"] if memory else []
     arguments = [part for statement in settings + statements for part in ("-c", statement)]
     environment = {**os.environ, "RAYON_NUM_THREADS": str(num_threads)}
     with tempfile.TemporaryFile() as out:
@@ -86,7 +87,7 @@ def staged(folder, size_bytes, temp):
     return out, num_bytes, num_gzip_bytes + len(gzip.flush())
 
 
-def measure(folder, size_bytes, binary, tasks, num_runs):
+def measure(folder, size_bytes, binary, tasks, num_runs, memory):
     """Prints the Markdown rows of the tasks on one corpus; a `.tadoc` file is measured as it is."""
     with tempfile.TemporaryDirectory() as temp:
         corpus, num_gzip_bytes = folder, 0
@@ -106,11 +107,11 @@ def measure(folder, size_bytes, binary, tasks, num_runs):
         print("| task | open ms | warm ms, 1 thread | 2 threads | ratio | ns an element | MB | opened | output "
               "| MB / both |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-        _, _, opened_mb = session(binary, [OPEN.format(corpus=corpus)], 2)
+        _, _, opened_mb = session(binary, [OPEN.format(corpus=corpus)], 2, memory)
         for task in tasks:
             query = query_of(task, corpus)
-            (one, _, _), (two, _, _) = (session(binary, [query] * num_runs, n) for n in (1, 2))
-            _, rows, peak_mb = session(binary, [query], 2)
+            (one, _, _), (two, _, _) = (session(binary, [query] * num_runs, n, memory) for n in (1, 2))
+            _, rows, peak_mb = session(binary, [query], 2, memory)
             digest = next(line for line in rows.splitlines() if re.fullmatch(r"[0-9,]+", line))
             output_mb = output_bytes(task, digest) / 1e6
             warm, warm_two = min(one[1:]), min(two[1:])
@@ -126,10 +127,11 @@ def main():
     parser.add_argument("--sizes-mb", default="0", help="how much of each folder, 0 for all of it")
     parser.add_argument("--tasks", default=",".join(TASKS), help="which, with commas between them")
     parser.add_argument("--runs", type=int, default=6, help="of each task and number of threads")
+    parser.add_argument("--memory", help="tadoc.max_memory_bytes, such as 32GiB; else the default")
     args = parser.parse_args()
     for folder in args.folders:
         for size_mb in args.sizes_mb.split(","):
-            measure(folder, int(size_mb) * 10**6, args.tadoc, args.tasks.split(","), args.runs)
+            measure(folder, int(size_mb) * 10**6, args.tadoc, args.tasks.split(","), args.runs, args.memory)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ Method. The first documents of the folder up to each size are ingested. A task i
 session for each number of threads, on as many processors; every query reads all columns of all its rows. "open" is
 the first run less the shortest of the others, which is "warm". Memory is the largest resident set of a process that
 asks once, with two threads, beside that of one that opens the corpus and holds it (`search` of a word that it lacks).
-"output" is what the rows would take as Arrow arrays: 16 bytes a text and what does not fit into 12, 8 a number.
+"output" is what the rows would take as Arrow arrays: 16 bytes a text and its own, 8 a number.
 gzip is level 6 over the documents one behind the other.
 """
 

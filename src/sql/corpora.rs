@@ -34,7 +34,7 @@ use super::device_tasks::{self, Task};
 use super::failure::{datafusion_error, task_error};
 use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
-use super::memory::{estimate_bytes, memory_with_derived, num_cores};
+use super::memory::{estimate_bytes, memory_with_derived};
 use super::options::TadocOptions;
 use super::portions::Portion;
 use super::scan::Source;
@@ -45,6 +45,7 @@ use crate::corpus::{
     Corpus, FileFooter, FooterOutcome, OpenLimits, Paths, Segment, read_paths, read_segment,
     read_words,
 };
+use crate::ingestion::calibration::num_cores;
 use crate::text::TokenizerProfile;
 
 const MAX_FOOTERS: usize = 4096;

@@ -14,11 +14,6 @@ use super::sections::Sections;
 use crate::Error;
 use crate::corpus::{FileFooter, Segment, SegmentMeta};
 
-/// Segments that are decoded at once.
-pub(super) fn num_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Peak memory of loading: the decoded segments, and the stored bytes of those in flight and what decoding them takes.
 pub(super) fn estimate_bytes(
     footer: &FileFooter,

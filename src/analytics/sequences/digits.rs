@@ -51,13 +51,11 @@ impl<E: Keyed> Sorting<E> {
         let num_digits = num_bits.div_ceil(log_len.min(MAX_DIGIT_BITS)) as usize;
         let digit_bits = num_bits.div_ceil(num_digits as u32);
         let by_digits = num_digits.saturating_mul(len * 3 / 2 + (1 << digit_bits));
+        let by_comparing = len * log_len as usize;
+        if num_digits > MAX_DIGITS || by_digits > by_comparing || self.repeats() {
+            return sort(&mut self.entries, low_bits);
+        }
         match num_digits {
-            _ if num_digits > MAX_DIGITS
-                || by_digits > len * log_len as usize
-                || self.repeats() =>
-            {
-                sort(&mut self.entries, low_bits)
-            }
             1 => self.sort_by_digits::<1>(low_bits, digit_bits),
             2 => self.sort_by_digits::<2>(low_bits, digit_bits),
             3 => self.sort_by_digits::<3>(low_bits, digit_bits),

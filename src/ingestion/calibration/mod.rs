@@ -188,16 +188,20 @@ impl Calibration {
 
 const BUILT_IN: &str = "built in";
 
-/// Cores that this process may use. Asking reads four files, which plans of small queries would wait for.
-static NUM_CORES: LazyLock<usize> =
-    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+/// Cores that this process may use. Asking reads four files, which plans of small queries would wait for, so that it is
+/// asked once.
+pub(crate) fn num_cores() -> usize {
+    static NUM_CORES: LazyLock<usize> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    *NUM_CORES
+}
 
 impl Default for Calibration {
     /// Built-in values: storage as a slow SSD, cores at about half of what a virtual Xeon did in
     /// November 2026 (see `measure.rs`), all cores of this machine together at their sum, no
     /// device.
     fn default() -> Self {
-        let num_cores = *NUM_CORES;
+        let num_cores = num_cores();
         let rate = |per_core_gb_per_s: f64| CoreRate {
             per_core_gb_per_s,
             all_cores_gb_per_s: per_core_gb_per_s * num_cores as f64,

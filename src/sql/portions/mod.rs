@@ -42,10 +42,11 @@ use self::exec::{DOC_ID, PortionsExec};
 use super::corpora::OpenFile;
 use super::filter::{Stage, project_schema, unqualify};
 use super::functions::TableFunction;
-use super::memory::{MemoryWhenUsed, num_cores};
+use super::memory::MemoryWhenUsed;
 use super::options::TadocOptions;
 use super::scan::{Scan, Source};
 use crate::corpus::{FileFooter, SegmentMeta};
+use crate::ingestion::calibration::num_cores;
 
 const COUNT: &str = "count";
 /// Ids looked at by one evaluation of a filter.

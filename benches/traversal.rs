@@ -5,14 +5,14 @@
 //! milliseconds of processor time of one thread (the least of several interleaved runs), the way that
 //! the cost model chooses and its regret (how much longer it takes than the fastest), the best peer (hash
 //! tables or sorting) and how many times faster the chosen way is. At the end stands the table of
-//! `src/analytics/costs.rs` fitted anew: non-negative least squares of relative errors, moved to where the
-//! choices lose least.
+//! `src/analytics/costs.rs` fitted anew (`fitting/mod.rs`), and how good its choices are.
 //!
 //! Processor time is the kernel's (`/proc/thread-self/schedstat`), so this bench needs Linux.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod corpora;
+mod fitting;
 
 use std::cmp::Reverse;
 use std::hint::black_box;
@@ -21,10 +21,11 @@ use std::time::Instant;
 
 use corpora::{Subject, subjects};
 use datafusion_tadoc::analytics::{
-    Cooccurrences, DocSelection, DocumentSequences, InvertedIndex, NUM_STATISTICS,
-    RankedInvertedIndex, SegmentShape, SequenceCounts, TermVectors, Traversal, TraversalTask,
-    Vocabulary, choose_task_traversal, traversal_costs, traversal_statistics,
+    Cooccurrences, DocSelection, DocumentSequences, InvertedIndex, RankedInvertedIndex,
+    SegmentShape, SequenceCounts, TermVectors, Traversal, TraversalTask, Vocabulary,
+    choose_task_traversal, traversal_costs, traversal_statistics,
 };
+use fitting::{Choices, Sample, print_fit};
 use rustc_hash::FxHashMap;
 
 /// More than any task here needs.
@@ -48,21 +49,11 @@ struct Pair<'a> {
     ways: Vec<(Traversal, Run<'a>)>,
 }
 
-/// One measured way.
-struct Sample {
-    /// Which task on which corpus.
-    pair: usize,
-    task: TraversalTask,
-    way: Traversal,
-    statistics: [f64; NUM_STATISTICS],
-    nanoseconds: f64,
-}
-
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    let (mut samples, mut num_right, mut regrets) = (Vec::new(), 0, Vec::new());
-    for subject in subjects() {
+    let (mut samples, mut choices, mut num_pairs) = (Vec::new(), Choices::default(), 0);
+    for (corpus, subject) in subjects().into_iter().enumerate() {
         let vocabulary = Arc::new(Vocabulary::new(&subject.corpus).unwrap());
         let segments = subject.corpus.segments().iter();
         let shape: SegmentShape = segments.map(|s| SegmentShape::from(s.as_ref())).sum();
@@ -78,18 +69,24 @@ fn main() {
             let (mut least, mut of_chosen, mut shown) = (f64::MAX, 0.0, String::new());
             for ((way, _), &seconds) in pair.ways.iter().zip(ways) {
                 least = least.min(seconds);
-                let statistics = traversal_statistics(pair.task, shape, pair.n);
-                let nanoseconds = seconds * 1e9;
                 let (task, way) = (pair.task, *way);
-                samples.push(Sample { pair: regrets.len(), task, way, statistics, nanoseconds });
+                samples.push(Sample {
+                    corpus,
+                    pair: num_pairs,
+                    task,
+                    way,
+                    is_choosable: traversal_costs(task, shape, pair.n).any(|(of, _)| of == way),
+                    statistics: traversal_statistics(task, shape, pair.n),
+                    nanoseconds: seconds * 1e9,
+                });
                 shown += &format!(" {way} {:.2}", seconds * 1e3);
                 if way == chosen {
                     of_chosen = seconds;
                 }
             }
             let regret = of_chosen / least - 1.0;
-            num_right += usize::from(regret <= 0.0);
-            regrets.push(regret);
+            choices.push(regret);
+            num_pairs += 1;
             let peer = peers.iter().copied().fold(f64::NAN, f64::min);
             println!(
                 "  {:18} {chosen:10} regret {:4.0} %  peer {:.2} ratio {:.2} |{shown}",
@@ -100,14 +97,7 @@ fn main() {
             );
         }
     }
-    let mean = regrets.iter().sum::<f64>() / regrets.len().max(1) as f64;
-    let most = regrets.iter().copied().fold(0.0, f64::max);
-    println!(
-        "right in {num_right} of {} pairs, regret {:.1} % on average, {:.1} % at most",
-        regrets.len(),
-        mean * 100.0,
-        most * 100.0
-    );
+    println!("{choices}");
     print_fit(&samples);
 }
 
@@ -197,7 +187,6 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
     ];
     macro_rules! sequences {
         ($n:literal) => {
-            let all = all.clone();
             pairs.push(Pair {
                 name: concat!("sequence_count/", $n).into(),
                 task: TraversalTask::SequenceCount,
@@ -210,6 +199,12 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
                     SequenceCounts::with_vocabulary(words, $n, way, AMPLE).unwrap().len()
                 }),
             });
+            by_document!($n, three);
+        };
+    }
+    macro_rules! by_document {
+        ($n:literal, $ways:ident) => {
+            let all = all.clone();
             let each = |count: fn(&[Vec<u32>]) -> Rows<$n>| {
                 docs.iter().map(|doc| black_box(count(std::slice::from_ref(doc))).len()).sum()
             };
@@ -228,12 +223,14 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
                     Box::new(move || each(by_hash::<$n>)),
                     Box::new(move || each(by_sort::<$n>)),
                 ],
-                ways: three.iter().map(|&way| (way, chunk(way))).collect(),
+                ways: $ways.iter().map(|&way| (way, chunk(way))).collect(),
             });
         };
     }
     sequences!(2);
     sequences!(3);
+    // From the bottom up there are none of so many words.
+    by_document!(5, two);
     pairs
 }
 
@@ -308,106 +305,4 @@ fn pairs_by_sort(docs: &[Vec<u32>]) -> usize {
     all.sort_unstable();
     let rows: Vec<_> = all.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
     black_box(rows).len()
-}
-
-/// Rounds of the search for better constants.
-const NUM_MOVES: usize = 6000;
-/// Where a constant that is 0 begins to move.
-const LEAST_CONSTANTS: [f64; NUM_STATISTICS] = [5.0, 5.0, 500.0, 5.0, 5.0];
-
-/// Constants of the ways of one task.
-type Fit = Vec<(Traversal, [f64; NUM_STATISTICS])>;
-
-/// The table of constants: least squares of relative errors, then moved.
-fn print_fit(samples: &[Sample]) {
-    use Traversal::{BottomUp, TokenScan, TopDown};
-    use TraversalTask::{
-        Cooccurrence, DocumentSequences, InvertedIndex, SequenceCount, TermVector,
-    };
-    println!("elements, words, documents, reached by one, reached by a group:");
-    for task in [InvertedIndex, TermVector, SequenceCount, DocumentSequences, Cooccurrence] {
-        let any = SegmentShape { num_docs: 1, num_words: 1, num_elements: 1, len_bytes: 1 };
-        let of_task: Vec<&Sample> = samples.iter().filter(|s| s.task == task).collect();
-        let mut fits = Fit::new();
-        for (way, _) in traversal_costs(task, any, 2) {
-            let of_way: Vec<&Sample> = of_task.iter().copied().filter(|s| s.way == way).collect();
-            let columns: &[usize] = match (task, way) {
-                (DocumentSequences, TopDown) => &[0, 2, 3],
-                (DocumentSequences, BottomUp) => &[0, 2, 4],
-                (InvertedIndex | TermVector, TopDown) => &[2, 4],
-                (_, BottomUp) => &[0, 2, 3],
-                (_, TokenScan) => &[0, 1, 2],
-                _ => &[0, 2],
-            };
-            if !of_way.is_empty() {
-                fits.push((way, fit(&of_way, columns)));
-            }
-        }
-        for (way, constants) in moved(fits, &of_task) {
-            println!("    ({task:?}, {way:?}, {constants:.1?}),");
-        }
-    }
-}
-
-/// One constant after the other is changed at random, and stays so where [`loss`] is not more.
-fn moved(mut fits: Fit, samples: &[&Sample]) -> Fit {
-    let mut state = 0x9E37_79B9_7F4A_7C15u64;
-    let mut below = |limit: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as usize % limit
-    };
-    let mut least = loss(&fits, samples);
-    for _ in 0..if fits.is_empty() { 0 } else { NUM_MOVES } {
-        let (way, column) = (below(fits.len()), below(NUM_STATISTICS));
-        let before = fits[way].1[column];
-        let factor = ((below(2000) as f64 - 1000.0) / 1000.0).exp();
-        let begin = if before > 0.0 { before } else { LEAST_CONSTANTS[column] };
-        fits[way].1[column] = if below(10) == 0 { 0.0 } else { begin * factor };
-        match loss(&fits, samples) {
-            after if after <= least => least = after,
-            _ => fits[way].1[column] = before,
-        }
-    }
-    fits
-}
-
-/// Percents that the choices lose on average, a bit for each wrong one, and a bit for costs that are not
-/// the times.
-fn loss(fits: &Fit, samples: &[&Sample]) -> f64 {
-    let cost = |sample: &Sample| {
-        let constants = fits.iter().find(|(way, _)| *way == sample.way).unwrap().1;
-        constants.iter().zip(sample.statistics).map(|(ns, statistic)| ns * statistic).sum::<f64>()
-    };
-    let (mut sum, mut num_pairs) = (0.0, 0.0);
-    for pair in samples.chunk_by(|a, b| a.pair == b.pair) {
-        let least = pair.iter().map(|sample| sample.nanoseconds).fold(f64::MAX, f64::min);
-        let chosen = pair.iter().min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap();
-        let regret = chosen.nanoseconds / least - 1.0;
-        let error = |sample: &&Sample| (cost(sample) / sample.nanoseconds).max(1e-6).ln().powi(2);
-        sum += 100.0 * regret + 0.2 * pair.iter().map(error).sum::<f64>();
-        sum += if regret > 0.0 { 0.3 * samples.len() as f64 / pair.len() as f64 } else { 0.0 };
-        num_pairs += 1.0;
-    }
-    sum / num_pairs
-}
-
-/// Coordinate descent, no coordinate below 0.
-fn fit(samples: &[&Sample], columns: &[usize]) -> [f64; NUM_STATISTICS] {
-    let mut constants = [0.0; NUM_STATISTICS];
-    let share = |sample: &Sample, column: usize| sample.statistics[column] / sample.nanoseconds;
-    for _ in 0..20_000 {
-        for &column in columns {
-            let (mut above, mut below) = (0.0, 0.0);
-            for sample in samples {
-                let others = columns.iter().filter(|&&other| other != column);
-                let rest: f64 = others.map(|&c| constants[c] * share(sample, c)).sum();
-                above += share(sample, column) * (1.0 - rest);
-                below += share(sample, column).powi(2);
-            }
-            constants[column] = (above / below).max(0.0);
-        }
-    }
-    constants
 }

@@ -117,8 +117,10 @@ impl Cooccurrences {
         let parts = Parts { vocabulary: &vocabulary, packing, weights: &weights, min_count };
         let make = |pairs, counts| make(Self { pairs, counts });
         match packing.all_bits() + (&weights).bits() {
-            0..=64 => counted::<u64, T>(&parts, walk, window - 1, &limit, make, &mut take),
-            _ => counted::<u128, T>(&parts, walk, window - 1, &limit, make, &mut take),
+            0..=64 => {
+                counted::<u64, T>(&parts, walk, window - 1, max_memory_bytes, make, &mut take)
+            }
+            _ => counted::<u128, T>(&parts, walk, window - 1, max_memory_bytes, make, &mut take),
         }
     }
 
@@ -175,11 +177,12 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
     parts: &Parts<'_>,
     walk: Walk,
     reach: usize,
-    limit: &Limit,
+    max_memory_bytes: u64,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
     let Parts { packing, weights, .. } = *parts;
+    let limit = &Limit::of_keys::<K>(max_memory_bytes);
     let firsts = &FirstWords::new(parts.vocabulary, reach);
     let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met() };
     let new = |keep| Pairs::<K>::new(meeting, keep);

@@ -44,7 +44,7 @@ use TraversalTask::{Cooccurrence, DocumentSequences, InvertedIndex, SequenceCoun
 /// of a quiet machine, 23 November 2026), and in four more with windows of five words. With one of the seven corpora held out
 /// each time, the choices for it were right in 50 of 56, and lost up to 13 % but for the versions, the only corpus whose
 /// sequences of documents are counted best from the bottom up: unseen, they lose 35 to 80 %.
-const TABLE: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 13] = [
+pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 13] = [
     (InvertedIndex, TopDown, [2.3, 0.0, 1481.3, 0.0, 8.3]),
     (InvertedIndex, BottomUp, [2.5, 0.3, 1222.6, 12.2, 0.0]),
     (InvertedIndex, TokenScan, [10.6, 12.4, 1256.2, 0.0, 0.0]),
@@ -113,11 +113,16 @@ pub fn traversal_costs(
         (DocumentSequences, BottomUp) => n <= MAX_NUMBERED_WORDS,
         _ => true,
     };
-    let ways = TABLE.iter().filter(move |(of, way, _)| *of == task && is_way(*way));
-    ways.map(move |(_, way, nanoseconds)| {
-        let cost = nanoseconds.iter().zip(statistics).map(|(ns, statistic)| ns * statistic).sum();
-        (*way, cost)
-    })
+    let ways = TRAVERSAL_COSTS.iter().filter(move |(of, way, _)| *of == task && is_way(*way));
+    ways.map(move |(_, way, constants)| (*way, traversal_cost(constants, &statistics)))
+}
+
+/// Nanoseconds of a way with these `constants` ([`TRAVERSAL_COSTS`]) for a text with these `statistics`.
+pub fn traversal_cost(
+    constants: &[f64; NUM_STATISTICS],
+    statistics: &[f64; NUM_STATISTICS],
+) -> f64 {
+    constants.iter().zip(statistics).map(|(nanoseconds, statistic)| nanoseconds * statistic).sum()
 }
 
 /// The cheapest way of `task` for a text of this `shape`, never [`Traversal::Auto`], and the reason for
@@ -159,7 +164,7 @@ mod tests {
     fn a_text_that_expands_is_not_scanned() {
         let shape =
             SegmentShape { num_docs: 3, num_words: 1 << 60, num_elements: 100, len_bytes: 1 << 62 };
-        for (task, ..) in TABLE {
+        for (task, ..) in TRAVERSAL_COSTS {
             assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
         }
     }
@@ -169,7 +174,7 @@ mod tests {
     fn separators_are_not_scanned_either() {
         let (num_docs, num_words, num_elements) = (50_000, 50_000, 100_001);
         let shape = SegmentShape { num_docs, num_words, num_elements, len_bytes: 50_000 * 50_001 };
-        for (task, ..) in TABLE {
+        for (task, ..) in TRAVERSAL_COSTS {
             assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
         }
     }
@@ -200,7 +205,7 @@ mod tests {
     fn the_cheapest_way_is_chosen_and_all_are_shown() {
         let shape =
             SegmentShape { num_docs: 9, num_words: 5000, num_elements: 700, len_bytes: 30_000 };
-        for (task, ..) in TABLE {
+        for (task, ..) in TRAVERSAL_COSTS {
             let (chosen, reason) = choose_task_traversal(task, shape, 4);
             let costs: Vec<_> = traversal_costs(task, shape, 4).collect();
             let least = costs.iter().map(|&(_, cost)| cost).fold(f64::MAX, f64::min);

@@ -15,7 +15,7 @@ use crate::dag::{Dag, Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use crate::error::{Error, Result};
 
 use super::Traversal;
-use super::lane_counts::{Bodies, Held, LaneCounts};
+use super::lane_counts::{Bodies, Count, Held, LaneCounts};
 use super::term_bags::TermBags;
 use super::word_walk::WordWalk;
 
@@ -26,6 +26,8 @@ pub(super) const GROUP_LEN: usize = 8;
 const MAX_GROUP_BYTES: usize = 1 << 24;
 /// Text of a document at most where every token is looked at.
 const MAX_SCAN_BYTES: u64 = 1 << 32;
+/// Words of a document that are sorted rather than counted one by one.
+const FEW_WORDS: u64 = 512;
 /// Words that are handed over at once where a document is too large for an array.
 const STEP_WORDS: usize = 1 << 16;
 
@@ -41,58 +43,79 @@ pub(super) struct Helps<'a> {
 /// Counts of the words of some documents at a time, all of one segment.
 #[derive(Debug)]
 pub(super) enum DocTerms {
-    /// One sweep for several documents of fewer than 2^32 words.
-    Group(Box<LaneCounts<u32, GROUP_LEN>>),
-    /// One document at a time, of any size.
-    Single(LaneCounts<u64, 1>),
+    /// One sweep for all of them.
+    Sweep(Box<dyn Sweep>),
     /// One document at a time, every token of it.
-    Scan(LaneCounts<u64, 1>, Expansion),
+    Scan(Box<LaneCounts<u64, 1>>, Expansion),
+}
+
+/// Counts that flow down the grammar for a few documents at once.
+pub(super) trait Sweep: std::fmt::Debug + Send + Sync {
+    fn group_len(&self) -> usize;
+    fn count(&mut self, words: &Words<'_>, docs: &[usize]);
+    fn lane(&self, lane: usize) -> (&[u32], &[u64]);
+    fn memory_bytes(&self) -> usize;
+}
+
+impl<C: Count, const LANES: usize> Sweep for LaneCounts<C, LANES> {
+    fn group_len(&self) -> usize {
+        LANES
+    }
+
+    fn count(&mut self, words: &Words<'_>, docs: &[usize]) {
+        self.count(words, docs);
+    }
+
+    fn lane(&self, lane: usize) -> (&[u32], &[u64]) {
+        (self.items(lane), self.counts(lane))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.memory_bytes()
+    }
 }
 
 impl DocTerms {
-    /// Counts the words of documents of `dag` by `traversal`.
-    pub fn new(dag: &Dag, traversal: Traversal) -> Self {
+    /// Counts the words of documents of `dag` by `traversal`, of `num_docs` of them at most.
+    pub fn new(dag: &Dag, traversal: Traversal, num_docs: usize) -> Self {
         let (num_words, num_rules) = (dag.num_words() as usize, dag.grammar().num_rules());
-        let is_narrow = dag.len_words(dag.num_terminals()) <= u64::from(u32::MAX);
-        let group_bytes = size_of::<[u32; GROUP_LEN]>() * (num_words + num_rules);
-        match traversal {
-            Traversal::TokenScan => Self::Scan(LaneCounts::new(num_words, 0), Expansion::default()),
-            Traversal::TopDown if is_narrow && group_bytes <= MAX_GROUP_BYTES => {
-                Self::Group(Box::new(LaneCounts::new(num_words, num_rules)))
-            }
-            _ => Self::Single(LaneCounts::new(num_words, num_rules)),
+        if traversal == Traversal::TokenScan {
+            let counts = Box::new(LaneCounts::new(num_words, 0));
+            return Self::Scan(counts, Expansion::default());
         }
+        let is_narrow = dag.len_words(dag.num_terminals()) <= u64::from(u32::MAX);
+        let num_lanes = num_docs.next_power_of_two().min(GROUP_LEN);
+        let group_bytes = size_of::<u32>() * num_lanes * (num_words + num_rules);
+        let is_group =
+            traversal == Traversal::TopDown && is_narrow && group_bytes <= MAX_GROUP_BYTES;
+        Self::Sweep(match if is_group { num_lanes } else { 1 } {
+            GROUP_LEN.. => Box::new(LaneCounts::<u32, GROUP_LEN>::new(num_words, num_rules)),
+            4 => Box::new(LaneCounts::<u32, 4>::new(num_words, num_rules)),
+            2 => Box::new(LaneCounts::<u32, 2>::new(num_words, num_rules)),
+            _ => Box::new(LaneCounts::<u64, 1>::new(num_words, num_rules)),
+        })
     }
 
     /// Documents that are counted at once, at most.
     pub fn group_len(&self) -> usize {
         match self {
-            Self::Group(_) => GROUP_LEN,
-            Self::Single(_) | Self::Scan(..) => 1,
+            Self::Sweep(counts) => counts.group_len(),
+            Self::Scan(..) => 1,
         }
     }
 
-    /// Words of the document at `lane` of those that were counted last, ascending.
-    pub fn words(&self, lane: usize) -> &[u32] {
+    /// Words of the document at `lane` of those that were counted last, ascending, and how often each occurs.
+    pub fn lane(&self, lane: usize) -> (&[u32], &[u64]) {
         match self {
-            Self::Group(counts) => counts.items(lane),
-            Self::Single(counts) | Self::Scan(counts, _) => counts.items(lane),
-        }
-    }
-
-    /// How often each of [`words`](Self::words) occurs.
-    pub fn counts(&self, lane: usize) -> &[u64] {
-        match self {
-            Self::Group(counts) => counts.counts(lane),
-            Self::Single(counts) | Self::Scan(counts, _) => counts.counts(lane),
+            Self::Sweep(counts) => counts.lane(lane),
+            Self::Scan(counts, _) => (counts.items(lane), counts.counts(lane)),
         }
     }
 
     /// Bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         match self {
-            Self::Group(counts) => counts.memory_bytes(),
-            Self::Single(counts) => counts.memory_bytes(),
+            Self::Sweep(counts) => counts.memory_bytes(),
             Self::Scan(counts, expansion) => counts.memory_bytes() + expansion.memory_bytes(),
         }
     }
@@ -103,19 +126,21 @@ impl DocTerms {
     /// # Errors
     /// [`Error::Capacity`] for a token scan of a document of more than 2^32 bytes.
     pub fn count(&mut self, dag: &Dag, docs: &[usize], helps: Helps<'_>) -> Result<()> {
-        let words = Words { dag, bags: helps.bags };
         match self {
-            Self::Group(counts) => counts.count(&words, docs),
-            Self::Single(counts) => counts.count(&words, docs),
+            Self::Sweep(counts) => counts.count(&Words { dag, bags: helps.bags }, docs),
             Self::Scan(counts, expansion) => {
                 let positions = dag.doc_range(docs[0]);
                 check_len_bytes(dag, positions.clone())?;
-                let none = RuleTexts::default();
-                let texts = helps.texts.unwrap_or(&none);
-                counts.count_each(|add| match num_words_at(dag, positions.clone()) {
-                    0..=MAX_WORDS => add(expansion.expand(dag, texts, positions)),
-                    _ => walk(dag, positions, add),
-                });
+                match (helps.texts, num_words_at(dag, positions.clone())) {
+                    (Some(texts), num_words @ ..=MAX_WORDS) => {
+                        let words = expansion.expand(dag, texts, positions);
+                        match num_words {
+                            ..=FEW_WORDS => counts.count_few(words),
+                            _ => counts.count_each(|add| add(words)),
+                        }
+                    }
+                    _ => counts.count_each(|add| walk(dag, positions, add)),
+                }
             }
         }
         Ok(())
@@ -148,7 +173,7 @@ pub(super) fn check_len_bytes(dag: &Dag, positions: Range<usize>) -> Result<()> 
 }
 
 /// Words and rules on right-hand sides, or the bags of rules that have one.
-struct Words<'a> {
+pub(super) struct Words<'a> {
     dag: &'a Dag,
     bags: Option<&'a TermBags>,
 }
@@ -168,6 +193,11 @@ impl Words<'_> {
 }
 
 impl Bodies for Words<'_> {
+    #[inline]
+    fn len_of_doc(&self, doc: usize) -> usize {
+        self.dag.doc_range(doc).len()
+    }
+
     #[inline]
     fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
         self.at(self.dag.doc_range(doc), f);

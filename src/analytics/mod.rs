@@ -82,7 +82,8 @@ pub(crate) use sequences::rows::too_many_occurrences;
 pub use crate::text::Fold;
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
 pub use costs::{
-    NUM_STATISTICS, TraversalTask, choose_task_traversal, traversal_costs, traversal_statistics,
+    NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, traversal_cost,
+    traversal_costs, traversal_statistics,
 };
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;

@@ -137,13 +137,14 @@ impl TermVectors {
     /// frequent words, these first, words of the same count in byte order.
     pub fn cursor(&self, docs: &DocSelection, top: Option<usize>) -> TermVectorCursor {
         let docs = docs.within(0..self.vocabulary.corpus().num_docs());
+        let num_docs = self.vocabulary.corpus().num_docs();
+        let makes_helps = docs.len() as u64 >= num_docs / PART_WORTH_HELPS;
         TermVectorCursor {
             vectors: self.clone(),
             next: 0,
-            makes_helps: self.is_worth_helps(&docs),
-            docs,
             top,
-            open: None,
+            counter: Counter { makes_helps, num_docs: docs.len(), open: None },
+            docs,
             group: 0..0,
             parts: Vec::new(),
         }
@@ -157,7 +158,8 @@ impl TermVectors {
         let docs = docs.within(0..self.vocabulary.corpus().num_docs());
         let num_threads = rayon::current_num_threads();
         let num_groups = docs.len().div_ceil(GROUP_LEN).next_multiple_of(num_threads);
-        let num_pieces = (num_threads * PIECES_PER_THREAD).min(num_groups).min(docs.len());
+        let num_pieces = if num_threads > 1 { num_threads * PIECES_PER_THREAD } else { 1 };
+        let num_pieces = num_pieces.min(num_groups).min(docs.len());
         let cut = |piece: usize| docs.len() * piece / num_pieces;
         let chunks: Vec<TermVectorChunk> = (0..num_pieces)
             .into_par_iter()
@@ -165,6 +167,7 @@ impl TermVectors {
                 || self.cursor(&docs, None),
                 |cursor, piece| {
                     cursor.docs = docs.slice(cut(piece)..cut(piece + 1));
+                    cursor.counter.num_docs = cursor.docs.len();
                     (cursor.next, cursor.group) = (0, 0..0);
                     cursor.chunk_of(usize::MAX, usize::MAX, |chunk| chunk.keep_frequent(top))
                 },
@@ -183,11 +186,9 @@ pub struct TermVectorCursor {
     vectors: TermVectors,
     docs: DocSelection,
     next: usize,
-    makes_helps: bool,
     top: Option<usize>,
-    /// The segment that was looked at last.
-    open: Option<(usize, DocTerms)>,
-    /// Indexes in `docs` that were counted last, in `open`.
+    counter: Counter,
+    /// Indexes in `docs` that were counted last.
     group: Range<usize>,
     /// Rows and counts of a document that was cut, from all its segments.
     parts: Vec<(u32, u64)>,
@@ -218,7 +219,7 @@ impl TermVectorCursor {
 
     /// Main memory of what this cursor alone holds.
     pub fn memory_bytes(&self) -> usize {
-        let open = self.open.as_ref().map_or(0, |(_, terms)| terms.memory_bytes());
+        let open = self.counter.open.as_ref().map_or(0, |(_, terms)| terms.memory_bytes());
         open + size_of::<(u32, u64)>() * self.parts.capacity()
     }
 
@@ -239,7 +240,7 @@ impl TermVectorCursor {
     }
 
     fn append(&mut self, doc_id: u64, chunk: &mut TermVectorChunk) -> Result<()> {
-        let vectors = self.vectors.clone();
+        let vectors = &self.vectors;
         let corpus = vectors.vocabulary.corpus();
         let mut doc_parts = corpus.doc_parts(doc_id);
         match (doc_parts.next(), doc_parts.next()) {
@@ -251,11 +252,17 @@ impl TermVectorCursor {
                     return Ok(());
                 }
                 if !self.group.contains(&self.next) {
-                    self.count_group(segment_idx, doc)?;
+                    let num_docs = self.counter.count_group(
+                        vectors,
+                        (segment_idx, doc),
+                        &self.docs,
+                        self.next,
+                    )?;
+                    self.group = self.next..self.next + num_docs;
                 }
-                let lane = self.next - self.group.start;
-                if let Some((_, terms)) = &self.open {
-                    chunk.extend(rows, terms.words(lane), terms.counts(lane));
+                if let Some((_, terms)) = &self.counter.open {
+                    let (words, counts) = terms.lane(self.next - self.group.start);
+                    chunk.extend(rows, words, counts);
                 }
             }
             _ => {
@@ -267,9 +274,9 @@ impl TermVectorCursor {
                         counted.append_parts(doc, rows, &mut self.parts);
                         continue;
                     }
-                    let terms =
-                        vectors.count(&mut self.open, segment_idx, &[doc], self.makes_helps)?;
-                    let counted = terms.words(0).iter().zip(terms.counts(0));
+                    let terms = self.counter.count(vectors, segment_idx, &[doc])?;
+                    let (words, counts) = terms.lane(0);
+                    let counted = words.iter().zip(counts);
                     self.parts.extend(counted.map(|(&word, &count)| (rows.row(word), count)));
                 }
                 chunk.extend_joined(&mut self.parts)?;
@@ -278,74 +285,81 @@ impl TermVectorCursor {
         chunk.end_document(doc_id);
         Ok(())
     }
-
-    /// Counts document `doc` of a segment, which is the next one, and those after it that lie in this
-    /// segment alone, as many as are counted at once.
-    fn count_group(&mut self, segment_idx: usize, doc: usize) -> Result<()> {
-        let vectors = self.vectors.clone();
-        let corpus = vectors.vocabulary.corpus();
-        let group_len = vectors.open(&mut self.open, segment_idx).group_len();
-        let (mut docs, mut num_docs) = ([doc; GROUP_LEN], 1);
-        // Even groups: two of 5 cost less than one of 8 and one of 2.
-        let num_left = self.docs.len() - self.next;
-        let group_len = num_left.div_ceil(num_left.div_ceil(group_len));
-        for at in self.next + 1..self.next + group_len {
-            let Some(doc_id) = self.docs.get(at) else { break };
-            let mut parts = corpus.doc_parts(doc_id);
-            match (parts.next(), parts.next()) {
-                (Some((idx, doc)), None) if idx == segment_idx => docs[num_docs] = doc,
-                _ => break,
-            }
-            num_docs += 1;
-        }
-        vectors.count(&mut self.open, segment_idx, &docs[..num_docs], self.makes_helps)?;
-        self.group = self.next..self.next + num_docs;
-        Ok(())
-    }
 }
 
-impl TermVectors {
-    fn is_worth_helps(&self, docs: &DocSelection) -> bool {
-        docs.len() as u64 >= self.vocabulary.corpus().num_docs() / PART_WORTH_HELPS
-    }
+/// What counts documents that nobody counted before.
+#[derive(Debug)]
+struct Counter {
+    /// Whether there are documents enough for bags and texts.
+    makes_helps: bool,
+    /// Documents that are to be counted.
+    num_docs: usize,
+    /// The segment that was looked at last.
+    open: Option<(usize, DocTerms)>,
+}
 
-    /// What counts documents of a segment, the one at hand where it is of this segment.
-    fn open<'a>(
-        &self,
-        open: &'a mut Option<(usize, DocTerms)>,
-        segment_idx: usize,
-    ) -> &'a mut DocTerms {
-        let kept = open.take().filter(|(open_idx, _)| *open_idx == segment_idx);
-        let (_, terms) = open.insert(kept.unwrap_or_else(|| {
-            let dag = &self.vocabulary.corpus().segments()[segment_idx].dag;
-            (segment_idx, DocTerms::new(dag, self.ways[segment_idx].traversal))
-        }));
-        terms
-    }
-
-    /// Counts the words of documents of a segment with what is open for it.
-    fn count<'a>(
-        &self,
-        open: &'a mut Option<(usize, DocTerms)>,
+impl Counter {
+    /// Counts the words of documents of a segment.
+    fn count(
+        &mut self,
+        vectors: &TermVectors,
         segment_idx: usize,
         docs: &[usize],
-        makes_helps: bool,
-    ) -> Result<&'a DocTerms> {
-        let dag = &self.vocabulary.corpus().segments()[segment_idx].dag;
-        let way = &self.ways[segment_idx];
-        let is_worth = makes_helps || way.is_forced;
+    ) -> Result<&DocTerms> {
+        let dag = &vectors.vocabulary.corpus().segments()[segment_idx].dag;
+        let way = &vectors.ways[segment_idx];
+        let is_worth = self.makes_helps || way.is_forced;
         let mut helps = Helps::default();
         match way.traversal {
             Traversal::BottomUp => helps.bags = got(&way.bags, is_worth, || TermBags::new(dag)),
             Traversal::TokenScan => helps.texts = got(&way.texts, is_worth, || RuleTexts::new(dag)),
             _ => {}
         }
-        let terms = self.open(open, segment_idx);
+        let terms = self.open(vectors, segment_idx);
         terms.count(dag, docs, helps)?;
         if !way.is_forced {
             dag.note_docs_read(docs.len() as u64);
         }
         Ok(terms)
+    }
+
+    /// Counts document `doc` of a segment, which is the one at `next` of `docs`, and those after it that lie in this
+    /// segment alone, as many as are counted at once; says how many.
+    fn count_group(
+        &mut self,
+        vectors: &TermVectors,
+        (segment_idx, doc): (usize, usize),
+        docs: &DocSelection,
+        next: usize,
+    ) -> Result<usize> {
+        let corpus = vectors.vocabulary.corpus();
+        let group_len = self.open(vectors, segment_idx).group_len();
+        let (mut group, mut num_docs) = ([doc; GROUP_LEN], 1);
+        // Even groups: two of 5 cost less than one of 8 and one of 2.
+        let num_left = docs.len() - next;
+        let group_len = num_left.div_ceil(num_left.div_ceil(group_len));
+        for at in next + 1..next + group_len {
+            let Some(doc_id) = docs.get(at) else { break };
+            let mut parts = corpus.doc_parts(doc_id);
+            match (parts.next(), parts.next()) {
+                (Some((idx, doc)), None) if idx == segment_idx => group[num_docs] = doc,
+                _ => break,
+            }
+            num_docs += 1;
+        }
+        self.count(vectors, segment_idx, &group[..num_docs])?;
+        Ok(num_docs)
+    }
+
+    /// What counts documents of a segment, the one at hand where it is of this segment.
+    fn open(&mut self, vectors: &TermVectors, segment_idx: usize) -> &mut DocTerms {
+        let num_docs = self.num_docs;
+        let kept = self.open.take().filter(|(open_idx, _)| *open_idx == segment_idx);
+        let (_, terms) = self.open.insert(kept.unwrap_or_else(|| {
+            let dag = &vectors.vocabulary.corpus().segments()[segment_idx].dag;
+            (segment_idx, DocTerms::new(dag, vectors.ways[segment_idx].traversal, num_docs))
+        }));
+        terms
     }
 }
 

@@ -57,7 +57,7 @@ mod tests {
             }
         }
         let vocabulary = vocabulary(&documents);
-        let least_bytes = 64 * 2 * 8_000;
+        let least_bytes = 2 * 16 * 8_000;
         for way in [Traversal::TopDown, Traversal::TokenScan] {
             for (min_count, memory_bytes) in [(1, AMPLE), (3, AMPLE), (1, least_bytes)] {
                 let words = vocabulary.clone();

@@ -100,8 +100,8 @@ impl SequenceCounts {
         let key_bits = packing.all_bits().saturating_add((&weights).bits());
         let parts = Parts { vocabulary: &vocabulary, packing, weights: &weights, min_count: 1 };
         match key_bits {
-            0..=64 => packed::<u64, T>(&parts, walk, &limit, make, &mut take),
-            65..=128 => packed::<u128, T>(&parts, walk, &limit, make, &mut take),
+            0..=64 => packed::<u64, T>(&parts, walk, max_memory_bytes, make, &mut take),
+            65..=128 => packed::<u128, T>(&parts, walk, max_memory_bytes, make, &mut take),
             _ => {
                 let new = |keep| TextWindows::new(packing, keep);
                 let bits = packing.key_bits();
@@ -156,14 +156,14 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
 fn packed<K: Key + Keyed<Key = K>, T: Send>(
     parts: &Parts<'_>,
     walk: Walk,
-    limit: &Limit,
+    max_memory_bytes: u64,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
     let packing = parts.packing;
     let new = |keep| PackedWindows::<K, _>::new(packing, parts.weights, keep, TASK_WINDOWS);
-    let bits = packing.all_bits();
-    for_each_pass(walk, parts.vocabulary, limit, bits, new, |tasks, range, held_bytes| {
+    let (limit, bits) = (Limit::of_keys::<K>(max_memory_bytes), packing.all_bits());
+    for_each_pass(walk, parts.vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
         let keys = tasks.into_iter().map(|windows| windows.keys).collect();
         parts.of_keys(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
     })

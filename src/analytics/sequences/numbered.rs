@@ -198,6 +198,11 @@ impl Sequenced<'_> {
 
 impl Bodies for Sequenced<'_> {
     #[inline]
+    fn len_of_doc(&self, doc: usize) -> usize {
+        self.edges.dag().doc_range(doc).len()
+    }
+
+    #[inline]
     fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
         self.at(doc, self.edges.dag().doc_range(doc), f);
     }

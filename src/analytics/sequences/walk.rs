@@ -19,9 +19,12 @@ use super::weights::Weights;
 
 /// Positions of the grammar in a task.
 const TASK_POSITIONS: usize = 1 << 15;
-/// Memory of a window while it is counted: met, split and, if there is no other like it, a row. Words
-/// of sequences that do not fit a key are not included.
+/// Memory of a window whose row is kept while others are counted: met, split and, if there is no other like it, a
+/// row. Words of sequences that do not fit a key are not included.
 const WINDOW_BYTES: u64 = 64;
+/// Keys that a window takes whose rows are handed over in small parts: one, in a vector with room for twice as many.
+/// Splitting takes a task's worth more.
+const KEYS_PER_WINDOW: usize = 2;
 
 /// One of the ways.
 pub(in crate::analytics) enum Walk {
@@ -88,9 +91,19 @@ pub(in crate::analytics) struct Limit {
 }
 
 impl Limit {
+    /// For windows that are no keys, or whose rows are kept.
     pub fn new(max_memory_bytes: u64, packing: Packing) -> Self {
         let words = if packing.is_whole() { 0 } else { packing.num_words as u64 };
-        let window_bytes = words.saturating_mul(4).saturating_add(WINDOW_BYTES);
+        Self::of_windows(max_memory_bytes, words.saturating_mul(4).saturating_add(WINDOW_BYTES))
+    }
+
+    /// For windows that are keys, whose rows are handed over.
+    pub fn of_keys<K>(max_memory_bytes: u64) -> Self {
+        Self::of_windows(max_memory_bytes, (KEYS_PER_WINDOW * size_of::<K>()) as u64)
+    }
+
+    /// Half of the memory is for what walks hold.
+    fn of_windows(max_memory_bytes: u64, window_bytes: u64) -> Self {
         let max_met = (max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
         Self { max_met, max_words: max_met as u64, num_met: AtomicUsize::new(0) }
     }

@@ -186,7 +186,21 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
         },
     ];
     macro_rules! sequences {
-        ($n:literal) => {
+        ($n:literal, $ways:ident) => {
+            let all = all.clone();
+            // As many rows as ours, kept until the last document is counted.
+            let each = |count: fn(&[Vec<u32>]) -> Rows<$n>| {
+                let count = |doc| count(std::slice::from_ref(doc));
+                let rows: Vec<Rows<$n>> = docs.iter().map(count).collect();
+                black_box(rows).iter().map(Vec::len).sum()
+            };
+            let chunk = |way| -> Run<'a> {
+                let all = all.clone();
+                Box::new(move || {
+                    let sequences = DocumentSequences::new(words(), $n, way, AMPLE).unwrap();
+                    sequences.chunk(&all).unwrap().counts().len()
+                })
+            };
             pairs.push(Pair {
                 name: concat!("sequence_count/", $n).into(),
                 task: TraversalTask::SequenceCount,
@@ -199,22 +213,6 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
                     SequenceCounts::with_vocabulary(words, $n, way, AMPLE).unwrap().len()
                 }),
             });
-            by_document!($n, three);
-        };
-    }
-    macro_rules! by_document {
-        ($n:literal, $ways:ident) => {
-            let all = all.clone();
-            let each = |count: fn(&[Vec<u32>]) -> Rows<$n>| {
-                docs.iter().map(|doc| black_box(count(std::slice::from_ref(doc))).len()).sum()
-            };
-            let chunk = |way| -> Run<'a> {
-                let all = all.clone();
-                Box::new(move || {
-                    let sequences = DocumentSequences::new(words(), $n, way, AMPLE).unwrap();
-                    sequences.chunk(&all).unwrap().counts().len()
-                })
-            };
             pairs.push(Pair {
                 name: concat!("by_document/", $n).into(),
                 task: TraversalTask::DocumentSequences,
@@ -227,10 +225,10 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
             });
         };
     }
-    sequences!(2);
-    sequences!(3);
+    sequences!(2, three);
+    sequences!(3, three);
     // From the bottom up there are none of so many words.
-    by_document!(5, two);
+    sequences!(5, two);
     pairs
 }
 

@@ -43,8 +43,8 @@ pub struct Choices {
 }
 
 /// Changes that a search tries, and seeds of each beginning.
-const NUM_MOVES: usize = 4000;
-const NUM_SEEDS: u64 = 4;
+const NUM_MOVES: usize = 6000;
+const NUM_SEEDS: u64 = 12;
 /// Where a constant that is 0 begins to move.
 const LEAST_CONSTANTS: [f64; NUM_STATISTICS] = [5.0, 5.0, 500.0, 5.0, 5.0];
 /// Rounds of coordinate descent.

@@ -36,7 +36,7 @@ use TraversalTask::{Cooccurrence, DocumentSequences, InvertedIndex, SequenceCoun
 
 /// Nanoseconds for each element, word, document, element reached by one document and element reached by
 /// a group of 8 (for an inverted index 64). Elements count once for each of the n - 1 words that a window
-/// reaches across a border (2 at most; all for pairs), and so do words of pairs.
+/// reaches across a border (3 at most; all for pairs), and so do words of pairs.
 ///
 /// Least squares of the bench's times choose badly where two ways are close: right in 48 of 56 pairs of a task
 /// and a corpus, 1.1 % slower than the best on average, 16 % at most. So they were moved, at random, to where
@@ -64,8 +64,8 @@ pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 1
 /// fewer, which a footer does not tell of all segments together.
 const MAX_NUMBERED_WORDS: usize = 3;
 /// Words behind a border at most that cost more: a window is met once for each word at most, and keys
-/// of more words cost all ways alike.
-const MAX_REACH: usize = 2;
+/// of more words cost all ways alike. With 2 the ways of five words by document could not be told apart.
+const MAX_REACH: usize = 3;
 
 /// Bytes of text for each element of the grammar at most where every token is looked at. Versions of a
 /// text have about 50; separators cost time too, and a hostile file of 1 KB may have 2^60.

@@ -278,7 +278,7 @@ impl DocumentSequences {
             walk(doc_id, &mut windows)?;
             let mut entries = windows.entries(0);
             let before = counted.counts.len();
-            sort(&mut entries, 0);
+            sort(&mut entries);
             let words = |value: u64| windows.words(value as usize);
             let weight = |value: u64| windows.weight(value as usize);
             counted.add(&mut entries, self.packing, &words, &weight, 1)?;

@@ -40,7 +40,7 @@ impl<E: Keyed> Sorting<E> {
         let few = rest.iter().step_by(rest.len().div_ceil(2).max(1));
         let max_bits = MAX_DIGITS as u32 * MAX_DIGIT_BITS;
         if few.map(differing).any(|bits| bits.above(low_bits).num_bits() > max_bits) {
-            return sort(&mut self.entries, low_bits);
+            return sort(&mut self.entries);
         }
         let all = rest.iter().fold(E::Key::default(), |bits, e| bits.joined(differing(e)));
         let num_bits = all.above(low_bits).num_bits();
@@ -53,7 +53,7 @@ impl<E: Keyed> Sorting<E> {
         let by_digits = num_digits.saturating_mul(len * 3 / 2 + (1 << digit_bits));
         let by_comparing = len * log_len as usize;
         if num_digits > MAX_DIGITS || by_digits > by_comparing || self.repeats() {
-            return sort(&mut self.entries, low_bits);
+            return sort(&mut self.entries);
         }
         match num_digits {
             1 => self.sort_by_digits::<1>(low_bits, digit_bits),

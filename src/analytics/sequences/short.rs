@@ -10,6 +10,8 @@
 //! random, so asking costs a missed branch or two for each. Here every element has its first and last words in one
 //! table, all windows that it may end are written, and those that are none are written over. A walk took
 //! 5.8 ns for each element with the questions (d-logs, windows of two words) and takes 2.6 ns without.
+//! Windows of four and five words have keys of 128 bits, and sorting them takes so long that the same table gained
+//! nothing there (0.95 to 1.05).
 
 use crate::dag::Dag;
 

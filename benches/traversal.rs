@@ -76,7 +76,7 @@ fn main() {
                     task,
                     way,
                     is_choosable: traversal_costs(task, shape, pair.n).any(|(of, _)| of == way),
-                    statistics: traversal_statistics(task, shape, pair.n),
+                    statistics: traversal_statistics((task, way), shape, pair.n),
                     nanoseconds: seconds * 1e9,
                 });
                 shown += &format!(" {way} {:.2}", seconds * 1e3);

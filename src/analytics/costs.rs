@@ -36,45 +36,48 @@ use TraversalTask::{Cooccurrence, DocumentSequences, InvertedIndex, SequenceCoun
 
 /// Nanoseconds for each element, word, document, element reached by one document and element reached by
 /// a group of 8 (for an inverted index 64). Elements count once for each of the n - 1 words that a window
-/// reaches across a border (3 at most; all for pairs), and so do words of pairs.
+/// reaches across a border (2 at most; all for pairs), and so do words of pairs; all counts are doubled where keys have more than 64 bits.
 ///
-/// Least squares of the bench's times choose badly where two ways are close: right in 48 of 56 pairs of a task
-/// and a corpus, 1.1 % slower than the best on average, 16 % at most. So they were moved, at random, to where
-/// the choices lose least, with several beginnings: right in 55 of 56, less than 0.1 % on average and 3.6 % at most (one core
-/// of a quiet machine, 23 November 2026), and in four more with windows of five words. With one of the seven corpora held out
-/// each time, the choices for it were right in 50 of 56, and lost up to 13 % but for the versions, the only corpus whose
-/// sequences of documents are counted best from the bottom up: unseen, they lose 35 to 80 %.
+/// Fitted by `benches/fitting` to the times of seven corpora, windows of two, three and five words, on one core of a quiet
+/// machine (23 November 2026): the fastest way in 65 of 70 pairs of a task and a corpus, in 68 within 1 %, and 2.7 % slower
+/// at most. On another machine the same table was right in 62 and lost 8.6 % at most, where two ways take about as long. A
+/// table fitted to six corpora was right for the seventh in 55 of 70, and lost up to 91 %: versions are the only corpus whose
+/// sequences of documents are counted best from the bottom up.
 pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 13] = [
-    (InvertedIndex, TopDown, [2.3, 0.0, 1481.3, 0.0, 8.3]),
-    (InvertedIndex, BottomUp, [2.5, 0.3, 1222.6, 12.2, 0.0]),
-    (InvertedIndex, TokenScan, [10.6, 12.4, 1256.2, 0.0, 0.0]),
-    (TermVector, TopDown, [0.0, 0.0, 5428.1, 0.0, 10.3]),
-    (TermVector, BottomUp, [0.0, 3.2, 3651.6, 8.1, 0.0]),
-    (TermVector, TokenScan, [8.9, 3.2, 2179.9, 5.8, 0.0]),
-    (SequenceCount, TopDown, [22.2, 0.0, 0.0, 0.9, 0.0]),
-    (SequenceCount, TokenScan, [7.5, 28.5, 32.4, 0.0, 0.0]),
-    (DocumentSequences, TopDown, [0.0, 0.0, 6469.1, 25.0, 11.1]),
-    (DocumentSequences, BottomUp, [18.5, 0.0, 6638.2, 0.0, 30.0]),
-    (DocumentSequences, TokenScan, [13.0, 11.6, 385.4, 4.2, 10.7]),
-    (Cooccurrence, TopDown, [31.1, 0.0, 802.7, 1.1, 0.0]),
-    (Cooccurrence, TokenScan, [8.8, 17.4, 569.3, 0.0, 0.0]),
+    (InvertedIndex, TopDown, [5.3, 0.0, 822.6, 0.0, 8.3]),
+    (InvertedIndex, BottomUp, [4.6, 0.0, 332.9, 16.9, 0.0]),
+    (InvertedIndex, TokenScan, [13.1, 15.0, 122.2, 3.0, 2.3]),
+    (TermVector, TopDown, [0.0, 0.0, 4421.9, 4.4, 6.5]),
+    (TermVector, BottomUp, [0.0, 4.9, 2373.0, 8.2, 0.0]),
+    (TermVector, TokenScan, [4.9, 4.3, 614.6, 6.7, 4.0]),
+    (SequenceCount, TopDown, [13.9, 1.9, 0.0, 2.6, 7.1]),
+    (SequenceCount, TokenScan, [7.5, 32.1, 0.0, 3.3, 0.0]),
+    (DocumentSequences, TopDown, [0.0, 0.0, 3975.0, 31.6, 15.9]),
+    (DocumentSequences, BottomUp, [29.2, 0.0, 6738.5, 0.0, 34.1]),
+    (DocumentSequences, TokenScan, [14.8, 14.9, 0.0, 6.6, 11.8]),
+    (Cooccurrence, TopDown, [32.6, 2.8, 0.0, 0.0, 0.0]),
+    (Cooccurrence, TokenScan, [18.4, 19.2, 0.0, 0.0, 0.0]),
 ];
 
 /// Words of a sequence at most that surely fit a key where there are two million different words or
 /// fewer, which a footer does not tell of all segments together.
 const MAX_NUMBERED_WORDS: usize = 3;
 /// Words behind a border at most that cost more: a window is met once for each word at most, and keys
-/// of more words cost all ways alike. With 2 the ways of five words by document could not be told apart.
-const MAX_REACH: usize = 3;
+/// of more words cost all ways alike.
+const MAX_REACH: usize = 2;
+/// How much longer sequences take whose keys have more than 64 bits: 1.5 to 2.6 times on seven corpora.
+const WIDE_KEYS: f64 = 2.0;
+/// Bits of the numbers of weights in keys that are met in rules.
+const WEIGHT_BITS: u64 = 8;
 
 /// Bytes of text for each element of the grammar at most where every token is looked at. Versions of a
 /// text have about 50; separators cost time too, and a hostile file of 1 KB may have 2^60.
 const MAX_SCAN_BYTES_PER_ELEMENT: u64 = 64;
 
-/// The statistics of a text of this `shape` that the cost of `task` depends on, for windows of `n` words (2
+/// The statistics of a text of this `shape` that the cost of a way of `task` depends on, for windows of `n` words (2
 /// where there are none). O(1).
 pub fn traversal_statistics(
-    task: TraversalTask,
+    (task, way): (TraversalTask, Traversal),
     shape: SegmentShape,
     n: usize,
 ) -> [f64; NUM_STATISTICS] {
@@ -92,10 +95,18 @@ pub fn traversal_statistics(
         InvertedIndex | TermVector => [elements, words, num_docs, one, group],
         SequenceCount | DocumentSequences => {
             let reach = reach.min(MAX_REACH as f64);
-            [reach * elements, words, num_docs, reach * one, reach * group]
+            let width = if has_wide_keys(way, shape, n) { WIDE_KEYS } else { 1.0 };
+            [reach * elements, words, num_docs, reach * one, reach * group].map(|s| width * s)
         }
         Cooccurrence => [reach * elements, reach * words, num_docs, reach * one, reach * group],
     }
+}
+
+/// Whether sequences of `n` words and what is counted with them have more than 64 bits.
+fn has_wide_keys(way: Traversal, shape: SegmentShape, n: usize) -> bool {
+    let word_bits = u64::from(u64::BITS - shape.vocabulary_len.saturating_sub(1).leading_zeros());
+    let weight_bits = if way == TokenScan { 0 } else { WEIGHT_BITS };
+    word_bits.saturating_mul(n as u64).saturating_add(weight_bits) > 64
 }
 
 /// The ways of `task` and what each costs, in nanoseconds. Sequences of many words have no numbers, so
@@ -106,7 +117,6 @@ pub fn traversal_costs(
     shape: SegmentShape,
     n: usize,
 ) -> impl Iterator<Item = (Traversal, f64)> {
-    let statistics = traversal_statistics(task, shape, n);
     let max_scan_bytes = shape.num_elements.saturating_mul(MAX_SCAN_BYTES_PER_ELEMENT);
     let is_way = move |way| match (task, way) {
         (_, TokenScan) => shape.len_bytes <= max_scan_bytes,
@@ -114,7 +124,10 @@ pub fn traversal_costs(
         _ => true,
     };
     let ways = TRAVERSAL_COSTS.iter().filter(move |(of, way, _)| *of == task && is_way(*way));
-    ways.map(move |(_, way, constants)| (*way, traversal_cost(constants, &statistics)))
+    ways.map(move |(_, way, constants)| {
+        let statistics = traversal_statistics((task, *way), shape, n);
+        (*way, traversal_cost(constants, &statistics))
+    })
 }
 
 /// Nanoseconds of a way with these `constants` ([`TRAVERSAL_COSTS`]) for a text with these `statistics`.
@@ -162,8 +175,13 @@ mod tests {
     /// 2^60 words in a hundred elements are never looked at one by one.
     #[test]
     fn a_text_that_expands_is_not_scanned() {
-        let shape =
-            SegmentShape { num_docs: 3, num_words: 1 << 60, num_elements: 100, len_bytes: 1 << 62 };
+        let shape = SegmentShape {
+            num_docs: 3,
+            num_words: 1 << 60,
+            num_elements: 100,
+            len_bytes: 1 << 62,
+            vocabulary_len: 9,
+        };
         for (task, ..) in TRAVERSAL_COSTS {
             assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
         }
@@ -173,7 +191,9 @@ mod tests {
     #[test]
     fn separators_are_not_scanned_either() {
         let (num_docs, num_words, num_elements) = (50_000, 50_000, 100_001);
-        let shape = SegmentShape { num_docs, num_words, num_elements, len_bytes: 50_000 * 50_001 };
+        let len_bytes = 50_000 * 50_001;
+        let vocabulary_len = 1;
+        let shape = SegmentShape { num_docs, num_words, num_elements, len_bytes, vocabulary_len };
         for (task, ..) in TRAVERSAL_COSTS {
             assert_ne!(choose_task_traversal(task, shape, 3).0, TokenScan, "{task:?}");
         }
@@ -187,6 +207,7 @@ mod tests {
             num_words,
             num_elements,
             len_bytes: 6 * num_words,
+            vocabulary_len: 30_000,
         };
         let (logs, versions) = (shape(30, 2_558_124, 488_478), shape(360, 1_113_111, 162_151));
         let small_pages = shape(7424, 596_730, 453_924);
@@ -203,8 +224,13 @@ mod tests {
 
     #[test]
     fn the_cheapest_way_is_chosen_and_all_are_shown() {
-        let shape =
-            SegmentShape { num_docs: 9, num_words: 5000, num_elements: 700, len_bytes: 30_000 };
+        let shape = SegmentShape {
+            num_docs: 9,
+            num_words: 5000,
+            num_elements: 700,
+            len_bytes: 30_000,
+            vocabulary_len: 99,
+        };
         for (task, ..) in TRAVERSAL_COSTS {
             let (chosen, reason) = choose_task_traversal(task, shape, 4);
             let costs: Vec<_> = traversal_costs(task, shape, 4).collect();

@@ -161,7 +161,7 @@ impl TermVectors {
         let num_pieces = if num_threads > 1 { num_threads * PIECES_PER_THREAD } else { 1 };
         let num_pieces = num_pieces.min(num_groups).min(docs.len());
         let cut = |piece: usize| docs.len() * piece / num_pieces;
-        let chunks: Vec<TermVectorChunk> = (0..num_pieces)
+        let mut chunks: Vec<TermVectorChunk> = (0..num_pieces)
             .into_par_iter()
             .map_init(
                 || self.cursor(&docs, None),
@@ -173,6 +173,9 @@ impl TermVectors {
                 },
             )
             .collect::<Result<_>>()?;
+        if chunks.len() == 1 {
+            return Ok(chunks.swap_remove(0));
+        }
         let mut joined = TermVectorChunk::default();
         joined.reserve(chunks.iter().map(TermVectorChunk::num_rows).sum());
         chunks.iter().for_each(|chunk| joined.append(chunk));

@@ -65,7 +65,7 @@ pub fn choose_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
 }
 
 /// What the choice of a traversal depends on. A footer has it, so EXPLAIN needs no grammar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SegmentShape {
     /// Documents.
     pub num_docs: u64,
@@ -75,17 +75,19 @@ pub struct SegmentShape {
     pub num_elements: u64,
     /// Bytes of text.
     pub len_bytes: u64,
+    /// Different words; of several segments those of the one with most.
+    pub vocabulary_len: u64,
 }
 
 /// The shape of several segments as one.
 impl Sum for SegmentShape {
     fn sum<I: Iterator<Item = Self>>(shapes: I) -> Self {
-        let none = Self { num_docs: 0, num_words: 0, num_elements: 0, len_bytes: 0 };
-        shapes.fold(none, |sum, shape| Self {
+        shapes.fold(Self::default(), |sum, shape| Self {
             num_docs: sum.num_docs.saturating_add(shape.num_docs),
             num_words: sum.num_words.saturating_add(shape.num_words),
             num_elements: sum.num_elements.saturating_add(shape.num_elements),
             len_bytes: sum.len_bytes.saturating_add(shape.len_bytes),
+            vocabulary_len: sum.vocabulary_len.max(shape.vocabulary_len),
         })
     }
 }
@@ -99,6 +101,7 @@ impl From<&Segment> for SegmentShape {
             num_words: dag.len_words(root),
             num_elements: dag.grammar().symbols.len() as u64,
             len_bytes: dag.len_bytes(root),
+            vocabulary_len: u64::from(dag.num_words()),
         }
     }
 }
@@ -110,6 +113,7 @@ impl From<&SegmentMeta> for SegmentShape {
             num_words: meta.num_word_tokens,
             num_elements: meta.num_elements,
             len_bytes: meta.len_bytes,
+            vocabulary_len: u64::from(meta.num_words),
         }
     }
 }

@@ -32,7 +32,7 @@ use super::keep::Keep;
 use super::key::Key;
 use super::numbered::Numbered;
 use super::packing::Packing;
-use super::rows::{Counted, Sequences};
+use super::rows::Counted;
 use super::token_walk::TokenWalk;
 use super::walk::Limit;
 use super::weights::{ListedWeights, NumberedWeights, Weights};
@@ -166,7 +166,8 @@ impl DocumentSequences {
             return Err(Error::OutOfRange { what: "doc_id", got, len: num_docs });
         }
         let room = Room { limit: &self.limit(), keep, packing: self.packing };
-        let num_tasks = rayon::current_num_threads() * TASKS_PER_THREAD;
+        let num_threads = rayon::current_num_threads();
+        let num_tasks = if num_threads > 1 { num_threads * TASKS_PER_THREAD } else { 1 };
         let task_len = match &self.way {
             Way::Numbers(..) => doc_ids.len().div_ceil(num_tasks).next_multiple_of(GROUP_LEN),
             _ => doc_ids.len().div_ceil(num_tasks),
@@ -183,9 +184,8 @@ impl DocumentSequences {
             *end += len;
             Some(*end)
         }));
-        let mut sequences = Sequences::new(self.vocabulary.clone(), self.packing);
-        sequences.extend(counted.iter());
-        let counts = counted.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
+        let counted = Counted::joined(counted);
+        let (sequences, counts) = counted.into_rows(self.vocabulary.clone(), self.packing);
         Ok(DocumentSequenceCounts { doc_ids: doc_ids.to_vec(), ends, sequences, counts })
     }
 

@@ -279,6 +279,21 @@ impl Counted {
         (Sequences { vocabulary, packing, keys, words }, counts)
     }
 
+    /// The rows of `parts` one behind the other; those of an only part are not copied.
+    pub fn joined(mut parts: Vec<Self>) -> Self {
+        if parts.len() == 1 {
+            return parts.swap_remove(0);
+        }
+        let sum = |len: fn(&Self) -> usize| parts.iter().map(len).sum();
+        let mut joined = Self {
+            keys: Vec::with_capacity(sum(|part| part.keys.len())),
+            words: Vec::with_capacity(sum(|part| part.words.len())),
+            counts: Vec::with_capacity(sum(|part| part.counts.len())),
+        };
+        parts.iter().for_each(|part| joined.append(part));
+        joined
+    }
+
     /// Appends the rows of `other`.
     pub fn append(&mut self, other: &Self) {
         self.keys.extend_from_slice(&other.keys);

@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn windows_are_bounded_by_words_and_elements() {
-        let shape = SegmentShape { num_docs: 1, num_words: 100, num_elements: 30, len_bytes: 600 };
+        let shape = SegmentShape { num_words: 100, num_elements: 30, ..SegmentShape::default() };
         let bounds = [0, 1, 2, 3, 5, usize::MAX].map(|n| most_windows(shape, n));
         assert_eq!(bounds, [0, 0, 30, 60, 100, 100]);
         let pairs = [0, 1, 2, 3, 5, usize::MAX].map(|window| most_pairs(shape, window));

@@ -117,6 +117,7 @@ mod tests {
             num_words,
             num_elements: num_words / 3 + 1,
             len_bytes,
+            vocabulary_len: 30_000,
         };
         Work {
             task: SEQUENCES,

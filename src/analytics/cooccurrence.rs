@@ -107,9 +107,11 @@ impl Cooccurrences {
             return Err(Error::InvalidArgument { name: "window", got, allowed });
         }
         let packing = Packing::new(2, vocabulary.len());
-        let limit = Limit::new(max_memory_bytes, packing);
         let way = match traversal {
-            Traversal::Auto => chosen(TraversalTask::Cooccurrence, &vocabulary, window, &limit),
+            Traversal::Auto => {
+                let limit = Limit::of_scan(max_memory_bytes, packing);
+                chosen(TraversalTask::Cooccurrence, &vocabulary, window, &limit)
+            }
             forced => forced,
         };
         let walk = Walk::new(&vocabulary, window - 1, way, max_memory_bytes / 2)?;

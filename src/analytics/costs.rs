@@ -40,7 +40,7 @@ use TraversalTask::{Cooccurrence, DocumentSequences, InvertedIndex, SequenceCoun
 ///
 /// Fitted by `benches/fitting` to the times of seven corpora, windows of two, three and five words, on one core of a quiet
 /// machine (23 November 2026): the fastest way in 65 of 70 pairs of a task and a corpus, in 68 within 1 %, and 2.7 % slower
-/// at most. On another machine the same table was right in 62 and lost 8.6 % at most, where two ways take about as long. A
+/// at most. In another run there it was right in 64 and lost 6.9 % at most, on another machine 62 and 8.6 %. A
 /// table fitted to six corpora was right for the seventh in 55 of 70, and lost up to 91 %: versions are the only corpus whose
 /// sequences of documents are counted best from the bottom up.
 pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 13] = [
@@ -62,12 +62,11 @@ pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 1
 /// Words of a sequence at most that surely fit a key where there are two million different words or
 /// fewer, which a footer does not tell of all segments together.
 const MAX_NUMBERED_WORDS: usize = 3;
-/// Words behind a border at most that cost more: a window is met once for each word at most, and keys
-/// of more words cost all ways alike.
+/// Words behind a border at most that cost more: a window is met once for each word at most.
 const MAX_REACH: usize = 2;
 /// How much longer sequences take whose keys have more than 64 bits: 1.5 to 2.6 times on seven corpora.
 const WIDE_KEYS: f64 = 2.0;
-/// Bits of the numbers of weights in keys that are met in rules.
+/// Bits of the numbers of weights in keys that are met from the top down: mostly, of a corpus of some MB.
 const WEIGHT_BITS: u64 = 8;
 
 /// Bytes of text for each element of the grammar at most where every token is looked at. Versions of a
@@ -105,7 +104,7 @@ pub fn traversal_statistics(
 /// Whether sequences of `n` words and what is counted with them have more than 64 bits.
 fn has_wide_keys(way: Traversal, shape: SegmentShape, n: usize) -> bool {
     let word_bits = u64::from(u64::BITS - shape.vocabulary_len.saturating_sub(1).leading_zeros());
-    let weight_bits = if way == TokenScan { 0 } else { WEIGHT_BITS };
+    let weight_bits = if way == TopDown { WEIGHT_BITS } else { 0 };
     word_bits.saturating_mul(n as u64).saturating_add(weight_bits) > 64
 }
 

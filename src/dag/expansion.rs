@@ -26,7 +26,7 @@ const NOWHERE: u32 = u32::MAX;
 const NO_TEXT: usize = NOWHERE as usize;
 /// Words of a short text: a cache line.
 const SHORT_COPY: usize = 16;
-/// Words of a document at most: 16 MiB.
+/// Words of a document at most: 16 MiB, in room for twice as many.
 pub(crate) const MAX_WORDS: u64 = 1 << 22;
 
 /// The words of small rules.
@@ -59,6 +59,7 @@ impl RuleTexts {
             }
         }
         texts.words.resize(end + SHORT_COPY, 0);
+        texts.words.shrink_to_fit();
         texts
     }
 
@@ -107,7 +108,7 @@ fn first_word(first: u32, num_words: u32, element: u32) -> u32 {
 #[inline]
 fn make_room(words: &mut Vec<u32>, len: usize) {
     if words.len() < len {
-        words.resize(2 * len, 0);
+        words.resize(len + len / 2, 0);
     }
 }
 

@@ -114,7 +114,8 @@ impl<K: Key> Sink for Pairs<'_, K> {
 
     fn close(&mut self) {
         self.context = Vec::new();
-        if self.num_met < TASK_PAIRS / 2 {
+        let room: usize = self.buckets.iter().map(Vec::capacity).sum();
+        if self.num_met < room / 2 {
             self.buckets.iter_mut().for_each(Vec::shrink_to_fit);
         }
     }

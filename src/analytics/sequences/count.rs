@@ -90,9 +90,11 @@ impl SequenceCounts {
             return words_in_parts(&vocabulary, make, take);
         }
         let packing = Packing::new(n, vocabulary.len());
-        let limit = Limit::new(max_memory_bytes, packing);
         let way = match traversal {
-            Traversal::Auto => chosen(SequenceCount, &vocabulary, n, &limit),
+            Traversal::Auto => {
+                let limit = Limit::of_scan(max_memory_bytes, packing);
+                chosen(SequenceCount, &vocabulary, n, &limit)
+            }
             forced => forced,
         };
         let walk = Walk::new(&vocabulary, n - 1, way, max_memory_bytes / 2)?;
@@ -103,6 +105,7 @@ impl SequenceCounts {
             0..=64 => packed::<u64, T>(&parts, walk, max_memory_bytes, make, &mut take),
             65..=128 => packed::<u128, T>(&parts, walk, max_memory_bytes, make, &mut take),
             _ => {
+                let limit = Limit::new(max_memory_bytes, packing);
                 let new = |keep| TextWindows::new(packing, keep);
                 let bits = packing.key_bits();
                 for_each_pass(walk, &vocabulary, &limit, bits, new, |tasks, range, held_bytes| {

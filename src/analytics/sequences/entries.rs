@@ -21,6 +21,10 @@ const BUCKET_LEN: usize = 2048;
 /// Buckets at most: the bound of what is written at random while splitting.
 const MAX_BUCKET_BITS: u32 = 11;
 
+/// Entries of which no bucket is to have more than one in twice so many parts, whatever the number of threads: a bucket
+/// is sorted beside them and its rows are made, which takes 3 to 6 keys for each.
+const MANY_ENTRIES: usize = 1 << 24;
+const LEAST_PARTS: usize = 8;
 /// Keys of a bucket on average that are looked at before all are cut.
 const BUCKET_SAMPLES: usize = 8;
 
@@ -181,8 +185,11 @@ fn sampled_cuts<E: Keyed>(
     even: EvenCuts<E::Key>,
     key: impl Fn(&E) -> E::Key,
 ) -> Option<Vec<E::Key>> {
-    let num_threads = rayon::current_num_threads();
-    if num_threads < 2 || even.num_buckets < 2 {
+    let mut num_parts = rayon::current_num_threads();
+    if num_entries > MANY_ENTRIES {
+        num_parts = num_parts.max(LEAST_PARTS);
+    }
+    if num_parts < 2 || even.num_buckets < 2 {
         return None;
     }
     let step = (num_entries / (BUCKET_SAMPLES * even.num_buckets)).max(1);
@@ -190,7 +197,7 @@ fn sampled_cuts<E: Keyed>(
     sample.sort_unstable();
     let buckets = sample.chunk_by(|&a, &b| even.bucket(a) == even.bucket(b));
     let most = buckets.map(<[_]>::len).max()?;
-    if 2 * num_threads * most <= sample.len() {
+    if 2 * num_parts * most <= sample.len() {
         return None;
     }
     let num_samples = sample.len().div_ceil(even.num_buckets);

@@ -138,10 +138,7 @@ impl Joining {
         }
         let counted = self.merged(&vocabulary, &parts)?;
         drop(parts);
-        let mut sequences = Sequences::new(vocabulary, self.packing);
-        sequences.extend(counted.iter());
-        let counts = counted.iter().map(|part| part.counts.as_slice()).collect::<Vec<_>>().concat();
-        Ok((sequences, counts))
+        Ok(Counted::joined(counted).into_rows(vocabulary, self.packing))
     }
 
     fn merged(&self, vocabulary: &Vocabulary, parts: &[SegmentSequences]) -> Result<Vec<Counted>> {

@@ -11,6 +11,10 @@ use super::keep::Keep;
 use super::key::Key;
 use super::packing::Packing;
 use super::weights::NumberedWeights;
+use super::windows::give_back_room;
+
+/// Keys that may as well be few rows: room for a row for each would be too much.
+const MANY_KEYS: usize = 1 << 20;
 
 /// Sequences of n words each, as rows: 8 bytes a row where the n words fit 64 bits (for n = 3 up to
 /// two million distinct words), else 4 bytes a word.
@@ -185,7 +189,7 @@ impl Counted {
         weights: &impl NumberedWeights,
         min_count: u64,
     ) -> Result<()> {
-        if packing.is_whole() {
+        if packing.is_whole() && keys.len() <= MANY_KEYS {
             return self.add_whole_keys(keys, weights, min_count);
         }
         let value_bits = weights.bits();
@@ -279,10 +283,15 @@ impl Counted {
         (Sequences { vocabulary, packing, keys, words }, counts)
     }
 
-    /// The rows of `parts` one behind the other; those of an only part are not copied.
+    /// The rows of `parts` one behind the other; those of an only part are not copied, unless they have much more room
+    /// than they need.
     pub fn joined(mut parts: Vec<Self>) -> Self {
         if parts.len() == 1 {
-            return parts.swap_remove(0);
+            let mut only = parts.swap_remove(0);
+            give_back_room(&mut only.keys);
+            give_back_room(&mut only.words);
+            give_back_room(&mut only.counts);
+            return only;
         }
         let sum = |len: fn(&Self) -> usize| parts.iter().map(len).sum();
         let mut joined = Self {

@@ -142,8 +142,8 @@ impl TokenWalk {
         let words = expansion.expand(dag, &self.texts[at], positions);
         for step in words.chunks(STEP_WORDS / (self.reach + 1) + 1) {
             step.iter().for_each(|&word| sink.push(rows.row(word)));
-            if sink.num_met() > limit.max_met() {
-                return Err(too_many_windows(sink.num_met(), limit.max_met()));
+            if sink.num_met() > limit.max_of_task() {
+                return Err(too_many_windows(sink.num_met(), limit.max_of_task()));
             }
         }
         Ok(())

@@ -23,7 +23,8 @@ const TASK_POSITIONS: usize = 1 << 15;
 /// row. Words of sequences that do not fit a key are not included.
 const WINDOW_BYTES: u64 = 64;
 /// Keys that a window takes whose rows are handed over in small parts: one, in a vector with room for twice as many.
-/// Splitting takes a task's worth more.
+/// Splitting takes a task's worth more in each thread, and a bucket the other half of the memory at most, where the
+/// edges were before.
 const KEYS_PER_WINDOW: usize = 2;
 
 /// One of the ways.
@@ -85,6 +86,8 @@ impl Walk {
 /// Windows that all tasks together may meet.
 pub(in crate::analytics) struct Limit {
     max_met: usize,
+    /// Of these, what one task may meet, as several are on their way before they are added up.
+    max_of_task: usize,
     /// Words that a token scan may go through.
     max_words: u64,
     num_met: AtomicUsize,
@@ -99,19 +102,31 @@ impl Limit {
 
     /// For windows that are keys, whose rows are handed over.
     pub fn of_keys<K>(max_memory_bytes: u64) -> Self {
-        Self::of_windows(max_memory_bytes, (KEYS_PER_WINDOW * size_of::<K>()) as u64)
+        let all = Self::of_windows(max_memory_bytes, (KEYS_PER_WINDOW * size_of::<K>()) as u64);
+        Self { max_of_task: all.max_met / rayon::current_num_threads(), ..all }
+    }
+
+    /// For a scan, whose windows all have the same weight.
+    pub fn of_scan(max_memory_bytes: u64, packing: Packing) -> Self {
+        match packing.all_bits() {
+            0..=64 => Self::of_keys::<u64>(max_memory_bytes),
+            65..=128 => Self::of_keys::<u128>(max_memory_bytes),
+            _ => Self::new(max_memory_bytes, packing),
+        }
     }
 
     /// Half of the memory is for what walks hold.
     fn of_windows(max_memory_bytes: u64, window_bytes: u64) -> Self {
         let max_met = (max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
-        Self { max_met, max_words: max_met as u64, num_met: AtomicUsize::new(0) }
+        let (max_words, num_met) = (max_met as u64, AtomicUsize::new(0));
+        Self { max_met, max_of_task: max_met, max_words, num_met }
     }
 
     /// The same limit for a walk that keeps the windows of a range only, and goes through more words.
     pub fn of_range(&self) -> Self {
         let max_words = u64::from(u32::MAX);
-        Self { max_met: self.max_met, max_words, num_met: AtomicUsize::new(0) }
+        let (max_met, num_met) = (self.max_met, AtomicUsize::new(0));
+        Self { max_met, max_of_task: max_met, max_words, num_met }
     }
 
     /// Whether `num_windows` numbered windows fit, and counts of a group of documents for each of them
@@ -123,6 +138,10 @@ impl Limit {
 
     pub fn max_met(&self) -> usize {
         self.max_met
+    }
+
+    pub fn max_of_task(&self) -> usize {
+        self.max_of_task
     }
 
     pub fn max_words(&self) -> u64 {
@@ -152,7 +171,7 @@ fn walk_rules<S: Sink + Send>(
     });
     let walk = |(at, range): (usize, Range<usize>)| {
         let mut sink = new();
-        edges[at].walk_all(range, &mut sink, limit.max_met)?;
+        edges[at].walk_all(range, &mut sink, limit.max_of_task)?;
         limit.add(sink.num_met())?;
         sink.close();
         Ok(sink)

@@ -198,6 +198,20 @@ mod tests {
         }
     }
 
+    /// 1 GB of sources in 8 segments: 3.1 s from the top down, 4.8 by scanning.
+    #[test]
+    fn keys_of_many_segments_are_as_wide_for_a_scan() {
+        let part = SegmentShape {
+            num_docs: 9_700,
+            num_words: 16_000_000,
+            num_elements: 6_600_000,
+            len_bytes: 134_000_000,
+            vocabulary_len: 500_000,
+        };
+        let shape = (0..8).map(|_| part).sum();
+        assert_eq!(choose_task_traversal(SequenceCount, shape, 3).0, TopDown);
+    }
+
     /// Shapes of corpora where one way is much faster.
     #[test]
     fn documents_are_counted_by_the_way_that_was_fastest() {

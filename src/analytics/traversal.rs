@@ -75,7 +75,7 @@ pub struct SegmentShape {
     pub num_elements: u64,
     /// Bytes of text.
     pub len_bytes: u64,
-    /// Different words; of several segments those of the one with most.
+    /// Different words; those of several segments as if these had none in common, which is nearer than those of one.
     pub vocabulary_len: u64,
 }
 
@@ -87,7 +87,7 @@ impl Sum for SegmentShape {
             num_words: sum.num_words.saturating_add(shape.num_words),
             num_elements: sum.num_elements.saturating_add(shape.num_elements),
             len_bytes: sum.len_bytes.saturating_add(shape.len_bytes),
-            vocabulary_len: sum.vocabulary_len.max(shape.vocabulary_len),
+            vocabulary_len: sum.vocabulary_len.saturating_add(shape.vocabulary_len),
         })
     }
 }

@@ -22,7 +22,7 @@ const BUCKET_LEN: usize = 2048;
 const MAX_BUCKET_BITS: u32 = 11;
 
 /// Entries of which no bucket is to have more than a quarter, on one thread, too: it is sorted beside them and its rows are
-/// made, which takes 3 to 6 keys for each. Cuts at a sixteenth made sequences of 1 GB take 1.5 times as long.
+/// made, which takes 3 to 6 keys for each.
 const MANY_ENTRIES: usize = 1 << 24;
 /// Keys of a bucket on average that are looked at before all are cut.
 const BUCKET_SAMPLES: usize = 8;

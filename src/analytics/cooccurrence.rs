@@ -107,13 +107,9 @@ impl Cooccurrences {
             return Err(Error::InvalidArgument { name: "window", got, allowed });
         }
         let packing = Packing::new(2, vocabulary.len());
-        let way = match traversal {
-            Traversal::Auto => {
-                let limit = Limit::of_scan(max_memory_bytes, packing);
-                chosen(TraversalTask::Cooccurrence, &vocabulary, window, &limit)
-            }
-            forced => forced,
-        };
+        let scan_limit = Limit::of_scan(max_memory_bytes, packing);
+        let task = TraversalTask::Cooccurrence;
+        let way = chosen(traversal, task, &vocabulary, window, &scan_limit);
         let walk = Walk::new(&vocabulary, window - 1, way, max_memory_bytes / 2)?;
         let weights = walk.weights();
         let parts = Parts { vocabulary: &vocabulary, packing, weights: &weights, min_count };

@@ -36,7 +36,8 @@ use TraversalTask::{Cooccurrence, DocumentSequences, InvertedIndex, SequenceCoun
 
 /// Nanoseconds for each element, word, document, element reached by one document and element reached by
 /// a group of 8 (for an inverted index 64). Elements count once for each of the n - 1 words that a window
-/// reaches across a border (2 at most; all for pairs), and so do words of pairs; all counts are doubled where keys have more than 64 bits.
+/// reaches across a border (2 at most; all for pairs), and so do words of pairs. All counts are doubled where keys have
+/// more than 64 bits.
 ///
 /// Fitted by `benches/fitting` to the times of seven corpora, windows of two, three and five words, on one core of a quiet
 /// machine (23 November 2026): the fastest way in 65 of 70 pairs of a task and a corpus, in 68 within 1 %, and 2.7 % slower

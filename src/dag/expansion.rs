@@ -22,8 +22,7 @@ const MAX_TEXT_WORDS: u64 = 64;
 /// Words of all texts at most, for each element of the grammar.
 const TEXT_WORDS_PER_ELEMENT: usize = 4;
 /// Length of a rule without a text.
-const NOWHERE: u32 = u32::MAX;
-const NO_TEXT: usize = NOWHERE as usize;
+const NO_TEXT: usize = u32::MAX as usize;
 /// Words of a short text: a cache line.
 const SHORT_COPY: usize = 16;
 /// Words of a document at most: 16 MiB, in room for twice as many.
@@ -43,10 +42,10 @@ impl RuleTexts {
     pub fn new(dag: &Dag) -> Self {
         let (grammar, num_words) = (dag.grammar(), dag.num_words());
         let max_words = grammar.symbols.len().saturating_mul(TEXT_WORDS_PER_ELEMENT);
-        let max_words = max_words.min(NOWHERE as usize - 1);
+        let max_words = max_words.min(NO_TEXT - 1);
         let num_separators = (dag.num_terminals() - num_words) as usize;
         let mut ranges = vec![(0, 0); num_separators];
-        ranges.resize(num_separators + grammar.num_rules(), (0, NOWHERE));
+        ranges.resize(num_separators + grammar.num_rules(), (0, NO_TEXT as u32));
         let (mut texts, mut end) = (Self { ranges, words: Vec::new() }, 0);
         for rule_idx in (1..grammar.num_rules()).rev() {
             let len = dag.len_words(dag.num_terminals() + rule_idx as u32);

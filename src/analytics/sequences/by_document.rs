@@ -97,10 +97,8 @@ impl DocumentSequences {
         check_num_words(n)?;
         let packing = Packing::new(n, vocabulary.len());
         let limit = Limit::new(max_memory_bytes, packing);
-        let traversal = match traversal {
-            Traversal::Auto => chosen(TraversalTask::DocumentSequences, &vocabulary, n, &limit),
-            forced => forced,
-        };
+        let task = TraversalTask::DocumentSequences;
+        let traversal = chosen(traversal, task, &vocabulary, n, &limit);
         let edges = || Edges::of_segments(&vocabulary, n - 1, max_memory_bytes / 2);
         let way = match traversal {
             Traversal::TokenScan => Way::Tokens(TokenWalk::new(&vocabulary, n - 1)),

@@ -1,19 +1,23 @@
-//! Which way a task over sequences goes where none is forced.
+//! Which way a task over sequences goes.
 
 use crate::analytics::costs::{TraversalTask, cheapest_first};
 use crate::analytics::{SegmentShape, Traversal, Vocabulary};
 
 use super::walk::Limit;
 
-/// The way to take for windows of `n` words, never [`Traversal::Auto`]: the cheapest, but no scan of
+/// The way to take for windows of `n` words, never [`Traversal::Auto`]: what is forced, or the cheapest, but no scan of
 /// more words than `limit` has windows, and nothing from the bottom up where numbers or their counts in
 /// all threads need more memory.
 pub(in crate::analytics) fn chosen(
+    traversal: Traversal,
     task: TraversalTask,
     vocabulary: &Vocabulary,
     n: usize,
     limit: &Limit,
 ) -> Traversal {
+    if traversal != Traversal::Auto {
+        return traversal;
+    }
     let segments = vocabulary.corpus().segments().iter();
     let shape: SegmentShape = segments.map(|segment| SegmentShape::from(segment.as_ref())).sum();
     let max_words = match task {

@@ -90,13 +90,8 @@ impl SequenceCounts {
             return words_in_parts(&vocabulary, make, take);
         }
         let packing = Packing::new(n, vocabulary.len());
-        let way = match traversal {
-            Traversal::Auto => {
-                let limit = Limit::of_scan(max_memory_bytes, packing);
-                chosen(SequenceCount, &vocabulary, n, &limit)
-            }
-            forced => forced,
-        };
+        let scan_limit = Limit::of_scan(max_memory_bytes, packing);
+        let way = chosen(traversal, SequenceCount, &vocabulary, n, &scan_limit);
         let walk = Walk::new(&vocabulary, n - 1, way, max_memory_bytes / 2)?;
         let weights = walk.weights();
         let key_bits = packing.all_bits().saturating_add((&weights).bits());

@@ -183,3 +183,22 @@ fn walk_rules<S: Sink + Send>(
     sinks.push(sink);
     Ok(sinks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_reckoned_as_their_keys() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        let limits = || [Limit::of_keys::<u64>(1 << 20), Limit::of_keys::<u128>(1 << 20)];
+        for (limit, key_bytes) in pool.install(limits).iter().zip([8, 16]) {
+            // Half of the memory, with room for two keys each.
+            assert_eq!(limit.max_met() * 2 * key_bytes, 1 << 19);
+            // All threads together meet no more before they are refused.
+            assert_eq!(limit.max_of_task() * 4, limit.max_met());
+            assert_eq!(limit.of_range().max_of_task(), limit.max_met());
+            assert!(limit.add(limit.max_met()).is_ok() && limit.add(1).is_err());
+        }
+    }
+}

@@ -314,6 +314,26 @@ async fn a_corpus_is_read_once() {
     assert_eq!(bytes_read().await, "0");
 }
 
+#[tokio::test]
+async fn explain_analyze_tells_what_a_scan_did() {
+    let dir = fixtures();
+    let plays = dir.path().join("plays.tadoc").display().to_string();
+    let ctx = sql_fixtures::session();
+    let sql = format!("EXPLAIN ANALYZE SELECT * FROM inverted_index('{plays}')");
+    let first = table(&ctx, &sql).await;
+    for nothing in ["elapsed_compute=1ns", "output_bytes=0.0 B", "output_batches=0"] {
+        assert!(!first.contains(nothing), "{nothing} in {first}");
+    }
+    for fact in ["time_loading=", "output_batches=1,", "rules_visited="] {
+        assert!(first.contains(fact), "no {fact} in {first}");
+    }
+    // From the second statement on words of documents are kept, and no rule is visited.
+    table(&ctx, &sql).await;
+    let third = table(&ctx, &sql).await;
+    assert!(third.contains("words of documents are kept"), "{third}");
+    assert!(!first.contains("rules_visited=0") && third.contains("rules_visited=0"), "{third}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_stream_stops_and_gives_its_memory_back() {
     let dir = fixtures();

@@ -93,6 +93,9 @@ impl InvertedIndex {
     /// # Panics
     /// When `row` is not below [`len`](Self::len).
     pub fn num_docs(&self, row: usize) -> usize {
+        if let Some((_, docs)) = self.only_part(row) {
+            return docs.len();
+        }
         let mut last = None;
         self.parts(row).fold(0, |sum, (first_doc_id, docs)| {
             let is_continued = is_continued(last, first_doc_id, docs);
@@ -119,18 +122,31 @@ impl InvertedIndex {
     /// # Panics
     /// When `row` is not below [`len`](Self::len).
     pub fn append_doc_ids(&self, row: usize, output: &mut Vec<i64>) {
+        let mut append = |first_doc_id: u64, docs: &[u32]| {
+            output.extend(docs.iter().map(|&doc| (first_doc_id + u64::from(doc)) as i64));
+        };
+        if let Some((first_doc_id, docs)) = self.only_part(row) {
+            return append(first_doc_id, docs);
+        }
         let mut last = None;
         for (first_doc_id, docs) in self.parts(row) {
             let is_continued = is_continued(last, first_doc_id, docs);
             last = docs.last().map(|&doc| first_doc_id + u64::from(doc)).or(last);
-            let docs = &docs[usize::from(is_continued)..];
-            output.extend(docs.iter().map(|&doc| (first_doc_id + u64::from(doc)) as i64));
+            append(first_doc_id, &docs[usize::from(is_continued)..]);
         }
     }
 
     /// The way that was taken for each segment, never [`Traversal::Auto`].
     pub fn traversals(&self) -> impl Iterator<Item = Traversal> + '_ {
         self.postings.iter().map(|postings| postings.traversal())
+    }
+
+    /// [`parts`](Self::parts) where there is one segment.
+    #[inline]
+    fn only_part(&self, row: usize) -> Option<(u64, &[u32])> {
+        let vocabulary = &self.vocabulary;
+        let part = || (vocabulary.corpus().first_doc_id(0), self.postings[0].docs(row as u32));
+        vocabulary.is_one_segment().then(part)
     }
 
     /// The lists of `row` by segment: the segment's first document id, and its documents.

@@ -25,7 +25,7 @@ use super::word_rows::SegmentRows;
 use super::{InvertedIndex, TermVectorChunk, TermVectors, Vocabulary};
 
 /// Words of a document for each range of words that is looked for in it, at least.
-const PAIRS_PER_LOOK: usize = 16;
+const PAIRS_PER_LOOK: usize = 64;
 /// Ranges of words for each thread, so that uneven ones do not matter.
 const RANGES_PER_THREAD: usize = 4;
 
@@ -157,7 +157,10 @@ impl SegmentDocuments {
     pub(super) fn of_doc_words(doc_words: &DocWords, num_words: usize) -> Self {
         let (starts, words) = doc_words.lists();
         let max_ranges = words.len() / (PAIRS_PER_LOOK * starts.len());
-        let num_ranges = max_ranges.clamp(1, RANGES_PER_THREAD * rayon::current_num_threads());
+        let num_ranges = max_ranges.min(RANGES_PER_THREAD * rayon::current_num_threads());
+        if num_ranges < 2 {
+            return Self::of_few_pairs(doc_words, num_words);
+        }
         let range_words = num_words.div_ceil(num_ranges).max(1);
         let mut offsets = vec![0u32; num_words + 1];
         offsets[1..].par_chunks_mut(range_words).enumerate().for_each(|(range, counts)| {
@@ -182,6 +185,25 @@ impl SegmentDocuments {
                 next[at] += 1;
             });
         });
+        Self { offsets, docs }
+    }
+
+    /// The same by one thread, which goes over all words twice and looks for none.
+    fn of_few_pairs(doc_words: &DocWords, num_words: usize) -> Self {
+        let (_, words) = doc_words.lists();
+        let mut offsets = vec![0u32; num_words + 1];
+        words.iter().for_each(|&word| offsets[word as usize + 1] += 1);
+        for word in 0..num_words {
+            offsets[word + 1] += offsets[word];
+        }
+        let (mut next, mut docs) = (offsets.clone(), vec![0u32; words.len()]);
+        for doc in 0..doc_words.num_docs() {
+            for &word in doc_words.of(doc).0 {
+                let at = &mut next[word as usize];
+                docs[*at as usize] = doc as u32;
+                *at += 1;
+            }
+        }
         Self { offsets, docs }
     }
 

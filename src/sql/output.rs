@@ -5,11 +5,12 @@
 //! reached or nobody reads any more, which is how cancellation reaches blocking code.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
-use datafusion::physical_plan::metrics::BaselineMetrics;
+use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use tokio::sync::mpsc::Sender;
 
 /// Where a partition's rows go.
@@ -20,6 +21,8 @@ pub(crate) struct Output {
     batch_size: usize,
     remaining: Option<usize>,
     metrics: BaselineMetrics,
+    /// Since when the partition computes; not while it waits for its reader.
+    computing_since: Option<Instant>,
 }
 
 impl Output {
@@ -30,7 +33,19 @@ impl Output {
         limit: Option<usize>,
         metrics: BaselineMetrics,
     ) -> Self {
-        Self { sender, schema, batch_size: batch_size.max(1), remaining: limit, metrics }
+        let batch_size = batch_size.max(1);
+        Self { sender, schema, batch_size, remaining: limit, metrics, computing_since: None }
+    }
+
+    /// From here on time is the partition's, until rows are sent, and again after that.
+    pub(crate) fn start_computing(&mut self) {
+        self.computing_since = Some(Instant::now());
+    }
+
+    fn stop_computing(&mut self) {
+        if let Some(since) = self.computing_since.take() {
+            self.metrics.elapsed_compute().add_duration(since.elapsed());
+        }
     }
 
     /// Rows of one batch.
@@ -51,8 +66,11 @@ impl Output {
     /// Sends rows made of projected `columns` from a blocking thread; false says stop.
     pub(crate) fn send_columns(&mut self, columns: Vec<ArrayRef>, num_rows: usize) -> Result<bool> {
         for batch in self.batches(columns, num_rows)? {
-            self.metrics.record_output(batch.num_rows());
-            if self.sender.blocking_send(Ok(batch)).is_err() {
+            let batch = batch.record_output(&self.metrics);
+            self.stop_computing();
+            let sent = self.sender.blocking_send(Ok(batch));
+            self.start_computing();
+            if sent.is_err() {
                 return Ok(false);
             }
         }
@@ -66,8 +84,7 @@ impl Output {
         num_rows: usize,
     ) -> Result<bool> {
         for batch in self.batches(columns, num_rows)? {
-            self.metrics.record_output(batch.num_rows());
-            if self.sender.send(Ok(batch)).await.is_err() {
+            if self.sender.send(Ok(batch.record_output(&self.metrics))).await.is_err() {
                 return Ok(false);
             }
         }
@@ -90,5 +107,11 @@ impl Output {
             start += len;
         }
         Ok(batches)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.stop_computing();
     }
 }

@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 
 use super::columns::RowSource;
 use super::corpora::{CorpusCache, LoadContext, LoadedCorpus, OpenFile};
@@ -288,22 +288,35 @@ impl Run {
         }
     }
 
+    /// The time `name` of this partition.
+    pub(crate) fn time(&self, name: &'static str) -> Time {
+        MetricBuilder::new(&self.metrics).subset_time(name, self.partition)
+    }
+
     /// The corpus, loaded where it is not.
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
+        let time = self.time("time_loading");
+        let _timer = time.timer();
         self.cache.load(&self.load_context(), &self.scan.source).await
     }
 
     /// The words of the corpus and how often each occurs; more where more is loaded.
     pub(crate) async fn load_words(&self) -> Result<Arc<LoadedCorpus>> {
+        let time = self.time("time_loading");
+        let _timer = time.timer();
         self.cache.load_words(&self.load_context(), &self.scan.source).await
     }
 
     /// Runs CPU-bound work on a blocking thread.
     pub(crate) async fn blocking(
-        self,
+        mut self,
         work: impl FnOnce(Run) -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        tokio::task::spawn_blocking(move || work(self)).await.map_err(task_error)?
+        let timed = move || {
+            self.output.start_computing();
+            work(self)
+        };
+        tokio::task::spawn_blocking(timed).await.map_err(task_error)?
     }
 
     /// Sends rows of which `column` makes each projected column; false says stop.

@@ -96,6 +96,22 @@ fn parts_give_the_rows_of_the_corpus() {
     }
 }
 
+/// Documents of many words are gone over by ranges of words, others at once.
+#[test]
+fn documents_of_words_are_the_same_in_ranges() {
+    let text = |doc: usize| (0..900).map(|at| format!("w{}", at * (doc + 1))).collect::<Vec<_>>();
+    let corpus =
+        corpus_of_texts(1 << 20, &(0..6).map(|doc| text(doc).join(" ")).collect::<Vec<_>>());
+    keep_words(&corpus);
+    let [segment] = corpus.segments() else { panic!("{} segments", corpus.segments().len()) };
+    let (doc_words, num_words) =
+        (segment.dag.doc_words_if_worth().unwrap(), segment.dag.num_words());
+    let (starts, words) = doc_words.lists();
+    assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
+    let in_ranges = SegmentDocuments::of_doc_words(doc_words, num_words as usize);
+    assert_eq!(in_ranges, SegmentDocuments::of_few_pairs(doc_words, num_words as usize));
+}
+
 #[test]
 fn what_is_no_such_matrix_is_refused() {
     let corpus = corpus_of_texts(1 << 20, &documents());

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
-use datafusion::physical_plan::metrics::{MetricBuilder, Time};
+use datafusion::physical_plan::metrics::Time;
 
 use super::chooser::WORDS_KEPT;
 use super::devices;
@@ -326,13 +326,12 @@ struct Times {
 
 impl Times {
     fn new(run: &Run) -> Self {
-        let time = |name| MetricBuilder::new(&run.metrics).subset_time(name, run.partition);
         Self {
-            all: time("time_on_device"),
-            preparing: time("time_preparing"),
-            counting: time("time_counting"),
-            copying: time("time_copying"),
-            joining: time("time_joining"),
+            all: run.time("time_on_device"),
+            preparing: run.time("time_preparing"),
+            counting: run.time("time_counting"),
+            copying: run.time("time_copying"),
+            joining: run.time("time_joining"),
         }
     }
 

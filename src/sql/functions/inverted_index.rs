@@ -20,7 +20,7 @@ use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
 use crate::analytics::{
     self, Fold, SegmentShape, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
 };
-use crate::corpus::SegmentMeta;
+use crate::corpus::{Segment, SegmentMeta};
 use crate::dag::Dag;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
@@ -138,8 +138,9 @@ fn build(
     }
     let segments = loaded.corpus.segments().iter();
     reservation.try_grow(segments.map(|segment| usual_bytes(&segment.dag)).sum())?;
-    record_sweep(run, loaded);
     let traversal = run.scan.options.traversal;
+    let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.dag.has_doc_words();
+    record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
     analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
-use datafusion::physical_plan::metrics::MetricBuilder;
 
 use crate::analytics::for_each_in_order;
 use crate::sql::corpora::LoadedCorpus;
@@ -139,7 +138,7 @@ pub(super) fn send_share(
     num_parts: usize,
     make: impl Fn(usize) -> Result<MadeRows> + Send + Sync,
 ) -> Result<()> {
-    let time = MetricBuilder::new(&run.metrics).subset_time("time_making_rows", run.partition);
+    let time = run.time("time_making_rows");
     let make = |at: usize| {
         let _timer = time.timer();
         make(at)

@@ -16,6 +16,7 @@ use futures::future::BoxFuture;
 use super::TableFunction;
 use super::strings::{fold_of, int64};
 use crate::analytics::{Fold, Traversal, WordCounts};
+use crate::corpus::Segment;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
@@ -107,11 +108,15 @@ pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
     Precision::Inexact(segments.map(|segment| segment.num_words as usize).sum())
 }
 
-/// Counts the work of a sweep over all rules.
-pub(super) fn record_sweep(run: &Run, loaded: &LoadedCorpus) {
-    let grammars = || loaded.corpus.segments().iter().map(|segment| segment.dag.grammar());
-    run.counter("rules_visited").add(grammars().map(|grammar| grammar.num_rules()).sum());
-    run.counter("elements_read").add(grammars().map(|grammar| grammar.symbols.len()).sum());
+/// Counts the work of a sweep over all rules of `segments`.
+pub(super) fn record_sweep<'a>(run: &Run, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
+    let (mut num_rules, mut num_elements) = (0, 0);
+    for segment in segments {
+        num_rules += segment.dag.grammar().num_rules();
+        num_elements += segment.dag.grammar().symbols.len();
+    }
+    run.counter("rules_visited").add(num_rules);
+    run.counter("elements_read").add(num_elements);
     run.counter("logical_bytes").add(run.scan.len_bytes() as usize);
 }
 
@@ -123,7 +128,7 @@ fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
         }
         // Words alone have no documents, and no rules.
         if loaded.corpus.num_docs() > 0 {
-            record_sweep(&run, loaded);
+            record_sweep(&run, loaded.corpus.segments());
         }
         WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)
     });

@@ -458,7 +458,7 @@ impl CorpusCache {
             .try_collect()
             .await?;
         let held: usize = segments.iter().map(|segment| memory_with_derived(segment)).sum();
-        reservation.try_resize(held)?;
+        self.resize(&reservation, held, keep)?;
         Ok(Arc::new(LoadedFile::new(segments, reservation, Vec::new())))
     }
 
@@ -489,11 +489,22 @@ impl CorpusCache {
         keep: &[String],
     ) -> Result<MemoryReservation> {
         let reservation = MemoryConsumer::new(consumer).register(context.pool());
-        if reservation.try_grow(len_bytes).is_err() {
-            self.evict_but(keep);
-            reservation.try_grow(len_bytes)?;
-        }
+        self.resize(&reservation, len_bytes, keep)?;
         Ok(reservation)
+    }
+
+    /// Makes `reservation` as large, for which all goes that is not in `keep` if need be.
+    pub(super) fn resize(
+        &self,
+        reservation: &MemoryReservation,
+        len_bytes: usize,
+        keep: &[String],
+    ) -> Result<()> {
+        if reservation.try_resize(len_bytes).is_err() {
+            self.evict_but(keep);
+            reservation.try_resize(len_bytes)?;
+        }
+        Ok(())
     }
 
     /// Forgets everything but what has its key in `keep`. Queries go on with what they hold.

@@ -251,9 +251,14 @@ impl ExecutionPlan for TadocExec {
             self.scan.limit,
             BaselineMetrics::new(&self.metrics, partition),
         );
+        let shared = match self.scan.num_partitions {
+            // Goes with the run: the plan would keep the corpus of each portion.
+            1 => Arc::default(),
+            _ => Arc::clone(&self.shared),
+        };
         let run = Run {
             scan: Arc::clone(&self.scan),
-            shared: Arc::clone(&self.shared),
+            shared,
             partition,
             runtime: context.runtime_env(),
             cache: Arc::clone(&self.cache),

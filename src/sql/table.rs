@@ -31,7 +31,7 @@ use super::living::{
 };
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use super::options::{Device, TadocOptions};
-use super::portions::{Files, Merge, Planner, portions_of};
+use super::portions::{Merge, Planner, Portions, portions_of};
 use super::scan::{Scan, Source};
 use crate::living::LivingStore;
 
@@ -243,7 +243,7 @@ impl TadocTable {
 
     /// The portions in which `scan`, whose corpus is not loaded, is answered where memory has no room for all; `None`
     /// where it has, or where nothing can be made of them.
-    fn portions(&self, session: &dyn Session, scan: &Scan) -> Option<Vec<Files>> {
+    fn portions(&self, session: &dyn Session, scan: &Scan) -> Option<Portions> {
         let is_readable = self.function.reads() == Reads::Corpora;
         if !is_readable || self.function.merge(scan) == Merge::Never {
             return None;
@@ -349,10 +349,12 @@ impl TableProvider for TadocTable {
         };
         function.prepare(&scan)?;
         let planner = Planner { session, scan, function, filters };
-        planner.plan(&portions, &|function, scan, filters| {
+        let plan = |function, scan: Scan, filters: &[Expr]| {
             let loaded = self.cache.loaded(&scan.source);
-            Ok(Arc::new(self.exec(session, function, scan, filters, loaded.as_deref(), 1)?))
-        })
+            let exec = self.exec(session, function, scan, filters, loaded.as_deref(), 1)?;
+            Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
+        };
+        planner.plan(&portions, &plan).await
     }
 
     async fn insert_into(

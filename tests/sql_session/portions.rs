@@ -27,6 +27,9 @@ const NUM_DOCS: usize = 300;
 /// Two files, the first of many segments, with documents that run over several of them.
 fn write(dir: &TempDir) -> String {
     let text = |at: usize| {
+        if at == 200 {
+            return "... ?\n".to_owned();
+        }
         let line = format!("the {at} quick brown foxes {} jump, caf\u{e9} and all\n", at % 17);
         // Words of its own, so that memory goes to what segments hold.
         let own: String = (0..100).map(|word| format!("{at}_{word} ")).collect();
@@ -45,7 +48,7 @@ fn write(dir: &TempDir) -> String {
 }
 
 /// What is asked of `@`; rows that have no order of their own are put in one.
-const QUERIES: [&str; 22] = [
+const QUERIES: [&str; 38] = [
     "SELECT * FROM documents('@')",
     "SELECT doc_id, path FROM documents('@') WHERE doc_id % 7 = 3 AND text LIKE '%foxes 1%'",
     "SELECT count(*) FROM documents('@') WHERE text LIKE '%299 quick%'",
@@ -69,6 +72,22 @@ const QUERIES: [&str; 22] = [
     "SELECT d.path, v.word FROM documents('@') d JOIN term_vector('@', 1) v USING (doc_id) ORDER BY 1, 2",
     "SELECT sequence, count FROM sequence_count('@') s WHERE count = \
         (SELECT max(count) FROM sequence_count('@')) ORDER BY sequence",
+    "SELECT count(*) FROM sequence_count('@', 2)",
+    "SELECT * FROM cooccurrence('@', min_count => 300) ORDER BY word1, word2",
+    "SELECT count(*), sum(count) FROM cooccurrence('@', min_count => 40, fold => true) WHERE count < 90",
+    "SELECT * FROM inverted_index('@') WHERE doc_count > 1 ORDER BY word",
+    "SELECT word, doc_ids[2], cardinality(doc_ids) FROM inverted_index('@', fold => true) ORDER BY 1",
+    "SELECT count(*), sum(doc_count), max(word) FROM inverted_index('@') WHERE word > 'b'",
+    "SELECT * FROM tfidf('@') WHERE doc_id IN (0, 150, 299) ORDER BY doc_id, word",
+    "SELECT doc_id, word, score FROM tfidf('@', top => 3)",
+    "SELECT count(*), sum(df), sum(tf) FROM tfidf('@', fold => true) WHERE score > 0",
+    "SELECT count(*) FROM tfidf('@', top => 0)",
+    "SELECT * FROM ranked_inverted_index('@', 2) WHERE rank < 3 AND count > 1 ORDER BY sequence, rank",
+    "SELECT doc_id, sum(count) FROM ranked_inverted_index('@', 4) WHERE doc_id > 295 GROUP BY doc_id ORDER BY 1",
+    "SELECT doc_id, word_index, word FROM tokens('@') WHERE doc_id % 100 = 49",
+    "SELECT * FROM tokens('@', fold => true) WHERE doc_id IN (7, 260) ORDER BY doc_id, word_index",
+    "SELECT count(*), sum(word_id) FROM tokens('@') WHERE doc_id BETWEEN 198 AND 201",
+    "SELECT t.word, i.doc_count FROM tfidf('@', top => 1) t JOIN inverted_index('@') i USING (word) ORDER BY 1 LIMIT 5",
 ];
 
 async fn rows(ctx: &SessionContext, sql: &str) -> Vec<RecordBatch> {
@@ -132,7 +151,12 @@ async fn a_bounded_pool_is_kept() {
     let builder = SessionStateBuilder::new().with_runtime_env(runtime).with_default_features();
     let ctx = SessionContext::new_with_state(builder.with_tadoc().build());
     let unlimited = session_with(SessionConfig::new());
-    for query in ["SELECT count(*), sum(bytes) FROM documents('@') WHERE text <> ''", QUERIES[15]] {
+    for query in [
+        "SELECT count(*), sum(bytes) FROM documents('@') WHERE text <> ''",
+        "SELECT count(*), sum(count) FROM sequence_count('@', 2) WHERE count > 100",
+        "SELECT count(*), sum(tf), sum(df) FROM tfidf('@') WHERE doc_id % 2 = 0",
+        "SELECT count(*), sum(cardinality(doc_ids)) FROM inverted_index('@')",
+    ] {
         let sql = query.replace('@', &corpus);
         assert_eq!(table(&ctx, &sql).await, table(&unlimited, &sql).await);
         assert!(pool.reserved() <= pool_bytes);

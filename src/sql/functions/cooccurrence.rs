@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::error::Result;
+use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -21,11 +22,11 @@ use crate::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
-use crate::sql::portions::Merge;
+use crate::sql::portions::{Merge, PortionRows, added_up};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Cooccurrence {
     window: usize,
     min_count: u64,
@@ -77,8 +78,18 @@ impl TableFunction for Cooccurrence {
     }
 
     fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
         // A pair that is rare in each portion may be frequent in all of them.
-        if self.min_count > 1 { Merge::Never } else { Merge::Sum }
+        let pairs = Self { min_count: 1, ..self.clone() };
+        let pairs = added_up(rows.of_all(pairs, &["word1", "word2", "count"])?)?;
+        match i64::try_from(self.min_count) {
+            Ok(0 | 1) => Ok(pairs),
+            Ok(min_count) => pairs.filter(col("count").gt_eq(lit(min_count))),
+            Err(_) => pairs.filter(lit(false)),
+        }
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

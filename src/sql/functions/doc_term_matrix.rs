@@ -3,6 +3,9 @@
 //! `word_ids` are the columns of the matrix, ascending: the word with id `i` is row `i` of
 //! `word_count(corpus)`, from 0. The lists of all documents one behind the other are the `indices`
 //! and `data` of a CSR matrix, the ends of the lists its `indptr`; Arrow stores them just so.
+//!
+//! Of a corpus larger than memory it is refused; `tokens` and `term_vector` are not. Tried and dropped: lists by DataFusion's
+//! `array_agg` with ORDER BY, of `term_vector` and the ids of words: 212 s and 13 GB for 1.07 GB of text (`tfidf` so: 18 s).
 
 use std::sync::Arc;
 

@@ -11,6 +11,9 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::functions_aggregate::expr_fn::{array_agg, sum};
+use datafusion::functions_nested::expr_fn::{array_sort, flatten};
+use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -25,6 +28,7 @@ use crate::dag::Dag;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::{Merge, PortionRows};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -34,7 +38,7 @@ const DOC_IDS: usize = 2;
 /// Document ids of one batch: 32 MiB.
 const MAX_IDS: usize = 1 << 22;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct InvertedIndex {
     fold: Fold,
 }
@@ -79,6 +83,28 @@ impl TableFunction for InvertedIndex {
             false => "none: words are read from the dictionary".to_owned(),
         };
         vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let scan = rows.scan();
+        let asked = |&(position, _): &(usize, &'static str)| scan.uses(position);
+        let lists = [(DOC_COUNT, "doc_count"), (DOC_IDS, "doc_ids")].into_iter().filter(asked);
+        let lists: Vec<&str> = lists.map(|(_, name)| name).collect();
+        let words = rows.of_all(self.clone(), &[&["word"], lists.as_slice()].concat())?;
+        let together = |&name: &&str| match name {
+            "doc_ids" => array_agg(col(name)).alias(name),
+            name => sum(col(name)).alias(name),
+        };
+        let words = words.aggregate([col("word")], lists.iter().map(together))?;
+        let ascending = |&name: &&str| match name {
+            "doc_ids" => array_sort(flatten(col(name)), lit("ASC"), lit("NULLS LAST")).alias(name),
+            name => col(name),
+        };
+        words.project([col("word")].into_iter().chain(lists.iter().map(ascending)))
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

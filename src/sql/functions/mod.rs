@@ -39,14 +39,16 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::not_impl_err;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use super::arguments::Arguments;
 use super::corpora::CorpusCache;
 use super::device_tasks::Task;
-use super::portions::{Merge, OfPortion};
+use super::portions::{Merge, OfPortion, PortionRows};
 use super::scan::{Run, Scan};
 use super::signature::{SIGNATURES, Signature};
 use super::table::{TadocTable, registered_now};
@@ -128,6 +130,14 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     /// What rows of parts of a corpus become together, where memory has no room for all of it.
     fn merge(&self, _scan: &Scan) -> Merge {
         Merge::Never
+    }
+
+    /// How rows of the whole are made of `rows` of portions, for [`Merge::Combined`]: a plan with the columns that are asked for.
+    ///
+    /// # Errors
+    /// Those of planning.
+    fn combine(&self, _rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        not_impl_err!("{} of portions", self.signature().name)
     }
 
     /// What is asked of a part of the corpus that has the documents `docs`.

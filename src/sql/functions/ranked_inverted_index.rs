@@ -7,14 +7,17 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::StringViewArray;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{ExprFunctionExt, LogicalPlanBuilder, cast, col};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, all_selected_documents};
 use super::inverted_index::shown_choice;
-use super::sequence_count::do_texts_ascend;
+use super::sequence_count::{SequenceCount, do_texts_ascend};
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, length, send_in_order, send_share, task_memory_bytes,
 };
@@ -24,6 +27,7 @@ use crate::analytics::{self, DocSelection, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::{core_error, datafusion_error};
+use crate::sql::portions::{Merge, PortionRows};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -79,6 +83,25 @@ impl TableFunction for RankedInvertedIndex {
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = shown_choice(scan, TraversalTask::DocumentSequences, self.num_words);
         vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let num_words = Some(self.num_words as u64);
+        let counts = SequenceCount::new(num_words, true, self.fold != Fold::None);
+        let columns = ["sequence", DOC_ID, COUNT];
+        if !rows.scan().uses(RANK) {
+            return rows.of_documents(counts, &columns);
+        }
+        let counts = rows.of_all(counts, &columns)?;
+        let most_first = vec![col(COUNT).sort(false, false), col(DOC_ID).sort(true, false)];
+        let of_sequence = row_number().partition_by(vec![col("sequence")]);
+        let place = of_sequence.order_by(most_first).build()?.alias("place");
+        let rank = cast(col("place"), DataType::Int64).alias("rank");
+        counts.window([place])?.project(columns.map(col).into_iter().chain([rank]))
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

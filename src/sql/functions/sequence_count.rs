@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -29,7 +30,7 @@ use crate::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, Trave
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
-use crate::sql::portions::Merge;
+use crate::sql::portions::{Merge, PortionRows, added_up};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 use crate::text::TokenizerProfile;
@@ -41,7 +42,7 @@ const CHUNK_DOCS: usize = 8192;
 /// Fewer documents than a part so large are counted one by one from the top.
 const PART_WORTH_PREPARING: u64 = 32;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct SequenceCount {
     num_words: usize,
     by_doc: bool,
@@ -115,7 +116,11 @@ impl TableFunction for SequenceCount {
     }
 
     fn merge(&self, _scan: &Scan) -> Merge {
-        if self.by_doc { Merge::Behind } else { Merge::Sum }
+        if self.by_doc { Merge::Behind } else { Merge::Combined }
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        added_up(rows.of_all(self.clone(), &["sequence", "count"])?)
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -6,7 +6,12 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::Float64Array;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
+use datafusion::functions::math::expr_fn::ln;
+use datafusion::functions_aggregate::expr_fn::sum;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{ExprFunctionExt, JoinType, LogicalPlanBuilder, cast, col, lit};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -14,12 +19,14 @@ use super::TableFunction;
 use super::doc_rows::{
     DOC_ID, doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
 };
-use super::inverted_index::shown_choices;
+use super::inverted_index::{InvertedIndex, shown_choices};
 use super::strings::{fold_of, int64, shown_fold};
+use super::term_vector::TermVector;
 use crate::analytics::{self, Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::{Merge, PortionRows};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -67,6 +74,31 @@ impl TableFunction for Tfidf {
         vec![scan.device(), ("traversal", traversal)]
     }
 
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let is_folded = self.fold != Fold::None;
+        let words = rows.of_all(InvertedIndex::new(is_folded), &["word", "doc_count"])?;
+        let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
+        let words = words.project([col("word").alias("key"), col("df")])?;
+        let counts = TermVector::new(None, is_folded);
+        let counts = rows.of_documents(counts, &["doc_id", "word", "count"])?.build()?;
+        // The left side is what a join holds.
+        let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
+        let num_docs = lit(rows.scan().num_docs() as f64);
+        let weight = ln(num_docs / cast(col("df"), DataType::Float64));
+        let score = cast(col("count"), DataType::Float64) * weight;
+        let tf = col("count").alias("tf");
+        let scored =
+            scored.project([col("doc_id"), col("word"), tf, col("df"), score.alias("score")])?;
+        match self.top {
+            None => Ok(scored),
+            Some(top) => best(scored, top),
+        }
+    }
+
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
@@ -74,6 +106,15 @@ impl TableFunction for Tfidf {
         }
         .boxed()
     }
+}
+
+/// Of each document only the `top` words of the highest scores, these first.
+fn best(scored: LogicalPlanBuilder, top: usize) -> Result<LogicalPlanBuilder> {
+    let highest_first = vec![col("score").sort(false, false), col("word").sort(true, false)];
+    let place = row_number().partition_by(vec![col("doc_id")]).order_by(highest_first).build()?;
+    let placed = scored.window([place.alias("place")])?;
+    let best = placed.filter(col("place").lt_eq(lit(top as u64)))?;
+    best.sort([col("doc_id").sort(true, false), col("place").sort(true, false)])
 }
 
 impl Tfidf {

@@ -7,19 +7,24 @@ use std::sync::Arc;
 
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
+use datafusion::logical_expr::{JoinType, LogicalPlanBuilder};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::TableFunction;
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, words_at};
 use super::strings::{fold_of, int64, shown_fold};
+use super::word_count::WordCount;
 use crate::analytics::{Fold, TokenCursor};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
+use crate::sql::portions::{Merge, PortionRows, numbered};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
-#[derive(Debug)]
+const WORD_ID: usize = 2;
+
+#[derive(Debug, Clone)]
 pub(crate) struct Tokens {
     fold: Fold,
 }
@@ -59,6 +64,18 @@ impl TableFunction for Tokens {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         vec![scan.device()]
+    }
+
+    fn merge(&self, scan: &Scan) -> Merge {
+        if scan.uses(WORD_ID) { Merge::Combined } else { Merge::Behind }
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let words = WordCount::new(self.fold != Fold::None);
+        let ids = numbered(rows.of_all(words, &["word"])?)?;
+        let tokens = rows.of_documents(self.clone(), &["doc_id", "word_index", "word"])?;
+        // The left side is what a join holds.
+        ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

@@ -10,6 +10,7 @@ use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt64Array};
 use datafusion::arrow::compute::take;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -20,7 +21,7 @@ use crate::corpus::Segment;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
-use crate::sql::portions::Merge;
+use crate::sql::portions::{Merge, PortionRows, added_up};
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
 
@@ -35,7 +36,7 @@ pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the
 /// The same where nothing is walked. A corpus that is open already is asked instead; both were compared when it was opened.
 const STORED: &str = "none: counts are stored with the words";
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct WordCount {
     signature: &'static Signature,
     fold: Fold,
@@ -83,7 +84,11 @@ impl TableFunction for WordCount {
     }
 
     fn merge(&self, scan: &Scan) -> Merge {
-        if are_stored(scan) { Merge::Never } else { Merge::Sum }
+        if are_stored(scan) { Merge::Never } else { Merge::Combined }
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        added_up(rows.of_all(self.clone(), &["word", "count"])?)
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

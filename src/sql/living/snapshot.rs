@@ -37,7 +37,8 @@ pub(crate) async fn make_version(
     let shared: HashSet<*const Segment> =
         files.iter().flat_map(|file| &file.segments).map(Arc::as_ptr).collect();
     let own = segments.iter().filter(|segment| !shared.contains(&Arc::as_ptr(segment)));
-    reservation.try_resize(own.map(|segment| memory_with_derived(segment)).sum())?;
+    let held = own.map(|segment| memory_with_derived(segment)).sum();
+    cache.resize(&reservation, held, keep)?;
     Ok(Arc::new(LoadedFile::new(segments, reservation, files)))
 }
 

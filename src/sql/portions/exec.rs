@@ -3,75 +3,115 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Int64Array, RecordBatch, RecordBatchOptions};
-use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
+};
 use datafusion::arrow::compute::kernels::numeric::add;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::compute::{SortOptions, cast};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalSortExpr,
+};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, Partitioning, PhysicalExpr,
-    PlanProperties,
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    Partitioning, PhysicalExpr, PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::Portions;
+use super::pool::PortionsContext;
+
 /// The column whose numbers count from the first document of a portion.
 pub(super) const DOC_ID: &str = "doc_id";
+/// The column of lists of such numbers.
+const DOC_IDS: &str = "doc_ids";
 
 /// The rows of all inputs, in order; see the module's description.
 #[derive(Debug)]
 pub(super) struct PortionsExec {
     /// Portions of the corpus, those that are not read included.
     num_portions: usize,
+    /// Whether the only input has the rows of all portions.
+    is_combined: bool,
     inputs: Vec<Arc<dyn ExecutionPlan>>,
     /// What is added to ids of documents of each input.
     first_doc_ids: Vec<u64>,
+    /// Memory that is set aside for portions.
+    memory_bytes: usize,
     properties: Arc<PlanProperties>,
 }
 
 impl PortionsExec {
     /// The rows of `inputs`, which have the columns of `schema` and may say less of them, each with the first of its
-    /// documents. All rows together are ordered by the columns `ordering`, as far as they are there.
+    /// documents. All rows together are ordered by the columns `ordering`, as far as they are there. No two of `portions`
+    /// need more memory than is set aside for them.
     ///
     /// # Errors
     /// None that is known.
     pub(super) fn try_new(
-        num_portions: usize,
+        portions: &Portions,
         inputs: Vec<(Arc<dyn ExecutionPlan>, u64)>,
         schema: SchemaRef,
         ordering: &[&str],
     ) -> Result<Self> {
-        let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
         let ordering = ordering.iter().map_while(|name| col(name, &schema).ok());
         let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default()));
-        if let Some(ordering) = LexOrdering::new(ordering) {
-            equivalence.add_ordering(ordering);
-        }
-        let properties = PlanProperties::new(
-            equivalence,
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let ordering = LexOrdering::new(ordering);
         let (inputs, first_doc_ids) = inputs.into_iter().unzip();
-        Ok(Self { num_portions, inputs, first_doc_ids, properties: Arc::new(properties) })
+        let properties = properties(schema, ordering);
+        let num_portions = portions.files.len();
+        let memory_bytes = usize::try_from(portions.memory_bytes).unwrap_or(usize::MAX);
+        let is_combined = false;
+        Ok(Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties })
     }
+
+    /// The rows of `input`, which were made of all portions, in its order and with what `schema` says of its columns.
+    pub(super) fn combined(
+        num_portions: usize,
+        input: Arc<dyn ExecutionPlan>,
+        schema: SchemaRef,
+    ) -> Self {
+        // Of several partitions each has its order.
+        let is_one = input.output_partitioning().partition_count() == 1;
+        let ordering = input.output_ordering().filter(|_| is_one).cloned();
+        let (inputs, properties) = (vec![input], properties(schema, ordering));
+        let (is_combined, first_doc_ids, memory_bytes) = (true, vec![0], 0);
+        Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties }
+    }
+}
+
+fn properties(schema: SchemaRef, ordering: Option<LexOrdering>) -> Arc<PlanProperties> {
+    let mut equivalence = EquivalenceProperties::new(schema);
+    if let Some(ordering) = ordering {
+        equivalence.add_ordering(ordering);
+    }
+    Arc::new(PlanProperties::new(
+        equivalence,
+        Partitioning::UnknownPartitioning(1),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    ))
 }
 
 impl DisplayAs for PortionsExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (num_portions, num_read) = (self.num_portions, self.inputs.len());
+        let num_portions = self.num_portions;
+        let how = match self.is_combined {
+            true => "combined=true".to_owned(),
+            false => format!("read={}", self.inputs.len()),
+        };
         match format {
-            DisplayFormatType::TreeRender => write!(f, "portions={num_portions}\nread={num_read}"),
-            _ => write!(f, "TadocPortionsExec: portions={num_portions}, read={num_read}"),
+            DisplayFormatType::TreeRender => write!(f, "portions={num_portions}\n{how}"),
+            _ => write!(f, "TadocPortionsExec: portions={num_portions}, {how}"),
         }
     }
 }
@@ -91,6 +131,11 @@ impl ExecutionPlan for PortionsExec {
 
     fn required_input_distribution(&self) -> Vec<Distribution> {
         vec![Distribution::SinglePartition; self.inputs.len()]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let of_all = || self.properties.output_ordering().map(|all| all.clone().into());
+        self.inputs.iter().map(|_| self.is_combined.then(of_all).flatten()).collect()
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
@@ -117,9 +162,9 @@ impl ExecutionPlan for PortionsExec {
                 children.len()
             );
         }
-        let (num_portions, first_doc_ids) = (self.num_portions, self.first_doc_ids.clone());
-        let properties = Arc::clone(&self.properties);
-        Ok(Arc::new(Self { num_portions, inputs: children, first_doc_ids, properties }))
+        let (first_doc_ids, properties) =
+            (self.first_doc_ids.clone(), Arc::clone(&self.properties));
+        Ok(Arc::new(Self { inputs: children, first_doc_ids, properties, ..*self }))
     }
 
     fn with_new_children(
@@ -140,9 +185,13 @@ impl ExecutionPlan for PortionsExec {
         let schema = self.schema();
         let inputs = self.inputs.clone().into_iter().zip(self.first_doc_ids.clone());
         let labels = Arc::clone(&schema);
+        let set_aside = || PortionsContext::new(&context, self.memory_bytes);
+        let portions = (!self.is_combined).then(set_aside);
         let streams = inputs.map(move |(input, first_doc_id)| {
             // Only now: what is before has ended, and given back its memory.
-            let rows = input.execute(0, Arc::clone(&context))?;
+            let context =
+                portions.as_ref().map_or_else(|| Arc::clone(&context), PortionsContext::next);
+            let rows = input.execute(0, context)?;
             let labels = Arc::clone(&labels);
             Ok::<_, DataFusionError>(rows.map(move |batch| labelled(batch?, &labels, first_doc_id)))
         });
@@ -151,13 +200,26 @@ impl ExecutionPlan for PortionsExec {
     }
 }
 
-/// `batch` with ids of the whole, and with what `schema` says of its columns: sums of counts may be NULL by their
-/// type.
+/// `batch` with ids of the whole, and with what `schema` says of its columns: sums of counts, and numbers in lists that
+/// were joined, may be NULL by their type.
 fn labelled(batch: RecordBatch, schema: &SchemaRef, first_doc_id: u64) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let mut columns = batch.columns().to_vec();
-    if let (true, Ok(at)) = (first_doc_id > 0, schema.index_of(DOC_ID)) {
-        columns[at] = add(&columns[at], &Int64Array::new_scalar(first_doc_id as i64))?;
-    }
+    let labels = schema.fields().iter().zip(batch.columns());
+    let columns = labels.map(|(field, column)| match (field.name().as_str(), first_doc_id) {
+        (DOC_ID, 1..) => Ok(add(column, &Int64Array::new_scalar(first_doc_id as i64))?),
+        (DOC_IDS, 1..) => shifted_lists(column.as_list(), first_doc_id),
+        _ => Ok(cast(column, field.data_type())?),
+    });
+    let columns = columns.collect::<Result<_>>()?;
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// `lists` with `first_doc_id` added to each number.
+fn shifted_lists(lists: &ListArray, first_doc_id: u64) -> Result<ArrayRef> {
+    let values = add(lists.values(), &Int64Array::new_scalar(first_doc_id as i64))?;
+    let DataType::List(item) = lists.data_type() else {
+        return internal_err!("lists of {}", lists.data_type());
+    };
+    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+    Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, values, nulls)?))
 }

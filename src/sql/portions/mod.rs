@@ -7,37 +7,36 @@
 //! rows of documents    doc_id + first id ─┐
 //!                      doc_id + first id ─┴ one behind the other
 //! counts               word, count ───────┐
-//!                      word, count ───────┴ AggregateExec: sum(count) by the rest, which spills
+//!                      word, count ───────┴ DataFusion: sum(count) by the rest, which spills
 //! ```
 //!
 //! Where the decoded segments of a scan need more than `tadoc.max_memory_bytes`, or half of a bounded pool, the
 //! scan is planned once for each portion, as if it were the corpus, and portions are read one after another; who
 //! was there before goes as the cache lets files go. Filters on `doc_id` are told of ids in the portion, and
 //! a portion of which they leave no document is not read. What rows of portions become together is said by
-//! [`Merge`]: functions that need all segments for each row (`tfidf`, `inverted_index`, ranks, word ids) are refused as
-//! before, with the memory that they need. Time is that of the whole, and of loading it once for each statement.
+//! [`Merge`]; how sums, lists, ranks, scores and word ids are made of them, by functions themselves
+//! ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once and are refused, with the memory
+//! that they need.
+//! While portions are read, memory for them is set aside in a bounded pool ([`pool`]): what is made of their rows spills in
+//! time. Time is that of the whole, and of loading it once for each function that rows are made of.
 
+mod combining;
 mod exec;
+mod pool;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, Int64Array};
 use datafusion::catalog::Session;
-use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryLimit;
-use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, lit};
-use datafusion::physical_expr::aggregate::AggregateExprBuilder;
-use datafusion::physical_expr::expressions::col;
+use datafusion::logical_expr::{Expr, col, lit};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
-use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
+pub(crate) use self::combining::{PortionRows, added_up, numbered};
 use self::exec::{DOC_ID, PortionsExec};
 use super::corpora::OpenFile;
 use super::filter::{Stage, project_schema, unqualify};
@@ -48,6 +47,7 @@ use super::scan::{Scan, Source};
 use crate::corpus::{FileFooter, SegmentMeta};
 use crate::ingestion::calibration::num_cores;
 
+/// The column that is added up.
 const COUNT: &str = "count";
 /// Ids looked at by one evaluation of a filter.
 const FILTER_IDS: usize = 65_536;
@@ -62,8 +62,8 @@ pub(crate) enum Merge {
     /// The rows of the whole, one portion behind the other; column `doc_id`, if there is one, counts from the
     /// first document of each.
     Behind,
-    /// Rows that are equal but for `count`, which is added up.
-    Sum,
+    /// What [`TableFunction::combine`] makes of them.
+    Combined,
 }
 
 /// What a function asks of a portion.
@@ -108,6 +108,14 @@ impl Portion {
     }
 }
 
+/// A corpus in portions.
+#[derive(Debug)]
+pub(crate) struct Portions {
+    files: Vec<Files>,
+    /// What any two of them need, one that is read and the one before.
+    memory_bytes: u64,
+}
+
 /// Files, or runs of their segments, that memory has room for at once.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
@@ -120,7 +128,7 @@ pub(crate) fn portions_of(
     source: &Source,
     session: &dyn Session,
     options: &TadocOptions,
-) -> Option<Vec<Files>> {
+) -> Option<Portions> {
     if source.living().is_some_and(|view| !view.is_as_in_files()) {
         return None;
     }
@@ -135,7 +143,8 @@ pub(crate) fn portions_of(
     let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
     let is_larger = needed.bytes(num_cores()) > limit_bytes;
     // The portion before may still be held while one is loaded.
-    (is_larger && num_segments > 1).then(|| cut(files, limit_bytes / 2))
+    let portions = || Portions { files: cut(files, limit_bytes / 2), memory_bytes: limit_bytes };
+    (is_larger && num_segments > 1).then(portions)
 }
 
 /// `files` in portions of `limit_bytes` or one run of segments that a document goes through.
@@ -223,27 +232,27 @@ pub(crate) struct Planner<'a> {
 
 /// Plans the scan of a portion, with its filters.
 type PlanOf<'a> =
-    &'a dyn Fn(Arc<dyn TableFunction>, Scan, &[Expr]) -> Result<Arc<dyn ExecutionPlan>>;
+    &'a (dyn Fn(Arc<dyn TableFunction>, Scan, &[Expr]) -> Result<Arc<dyn ExecutionPlan>> + Sync);
 
 impl Planner<'_> {
     /// The rows of all `portions` together; `plan` plans the scan of one.
     ///
     /// # Errors
-    /// Those of `plan`.
-    pub(crate) fn plan(
+    /// Those of `plan`, and of planning what is made of its rows.
+    pub(crate) async fn plan(
         &self,
-        portions: &[Files],
+        portions: &Portions,
         plan: PlanOf<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match self.function.merge(&self.scan) {
-            Merge::Sum => self.sum(portions, plan),
+            Merge::Combined => self.combined(portions, plan).await,
             Merge::Behind | Merge::Never => self.behind(portions, plan),
         }
     }
 
-    fn behind(&self, portions: &[Files], plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut inputs = Vec::with_capacity(portions.len());
-        for files in portions {
+    fn behind(&self, portions: &Portions, plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut inputs = Vec::with_capacity(portions.files.len());
+        for files in &portions.files {
             let function = match self.function.of_portion(files.doc_ids()) {
                 OfPortion::Same => Arc::clone(&self.function),
                 OfPortion::Other(function) => function,
@@ -258,28 +267,29 @@ impl Planner<'_> {
             inputs.push((input, files.first_doc_id));
         }
         let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
-        let ordering = self.function.ordering(&self.scan);
-        Ok(Arc::new(PortionsExec::try_new(portions.len(), inputs, schema, ordering)?))
+        let ordering = match self.function.ordering(&self.scan) {
+            by_document @ [DOC_ID, ..] => by_document,
+            _ => &[],
+        };
+        Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
     }
 
-    fn sum(&self, portions: &[Files], plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
-        let all: Vec<usize> = (0..self.scan.schema.fields().len()).collect();
-        let mut inputs = Vec::with_capacity(portions.len());
-        for files in portions {
-            let scan = Scan { projection: all.clone(), limit: None, ..self.scan_of(files) };
-            inputs.push((plan(Arc::clone(&self.function), scan, &[])?, 0));
-        }
-        let schema = &self.scan.schema;
-        let rows = PortionsExec::try_new(portions.len(), inputs, Arc::clone(schema), &[])?;
-        let summed = self.filtered(added_up(Arc::new(rows))?)?;
-        let columns = self.scan.projection.iter().map(|&at| {
-            let name = schema.field(at).name();
-            Ok(ProjectionExpr { expr: col(name, &summed.schema())?, alias: name.clone() })
-        });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let projected = ProjectionExec::try_new(columns, Arc::clone(&summed))?;
-        let schema = project_schema(schema, &self.scan.projection)?;
-        Ok(Arc::new(PortionsExec::try_new(1, vec![(Arc::new(projected), 0)], schema, &[])?))
+    async fn combined(
+        &self,
+        portions: &Portions,
+        plan: PlanOf<'_>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rows = self.function.combine(&PortionRows { planner: self, portions, plan })?;
+        let filters = self.filters.iter().map(|filter| unqualify(filter.clone()));
+        let rows = match conjunction(filters.collect::<Result<Vec<_>>>()?) {
+            Some(filter) => rows.filter(filter)?,
+            None => rows,
+        };
+        let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
+        let columns = schema.fields().iter().map(|field| col(field.name()));
+        let rows = rows.project(columns)?.build()?;
+        let rows = self.session.create_physical_plan(&rows).await?;
+        Ok(Arc::new(PortionsExec::combined(portions.files.len(), rows, schema)))
     }
 
     /// Whether none of the documents of `files` passes those of `filters` that are on ids alone.
@@ -308,16 +318,6 @@ impl Planner<'_> {
     fn scan_of(&self, files: &Files) -> Scan {
         Scan { source: Source::Corpora(files.files.clone()), ..self.scan.clone() }
     }
-
-    fn filtered(&self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.filters.iter().map(|filter| unqualify(filter.clone()));
-        let Some(filter) = conjunction(filters.collect::<Result<Vec<_>>>()?) else {
-            return Ok(input);
-        };
-        let schema = DFSchema::try_from(input.schema())?;
-        let filter = self.session.create_physical_expr(filter, &schema)?;
-        Ok(Arc::new(FilterExec::try_new(filter, input)?))
-    }
 }
 
 /// `filter` of the whole as one of a portion, whose ids count from its first document.
@@ -330,19 +330,4 @@ fn shifted(filter: Expr, first_doc_id: u64) -> Result<Expr> {
         _ => Ok(Transformed::no(node)),
     };
     filter.transform_up(shift).data()
-}
-
-/// The rows of `input`, equal ones but for their count as one.
-fn added_up(input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = input.schema();
-    let keys = schema.fields().iter().filter(|field| field.name() != COUNT);
-    let keys = keys.map(|field| Ok((col(field.name(), &schema)?, field.name().clone())));
-    let keys = PhysicalGroupBy::new_single(keys.collect::<Result<Vec<_>>>()?);
-    let sum = AggregateExprBuilder::new(sum_udaf(), vec![col(COUNT, &schema)?])
-        .schema(Arc::clone(&schema))
-        .alias(COUNT)
-        .build()?;
-    let (sums, no_filter) = (vec![Arc::new(sum)], vec![None]);
-    let mode = AggregateMode::Single;
-    Ok(Arc::new(AggregateExec::try_new(mode, keys, sums, no_filter, input, schema)?))
 }

@@ -147,6 +147,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// What is done at once needs more memory than a task was given: of a session the setting, or what its pool has left.
+    pub(crate) fn memory_of_task(what: &'static str, requested: u64, limit: u64) -> Self {
+        let knob = "tadoc.max_memory_bytes, or the session's memory limit where that is less,";
+        Self::Capacity { what, requested, limit, knob }
+    }
+
     /// What is counted does not fit into 64 bits.
     pub(crate) fn count_overflow(what: &'static str) -> Self {
         let (requested, limit) = (u64::MAX, u64::MAX - 1);

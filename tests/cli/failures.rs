@@ -44,6 +44,10 @@ fn outputs_that_cannot_be_written_are_named() {
         &ingest("no/such/c.tadoc"),
         "no/such/c.tadoc: the folder no/such does not exist; create it first",
     );
+    folder.fails(
+        &["ingest", "old.tadoc", "--force", "-o", "old.tadoc"],
+        "old.tadoc is to be read and written; choose another name for the output",
+    );
     folder.ok(&["ingest", "a.txt", "-o", "old.tadoc", "--force"]);
     assert_eq!(folder.cat("old.tadoc", "a.txt"), b"text");
     assert_eq!(folder.names(), ["a.txt", "dir", "old.tadoc"]);

@@ -55,12 +55,11 @@ fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, max_memory_bytes: u64)
         }
     }
     if len > limit {
-        return Err(Error::Capacity {
-            what: "looking for repeated phrases (bytes)",
-            requested: len.saturating_mul(WORD_BYTES),
-            limit: max_memory_bytes.min(WORD_BYTES * u64::from(u32::MAX - 1)),
-            knob: "tadoc.max_memory_bytes, or select fewer documents",
-        });
+        return Err(Error::memory_of_task(
+            "looking for repeated phrases (bytes)",
+            len.saturating_mul(WORD_BYTES),
+            max_memory_bytes.min(WORD_BYTES * u64::from(u32::MAX - 1)),
+        ));
     }
     Ok(len as usize)
 }

@@ -401,19 +401,11 @@ impl Edges {
 }
 
 fn too_many_edge_words(requested: usize, limit: u64) -> Error {
-    Error::Capacity {
-        what: "the first and last words of the rules (words)",
-        requested: requested as u64,
-        limit,
-        knob: "tadoc.max_memory_bytes",
-    }
+    let what = "the first and last words of the rules (words, at least)";
+    Error::memory_of_task(what, requested as u64, limit)
 }
 
 pub(in crate::analytics) fn too_many_windows(requested: usize, limit: usize) -> Error {
-    Error::Capacity {
-        what: "counting sequences (windows of the grammar)",
-        requested: requested as u64,
-        limit: limit as u64,
-        knob: "tadoc.max_memory_bytes",
-    }
+    let what = "counting sequences (windows held at once, at least)";
+    Error::memory_of_task(what, requested as u64, limit as u64)
 }

@@ -53,15 +53,20 @@ pub struct Filter {
 impl Filter {
     fn takes(&self, file: &Path, relative: &str) -> bool {
         let wanted = self.patterns.is_empty() || self.patterns.iter().any(|p| p.matches(relative));
+        wanted && !self.skips(file)
+    }
+
+    /// Whether `file` is the output, or inside it.
+    fn skips(&self, file: &Path) -> bool {
         let is_skipped = |skip: &Path| fs::canonicalize(file).is_ok_and(|f| f.starts_with(skip));
-        wanted && !self.skip.as_deref().is_some_and(is_skipped)
+        self.skip.as_deref().is_some_and(is_skipped)
     }
 }
 
 /// The inputs that `arguments` name, in order, each file once.
 ///
 /// # Errors
-/// An argument that names nothing, a folder that cannot be read, or nothing to read at all.
+/// An argument that names nothing or the output, a folder that cannot be read, or nothing to read at all.
 pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Vec<Input>> {
     let mut inputs = Vec::new();
     let folders = folder_names(arguments);
@@ -75,6 +80,12 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Vec<Input>> {
             Ok(metadata) if metadata.is_dir() => {
                 let prefix = folders.prefix_of(argument);
                 add_folder(argument, &prefix, filter, &mut inputs)?;
+            }
+            Ok(_) if filter.skips(argument) => {
+                let shown = argument.display();
+                return Err(Failure::new(format!(
+                    "{shown} is to be read and written; choose another name for the output"
+                )));
             }
             Ok(metadata) => inputs.push(file_input(argument, metadata.len())),
             Err(_) if pattern::is_glob(&argument.to_string_lossy()) => {

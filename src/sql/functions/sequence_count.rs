@@ -19,8 +19,8 @@ use super::TableFunction;
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, note_rows, send_in_order, send_part, send_share,
-    task_memory_bytes,
+    COUNT, MadeRows, check_at_least, length, note_rows, rows_at_once, send_in_order, send_part,
+    send_share, task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{fold_of, int64, shown_fold};
@@ -136,6 +136,14 @@ impl TableFunction for SequenceCount {
     }
 }
 
+/// Some sequences.
+enum Part {
+    /// As rows.
+    Made(Result<MadeRows>),
+    /// So many, or so long, that rows of all are not held at once.
+    Counted(SequenceCounts),
+}
+
 impl SequenceCount {
     fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
@@ -170,11 +178,27 @@ impl SequenceCount {
         }
         let reservation = run.reservation("SequenceCount");
         let num_rows = AtomicU64::new(0);
+        let rows_at_once = rows_at_once(self.num_words);
         let make = |counts: SequenceCounts| {
             num_rows.fetch_add(counts.len() as u64, Ordering::Relaxed);
-            passing(&counts, 0..counts.len())
+            match counts.len() <= rows_at_once {
+                true => Part::Made(passing(&counts, 0..counts.len())),
+                false => Part::Counted(counts),
+            }
         };
-        let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
+        let send = |part: Part, held_bytes| match part {
+            Part::Made(rows) => send_part(&mut run, &reservation, rows, held_bytes),
+            Part::Counted(counts) => {
+                for start in (0..counts.len()).step_by(rows_at_once) {
+                    let range = start..counts.len().min(start + rows_at_once);
+                    let rows = passing(&counts, range);
+                    if !send_part(&mut run, &reservation, rows, held_bytes)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        };
         SequenceCounts::in_parts(vocabulary, self.num_words, traversal, memory_bytes, make, send)
             .map_err(datafusion_error)?;
         note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());

@@ -20,7 +20,7 @@ pub(super) const COUNT: &str = "count";
 const CHUNK_ROWS: usize = 65_536;
 /// Rows that one thread makes at a time, and words of their sequences, where that is less.
 const PART_ROWS: usize = 8192;
-const PART_WORDS: usize = 1 << 17;
+const PART_WORDS: usize = 1 << 18;
 
 /// Memory that a task may take, in bytes: what the session's pool has left, at most
 /// `tadoc.max_memory_bytes`.
@@ -104,6 +104,11 @@ pub(super) fn send_part(
     sent.map_err(core_error)
 }
 
+/// Rows of sequences of `num_words` words that are made at once at most.
+pub(super) fn rows_at_once(num_words: usize) -> usize {
+    (PART_WORDS / num_words.max(1)).max(1)
+}
+
 /// Sends `num_rows` rows with sequences of `num_words` words each that `make` makes range by range, in
 /// parallel; false says stop.
 pub(super) fn send_in_order(
@@ -112,7 +117,7 @@ pub(super) fn send_in_order(
     num_words: usize,
     make: impl Fn(Range<usize>) -> Result<MadeRows> + Send + Sync,
 ) -> Result<bool> {
-    let part_len = (PART_WORDS / num_words.max(1)).clamp(1, PART_ROWS);
+    let part_len = rows_at_once(num_words).min(PART_ROWS);
     let compute = |at: usize| make(at * part_len..num_rows.min((at + 1) * part_len));
     let send = |made: Result<MadeRows>| made.and_then(|made| made.send(run)).map_err(core_error);
     for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)

@@ -6,8 +6,9 @@
 //!
 //! What is made of rows of portions grows as long as its pool has room, and spills when it has none. Without a part of the
 //! pool of its own the next portion would find none either, and cannot spill. So that part is taken before the first
-//! portion is loaded, as far as there is room, and given back behind the last one; what portions use beyond it is taken
-//! from the session's pool like anything else, as is what stays loaded afterwards.
+//! portion is loaded, as far as there is room, and given back behind the last one. It looks like a pool of that size: of what
+//! was loaded half stays, and tasks are told of memory that nobody can take from them. What portions use beyond it is
+//! taken from the session's pool like anything else, as is what stays loaded afterwards.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,12 +111,17 @@ impl MemoryPool for PortionsPool {
 
     fn reserved(&self) -> usize {
         let state = self.state();
-        let free = state.held.size().saturating_sub(state.used_bytes);
-        self.outer.reserved().saturating_sub(free)
+        match state.set_aside_bytes {
+            0 => self.outer.reserved(),
+            _ => state.used_bytes,
+        }
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        self.outer.memory_limit()
+        match self.state().set_aside_bytes {
+            0 => self.outer.memory_limit(),
+            set_aside_bytes => MemoryLimit::Finite(set_aside_bytes),
+        }
     }
 }
 
@@ -180,10 +186,11 @@ mod tests {
         sum.try_grow(40).unwrap();
         assert!(sum.try_grow(1).is_err());
         portion.try_grow(50).unwrap();
-        assert_eq!((outer.reserved(), inner.reserved()), (100, 90));
+        assert_eq!((outer.reserved(), inner.reserved()), (100, 50));
+        assert!(matches!(inner.memory_limit(), MemoryLimit::Finite(60)));
         let refused = portion.try_grow(11).unwrap_err().to_string();
         assert!(refused.contains("TadocPortions"), "{refused}");
-        assert_eq!((portion.size(), inner.reserved()), (50, 90));
+        assert_eq!((portion.size(), inner.reserved()), (50, 50));
         // Beyond what is set aside, where there is room.
         sum.free();
         portion.try_grow(30).unwrap();
@@ -192,7 +199,8 @@ mod tests {
         assert_eq!((outer.reserved(), inner.reserved()), (60, 10));
         // What stays loaded is held on.
         pool.give_back();
-        assert_eq!(outer.reserved(), 10);
+        assert_eq!((outer.reserved(), inner.reserved()), (10, 10));
+        assert!(matches!(inner.memory_limit(), MemoryLimit::Finite(100)));
         portion.free();
         assert_eq!((outer.reserved(), inner.reserved()), (0, 0));
     }

@@ -54,18 +54,20 @@ impl PortionsPool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets `len_bytes` aside for what is still to come, or as much as there is.
+    /// Sets `len_bytes` aside for the next portion, and of what is left half for what is done with it, `len_bytes` at most;
+    /// or as much as there is.
     fn set_aside(&self, len_bytes: usize) {
+        // Nothing runs short elsewhere.
+        let MemoryLimit::Finite(limit) = self.outer.memory_limit() else { return };
         let mut state = self.state();
-        let left_bytes = match self.outer.memory_limit() {
-            MemoryLimit::Finite(limit) => limit.saturating_sub(self.outer.reserved()),
-            // Nothing runs short.
-            _ => 0,
-        };
-        let missing = len_bytes.saturating_sub(state.held.size());
+        let held_bytes = state.held.size();
+        let left_bytes = held_bytes.saturating_add(limit.saturating_sub(self.outer.reserved()));
+        let for_tasks = left_bytes.saturating_sub(len_bytes) / 2;
+        let wanted = len_bytes.saturating_add(for_tasks.min(len_bytes)).min(left_bytes);
         // Somebody else may have been faster.
-        if state.held.try_grow(missing.min(left_bytes)).is_ok() {
-            state.set_aside_bytes = state.held.size().min(len_bytes);
+        if state.held.try_grow(wanted.saturating_sub(held_bytes)).is_ok() {
+            state.set_aside_bytes = wanted;
+            state.give_back();
         }
     }
 
@@ -180,23 +182,27 @@ mod tests {
         let outer: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(100));
         let pool = Arc::new(PortionsPool::new(Arc::clone(&outer)));
         let inner: Arc<dyn MemoryPool> = Arc::clone(&pool) as _;
+        pool.set_aside(40);
+        assert_eq!((outer.reserved(), inner.reserved()), (70, 0));
+        pool.set_aside(20);
+        assert_eq!((outer.reserved(), inner.reserved()), (40, 0));
         pool.set_aside(60);
-        assert_eq!((outer.reserved(), inner.reserved()), (60, 0));
+        assert_eq!((outer.reserved(), inner.reserved()), (80, 0));
         let (sum, portion) = (reservation("sum", &outer), reservation("portion", &inner));
-        sum.try_grow(40).unwrap();
+        sum.try_grow(20).unwrap();
         assert!(sum.try_grow(1).is_err());
         portion.try_grow(50).unwrap();
         assert_eq!((outer.reserved(), inner.reserved()), (100, 50));
-        assert!(matches!(inner.memory_limit(), MemoryLimit::Finite(60)));
-        let refused = portion.try_grow(11).unwrap_err().to_string();
+        assert!(matches!(inner.memory_limit(), MemoryLimit::Finite(80)));
+        let refused = portion.try_grow(31).unwrap_err().to_string();
         assert!(refused.contains("TadocPortions"), "{refused}");
         assert_eq!((portion.size(), inner.reserved()), (50, 50));
         // Beyond what is set aside, where there is room.
         sum.free();
-        portion.try_grow(30).unwrap();
-        assert_eq!(outer.reserved(), 80);
-        portion.shrink(70);
-        assert_eq!((outer.reserved(), inner.reserved()), (60, 10));
+        portion.try_grow(40).unwrap();
+        assert_eq!(outer.reserved(), 90);
+        portion.shrink(80);
+        assert_eq!((outer.reserved(), inner.reserved()), (80, 10));
         // What stays loaded is held on.
         pool.give_back();
         assert_eq!((outer.reserved(), inner.reserved()), (10, 10));
@@ -214,7 +220,7 @@ mod tests {
         assert_eq!(outer.reserved(), 100);
         sum.free();
         pool.set_aside(60);
-        assert_eq!(outer.reserved(), 60);
+        assert_eq!(outer.reserved(), 80);
         pool.give_back();
         assert_eq!(outer.reserved(), 0);
     }

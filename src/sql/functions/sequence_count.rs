@@ -35,6 +35,8 @@ use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 use crate::text::TokenizerProfile;
 
+/// Words of rows of which some thousands are too much at once.
+const LONG_ROW_WORDS: usize = 1024;
 /// Words of the documents that are counted at once, where memory has room for them.
 const CHUNK_WORDS: u64 = 1 << 18;
 /// Documents that are counted at once at most.
@@ -90,6 +92,12 @@ impl TableFunction for SequenceCount {
 
     fn prepare(&self, _scan: &Scan) -> Result<()> {
         check_at_least(self.signature(), "n", self.num_words, 1)
+    }
+
+    /// Long rows are not spread over threads: `RepartitionExec` would gather thousands of them first, which takes
+    /// gigabytes that nobody counts. It comes where partitions are fewer than threads; all but one have no rows.
+    fn num_partitions(&self, _scan: &Scan, target: usize) -> usize {
+        if self.by_doc || self.num_words < LONG_ROW_WORDS { 1 } else { target }
     }
 
     fn can_spread(&self) -> bool {

@@ -334,6 +334,30 @@ async fn explain_analyze_tells_what_a_scan_did() {
     assert!(!first.contains("rules_visited=0") && third.contains("rules_visited=0"), "{third}");
 }
 
+/// `RepartitionExec` gathers as many rows as a batch has, which long ones must not be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_sequences_are_not_gathered() {
+    let dir = fixtures();
+    let path = dir.path().join("long.tadoc");
+    let text: String = (0..1_500).map(|at| format!("w{} ", at * at % 977)).collect();
+    let document = [("long.txt", text.as_bytes())];
+    sql_fixtures::write_corpus(&path, IngestOptions::default(), &document);
+    let ctx = session_with(SessionConfig::new().with_target_partitions(3));
+    let alone = session_with(SessionConfig::new().with_target_partitions(1));
+    for (n, is_spread) in [(3, true), (1_024, false), (1_400, false)] {
+        let sql = format!(
+            "SELECT count(*), sum(count), max(length(sequence)) \
+             FROM sequence_count('{}', n => {n})",
+            path.display()
+        );
+        let plan = table(&ctx, &format!("EXPLAIN {sql}")).await;
+        assert_eq!(plan.contains("RepartitionExec"), is_spread, "{plan}");
+        let rows = table(&ctx, &sql).await;
+        assert_eq!(rows, table(&alone, &sql).await);
+        assert!(rows.contains(&format!("| {} ", 1_501 - n)), "{rows}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_stream_stops_and_gives_its_memory_back() {
     let dir = fixtures();

@@ -18,7 +18,8 @@ use crate::sql::signature::Signature;
 pub(super) const COUNT: &str = "count";
 /// Rows looked at between two tests for cancellation.
 const CHUNK_ROWS: usize = 65_536;
-/// Rows that one thread makes at a time, and words of their sequences, where that is less.
+/// Rows that one thread makes at a time, and words of their sequences, where that is less: twice as many as parts of counted
+/// sequences usually have, which are made whole.
 const PART_ROWS: usize = 8192;
 const PART_WORDS: usize = 1 << 18;
 

@@ -159,6 +159,16 @@ impl Error {
         Self::Capacity { what, requested, limit, knob: "nothing (counts are 64-bit numbers)" }
     }
 
+    /// Returns true where stored bytes are not what was written. False says nothing of them: they could
+    /// not be read, or a limit or a version of the format stands in the way.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Format { .. } | Self::Checksum { .. } => true,
+            Self::InBatch { source, .. } => source.is_damage(),
+            _ => false,
+        }
+    }
+
     /// Wraps an I/O error with what was being done.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         Self::Io { what: what.into(), source }

@@ -11,10 +11,11 @@
 //! decompressing), [`edits`] and [`living`] (documents that change, and how their versions are stored),
 //! [`sql`] (the answers from DataFusion; [`sql::recipes`] has questions). [`gsst`] stands alone: string columns
 //! as FSST codes, which [`gpu`] decodes on a device where [`ingestion`] says that it pays. [`plot`] draws
-//! charts.
+//! charts; [`staging`] keeps files in the making apart from those that are complete.
 
 pub mod access;
 pub mod analytics;
+mod containment;
 pub mod corpus;
 pub mod dag;
 pub mod edits;
@@ -27,8 +28,10 @@ pub mod ingestion;
 pub mod living;
 pub mod plot;
 pub mod sql;
+pub mod staging;
 pub mod text;
 
+pub use containment::{contain_panics, quiet_readers};
 pub use corpus::Corpus;
 pub use error::{Error, Result};
 

@@ -76,7 +76,7 @@ async fn grammars_of_a_copy_are_those_of_the_cores() {
     let copy = scene.dir.path().join("copy.tadoc");
     let sql = format!(
         "COPY (SELECT path, content FROM documents('{location}') ORDER BY doc_id) TO '{}' STORED AS TADOC \
-         OPTIONS (block_bytes '64MiB')",
+         OPTIONS (block_bytes '64MiB', overwrite 'true')",
         copy.display()
     );
     for device in ["gpu", "auto"] {

@@ -18,6 +18,8 @@ use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::parquet::file::reader::FileReader;
+use datafusion::parquet::file::serialized_reader::SerializedFileReader;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
 use futures::StreamExt;
@@ -384,6 +386,55 @@ async fn little_memory_is_an_error_and_leaves_nothing_behind() {
     let error = ctx.sql("SELECT text FROM t").await.unwrap().collect().await.unwrap_err();
     assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
     assert_eq!(pool.reserved(), 0);
+}
+
+/// A session of `memory_bytes` with the same `num_batches` batches of `rows` again and again.
+fn session_of(memory_bytes: usize, rows: &[Row], num_batches: usize) -> SessionContext {
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory_bytes, 1.0).build_arc();
+    let builder = SessionStateBuilder::new().with_runtime_env(runtime.unwrap());
+    let state = builder.with_default_features().with_tadoc().build();
+    let (ctx, batch) = (SessionContext::new_with_state(state), batch_of(rows));
+    let table = MemTable::try_new(batch.schema(), vec![vec![batch; num_batches]]).unwrap();
+    ctx.register_table("source", Arc::new(table)).unwrap();
+    ctx
+}
+
+#[tokio::test]
+async fn a_writer_without_memory_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = session_of(1 << 20, &many_rows(500), 40);
+    let file = dir.path().join("x.parquet").display().to_string();
+    let copy = format!("COPY source TO '{file}' STORED AS GSST");
+    let error = ctx.sql(&copy).await.unwrap().collect().await.unwrap_err();
+    assert!(matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+    assert!(error.to_string().contains("GsstSink"), "{error}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(ctx.runtime_env().memory_pool.reserved(), 0);
+}
+
+#[tokio::test]
+async fn row_groups_are_short_where_memory_is() {
+    let (dir, num_batches) = (tempfile::tempdir().unwrap(), 30);
+    let rows = many_rows(20_000);
+    let mut sizes = Vec::new();
+    for memory_bytes in [33 << 20, 1 << 30] {
+        let ctx = session_of(memory_bytes, &rows, num_batches);
+        let file = dir.path().join(format!("{memory_bytes}.parquet")).display().to_string();
+        answer(&ctx, &format!("COPY source TO '{file}' STORED AS GSST")).await;
+        let metadata = SerializedFileReader::try_from(file.as_str()).unwrap();
+        sizes.push(metadata.metadata().num_row_groups());
+        let create = format!("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION '{file}'");
+        let plenty = session(1);
+        answer(&plenty, &create).await;
+        let sql =
+            "SELECT count(*) AS n, count(text) AS t, sum(length(text)) AS b, sum(number) AS s FROM";
+        let (expected, got) = (
+            answer(&ctx, &format!("{sql} source")).await,
+            answer(&plenty, &format!("{sql} t")).await,
+        );
+        assert_eq!(got, expected);
+    }
+    assert!(sizes[0] > 1 && sizes[1] == 1, "{sizes:?}");
 }
 
 #[tokio::test]

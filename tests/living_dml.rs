@@ -140,7 +140,7 @@ const MANY: &str = "INSERT INTO d (path, text, number) SELECT 'p' || value, 'tex
 async fn rows_become_documents() {
     let notes = Notes::new().await;
     assert_eq!(notes.latest().await.number, 1);
-    let few = "INSERT INTO d (path, text) SELECT 'a', 'to be' UNION ALL SELECT 'b', NULL UNION ALL \
+    let few = "INSERT INTO d (path, text) SELECT 'a', 'to be' UNION ALL SELECT 'b', '' UNION ALL \
                SELECT NULL, 'or not'";
     assert_eq!(notes.run(CommitKind::Insert, few).await, 3);
     // A small commit is one file.

@@ -1,8 +1,9 @@
 //! Living corpora as they are stored: what was acknowledged stays, whole, whatever happens.
 //!
 //! Power that goes off at every step (`living/disk.rs`), calls that fail, writers that race, readers
-//! beside a writer, object stores on bad days (`living/faults.rs`), and versions that were tampered
-//! with; what must be there is kept as plain texts (`living/model.rs`).
+//! beside a writer, in every order (`living/interleavings.rs`), object stores on bad days
+//! (`living/faults.rs`), and versions that were tampered with; what must be there is kept as plain texts
+//! (`living/model.rs`).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -10,6 +11,8 @@
 mod disk;
 #[path = "living/faults.rs"]
 mod faults;
+#[path = "living/interleavings.rs"]
+mod interleavings;
 #[path = "living/model.rs"]
 mod model;
 #[path = "malformed_input/random.rs"]

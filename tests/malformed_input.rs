@@ -2,7 +2,8 @@
 //! never a panic, a hang, or memory without bound.
 //!
 //! `samples`: the valid files. `anatomy`: a file taken apart and sealed again. `mutations` and
-//! `rewrite`: what is done to it. `answers`: what it is asked when it opens all the same.
+//! `rewrite`: what is done to it. `answers`: what it is asked when it opens all the same. `swaps`: sections
+//! of another file. `bombs`: grammars that are small and stand for much.
 //!
 //! Every mutant is named by its number. `TADOC_MUTATIONS` sets how many there are (100,000),
 //! `TADOC_FIRST_MUTATION` the number of the first: to see case 4711 alone, set them to 1 and 4711.
@@ -16,6 +17,9 @@ mod scrambled;
 mod anatomy;
 #[path = "malformed_input/answers.rs"]
 mod answers;
+#[path = "malformed_input/bombs.rs"]
+mod bombs;
+#[allow(dead_code, reason = "the other half is for `fuzz`")]
 #[path = "malformed_input/mutations.rs"]
 mod mutations;
 #[path = "malformed_input/random.rs"]
@@ -24,6 +28,8 @@ mod random;
 mod rewrite;
 #[path = "malformed_input/samples.rs"]
 mod samples;
+#[path = "malformed_input/swaps.rs"]
+mod swaps;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -122,9 +128,9 @@ fn what_is_taken_apart_goes_together_again() {
     for sample in samples() {
         let parts = anatomy::Anatomy::of(&sample.file);
         assert!(parts.assemble() == sample.file, "{}", sample.name);
-        let num_sections = parts.clone().sections_mut().len();
+        assert!(parts.clone().tied().assemble() == sample.file, "{}", sample.name);
         let mut resealed = sample.file.clone();
-        anatomy::reseal(&mut resealed, num_sections);
+        anatomy::reseal(&mut resealed, &parts);
         assert!(resealed == sample.file, "{}", sample.name);
     }
 }
@@ -210,6 +216,20 @@ fn every_flipped_bit_is_found() {
         },
     );
     assert_eq!(missed.sum::<usize>(), 0, "bits that may flip unseen");
+}
+
+#[test]
+fn every_torn_tail_is_found() {
+    let file = large_file();
+    (0..file.len()).into_par_iter().for_each(|len| {
+        assert!(Corpus::from_bytes("f", &file[..len], &LIMITS).is_err(), "{len} bytes");
+    });
+    // A file that has its length, and whose last pages were never written.
+    (0..file.len()).into_par_iter().step_by(16).for_each(|len| {
+        let mut torn = file.clone();
+        torn[len..].fill(0);
+        assert!(Corpus::from_bytes("f", &torn, &LIMITS).is_err(), "{len} bytes");
+    });
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 /// Top-level modules and the others each of them may name, in reading order.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("containment", &["error"]),
     ("text", &["error"]),
     ("grammar", &["error"]),
     ("dag", &["error", "grammar"]),
@@ -21,7 +22,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("analytics", &["error", "text", "grammar", "dag", "corpus"]),
     ("access", &["error", "text", "grammar", "dag", "corpus"]),
     ("edits", &["error", "text", "grammar", "dag", "corpus", "access"]),
-    ("living", &["error", "text", "corpus", "edits"]),
+    ("staging", &[]),
+    ("living", &["error", "text", "corpus", "edits", "staging"]),
     ("gsst", &["error"]),
     ("gpu", &["error", "text", "grammar", "dag", "corpus", "edits", "gsst"]),
     ("plot", &[]),
@@ -30,6 +32,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         "sql",
         &[
             "error",
+            "containment",
             "text",
             "grammar",
             "dag",
@@ -41,6 +44,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "gsst",
             "gpu",
             "ingestion",
+            "staging",
         ],
     ),
 ];
@@ -67,6 +71,7 @@ const KNOW_ARROW: &[&str] =
 /// Files that may contain unsafe code.
 const MAY_BE_UNSAFE: &[&str] = &[
     "benches/gsst_layouts.rs",
+    "src/bin/tadoc/leave.rs",
     "src/gsst/decode.rs",
     "src/gpu/corpus/edits.rs",
     "src/gpu/corpus/extract.rs",
@@ -409,6 +414,62 @@ fn unsafe_code_stays_where_it_is_allowed() {
     let all = ["src", "tests", "benches"].into_iter().flat_map(sources);
     let findings = all.filter(is_unsafe).map(|source| source.path).collect();
     assert_none("unsafe code outside the allowed files", findings);
+}
+
+/// Hosts of the URLs of HTTP in `text`.
+fn hosts(text: &str) -> impl Iterator<Item = &str> {
+    let behind = |text| str::split(text, "http").skip(1);
+    behind(text).filter_map(|rest| {
+        let rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix("://")?;
+        let end = rest.find(|c: char| "/?#%\"'`\\ \n".contains(c)).unwrap_or(rest.len());
+        let authority = &rest[..end];
+        Some(authority.rsplit_once('@').map_or(authority, |(_, host)| host))
+    })
+}
+
+/// Whether no request for `host` leaves this machine: it is this machine (or an address made at run
+/// time), or its name is one of those that never resolve (RFC 2606).
+fn stays_here(host: &str) -> bool {
+    let name = host.split(':').next().unwrap_or_default();
+    let is_reserved = [".invalid", ".example"].iter().any(|end| name.ends_with(end));
+    host.is_empty() || host.starts_with('{') || name == "127.0.0.1" || is_reserved
+}
+
+#[test]
+fn tests_talk_to_this_machine_only() {
+    let (mut findings, bind) = (Vec::new(), ["::bi", "nd("].concat());
+    let rust = sources("tests").into_iter().map(|source| (source.path, source.text));
+    let statements = ["slt", "sql"].into_iter().flat_map(|ending| files("sql", ending));
+    for (path, text) in rust.chain(statements.map(|path| (path.clone(), read(path)))) {
+        let outside = hosts(&text).filter(|host| !stays_here(host));
+        findings.extend(outside.map(|host| format!("{path}: {host}")));
+        let binds = text.split(&bind).skip(1);
+        let abroad = binds.filter(|at| !at.starts_with("\"127.0.0.1:0\")"));
+        findings.extend(abroad.map(|at| format!("{path}: listens at {}", &at[..at.len().min(20)])));
+    }
+    assert_none("tests name hosts outside this machine (name.invalid is nobody's)", findings);
+}
+
+#[test]
+fn hosts_are_found_in_urls() {
+    let url = |scheme: &str, rest: &str| format!("'{scheme}://{rest}'");
+    let text = [
+        url("http", "127.0.0.1:80/c"),
+        url("https", "a.invalid?x"),
+        url("http", "u:p@b.org/"),
+        url("https", "{server}/c"),
+        url("http", "127.0.0.1.org"),
+    ];
+    let text = text.join(" ");
+    let found: Vec<_> = hosts(&text).map(|host| (host, stays_here(host))).collect();
+    let expected = [
+        ("127.0.0.1:80", true),
+        ("a.invalid", true),
+        ("b.org", false),
+        ("{server}", true),
+        ("127.0.0.1.org", false),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_n
 pub use doc_set::DocSet;
 pub use extract::{ExtractQuery, extract, extract_batch, extract_into};
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
-pub use query::Query;
+pub use query::{Query, QueryLimits};
 pub use search::{
     DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions, count, count_by_document, search,
     search_segments, search_with,

@@ -6,6 +6,7 @@
 //! where that is less work than gathering all places in the segment.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -83,7 +84,7 @@ impl<'a> Item<'a> {
 
     /// Occurrences in the documents of `filter` (all without one), by document and offset. Places
     /// are gathered here, O(G) at most; occurrences are made one by one.
-    pub fn stream(&self, filter: Option<&DocSet>) -> Result<ItemStream> {
+    pub fn stream(&self, filter: Option<&Arc<DocSet>>) -> Result<ItemStream> {
         if filter.and_then(|docs| self.kept_counts(docs)).is_some_and(|counts| counts.is_empty()) {
             return Ok(ItemStream::Scanned(Vec::new().into_iter()));
         }

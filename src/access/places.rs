@@ -22,6 +22,8 @@
 //! 102 MB of manual pages or 200 MB of sources, with a path of its own to nearly every occurrence,
 //! took 1.4 times as long.
 
+use std::sync::Arc;
+
 use crate::dag::{Dag, Occurrence};
 use crate::error::{Error, Result};
 
@@ -349,7 +351,7 @@ pub(super) struct Spot {
 
 impl Places {
     /// Occurrences in the documents of `filter` (all without one), by document and offset.
-    pub fn walk(self, filter: Option<DocSet>) -> Walk {
+    pub fn walk(self, filter: Option<Arc<DocSet>>) -> Walk {
         let (stack, inner) = (Vec::with_capacity(32), None);
         Walk { places: self, filter, next_root: 0, doc: 0, inner, stack }
     }
@@ -359,7 +361,7 @@ impl Places {
 #[derive(Debug)]
 pub(super) struct Walk {
     places: Places,
-    filter: Option<DocSet>,
+    filter: Option<Arc<DocSet>>,
     next_root: usize,
     doc: u32,
     /// The entry to go on with inside a rule, and the offsets of the rule.

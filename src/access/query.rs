@@ -18,6 +18,7 @@
 //! that is [folded](Query::folded) asks for words of any case. There
 //! is no negation, alternative or nearness here: SQL combines results.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::error::Result;
@@ -27,6 +28,21 @@ use super::query_parser::{invalid, parse_items};
 use super::word_pattern::WordPattern;
 use super::word_regex::RegexFault;
 
+/// How large a query may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// Most bytes of its text.
+    pub max_bytes: u64,
+    /// Most words and patterns of all its items together.
+    pub max_terms: u64,
+}
+
+impl Default for QueryLimits {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 20, max_terms: 10_000 }
+    }
+}
+
 /// A parsed query: one item or more, each a sequence of one word or more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
@@ -34,14 +50,28 @@ pub struct Query {
 }
 
 impl Query {
-    /// Parses `text` for a corpus of `profile`. An item that is written twice counts once.
+    /// Parses `text` for a corpus of `profile`, within the usual [`QueryLimits`]. An item that is
+    /// written twice counts once.
+    ///
+    /// # Errors
+    /// As [`parse_within`](Self::parse_within).
+    pub fn parse(profile: TokenizerProfile, text: &str) -> Result<Self> {
+        Self::parse_within(profile, text, &QueryLimits::default())
+    }
+
+    /// [`parse`](Self::parse) within `limits`.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::Error::InvalidArgument) named `query` for a query without items, an
-    /// item without a word, a quote or regular expression that is not closed, and a regular
-    /// expression that is none, is followed by a word, or is too large.
-    pub fn parse(profile: TokenizerProfile, text: &str) -> Result<Self> {
-        let items = parse_items(profile, text)?;
+    /// item without a word, a quote or regular expression that is not closed, a regular
+    /// expression that is none, is followed by a word, or is too large, and too many patterns;
+    /// [`Capacity`](crate::Error::Capacity) for a query that passes `limits`.
+    pub fn parse_within(
+        profile: TokenizerProfile,
+        text: &str,
+        limits: &QueryLimits,
+    ) -> Result<Self> {
+        let items = parse_items(profile, text, limits)?;
         if items.is_empty() {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
         }
@@ -90,14 +120,11 @@ impl Query {
     }
 }
 
+#[expect(clippy::mutable_key_type, reason = "of a regular expression the source alone is hashed")]
 fn distinct(items: Vec<Vec<WordPattern>>) -> Vec<Vec<WordPattern>> {
-    let mut distinct: Vec<Vec<WordPattern>> = Vec::with_capacity(items.len());
-    for item in items {
-        if !distinct.contains(&item) {
-            distinct.push(item);
-        }
-    }
-    distinct
+    let mut seen = HashSet::with_capacity(items.len());
+    let is_new: Vec<bool> = items.iter().map(|item| seen.insert(item)).collect();
+    items.into_iter().zip(is_new).filter_map(|(item, is_new)| is_new.then_some(item)).collect()
 }
 
 impl fmt::Display for Query {
@@ -177,12 +204,41 @@ mod tests {
             ("ab /c(/", "at character 6: unclosed group"),
             ("\"\"\"a /[/\"", "unclosed character class"),
             ("/\\w{1000}{1000}/", "size"),
+            (&format!("/{}/", "a".repeat(10_000)), "it has 10000 bytes, more than 8192"),
+            (&"a* ".repeat(257), "at most 256 wildcards and regular expressions"),
+            (&"/[a-z]{2000}/ ".repeat(250), "compiled"),
         ];
         for (text, expected) in cases {
             let fault = normal(text).unwrap_err();
             assert!(matches!(fault, Error::InvalidArgument { name: "query", .. }));
             assert!(fault.to_string().contains(expected), "{text}: {fault}");
         }
+    }
+
+    #[test]
+    fn limits_are_named_and_errors_are_short() {
+        let limits = QueryLimits { max_bytes: 12, max_terms: 3 };
+        let parse = |text: &str| Query::parse_within(TokenizerProfile::Word, text, &limits);
+        assert_eq!(
+            parse("a b \"a b\"").unwrap_err().to_string().matches("max_query_terms").count(),
+            1
+        );
+        assert_eq!(parse("a b a").unwrap().items().len(), 2);
+        assert!(parse("aaaa bbbb ccc").unwrap_err().to_string().contains("tadoc.max_query_bytes"));
+        let long = "- ".repeat(1000) + &"/".repeat(1000);
+        assert!(normal(&format!("\"{long}\"")).unwrap_err().to_string().len() < 500);
+        assert!(normal(&format!("/{}/x", "(".repeat(9000))).unwrap_err().to_string().len() < 500);
+    }
+
+    #[test]
+    fn many_words_are_parsed_in_linear_time() {
+        let words = |num_words: u32| (0..num_words).map(|i| format!("w{i} ")).collect::<String>();
+        let limits = QueryLimits { max_terms: 100_000, ..QueryLimits::default() };
+        let query = Query::parse_within(TokenizerProfile::Word, &words(100_000), &limits).unwrap();
+        assert_eq!(query.items().len(), 100_000);
+        assert!(matches!(normal(&words(10_001)), Err(Error::Capacity { requested: 10_001, .. })));
+        let stars = normal(&"a*".repeat(30_000)).unwrap();
+        assert_eq!(stars.len(), 60_002);
     }
 
     #[test]

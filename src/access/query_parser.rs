@@ -10,24 +10,81 @@
 //! `well-kno*` is `well` then `kno*`, and alone it is a word. (An underscore alone is none in profile
 //! `uax29`: it went into the separators beside it.) Every fault names the character it was seen at,
 //! counted from 1.
+//!
+//! Time is O(text); a limit that is passed ends the parse where it is passed.
 
 use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token};
 
+use super::query::QueryLimits;
 use super::wildcard::{Piece, Wildcard};
 use super::word_pattern::{WordPattern, is_special};
 use super::word_regex::WordRegex;
 
 /// What a wildcard is while the text around it is cut.
 const PLACEHOLDER: char = 'x';
+/// Most wildcards and regular expressions of a query. Each looks at all words of a dictionary.
+const MAX_PATTERNS: usize = 256;
+/// Largest compiled form, in bytes, of all regular expressions of a query.
+const MAX_REGEXES_BYTES: usize = 16 << 20;
+/// Most characters of a query that an error repeats.
+const MAX_SHOWN_CHARS: usize = 80;
 
 /// Characters of an item and where each stands in the query, from 0.
 type Item = Vec<(usize, char)>;
 
 /// The items of `text`, each as its words, one or more.
-pub(super) fn parse_items(profile: TokenizerProfile, text: &str) -> Result<Vec<Vec<WordPattern>>> {
+pub(super) fn parse_items(
+    profile: TokenizerProfile,
+    text: &str,
+    limits: &QueryLimits,
+) -> Result<Vec<Vec<WordPattern>>> {
+    if text.len() as u64 > limits.max_bytes {
+        return Err(Error::Capacity {
+            what: "a query in bytes",
+            requested: text.len() as u64,
+            limit: limits.max_bytes,
+            knob: "tadoc.max_query_bytes",
+        });
+    }
     let split = split_items(text)?;
-    split.iter().map(|(start, item)| words_of(profile, *start, item)).collect()
+    let mut budget = Budget { max_terms: limits.max_terms, ..Budget::default() };
+    split.iter().map(|(start, item)| words_of(profile, *start, item, &mut budget)).collect()
+}
+
+/// The parts of a query so far.
+#[derive(Default)]
+struct Budget {
+    max_terms: u64,
+    num_terms: u64,
+    num_patterns: usize,
+    regexes_bytes: usize,
+}
+
+impl Budget {
+    /// Adds the words of an item, the first of which is at `character` of the query.
+    fn add(&mut self, words: &[WordPattern], character: usize) -> Result<()> {
+        self.num_terms += words.len() as u64;
+        if self.num_terms > self.max_terms {
+            return Err(Error::Capacity {
+                what: "a query in words",
+                requested: self.num_terms,
+                limit: self.max_terms,
+                knob: "tadoc.max_query_terms",
+            });
+        }
+        self.num_patterns += words.iter().filter(|word| word.as_word().is_none()).count();
+        self.regexes_bytes += words.iter().map(WordPattern::compiled_bytes).sum::<usize>();
+        if self.num_patterns > MAX_PATTERNS || self.regexes_bytes > MAX_REGEXES_BYTES {
+            let got = format!("more, up to character {}", character + 1);
+            let allowed = format!(
+                "at most {MAX_PATTERNS} wildcards and regular expressions, which take at most \
+                 {MAX_REGEXES_BYTES} bytes compiled"
+            );
+            return Err(invalid(got, &allowed));
+        }
+        Ok(())
+    }
 }
 
 /// Cuts at white space outside quotes and around quoted parts; each with where it starts.
@@ -92,8 +149,14 @@ fn regex_end(text: &[(usize, char)], start: usize) -> Result<usize> {
 }
 
 /// The words of an item that starts at character `start` of the query.
-fn words_of(profile: TokenizerProfile, start: usize, item: &Item) -> Result<Vec<WordPattern>> {
+fn words_of(
+    profile: TokenizerProfile,
+    start: usize,
+    item: &Item,
+    budget: &mut Budget,
+) -> Result<Vec<WordPattern>> {
     let mut words = Vec::new();
+    let mut num_counted = 0;
     let mut plain = Plain::default();
     let mut at = 0;
     while let Some(&(_, character)) = item.get(at) {
@@ -104,6 +167,8 @@ fn words_of(profile: TokenizerProfile, start: usize, item: &Item) -> Result<Vec<
                 plain.cut(profile, &mut words);
                 let end = regex_end(item, at)?;
                 words.push(regex(&item[at..end], item.get(end))?);
+                budget.add(&words[num_counted..], start)?;
+                num_counted = words.len();
                 at = end;
             }
             ('\\', Some(next)) if is_special(next) => {
@@ -121,8 +186,9 @@ fn words_of(profile: TokenizerProfile, start: usize, item: &Item) -> Result<Vec<
         }
     }
     plain.cut(profile, &mut words);
+    budget.add(&words[num_counted..], start)?;
     if words.is_empty() {
-        let item: String = item.iter().map(|&(_, character)| character).collect();
+        let item = shown(item);
         return Err(invalid(
             format!(
                 "`{item}` at character {}, which holds no word in profile {profile}",
@@ -134,9 +200,16 @@ fn words_of(profile: TokenizerProfile, start: usize, item: &Item) -> Result<Vec<
     Ok(words)
 }
 
+/// The beginning of `text` as errors repeat it.
+fn shown(text: &[(usize, char)]) -> String {
+    let shown = text.iter().take(MAX_SHOWN_CHARS).map(|&(_, character)| character);
+    let rest = (text.len() > MAX_SHOWN_CHARS).then_some('…');
+    shown.chain(rest).collect()
+}
+
 /// The regular expression `text`, its slashes included, with what follows.
 fn regex(text: &[(usize, char)], following: Option<&(usize, char)>) -> Result<WordPattern> {
-    let shown: String = text.iter().map(|&(_, character)| character).collect();
+    let shown = shown(text);
     let start = text[0].0;
     if let Some((at, character)) = following.filter(|(_, character)| !character.is_whitespace()) {
         return Err(invalid(
@@ -144,11 +217,11 @@ fn regex(text: &[(usize, char)], following: Option<&(usize, char)>) -> Result<Wo
             "white space behind a regular expression; write \\/ for a slash that begins a word",
         ));
     }
-    let source = &shown[1..shown.len() - 1];
+    let source: String = text[1..text.len() - 1].iter().map(|&(_, character)| character).collect();
     let fault = if source.is_empty() {
         (start, "it is empty".to_owned())
     } else {
-        match WordRegex::new(source) {
+        match WordRegex::new(&source) {
             Ok(regex) => return Ok(WordPattern::regex(regex)),
             Err(fault) => (start + 1 + fault.character, fault.reason),
         }
@@ -188,9 +261,10 @@ impl Plain {
             let here = &wildcards[taken..taken + num_here];
             let word = text.get(start..end).unwrap_or_default();
             if !here.is_empty() {
-                let placeholder = |at| here.iter().find(|wildcard| wildcard.0 == at);
+                let mut here = here.iter().peekable();
                 let pieces = word.char_indices().map(|(at, character)| {
-                    placeholder(start + at).map_or(Piece::Literal(character), |found| found.1)
+                    let wildcard = here.next_if(|wildcard| wildcard.0 == start + at);
+                    wildcard.map_or(Piece::Literal(character), |found| found.1)
                 });
                 words.push(WordPattern::wildcard(Wildcard::new(pieces)));
             } else if token.is_word {
@@ -201,6 +275,7 @@ impl Plain {
     }
 }
 
+/// A fault of a query.
 pub(super) fn invalid(got: String, allowed: &str) -> Error {
     Error::InvalidArgument { name: "query", got, allowed: allowed.into() }
 }

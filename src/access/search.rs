@@ -5,7 +5,11 @@
 //! one in order, so memory is that of the places in the grammar (at most one for each of its
 //! elements), or of the documents found, never of the hits.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
@@ -200,8 +204,8 @@ fn search_resolved(
     let mut batch = Vec::new();
     let mut num_hits = 0;
     for segment_idx in segments.start..segments.end.min(corpus.segments().len()) {
-        let filter = docs.as_ref().map(|docs| local_docs(corpus, segment_idx, docs));
-        if filter.as_ref().is_some_and(DocSet::is_empty) {
+        let filter = docs.as_ref().map(|docs| Arc::new(local_docs(corpus, segment_idx, docs)));
+        if filter.as_ref().is_some_and(|docs| docs.is_empty()) {
             continue;
         }
         let mut hits = segment_hits(resolved, segment_idx, filter.as_ref())?;
@@ -318,7 +322,7 @@ pub(super) fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> D
 fn segment_hits(
     resolved: &ResolvedQuery<'_>,
     segment_idx: usize,
-    filter: Option<&DocSet>,
+    filter: Option<&Arc<DocSet>>,
 ) -> Result<MergedHits> {
     let corpus = resolved.corpus();
     let first_doc_id = corpus.first_doc_id(segment_idx);
@@ -394,11 +398,14 @@ impl Iterator for ItemHits {
     }
 }
 
-/// Hits of all items, merged: queries have few items, so the least is found by looking at each.
+/// Hits of all items, merged; O(log items) for each.
 enum MergedHits {
     One(Box<ItemHits>),
-    /// The next hit of each item, and those that follow.
-    Many(Vec<(Option<Hit>, ItemHits)>),
+    Many {
+        /// The next hit of each item that has one, and which item it is; the least comes first.
+        next: BinaryHeap<Reverse<(Hit, usize)>>,
+        items: Vec<ItemHits>,
+    },
 }
 
 impl MergedHits {
@@ -406,15 +413,18 @@ impl MergedHits {
     fn fill(&mut self, batch: &mut Vec<Hit>) {
         match self {
             Self::One(item) => item.fill(batch),
-            Self::Many(_) => batch.extend(self.take(BATCH_HITS)),
+            Self::Many { .. } => batch.extend(self.take(BATCH_HITS)),
         }
     }
 
     fn new(items: Vec<ItemHits>) -> Self {
         match <[ItemHits; 1]>::try_from(items) {
             Ok([item]) => Self::One(Box::new(item)),
-            Err(items) => {
-                Self::Many(items.into_iter().map(|mut item| (item.next(), item)).collect())
+            Err(mut items) => {
+                let first =
+                    |(idx, item): (usize, &mut ItemHits)| Some(Reverse((item.next()?, idx)));
+                let next = items.iter_mut().enumerate().filter_map(first).collect();
+                Self::Many { next, items }
             }
         }
     }
@@ -425,16 +435,17 @@ impl Iterator for MergedHits {
 
     #[inline]
     fn next(&mut self) -> Option<Hit> {
-        let (mut least, others) = match self {
+        let (next, items) = match self {
             Self::One(item) => return item.next(),
-            Self::Many(items) => items.split_first_mut()?,
+            Self::Many { next, items } => (next, items),
         };
-        for other in others {
-            if other.0.is_some() && (least.0.is_none() || other.0 < least.0) {
-                least = other;
-            }
+        let mut least = next.peek_mut()?;
+        let Reverse((hit, item_idx)) = *least;
+        match items[item_idx].next() {
+            Some(following) => least.0.0 = following,
+            None => drop(PeekMut::pop(least)),
         }
-        std::mem::replace(&mut least.0, least.1.next())
+        Some(hit)
     }
 }
 

@@ -112,6 +112,10 @@ fn segment_counts(
             both.iter().map(|&(doc, _)| doc).chain(beside).for_each(|doc| {
                 docs.insert(doc as usize);
             });
+            if docs.is_empty() {
+                // No document is left for the items that follow, and none is cut.
+                return Ok(Vec::new());
+            }
             filter = Some(docs);
         }
         found = Some(both);

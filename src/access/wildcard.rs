@@ -26,7 +26,7 @@ pub(super) enum Piece {
 }
 
 /// A pattern with at least one wildcard.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Wildcard {
     /// What stands between the stars, one part or more; `None` is any character.
     parts: Vec<Vec<Option<char>>>,

@@ -15,6 +15,7 @@
 //! Memory: some 60 bytes a query, and the answers; equal queries are answered once.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
@@ -180,7 +181,7 @@ impl Asking {
             return self.numbered(group, answers);
         }
         let mut idx = 0;
-        for (doc, found) in item.stream(Some(&docs))? {
+        for (doc, found) in item.stream(Some(&Arc::new(docs)))? {
             if group[idx].2 != doc {
                 idx = place(doc);
             }

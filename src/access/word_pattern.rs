@@ -15,14 +15,14 @@ use super::word_regex::{RegexFault, WordRegex};
 use super::word_set::WordSet;
 
 /// What one word of a phrase has to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WordPattern {
     kind: Kind,
     /// How `kind` is folded already, and words have to be.
     fold: Fold,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Kind {
     Exact(String),
     Wildcard(Wildcard),
@@ -53,6 +53,14 @@ impl WordPattern {
             Kind::Regex(regex) => Kind::Regex(WordRegex::of_any_case(regex.source())?),
         };
         Ok(Self { kind, fold })
+    }
+
+    /// Memory of the compiled form of a regular expression.
+    pub(super) fn compiled_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Regex(regex) => regex.len_bytes(),
+            _ => 0,
+        }
     }
 
     /// The word, where the pattern is one.

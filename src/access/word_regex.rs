@@ -6,16 +6,20 @@
 //! /.*ing/         no literal at the start: every word is tested, in parallel
 //! ```
 
+use std::hash::{Hash, Hasher};
+
 use rayon::prelude::*;
-use regex::{Regex, RegexBuilder};
+use regex_automata::meta::{BuildError, Regex};
 use regex_syntax::ParserBuilder;
-use regex_syntax::hir::Hir;
 use regex_syntax::hir::literal::Extractor;
+use regex_syntax::hir::{Hir, Look};
 
 use crate::text::Dictionary;
 
 use super::word_set::WordSet;
 
+/// Longest source. Parsing takes some 260 bytes of memory for each of it, and 6 KB for a Unicode class.
+pub(super) const MAX_SOURCE_BYTES: usize = 8 << 10;
 /// Largest compiled form in bytes: enough for thousands of characters, and for a few Unicode classes.
 const MAX_REGEX_BYTES: usize = 1 << 20;
 /// Most beginnings that the dictionary is searched for.
@@ -48,6 +52,12 @@ impl PartialEq for WordRegex {
 
 impl Eq for WordRegex {}
 
+impl Hash for WordRegex {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}
+
 impl WordRegex {
     /// Compiles `source`, in which `\/` is a slash.
     pub fn new(source: &str) -> Result<Self, RegexFault> {
@@ -60,14 +70,24 @@ impl WordRegex {
     }
 
     fn compiled(source: &str, is_any_case: bool) -> Result<Self, RegexFault> {
+        if source.len() > MAX_SOURCE_BYTES {
+            let reason = format!("it has {} bytes, more than {MAX_SOURCE_BYTES}", source.len());
+            return Err(RegexFault { character: 0, reason });
+        }
         let mut parser = ParserBuilder::new().case_insensitive(is_any_case).build();
         let parsed = parser.parse(source).map_err(|fault| syntax_fault(source, &fault))?;
+        let prefixes = prefixes_of(&parsed);
         // From the parsed form: a comment or a flag in the source could reach behind its end.
-        let regex = RegexBuilder::new(&format!(r"\A(?:{parsed})\z"))
-            .size_limit(MAX_REGEX_BYTES)
-            .build()
-            .map_err(|fault| RegexFault { character: 0, reason: fault.to_string() })?;
-        Ok(Self { source: source.to_owned(), regex, prefixes: prefixes_of(&parsed) })
+        let whole = Hir::concat(vec![Hir::look(Look::Start), parsed, Hir::look(Look::End)]);
+        let config = Regex::config().nfa_size_limit(Some(MAX_REGEX_BYTES));
+        let regex = Regex::builder().configure(config).build_from_hir(&whole);
+        let regex = regex.map_err(|fault| size_fault(&fault))?;
+        Ok(Self { source: source.to_owned(), regex, prefixes })
+    }
+
+    /// Memory of the compiled form.
+    pub fn len_bytes(&self) -> usize {
+        self.regex.memory_usage()
     }
 
     pub fn source(&self) -> &str {
@@ -106,6 +126,14 @@ fn prefixes_of(parsed: &Hir) -> Vec<Vec<u8>> {
     prefixes.unwrap_or_else(|| vec![Vec::new()])
 }
 
+fn size_fault(fault: &BuildError) -> RegexFault {
+    let reason = match fault.size_limit() {
+        Some(limit) => format!("its compiled size is more than {limit} bytes"),
+        None => fault.to_string(),
+    };
+    RegexFault { character: 0, reason }
+}
+
 fn syntax_fault(source: &str, fault: &regex_syntax::Error) -> RegexFault {
     let (offset, reason) = match fault {
         regex_syntax::Error::Parse(fault) => (fault.span().start.offset, fault.kind().to_string()),
@@ -137,7 +165,7 @@ mod tests {
             let arena: String = words.iter().map(String::as_str).collect();
             let num_words = words.len() as u32;
             let dictionary = Dictionary::from_parts(num_words, offsets, arena.into()).unwrap();
-            let whole = Regex::new(&format!("^(?:{source})$")).unwrap();
+            let whole = regex::Regex::new(&format!("^(?:{source})$")).unwrap();
             let slow: Vec<u32> = (0..num_words)
                 .zip(&words)
                 .filter(|(_, word)| whole.is_match(word))
@@ -156,6 +184,15 @@ mod tests {
         assert!(regex.matches("a") && !regex.matches("ax") && !regex.matches("xb"));
         assert!(WordRegex::new(r"a\/b").unwrap().matches("a/b"));
         assert_eq!(WordRegex::new("ab)").unwrap_err().character, 2);
-        assert!(WordRegex::new(r"\w{500}{500}").unwrap_err().reason.contains("size"));
+    }
+
+    #[test]
+    fn large_ones_are_refused_before_they_take_memory() {
+        let reason = |source: &str| WordRegex::new(source).unwrap_err().reason;
+        assert!(reason(r"\w{500}{500}").contains("size"));
+        assert!(reason(&r"\w".repeat(MAX_SOURCE_BYTES / 2)).contains("size"));
+        assert!(reason(&"a".repeat(10 << 20)).contains("10485760 bytes, more than 8192"));
+        assert!(reason(&format!("{}a{}", "(".repeat(300), ")".repeat(300))).contains("nest"));
+        assert!(WordRegex::new(&"a".repeat(MAX_SOURCE_BYTES)).is_ok());
     }
 }

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Input is cut into blocks at document borders; each becomes one segment with its own dictionary.
-//! A document larger than a block is cut between two tokens, and the next segment says that it
-//! continues. Blocks depend on the input and `block_bytes` alone, so the file is the same, byte for
-//! byte, for any number of threads.
+//! A document larger than a block is cut between two tokens ([`find_cut`]), and the next segment says
+//! that it continues. Blocks depend on the input and `block_bytes` alone, so the file is the same, byte
+//! for byte, for any number of threads, and whether a document comes at once or in parts.
 //!
 //! One block at a time leaves most of many cores idle: coding is serial for the most part, and so is a
 //! third of a grammar's time on 16 threads. Where several are built at once, each has its share of the
@@ -18,21 +18,22 @@
 //!
 //! Memory is about 13 bytes for each byte of the block at worst (a token a byte: 1 for the text, 9
 //! for the builder, the rest for counts), on ordinary text 4, and 2 for the block that is filled meanwhile
-//! (measured, all of a process: 3 to 6 for one block at a time, 3 to 5 for each more).
+//! (measured, all of a process: 3 to 6 for one block at a time, 3 to 5 for each more). A document takes no
+//! more than its block, unless one token is longer.
 
-use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{self, Write};
 use std::panic::resume_unwind;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::block_cut::{Cut, find_cut};
 use super::blocks::{Block, BlocksAtOnce, Made, Maker};
 use super::{CorpusWriter, EncodedSegment, FileFooter, SegmentParts};
 use crate::error::{Error, Result};
 use crate::grammar::{Dedup, RoundsEngine};
-use crate::text::{TokenizerProfile, for_each_token};
+use crate::text::TokenizerProfile;
 
 /// Text of a block unless chosen otherwise.
 pub const DEFAULT_BLOCK_BYTES: usize = 128 << 20;
@@ -137,7 +138,12 @@ pub struct IngestReport {
 pub struct CorpusBuilder<W: Write> {
     writer: CorpusWriter<CountingWriter<W>>,
     maker: Maker,
+    /// What is filled; behind the ends of its documents lies text of the one that is open.
     block: Block,
+    /// Whether the last part of the open document is still to come.
+    is_open: bool,
+    /// Bytes of the block's text at which it is too long, as far as is known.
+    full_bytes: usize,
     /// The block before, while it is encoded.
     encoding: Option<JoinHandle<Result<EncodedSegment>>>,
     /// Where several are built at once.
@@ -166,6 +172,8 @@ impl<W: Write> CorpusBuilder<W> {
             writer: CorpusWriter::new(out, options.profile, options.builder.as_str())?,
             maker: Maker { options, engine: None },
             block: Block::default(),
+            is_open: false,
+            full_bytes: options.block_bytes.saturating_add(1),
             encoding: None,
             at_once: None,
             tokenizing: Duration::ZERO,
@@ -200,27 +208,82 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(())
     }
 
-    /// Adds the next document. Its bytes come back exactly, whatever they are.
+    /// Adds the next document, or the last part of the one that is open. Its bytes come back exactly,
+    /// whatever they are.
     ///
     /// # Errors
-    /// [`Error::Io`] from the output, [`Error::Capacity`] where a block is too large to be indexed.
+    /// [`Error::Io`] from the output and where memory for a block cannot be had, [`Error::Capacity`]
+    /// where a block is too large to be indexed.
     pub fn push_document(&mut self, path: &str, text: &[u8]) -> Result<()> {
-        let IngestOptions { block_bytes, profile, .. } = self.maker.options;
-        let mut rest = text;
-        if self.block.text.len() + rest.len() > block_bytes && !self.block.doc_ends.is_empty() {
-            self.write_block(false)?;
-        }
-        while rest.len() > block_bytes {
-            let cut = cut_position(profile, rest, block_bytes);
-            if cut == rest.len() {
+        self.push_part(path, text, true)
+    }
+
+    /// Adds the next part of a document, which need not be in memory as a whole; `is_last` ends it.
+    /// The file is the same wherever a document is divided. All parts come with the same `path`.
+    ///
+    /// ```
+    /// use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
+    ///
+    /// let mut whole = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+    /// whole.push_document("a.txt", b"to be or not to be")?;
+    ///
+    /// let mut parts = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+    /// parts.push_part("a.txt", b"to be or n", false)?;
+    /// parts.push_part("a.txt", b"ot to be", true)?;
+    /// assert_eq!(parts.finish(None)?.0, whole.finish(None)?.0);
+    /// # Ok::<(), datafusion_tadoc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`push_document`](Self::push_document).
+    pub fn push_part(&mut self, path: &str, part: &[u8], is_last: bool) -> Result<()> {
+        self.is_open = true;
+        let mut rest = part;
+        loop {
+            let room = self.full_bytes.saturating_sub(self.block.text.len());
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            append(&mut self.block.text, now)?;
+            rest = later;
+            let is_end = is_last && rest.is_empty();
+            if !self.write_what_is_full(path, is_end)? && rest.is_empty() {
                 break;
             }
-            self.add_part(path, &rest[..cut]);
-            rest = &rest[cut..];
-            self.write_block(true)?;
         }
-        self.add_part(path, rest);
+        if is_last {
+            self.end_part(path);
+            self.is_open = false;
+            self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
+        }
         Ok(())
+    }
+
+    /// Writes what comes before the open document where both do not fit into one block, or else as much
+    /// of the document as one block holds. False where nothing is written: the text fits, it cannot be
+    /// cut, or more of it has to be seen. `is_end`: there is no more of it.
+    fn write_what_is_full(&mut self, path: &str, is_end: bool) -> Result<bool> {
+        let IngestOptions { block_bytes, profile, .. } = self.maker.options;
+        let len = self.block.text.len();
+        if len <= block_bytes || len < self.full_bytes && !is_end {
+            return Ok(false);
+        }
+        if let Some(&start) = self.block.doc_ends.last() {
+            let open = split_off(&mut self.block.text, start)?;
+            self.write_block(false, open)?;
+            return Ok(true);
+        }
+        match find_cut(profile, &self.block.text, block_bytes, is_end) {
+            Cut::At(cut) => {
+                let rest = split_off(&mut self.block.text, cut)?;
+                self.end_part(path);
+                self.write_block(true, rest)?;
+                Ok(true)
+            }
+            Cut::Nowhere => Ok(false),
+            Cut::Unseen(len_bytes) => {
+                self.full_bytes = len_bytes;
+                Ok(false)
+            }
+        }
     }
 
     /// Adds the documents of a segment that is built already, behind those pushed before.
@@ -229,23 +292,37 @@ impl<W: Write> CorpusBuilder<W> {
     /// As for [`push_document`](Self::push_document); [`Error::InvalidArgument`] where the parts
     /// contradict one another.
     pub fn push_segment(&mut self, parts: &SegmentParts) -> Result<()> {
-        if !self.block.doc_ends.is_empty() {
-            self.write_block(false)?;
-        }
+        self.write_last_block()?;
         self.write_encoded()?;
         self.writer.write_segment(EncodedSegment::new(parts)?)
     }
 
-    fn add_part(&mut self, path: &str, text: &[u8]) {
-        self.block.text.extend_from_slice(text);
+    fn end_part(&mut self, path: &str) {
         self.block.doc_ends.push(self.block.text.len());
         self.block.paths.push(path);
     }
 
-    /// Turns the block into a segment. `is_cut`: its last document goes on in the next one.
-    fn write_block(&mut self, is_cut: bool) -> Result<()> {
-        let next = Block { continues: is_cut, ..Block::default() };
+    /// Writes what there is of documents that are complete.
+    fn write_last_block(&mut self) -> Result<()> {
+        if self.is_open {
+            return Err(Error::InvalidArgument {
+                name: "is_last",
+                got: "no part of the last document with it".into(),
+                allowed: "true for the last part of each document".into(),
+            });
+        }
+        match self.block.doc_ends.is_empty() {
+            true => Ok(()),
+            false => self.write_block(false, Vec::new()),
+        }
+    }
+
+    /// Turns the block into a segment; the next one begins with `text`. `is_cut`: its last document goes
+    /// on there.
+    fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
+        let next = Block { text, continues: is_cut, ..Block::default() };
         let block = std::mem::replace(&mut self.block, next);
+        self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
         // A worker that waited for a thread that needs workers could wait for itself.
         let is_worker = rayon::current_thread_index().is_some();
         if self.at_once.is_some() && !is_worker {
@@ -310,9 +387,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// # Errors
     /// As for [`push_document`](Self::push_document).
     pub fn finish(mut self, columns: Option<Vec<u8>>) -> Result<(W, IngestReport)> {
-        if !self.block.doc_ends.is_empty() {
-            self.write_block(false)?;
-        }
+        self.write_last_block()?;
         self.write_encoded()?;
         let started = Instant::now();
         let (out, footer) = self.writer.finish(columns.as_deref())?;
@@ -345,53 +420,24 @@ impl<W: Write> Write for CountingWriter<W> {
     }
 }
 
-/// Where to cut `text` near `limit` (below its length) so that both parts tokenise as they would
-/// together: between two tokens. The end of the text if one token reaches that far.
-fn cut_position(profile: TokenizerProfile, text: &[u8], limit: usize) -> usize {
-    // An ASCII word byte before an ASCII blank is a border in every profile, and nearly every text
-    // has one close by.
-    let is_border =
-        |i: &usize| text[*i].is_ascii_whitespace() && text[*i - 1].is_ascii_alphanumeric();
-    if let Some(border) = (limit / 2 + 1..=limit).rev().find(is_border) {
-        return border;
-    }
-    let mut window = limit.saturating_mul(2);
-    loop {
-        let visible = &text[..window.min(text.len())];
-        let is_whole = visible.len() == text.len();
-        if let Some(border) = last_token_end(profile, visible, limit, is_whole) {
-            return border;
-        }
-        if is_whole {
-            return text.len();
-        }
-        window = window.saturating_mul(2);
-    }
+/// Appends `part` to `text`.
+fn append(text: &mut Vec<u8>, part: &[u8]) -> Result<()> {
+    text.try_reserve(part.len()).map_err(|_| no_memory(text.len() + part.len()))?;
+    text.extend_from_slice(part);
+    Ok(())
 }
 
-/// The last end of a token at or before `limit`, else the first one after it. Where `is_whole` is
-/// false, `visible` goes on: its end may cut a character, and what follows may join the last tokens
-/// (`can.` + `t` in UAX #29), so a border counts only with two more token ends behind it.
-fn last_token_end(
-    profile: TokenizerProfile,
-    visible: &[u8],
-    limit: usize,
-    is_whole: bool,
-) -> Option<usize> {
-    let num_unsure = if is_whole { 1 } else { 3 };
-    let (mut end, mut best) = (0, None);
-    let mut unsure = VecDeque::with_capacity(num_unsure + 1);
-    for_each_token(profile, visible, |token| {
-        end += token.bytes.len();
-        unsure.push_back(end);
-        if unsure.len() > num_unsure
-            && let Some(sure) = unsure.pop_front()
-            && (sure <= limit || best.is_none())
-        {
-            best = Some(sure);
-        }
-    });
-    best
+/// Takes what lies behind `at` out of `text`.
+fn split_off(text: &mut Vec<u8>, at: usize) -> Result<Vec<u8>> {
+    let mut behind = Vec::new();
+    append(&mut behind, &text[at..])?;
+    text.truncate(at);
+    Ok(behind)
+}
+
+fn no_memory(len_bytes: usize) -> Error {
+    let what = format!("memory for {len_bytes} bytes of text; a smaller block takes less");
+    Error::io(what, io::ErrorKind::OutOfMemory.into())
 }
 
 #[cfg(test)]
@@ -400,12 +446,7 @@ mod tests {
     use rayon::prelude::*;
 
     use super::*;
-
-    fn tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<Vec<u8>> {
-        let mut tokens = Vec::new();
-        for_each_token(profile, text, |token| tokens.push(token.bytes.to_vec()));
-        tokens
-    }
+    use crate::text::MAX_TOKEN_BYTES;
 
     #[test]
     fn workers_may_build() {
@@ -460,23 +501,118 @@ mod tests {
         }
     }
 
+    /// The rule by which blocks are filled, of documents that are there as a whole: the oracle.
+    fn push_whole(builder: &mut CorpusBuilder<Vec<u8>>, path: &str, text: &[u8]) {
+        let IngestOptions { block_bytes, profile, .. } = builder.maker.options;
+        let mut rest = text;
+        let is_full = builder.block.text.len() + rest.len() > block_bytes;
+        if is_full && !builder.block.doc_ends.is_empty() {
+            builder.write_block(false, Vec::new()).unwrap();
+        }
+        while rest.len() > block_bytes {
+            let Cut::At(cut) = find_cut(profile, rest, block_bytes, true) else { break };
+            builder.block.text.extend_from_slice(&rest[..cut]);
+            builder.end_part(path);
+            builder.write_block(true, Vec::new()).unwrap();
+            rest = &rest[cut..];
+        }
+        builder.block.text.extend_from_slice(rest);
+        builder.end_part(path);
+    }
+
+    /// Files by the oracle, of whole documents, and of parts of these lengths in turn.
+    fn files(options: IngestOptions, docs: &[Vec<u8>], lens: &[usize]) -> [Vec<u8>; 3] {
+        let builder = || CorpusBuilder::new(Vec::new(), options).unwrap();
+        let (mut oracle, mut whole, mut parts) = (builder(), builder(), builder());
+        let mut lens = lens.iter().copied().cycle();
+        for (idx, doc) in docs.iter().enumerate() {
+            let path = idx.to_string();
+            push_whole(&mut oracle, &path, doc);
+            whole.push_document(&path, doc).unwrap();
+            let mut rest = doc.as_slice();
+            loop {
+                let (now, later) = rest.split_at(lens.next().unwrap().min(rest.len()));
+                rest = later;
+                // The end may come with text or alone.
+                let is_last = rest.is_empty() && (now.len() % 2 == 0 || now.is_empty());
+                parts.push_part(&path, now, is_last).unwrap();
+                if is_last {
+                    break;
+                }
+            }
+        }
+        [oracle, whole, parts].map(|builder| builder.finish(None).unwrap().0)
+    }
+
+    fn any_doc() -> impl Strategy<Value = Vec<u8>> {
+        let text = prop_oneof![
+            "[a-c ._é\n]{0,60}",
+            "[a ]{0,40}",
+            "a{0,40}",
+            "[日本語]{0,20}",
+            "[\u{1F1E6}-\u{1F1E8}a' ]{0,20}",
+        ];
+        prop_oneof![
+            text.prop_map(String::into_bytes),
+            proptest::collection::vec(any::<u8>(), 0..50),
+        ]
+    }
+
     proptest! {
+        // Of each case nine files are made.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
         #[test]
-        fn a_cut_leaves_the_tokens_as_they_were(
-            text in prop_oneof!["[a-c ._é\n]{2,60}", "[a ]{2,40}", "[\u{1F1E6}-\u{1F1E8}a' ]{2,20}"],
-            limit in 1usize..30,
+        fn a_document_in_parts_gives_the_same_file(
+            docs in proptest::collection::vec(any_doc(), 0..12),
+            lens in proptest::collection::vec(0usize..40, 1..12),
+            block_bytes in 1usize..60,
         ) {
-            let text = text.as_bytes();
-            prop_assume!(limit < text.len());
+            prop_assume!(lens.iter().any(|&len| len > 0));
             for profile in
                 [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace]
             {
-                let cut = cut_position(profile, text, limit);
-                prop_assert!(cut > 0);
-                let mut parts = tokens(profile, &text[..cut]);
-                parts.extend(tokens(profile, &text[cut..]));
-                prop_assert_eq!(parts, tokens(profile, text));
+                let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
+                let [oracle, whole, parts] = files(options, &docs, &lens);
+                prop_assert!(whole == oracle && parts == oracle);
             }
         }
+    }
+
+    #[test]
+    fn long_documents_in_parts_give_the_same_file() {
+        let no_border = "日本語。".repeat(50_000).into_bytes();
+        let one_word = vec![b'a'; 5 * MAX_TOKEN_BYTES + 7];
+        let ordinary = b"to be, or not to be: that is the question. ".repeat(9_000);
+        let docs = [one_word, b"short".to_vec(), no_border, Vec::new(), vec![0; 300_000], ordinary];
+        let profiles =
+            [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace];
+        for (profile, block_bytes) in profiles.into_iter().zip([70_000, 100_000, 1 << 17]) {
+            let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
+            let [oracle, whole, parts] = files(options, &docs, &[4_096, 65_537, 1, 300_000]);
+            assert!(whole == oracle && parts == oracle, "{profile}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_by_the_block() {
+        let options = IngestOptions { block_bytes: 1 << 18, ..IngestOptions::default() };
+        let part = [b"to be or not ".repeat(1000), "日本語。".repeat(1000).into_bytes()].concat();
+        let mut builder = CorpusBuilder::new(std::io::sink(), options).unwrap();
+        for _ in 0..200 {
+            builder.push_part("a", &part, false).unwrap();
+            assert!(builder.block.text.len() <= 2 * options.block_bytes);
+        }
+        builder.push_document("a", b"").unwrap();
+        let (_, report) = builder.finish(None).unwrap();
+        assert_eq!(report.footer.num_docs(), 1);
+        assert_eq!(report.footer.len_bytes(), 200 * part.len() as u64);
+    }
+
+    #[test]
+    fn a_document_without_its_last_part_is_refused() {
+        let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+        builder.push_part("a", b"to be", false).unwrap();
+        assert!(matches!(builder.finish(None), Err(Error::InvalidArgument { .. })));
     }
 }

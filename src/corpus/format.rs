@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! 0    header      64 bytes: magic, version, required features; zero to the end
-//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents), of segment 1, …, then those
-//!                  of the file (columns); each is followed by zeros up to a multiple of 64
+//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents, ties), of segment 1, …, then
+//!                  those of the file (columns, ties); each is followed by zeros up to a multiple of 64
 //!      footer      what is where, and how much of it
 //!      postscript  40 bytes, same layout for ever
 //!
@@ -16,6 +16,7 @@
 //!             | num_rules u32 | num_elements u32 | flags u16 (bit 0: continues)
 //!             | num_sections u16                                                    68 bytes
 //!   section   offset u64 | len u64 | crc32c u32 | kind u16 | codec u16              24 bytes
+//! ties        kind u16 | codec u16 | len u64 | crc32c u32 of each section tied            16 bytes
 //! postscript  footer offset u64 | footer len u32 | footer crc32c u32
 //!             | required features u64 | major u16 | minor u16
 //!             | crc32c of the 28 bytes before u32 | magic 8
@@ -26,6 +27,11 @@
 //! byte is either checksummed, or known (header, zeros, magic), and each single flipped bit is
 //! found. A file is opened with one read of its tail and one of the rest.
 //!
+//! *Ties* say which sections were written together: those of a segment name its other sections, those of
+//! the file the columns and the ties of each segment. They are compared when the footer is read, by their
+//! length and checksum alone, so a section of another file is found without reading it or them. Files
+//! of earlier versions have none: their word counts are compared with the grammar and used for nothing.
+//!
 //! Compatibility: sections of an unknown kind are skipped; whatever may not be skipped sets a bit
 //! of *required features*, and a reader refuses bits it does not know by number. The major version
 //! changes with the layout of header or footer only.
@@ -34,6 +40,7 @@ use std::ops::Range;
 
 use super::cursor::{Cursor, Place};
 use super::dictionary_codec;
+use super::postscript::Postscript;
 use super::reader::OpenLimits;
 use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
@@ -51,6 +58,7 @@ pub(super) const HEADER_BYTES: usize = 64;
 pub(super) const POSTSCRIPT_BYTES: usize = 40;
 /// Columns are stored as they come: Parquet compresses on its own.
 pub(super) const COLUMNS_CODEC: u16 = 0;
+pub(super) const TIES_CODEC: u16 = 1;
 const SEGMENT_BYTES: u64 = 68;
 const SECTION_BYTES: u64 = 24;
 const FLAG_CONTINUES: u16 = 1;
@@ -69,6 +77,8 @@ pub enum SectionKind {
     /// How often each word of a segment occurs, so that counting words needs no grammar. Files of earlier
     /// versions have none.
     WordCounts,
+    /// Which sections were written together. Files of earlier versions have none.
+    Ties,
     /// Something a later version wrote that may be ignored.
     Unknown(u16),
 }
@@ -81,6 +91,7 @@ impl SectionKind {
             3 => Self::Documents,
             4 => Self::Columns,
             5 => Self::WordCounts,
+            6 => Self::Ties,
             other => Self::Unknown(other),
         }
     }
@@ -92,6 +103,7 @@ impl SectionKind {
             Self::Documents => 3,
             Self::Columns => 4,
             Self::WordCounts => 5,
+            Self::Ties => 6,
             Self::Unknown(kind) => kind,
         }
     }
@@ -104,6 +116,7 @@ impl SectionKind {
             Self::Documents => "documents",
             Self::Columns => "columns",
             Self::WordCounts => "word counts",
+            Self::Ties => "ties",
             Self::Unknown(_) => "unknown",
         }
     }
@@ -178,12 +191,19 @@ impl SegmentMeta {
         section.map_or(0..0, |section| section.offset..section.offset.saturating_add(section.len))
     }
 
-    /// Bytes of the file that [`read_words`](super::read_words) wants, if it has word counts.
+    /// Bytes of the file that [`read_words`](super::read_words) wants, if it has word counts that are tied to
+    /// its grammar: others would have to be compared with it.
     pub fn words_range(&self) -> Option<Range<u64>> {
+        self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
         let counts = self.section(SectionKind::WordCounts)?;
         let dictionary = self.section(SectionKind::Dictionary)?;
         let start = dictionary.offset.min(counts.offset);
         Some(start..dictionary.padded_end().max(counts.padded_end()))
+    }
+
+    /// The bytes of its ties: of every other section.
+    pub(super) fn ties(&self) -> Vec<u8> {
+        ties_of(self.sections.iter().filter(|section| section.kind != SectionKind::Ties))
     }
 
     /// The section of `kind`, if it has one.
@@ -252,8 +272,8 @@ pub struct FileFooter {
     pub segments: Vec<SegmentMeta>,
     /// User columns, one row a document.
     pub columns: Option<SectionMeta>,
-    /// Sections of the file that this build does not know.
-    pub unknown: Vec<SectionMeta>,
+    /// Other sections of the file: ties, and what this build does not know.
+    pub others: Vec<SectionMeta>,
 }
 
 /// What came of parsing the tail of a file.
@@ -347,7 +367,7 @@ impl FileFooter {
 
     /// Sections that belong to no segment, in file order.
     pub(super) fn file_sections(&self) -> impl Iterator<Item = &SectionMeta> {
-        let mut sections: Vec<_> = self.columns.iter().chain(&self.unknown).collect();
+        let mut sections: Vec<_> = self.columns.iter().chain(&self.others).collect();
         sections.sort_by_key(|section| section.offset);
         sections.into_iter()
     }
@@ -374,6 +394,7 @@ impl FileFooter {
             let reason = format!("expected the last section to end at the footer, got {expected}");
             return Err(place.fault(0, reason));
         }
+        self.check_ties(place)?;
         let mut num_docs = 0u64;
         let mut len_bytes = 0u64;
         let mut num_tokens = 0u64;
@@ -392,6 +413,33 @@ impl FileFooter {
             (num_docs, len_bytes, num_tokens) = (docs, bytes, tokens);
         }
         Ok(())
+    }
+
+    /// Refuses sections that were not written together.
+    fn check_ties(&self, place: Place<'_>) -> Result<()> {
+        for (i, segment) in self.segments.iter().enumerate() {
+            let ties = segment.section(SectionKind::Ties);
+            if ties.is_some_and(|section| !fits(section, &segment.ties())) {
+                let reason = format!(
+                    "expected segment {i} with the sections it was written with, got some of \
+                     another; restore the file from a copy"
+                );
+                return Err(place.fault(0, reason));
+            }
+        }
+        let mut of_file = self.others.iter().filter(|section| section.kind == SectionKind::Ties);
+        if of_file.any(|section| !fits(section, &self.ties())) {
+            let reason = "expected the columns and segments that were written together, got some of \
+                          another file; restore it from a copy";
+            return Err(place.fault(0, reason));
+        }
+        Ok(())
+    }
+
+    /// The bytes of the file's ties: of its columns and of the ties of its segments.
+    pub(super) fn ties(&self) -> Vec<u8> {
+        let of_segments = self.segments.iter().filter_map(|s| s.section(SectionKind::Ties));
+        ties_of(self.columns.iter().chain(of_segments))
     }
 
     /// Whether segment `segment_idx`, of `num_docs` documents, can begin with the rest of one: there
@@ -427,6 +475,25 @@ impl FileFooter {
     }
 }
 
+/// What ties say of `sections`.
+fn ties_of<'a>(sections: impl Iterator<Item = &'a SectionMeta>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for section in sections {
+        out.extend(section.kind.as_u16().to_le_bytes());
+        out.extend(section.codec.to_le_bytes());
+        out.extend(section.len.to_le_bytes());
+        out.extend(section.crc32c.to_le_bytes());
+    }
+    out
+}
+
+/// Whether `ties` hold `expected`, as far as their length and checksum tell; those of a later codec may
+/// hold anything.
+fn fits(ties: &SectionMeta, expected: &[u8]) -> bool {
+    let expected = (expected.len() as u64, crc32c::crc32c(expected));
+    ties.codec != TIES_CODEC || (ties.len, ties.crc32c) == expected
+}
+
 fn parse_footer(mut cursor: Cursor<'_>) -> Result<FileFooter> {
     let profile = TokenizerProfile::from_u8(cursor.u8()?)
         .ok_or_else(|| cursor.fault("expected a tokenizer profile of this build"))?;
@@ -457,14 +524,14 @@ fn parse_footer(mut cursor: Cursor<'_>) -> Result<FileFooter> {
     for _ in 0..num_file_sections {
         file_sections.push(parse_section(&mut cursor)?);
     }
-    let (mut columns, unknown): (Vec<_>, Vec<_>) =
+    let (mut columns, others): (Vec<_>, Vec<_>) =
         file_sections.into_iter().partition(|section| section.kind == SectionKind::Columns);
     if columns.len() > 1 {
         return Err(cursor.fault("expected at most one section of columns"));
     }
     cursor.finish()?;
     let columns = columns.pop();
-    Ok(FileFooter { profile, unicode_version, writer, builder, segments, columns, unknown })
+    Ok(FileFooter { profile, unicode_version, writer, builder, segments, columns, others })
 }
 
 fn parse_segment(cursor: &mut Cursor<'_>) -> Result<(SegmentMeta, u16)> {
@@ -522,9 +589,11 @@ fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
             return Err(cursor.fault(format!("expected one section {name} a segment, got {num}")));
         }
     }
-    let counts = sections.iter().filter(|section| section.kind == SectionKind::WordCounts);
-    if counts.count() > 1 {
-        return Err(cursor.fault("expected at most one section of word counts a segment"));
+    for kind in [SectionKind::WordCounts, SectionKind::Ties] {
+        if sections.iter().filter(|section| section.kind == kind).count() > 1 {
+            let name = kind.name();
+            return Err(cursor.fault(format!("expected at most one section {name} a segment")));
+        }
     }
     Ok(())
 }
@@ -554,52 +623,6 @@ fn push_segment(out: &mut Vec<u8>, segment: &SegmentMeta) -> Result<()> {
     out.extend(flags.to_le_bytes());
     out.extend((segment.sections.len() as u16).to_le_bytes());
     Ok(())
-}
-
-/// The last bytes of a file.
-struct Postscript {
-    footer_offset: u64,
-    footer_len: u32,
-    footer_crc32c: u32,
-}
-
-impl Postscript {
-    fn parse(file: &str, bytes: &[u8], file_len: u64) -> Result<Self> {
-        let offset = file_len - POSTSCRIPT_BYTES as u64;
-        let place = Place { file, section: "postscript", offset };
-        let mut cursor = Cursor::new(place, bytes);
-        let (footer_offset, footer_len, footer_crc32c) =
-            (cursor.u64()?, cursor.u32()?, cursor.u32()?);
-        let (features, major, _minor) = (cursor.u64()?, cursor.u16()?, cursor.u16()?);
-        let checked_len = POSTSCRIPT_BYTES - cursor.remaining();
-        let crc32c = cursor.u32()?;
-        if cursor.take(MAGIC.len())? != MAGIC {
-            let reason = "expected the magic of a .tadoc file at the end; is it one, and whole?";
-            return Err(place.fault(checked_len + 4, reason));
-        }
-        place.verify(&bytes[..checked_len], crc32c)?;
-        check_version(file, "format", (FORMAT_MAJOR, KNOWN_FEATURES), (major, features))?;
-        if footer_offset.checked_add(u64::from(footer_len)) != Some(offset) {
-            let reason = format!(
-                "expected a footer that ends here, got {footer_len} bytes at {footer_offset}"
-            );
-            return Err(place.fault(0, reason));
-        }
-        Ok(Self { footer_offset, footer_len, footer_crc32c })
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(POSTSCRIPT_BYTES);
-        out.extend(self.footer_offset.to_le_bytes());
-        out.extend(self.footer_len.to_le_bytes());
-        out.extend(self.footer_crc32c.to_le_bytes());
-        out.extend(KNOWN_FEATURES.to_le_bytes());
-        out.extend(FORMAT_MAJOR.to_le_bytes());
-        out.extend(FORMAT_MINOR.to_le_bytes());
-        out.extend(crc32c::crc32c(&out).to_le_bytes());
-        out.extend(MAGIC);
-        out
-    }
 }
 
 /// Refuses what a later version of a `format` made compulsory: what is known of it and what a file

@@ -5,6 +5,7 @@
 //! `writer` and `reader`, the codecs of the sections, `entropy` (the coder below them), `builder`
 //! (documents in, file out, bounded memory).
 
+mod block_cut;
 mod blocks;
 mod builder;
 pub(crate) mod cursor;
@@ -17,6 +18,8 @@ mod format;
 mod grammar_codec;
 #[cfg(test)]
 pub(crate) mod of_texts;
+mod path_text;
+mod postscript;
 mod reader;
 mod strings;
 mod word_counts_codec;
@@ -26,6 +29,7 @@ pub use blocks::{MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
 pub(crate) use format::check_version;
 pub use format::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta, check_header};
+pub use path_text::{path_bytes, path_text};
 pub use reader::{OpenLimits, read_columns, read_paths, read_segment, read_words};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentParts};
 

@@ -50,7 +50,8 @@ impl Default for OpenLimits {
 }
 
 impl OpenLimits {
-    fn check_memory(&self, requested: u64) -> Result<()> {
+    /// Refuses to decode segments that take `requested` bytes of memory, where that is too much.
+    pub(crate) fn check_memory(&self, requested: u64) -> Result<()> {
         if requested <= self.max_memory_bytes {
             return Ok(());
         }
@@ -114,7 +115,8 @@ pub fn read_segment(
 /// [words alone](Segment::of_words). Nothing else of the segment is checked.
 ///
 /// # Errors
-/// As [`read_segment`], and [`Error::InvalidArgument`] for a segment without word counts.
+/// As [`read_segment`], and [`Error::InvalidArgument`] for a segment without word counts that are tied to
+/// its grammar.
 pub fn read_words(
     file: &str,
     footer: &FileFooter,
@@ -126,7 +128,7 @@ pub fn read_words(
     let (range, section) =
         meta.words_range().zip(meta.section(SectionKind::WordCounts)).ok_or_else(|| {
             let (got, allowed) =
-                (format!("{segment_idx}, without them"), "a segment with word counts".into());
+                (format!("{segment_idx}, without"), "a segment with tied word counts".into());
             Error::InvalidArgument { name: "segment_idx", got, allowed }
         })?;
     check_range(range.clone(), bytes)?;

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use super::format::{
-    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, align_up, header,
+    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, TIES_CODEC, align_up, header,
 };
 use super::grammar_codec::count_tokens;
 use super::{Paths, dictionary_codec, documents_codec, grammar_codec, word_counts_codec};
@@ -37,7 +37,7 @@ impl<W: Write> CorpusWriter<W> {
             builder: builder.into(),
             segments: Vec::new(),
             columns: None,
-            unknown: Vec::new(),
+            others: Vec::new(),
         };
         let mut writer = Self { out, footer, offset: 0 };
         writer.write(&header())?;
@@ -61,6 +61,7 @@ impl<W: Write> CorpusWriter<W> {
         for (kind, codec, bytes) in sections {
             meta.sections.push(self.section(kind, codec, &bytes)?);
         }
+        meta.sections.push(self.section(SectionKind::Ties, TIES_CODEC, &meta.ties())?);
         self.footer.segments.push(meta);
         Ok(())
     }
@@ -73,6 +74,8 @@ impl<W: Write> CorpusWriter<W> {
     pub fn finish(mut self, columns: Option<&[u8]>) -> Result<(W, FileFooter)> {
         if let Some(bytes) = columns {
             self.footer.columns = Some(self.section(SectionKind::Columns, COLUMNS_CODEC, bytes)?);
+            let ties = self.section(SectionKind::Ties, TIES_CODEC, &self.footer.ties())?;
+            self.footer.others.push(ties);
         }
         let footer = self.footer.to_bytes()?;
         self.write(&footer)?;

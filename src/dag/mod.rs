@@ -361,14 +361,27 @@ impl Dag {
                 .map_or(0, |words| words.as_ref().map_or(0, DocWords::memory_bytes))
     }
 
+    /// Makes neither text runs nor words of documents from here on, where there are none yet: all questions are answered
+    /// from the rules.
+    pub fn keep_no_copies(&self) {
+        self.text_runs.get_or_init(|| None);
+        self.doc_words.get_or_init(|| None);
+    }
+
     /// Bytes of memory that the words of documents take at most.
     pub fn max_doc_words_bytes(&self) -> usize {
-        doc_words::max_memory_bytes(self)
+        match self.doc_words.get() {
+            Some(None) => 0,
+            _ => doc_words::max_memory_bytes(self),
+        }
     }
 
     /// Bytes of memory that text runs take at most, in general.
     pub fn max_text_runs_bytes(&self) -> usize {
-        text_runs::max_memory_bytes(self)
+        match self.text_runs.get() {
+            Some(None) => 0,
+            _ => text_runs::max_memory_bytes(self),
+        }
     }
 }
 

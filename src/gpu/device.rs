@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "two calls of the driver that have no safe form")]
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
@@ -21,6 +21,16 @@ use super::module::Module;
 /// Oldest driver, as it numbers itself: CUDA 12.2, that is 535. The embedded PTX needs it.
 const MIN_DRIVER_VERSION: i32 = 12020;
 
+/// Returns true where the driver's library can be loaded; the first call tries. Loading starts nothing: it is
+/// far quicker than to ask the driver for devices.
+pub fn has_driver() -> bool {
+    static HAS_DRIVER: LazyLock<bool> = LazyLock::new(|| {
+        // SAFETY: loads the driver's library, whose initializers are the driver's.
+        unsafe { sys::is_culib_present() }
+    });
+    *HAS_DRIVER
+}
+
 /// How many devices the driver sees; at least one.
 ///
 /// # Errors
@@ -28,8 +38,7 @@ const MIN_DRIVER_VERSION: i32 = 12020;
 /// [`GpuError::NoDriver`], [`GpuError::OldDriver`], [`GpuError::NoDevice`] or
 /// [`GpuError::Driver`].
 pub fn num_devices() -> Result<usize, GpuError> {
-    // SAFETY: loads the driver's library, whose initializers are the driver's.
-    if !unsafe { sys::is_culib_present() } {
+    if !has_driver() {
         return Err(GpuError::NoDriver);
     }
     let mut version = 0;

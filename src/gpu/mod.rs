@@ -44,7 +44,7 @@ pub use corpus::{
     DocWord, DocumentWords, MixedBatch, MixedResults, Occurrences, PassageBatch, PassageQuery,
     Passages, RankedRows, RoundsWhenLarge, SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
-pub use device::{Device, num_devices};
+pub use device::{Device, has_driver, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};
 pub use device_text::DeviceText;
 pub use devices::Devices;

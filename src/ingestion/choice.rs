@@ -1,21 +1,22 @@
-//! CPU or GPU: what the model says of both, and the reason as a sentence for `EXPLAIN`.
+//! CPU or GPU for a scan: what the model says of both, and the reason as a sentence for `EXPLAIN`.
 //!
 //! The GPU is worth it where there is much text, many rows are ruled out before they cross the bus,
-//! or few cores are free; opening the device (0.2 s and more) decides on small queries. Ties stay
-//! on the CPU.
+//! or few cores are free. A device that is not open yet is the business of [`decide`]. Ties stay on the CPU.
 
 use crate::error::Result;
 
+use super::decision::{Decision, DeviceState, Effort, Hindrance, decide};
 use super::model::{Column, Place, Plan, Prediction, Query, Rates, best_num_blocks, predict};
 use super::rates::significant;
+
+/// A scan goes to the device where that takes at most so much of the time of the cores.
+const MARGIN: f64 = 0.9;
 
 /// What holds when a query is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation {
     /// Blocks the column has, each of which can be read and decoded on its own.
     pub num_blocks: u64,
-    /// Whether the device has been opened and its kernel loaded before.
-    pub is_device_open: bool,
     /// Whether the blocks lie in device memory.
     pub is_resident: bool,
 }
@@ -31,6 +32,10 @@ pub struct Choice {
     pub cpu: Prediction,
     /// What the device would need, startup not counted; `None` where there is none.
     pub gpu: Option<Prediction>,
+    /// Seconds of both; `None` where there is no device.
+    pub effort: Option<Effort>,
+    /// Reason against the device; `None` where the device decodes, or where there is none.
+    pub hindrance: Option<Hindrance>,
     /// A sentence that says why.
     pub reason: String,
 }
@@ -45,11 +50,13 @@ impl Choice {
     }
 }
 
-/// Chooses who decodes.
+/// Chooses who decodes; the `state` of the device is asked for as [`decide`] does.
 ///
 /// ```
 /// use datafusion_tadoc::gsst::CodeWidth;
-/// use datafusion_tadoc::ingestion::{Calibration, Column, Place, Query, Situation, choose};
+/// use datafusion_tadoc::ingestion::{
+///     Calibration, Column, DeviceState, Place, Query, Situation, choose,
+/// };
 ///
 /// let rates = Calibration::default().rates(CodeWidth::Eight, true);
 /// let column = Column::new(1_000_000, 40_000, 2.84);
@@ -59,8 +66,8 @@ impl Choice {
 ///     is_in_host_memory: true,
 ///     num_cores: 2,
 /// };
-/// let situation = Situation { num_blocks: 1, is_device_open: false, is_resident: false };
-/// let choice = choose(&rates, &column, &query, &situation)?;
+/// let situation = Situation { num_blocks: 1, is_resident: false };
+/// let choice = choose(&rates, &column, &query, &situation, || DeviceState::Closed)?;
 /// assert_eq!(choice.place, Place::Cpu);
 /// println!("{}", choice.reason);
 /// # Ok::<(), datafusion_tadoc::Error>(())
@@ -74,6 +81,7 @@ pub fn choose(
     column: &Column,
     query: &Query,
     situation: &Situation,
+    state: impl FnOnce() -> DeviceState,
 ) -> Result<Choice> {
     let num_blocks = situation.num_blocks.max(1);
     let cpu_plan = Plan::Overlapped { num_blocks };
@@ -81,30 +89,50 @@ pub fn choose(
     let num_cores = query.num_cores.max(1).min(usize::try_from(num_blocks).unwrap_or(usize::MAX));
     let query = Query { num_cores, ..*query };
     let cpu = predict(rates, column, &query, Place::Cpu, cpu_plan)?;
+    let on_cores = on_cores(&cpu, num_cores);
     let Some(device) = &rates.device else {
-        let reason = format!("CPU: there is no device; {}", on_cores(&cpu, num_cores));
-        return Ok(Choice { place: Place::Cpu, plan: cpu_plan, cpu, gpu: None, reason });
+        return Ok(Choice {
+            place: Place::Cpu,
+            plan: cpu_plan,
+            cpu,
+            gpu: None,
+            effort: None,
+            hindrance: None,
+            reason: format!("CPU: there is no device; {on_cores}"),
+        });
     };
-    let place = if situation.is_resident { Place::GpuResident } else { Place::Gpu };
+    let gpu_place = if situation.is_resident { Place::GpuResident } else { Place::Gpu };
     // Each core feeds the device: as many blocks as there are cores go through a stage at a time.
     let max_parts = num_blocks.div_ceil(num_cores as u64);
-    let num_parts = best_num_blocks(rates, column, &query, place, max_parts)?;
+    let num_parts = best_num_blocks(rates, column, &query, gpu_place, max_parts)?;
     let gpu_plan = Plan::Overlapped { num_blocks: num_parts };
-    let gpu = predict(rates, column, &query, place, gpu_plan)?;
-    let startup_s = if situation.is_device_open { 0.0 } else { device.startup_s };
-    let mut bound = format!("(bound by {}", gpu.binding);
-    if startup_s > 0.0 {
-        bound += &format!(", and {} to open it", duration(startup_s));
-    }
-    bound += ")";
-    let (on_device, on_cores) = (duration(gpu.seconds), on_cores(&cpu, num_cores));
-    let is_gpu = gpu.seconds + startup_s < cpu.seconds;
-    let (place, plan, reason) = if is_gpu {
-        (place, gpu_plan, format!("GPU: {on_device} {bound} instead of {on_cores}"))
-    } else {
-        (Place::Cpu, cpu_plan, format!("CPU: {on_cores} instead of {on_device} on the GPU {bound}"))
+    let gpu = predict(rates, column, &query, gpu_place, gpu_plan)?;
+    let effort = Effort {
+        cores_s: cpu.seconds,
+        device_s: gpu.seconds,
+        copies_s: 0.0,
+        saved_s: 0.0,
+        startup_s: device.startup_s,
+        margin: MARGIN,
     };
-    Ok(Choice { place, plan, cpu, gpu: Some(gpu), reason })
+    let on_device = format!("{} on the GPU (bound by {})", duration(gpu.seconds), gpu.binding);
+    let (place, plan, hindrance, reason) = match decide(&effort, state) {
+        Decision::Device => {
+            (gpu_place, gpu_plan, None, format!("GPU: {on_device} instead of {on_cores}"))
+        }
+        Decision::Cores(hindrance) => {
+            let reason = match &hindrance {
+                Hindrance::Slower => format!("CPU: {on_cores} instead of {on_device}"),
+                Hindrance::Closed => format!(
+                    "CPU: {on_cores} instead of {on_device}, which is to be opened first, in {}",
+                    duration(device.startup_s)
+                ),
+                other => format!("CPU: {other}; {on_cores} instead of {on_device}"),
+            };
+            (Place::Cpu, cpu_plan, Some(hindrance), reason)
+        }
+    };
+    Ok(Choice { place, plan, cpu, gpu: Some(gpu), effort: Some(effort), hindrance, reason })
 }
 
 fn on_cores(cpu: &Prediction, num_cores: usize) -> String {
@@ -144,7 +172,7 @@ mod tests {
         Rates { device: Some(device), ..rates }
     }
 
-    fn choice(text_bytes: u64, is_device_open: bool, num_cores: usize) -> Choice {
+    fn choice(text_bytes: u64, state: DeviceState, num_cores: usize) -> Choice {
         let column = Column::new(text_bytes, text_bytes / 26, 2.844);
         let query = Query {
             selectivity: Some(0.01),
@@ -153,22 +181,27 @@ mod tests {
             num_cores,
         };
         let num_blocks = text_bytes.div_ceil(4 << 20);
-        let situation = Situation { num_blocks, is_device_open, is_resident: false };
-        choose(&h200(), &column, &query, &situation).unwrap()
+        let situation = Situation { num_blocks, is_resident: false };
+        choose(&h200(), &column, &query, &situation, || state).unwrap()
     }
 
     #[test]
     fn much_text_goes_to_the_device_and_little_stays() {
-        let much = choice(4 << 30, false, 2);
-        assert_eq!(much.place, Place::Gpu);
+        let much = choice(4 << 30, DeviceState::Closed, 2);
+        assert_eq!((much.place, &much.hindrance), (Place::Gpu, &None));
         assert_eq!(much.prediction(), much.gpu.as_ref().unwrap());
         assert_eq!(much.prediction().binding, Stage::HostToDevice);
         assert!(much.reason.starts_with("GPU: "), "{}", much.reason);
-        assert!(much.reason.contains("and 200 ms to open it"), "{}", much.reason);
-        let little = choice(4 << 20, false, 2);
+        let little = choice(4 << 20, DeviceState::Closed, 2);
         assert_eq!((little.place, little.prediction()), (Place::Cpu, &little.cpu));
         assert!(little.reason.contains("on 1 core (bound by CPU match)"), "{}", little.reason);
-        assert_eq!(choice(4 << 20, true, 2).place, Place::Gpu);
+        assert!(little.reason.ends_with("is to be opened first, in 200 ms"), "{}", little.reason);
+        let opening = choice(4 << 20, DeviceState::Opening { elapsed_s: 0.1 }, 2);
+        assert_eq!(opening.hindrance, Some(Hindrance::Opening));
+        assert!(opening.reason.starts_with("CPU: the device is being opened; "));
+        let none = choice(4 << 20, DeviceState::Missing("no driver".to_owned()), 2);
+        assert!(none.reason.starts_with("CPU: no driver; "), "{}", none.reason);
+        assert_eq!(choice(4 << 20, DeviceState::Open, 2).place, Place::Gpu);
     }
 
     #[test]
@@ -181,8 +214,8 @@ mod tests {
             is_in_host_memory: false,
             num_cores: 8,
         };
-        let situation = Situation { num_blocks: 1, is_device_open: false, is_resident: false };
-        let choice = choose(&rates, &column, &query, &situation).unwrap();
+        let situation = Situation { num_blocks: 1, is_resident: false };
+        let choice = choose(&rates, &column, &query, &situation, || unreachable!()).unwrap();
         assert!(choice.reason.starts_with("CPU: there is no device; "), "{}", choice.reason);
         assert_eq!(choice.gpu, None);
         assert_eq!(choice.reason, "CPU: there is no device; 1.67 us on 1 core (bound by storage)");
@@ -197,8 +230,8 @@ mod tests {
             is_in_host_memory: true,
             num_cores: 16,
         };
-        let situation = Situation { num_blocks: 256, is_device_open: true, is_resident: true };
-        let choice = choose(&h200(), &column, &query, &situation).unwrap();
+        let situation = Situation { num_blocks: 256, is_resident: true };
+        let choice = choose(&h200(), &column, &query, &situation, || DeviceState::Open).unwrap();
         assert_eq!(choice.place, Place::GpuResident);
         assert_eq!(choice.prediction().binding, Stage::DeviceDecode);
         assert!(choice.prediction().rate_gb_per_s > 2_000.0);

@@ -148,7 +148,7 @@ fn curve(codec: &Codec, color: &'static str) -> Curve {
     } else {
         codec.name.to_owned()
     };
-    Curve { label, color, is_dashed: false, points }
+    Curve { label, color, is_dashed: false, points, breaks: Vec::new() }
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 //!                               ▼                            ▼
 //! model        predict(rates, column, query, place, plan) ─▶ GB/s, and the stage that binds
 //!                ▲                    ▲
-//! choice       CPU or GPU, and why   rows      every codec in every regime, for one link speed
+//! decision     CPU or GPU: the rule for all work that may go there
+//! choice       the same for a scan   rows      every codec in every regime, for one link speed
 //! codecs       published and measured ratios and rates ──figures──▶ benches/figures/*.svg
 //! layouts      the same of the thesis's decode layouts ────┘
 //! ```
@@ -20,6 +21,7 @@
 pub mod calibration;
 pub mod choice;
 pub mod codecs;
+pub mod decision;
 mod equations;
 pub mod figures;
 pub mod layouts;
@@ -29,6 +31,7 @@ mod rows;
 
 pub use calibration::Calibration;
 pub use choice::{Choice, Situation, choose};
+pub use decision::{Decision, DeviceState, Effort, Hindrance, decide, is_worth_opening};
 pub use model::{Column, Place, Plan, Prediction, Query, Rates, Stage, predict};
 pub use rows::{Regime, Row, rows};
 

@@ -119,6 +119,7 @@ impl LivingStore {
         let put = self.put_manifest(next, bytes).await?;
         if put == Put::Done {
             self.note_put(next, len_bytes);
+            self.let_go(next).await;
         }
         Ok(put)
     }

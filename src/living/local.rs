@@ -4,6 +4,7 @@
 //! put_if_absent   create <uuid>.unfinished, write, sync it; link it to its name (fails where there
 //!                 is one); remove <uuid>.unfinished; sync the folder
 //! put_stream      create the name, write, sync it; sync the folder
+//! hold            create and lock <uuid>.unfinished, an empty file, until the commit of <uuid>.tadoc
 //! ```
 //!
 //! `object_store`'s `LocalFileSystem` (0.13) links as well, but syncs neither the file nor its
@@ -24,10 +25,12 @@ use bytes::Bytes;
 use futures::StreamExt;
 
 use super::storage::{
-    ByteStream, SEGMENTS, Storage, StorageError, StorageResult, StoredFile, UNFINISHED, VERSIONS,
+    ByteStream, Hold, SEGMENTS, Storage, StorageError, StorageResult, StoredFile, UNFINISHED,
+    VERSIONS, mark_name, marked_name,
 };
 use super::thread::on_thread;
 use super::version::CommitId;
+use crate::staging::LockedFile;
 
 /// The calls of a file system that [`LocalFolder`] makes; tests put a disk that loses power here.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
@@ -47,6 +50,16 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
     /// Bytes of a file, and when it was written.
     fn stat(&self, path: &Path) -> io::Result<(u64, SystemTime)>;
+
+    /// Makes an empty file that is locked as long as the answer lives; none where there are no locks.
+    fn create_locked(&self, _path: PathBuf) -> Option<LockedFile> {
+        None
+    }
+
+    /// Locks those files of `folder` with names that `is_ours` which nobody has locked.
+    fn lock_abandoned(&self, _folder: &Path, _is_ours: fn(&str) -> bool) -> Vec<LockedFile> {
+        Vec::new()
+    }
 }
 
 /// A file in the making.
@@ -108,6 +121,14 @@ impl Disk for LocalDisk {
     fn stat(&self, path: &Path) -> io::Result<(u64, SystemTime)> {
         let meta = std::fs::metadata(path)?;
         Ok((meta.len(), meta.modified()?))
+    }
+
+    fn create_locked(&self, path: PathBuf) -> Option<LockedFile> {
+        LockedFile::create(path).ok()
+    }
+
+    fn lock_abandoned(&self, folder: &Path, is_ours: fn(&str) -> bool) -> Vec<LockedFile> {
+        LockedFile::abandoned(folder, is_ours)
     }
 }
 
@@ -273,6 +294,26 @@ impl<D: Disk> Storage for LocalFolder<D> {
             disk.sync_folder(target.parent().unwrap_or(root)).map_err(not_written)
         })
         .await
+    }
+
+    async fn hold(&self, name: &str) -> Option<Hold> {
+        let name = name.to_string();
+        let hold = self.with_disk(move |disk, root| {
+            let mark = disk.create_locked(root.join(mark_name(&name)));
+            Ok(mark.map(|mark| Hold::new(name, mark)))
+        });
+        // Without a hold, what a killed writer leaves stays until it is old.
+        hold.await.ok().flatten()
+    }
+
+    async fn abandoned(&self) -> Vec<Hold> {
+        let marks = self.with_disk(|disk, root| {
+            let is_mark = |name: &str| marked_name(name).is_some();
+            Ok(disk.lock_abandoned(&root.join(SEGMENTS), is_mark))
+        });
+        let marks = marks.await.unwrap_or_default().into_iter();
+        let marked = |mark: &LockedFile| marked_name(mark.path().file_name()?.to_str()?);
+        marks.filter_map(|mark| Some(Hold::new(marked(&mark)?, mark))).collect()
     }
 
     async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {

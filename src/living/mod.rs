@@ -19,10 +19,11 @@
 //! able to do), `local`, `object` and `place` (folders that survive power loss, object stores, which
 //! of the two a name means), `change` and
 //! `commit` (the next version), `store` (the handle), `part_file`, `assemble` (a version as a corpus),
-//! `optimize` (parts compressed anew), `recompress` (when that is due), `clean_up`.
+//! `optimize` (parts compressed anew), `recompress` (when that is due), `clean_up`, `abandoned`.
 //!
 //! Nothing here needs a runtime: blocking work and waiting happen on threads of their own.
 
+mod abandoned;
 mod assemble;
 mod change;
 mod clean_up;
@@ -51,6 +52,6 @@ pub use part_file::{PartWriter, WrittenPart};
 pub use place::{storage_at, storage_in};
 pub use recompress::RECOMPRESS_RATIO;
 pub use retry::RetryPolicy;
-pub use storage::{ByteStream, Storage, StorageError, StorageResult, StoredFile};
+pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
 pub use store::{LivingStore, StoreOptions, VersionEdits};
 pub use version::{CommitCounts, CommitId, CommitKind, Part, Version};

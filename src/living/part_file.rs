@@ -4,8 +4,9 @@
 //! write(PartWriter) on a thread ─▶ chunks (4 under way) ─▶ Storage::put_stream
 //! ```
 //!
-//! A file that no version names is nobody's: it stays behind where the commit fails, until it is
-//! cleaned up. Whoever reads ranges only finds the file by [`Part::file_name`]; its sections have
+//! A file that no version names is nobody's. Its writer holds it until the commit; where that fails or
+//! the writer is killed, the next commit removes it, or a clean-up where the storage knows no holds
+//! (object stores). Whoever reads ranges only finds the file by [`Part::file_name`]; its sections have
 //! checksums of their own.
 
 use std::io::{self, Write};
@@ -115,21 +116,16 @@ impl LivingStore {
             let (len_bytes, crc32c) = (writer.len_bytes, writer.crc32c);
             (written.map(|footer| (footer, len_bytes, crc32c)), writer.is_refused)
         });
+        let hold = self.storage().hold(&name).await;
         let putting = self.storage().put_stream(&name, receiver.boxed());
         let (written, put) = futures::join!(writing, putting);
-        let (written, is_refused) = written?;
         let put = put.map_err(|e| e.into_error(format!("writing {}", self.name_of(&name))));
-        let (footer, len_bytes, crc32c) = match is_refused {
-            true => {
-                put?;
-                written?
-            }
-            false => {
-                let written = written?;
-                put?;
-                written
-            }
-        };
+        let written = written.and_then(|(written, is_refused)| match is_refused {
+            true => put.and(written),
+            false => written.and_then(|written| put.map(|()| written)),
+        });
+        self.keep_or_remove(hold, written.is_ok()).await;
+        let (footer, len_bytes, crc32c) = written?;
         let num_docs = footer.num_docs();
         Ok(WrittenPart { part: Part::File { id, len_bytes, crc32c, num_docs }, footer })
     }

@@ -19,6 +19,7 @@ use futures::stream::BoxStream;
 
 use super::version::CommitId;
 use crate::error::{Error, Result};
+use crate::staging::LockedFile;
 
 /// Folder of the versions.
 pub(super) const VERSIONS: &str = "versions";
@@ -44,6 +45,17 @@ pub(super) fn version_number(name: &str) -> Option<u64> {
 /// Name of the segment file `id`, below the place of the corpus.
 pub(super) fn segment_name(id: CommitId) -> String {
     format!("{SEGMENTS}/{id}{SEGMENT_EXTENSION}")
+}
+
+/// Name of the file that marks the segment file `name` as one in the making.
+pub(super) fn mark_name(name: &str) -> String {
+    format!("{}{UNFINISHED}", name.strip_suffix(SEGMENT_EXTENSION).unwrap_or(name))
+}
+
+/// Name of the segment file that the file `mark` marks.
+pub(super) fn marked_name(mark: &str) -> Option<String> {
+    let name = format!("{SEGMENTS}/{}{SEGMENT_EXTENSION}", mark.strip_suffix(UNFINISHED)?);
+    segment_id(&name).map(|_| name)
 }
 
 /// The id of the segment file `name`, if it is called like one.
@@ -111,6 +123,31 @@ pub struct StoredFile {
     pub modified: SystemTime,
 }
 
+/// Says of a segment file that its writer lives: it is in the making, or waits for its commit. Dropped,
+/// the file is abandoned.
+#[derive(Debug)]
+pub struct Hold {
+    name: String,
+    mark: LockedFile,
+}
+
+impl Hold {
+    pub(super) fn new(name: String, mark: LockedFile) -> Self {
+        Self { name, mark }
+    }
+
+    /// Name of the segment file, below the place of the corpus.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Ends it: the file is committed, or gone.
+    pub(super) fn release(self) {
+        // What is left of it is an empty file, which is looked at again.
+        let _removed = self.mark.remove();
+    }
+}
+
 /// A folder or prefix that can hold a living corpus. Names are relative to it, parts divided by `/`.
 ///
 /// What returned without an error is durable, and seen by every call that begins afterwards.
@@ -129,6 +166,17 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
     /// Writes the file `name`, which nobody knows yet, from `chunks`. Where these end in an error
     /// the file does not show, or is left to [`LivingStore::clean_up`](super::LivingStore::clean_up).
     async fn put_stream(&self, name: &str, chunks: ByteStream) -> StorageResult<()>;
+
+    /// Holds the segment file `name`, before it is written. Nothing where the storage cannot tell later
+    /// whether the writer lives.
+    async fn hold(&self, _name: &str) -> Option<Hold> {
+        None
+    }
+
+    /// Takes over the segment files whose writers have ended holding them.
+    async fn abandoned(&self) -> Vec<Hold> {
+        Vec::new()
+    }
 
     /// The bytes of a file; [`StorageError::Permanent`] where they are more than `max_bytes`.
     async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes>;
@@ -161,6 +209,14 @@ impl Storage for Arc<dyn Storage> {
 
     async fn put_stream(&self, name: &str, chunks: ByteStream) -> StorageResult<()> {
         self.as_ref().put_stream(name, chunks).await
+    }
+
+    async fn hold(&self, name: &str) -> Option<Hold> {
+        self.as_ref().hold(name).await
+    }
+
+    async fn abandoned(&self) -> Vec<Hold> {
+        self.as_ref().abandoned().await
     }
 
     async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {
@@ -199,5 +255,8 @@ mod tests {
         let id = CommitId::from_bytes([7; 16]);
         assert_eq!(segment_id(&segment_name(id)), Some(id));
         assert_eq!(segment_id("segments/x.tadoc"), None);
+        let mark = mark_name(&segment_name(id));
+        assert_eq!(marked_name(mark.strip_prefix("segments/").unwrap()), Some(segment_name(id)));
+        assert_eq!(marked_name("x.unfinished"), None);
     }
 }

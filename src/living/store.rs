@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
+use super::abandoned::Abandoned;
 use super::commit::Put;
 use super::manifest::{decode_manifest, decode_version};
 use super::retry::{RetryPolicy, retrying};
@@ -99,6 +100,7 @@ pub struct LivingStore {
     profile: TokenizerProfile,
     last_seen: Arc<AtomicU64>,
     edit_bytes: Arc<Mutex<Option<EditBytes>>>,
+    pub(super) abandoned: Arc<Abandoned>,
 }
 
 /// Bytes of the files of versions whose edits are not in the parts, known of one version.
@@ -153,8 +155,8 @@ impl LivingStore {
     }
 
     fn new(storage: impl Storage, profile: TokenizerProfile, options: StoreOptions) -> Self {
-        let (last_seen, edit_bytes) = (Arc::default(), Arc::default());
-        Self { storage: Arc::new(storage), options, profile, last_seen, edit_bytes }
+        let (last_seen, edit_bytes, abandoned) = (Arc::default(), Arc::default(), Arc::default());
+        Self { storage: Arc::new(storage), options, profile, last_seen, edit_bytes, abandoned }
     }
 
     /// Opens the corpus in `storage`.

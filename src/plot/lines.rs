@@ -53,6 +53,8 @@ pub struct Curve {
     pub is_dashed: bool,
     /// By ascending x.
     pub points: Vec<(f64, f64)>,
+    /// Indices of points to which no line leads from the one before, ascending.
+    pub breaks: Vec<usize>,
 }
 
 /// A dot with a label on its upper left.
@@ -150,16 +152,21 @@ impl LineChart {
     }
 
     fn write_curve(&self, svg: &mut String, curve: &Curve) -> fmt::Result {
+        let begins = |i: usize| i == 0 || curve.breaks.binary_search(&i).is_ok();
         let mut path = String::new();
         for (i, &(x, y)) in curve.points.iter().enumerate() {
-            let command = if i == 0 { 'M' } else { 'L' };
+            let command = if begins(i) { 'M' } else { 'L' };
             write!(path, "{command}{:.1} {:.1}", self.x_at(x), self.y_at(y))?;
+            if begins(i) && (i + 1 == curve.points.len() || begins(i + 1)) {
+                // A dot: the ends of lines are round.
+                path.push_str("h0");
+            }
         }
         let dashes = if curve.is_dashed { r#" stroke-dasharray="6 4""# } else { "" };
         let width = if curve.is_dashed { 1.5 } else { 2.5 };
         writeln!(
             svg,
-            r#"<path d="{path}" fill="none" stroke="{}" stroke-width="{width}"{dashes}/>"#,
+            r#"<path d="{path}" fill="none" stroke="{}" stroke-width="{width}" stroke-linecap="round"{dashes}/>"#,
             curve.color
         )
     }

@@ -15,10 +15,11 @@
 use std::fmt::{self, Write as _};
 use std::io::Write;
 
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::cast::{as_binary_view_array, as_string_view_array};
+use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::DisplayFormatType;
@@ -190,10 +191,26 @@ fn push_rows<W: Write>(
         None => None,
     };
     let paths = paths.as_ref().map(|paths| as_string_view_array(paths)).transpose()?;
+    check_texts(bytes)?;
     for row in 0..batch.num_rows() {
         let path = paths.filter(|paths| paths.is_valid(row)).map_or("", |paths| paths.value(row));
-        let text = if bytes.is_valid(row) { bytes.value(row) } else { &[] };
-        builder.push_document(path, text).map_err(datafusion_error)?;
+        builder.push_document(path, bytes.value(row)).map_err(datafusion_error)?;
     }
     Ok(())
+}
+
+/// Refuses rows without text: whether they are empty documents or none is for the statement to say.
+pub(crate) fn check_texts(texts: &BinaryViewArray) -> Result<()> {
+    match texts.null_count() {
+        0 => Ok(()),
+        num_nulls => Err(no_text(num_nulls)),
+    }
+}
+
+/// The error for rows whose text is NULL.
+pub(crate) fn no_text(num_rows: usize) -> DataFusionError {
+    exec_datafusion_err!(
+        "the text of {num_rows} row(s) is NULL; store them as empty documents with coalesce(text, ''), or \
+         leave them out with WHERE text IS NOT NULL"
+    )
 }

@@ -27,6 +27,7 @@ use super::failure::{datafusion_error, task_error};
 use super::location::{read_range, store_of};
 use super::user_columns::parquet_properties;
 use crate::Error;
+use crate::containment::contain_panics;
 use crate::corpus::read_columns;
 
 /// Names that `documents` gives itself; user columns cannot have them.
@@ -138,11 +139,12 @@ async fn columns_bytes(runtime: &RuntimeEnv, open: &OpenFile) -> Result<Option<B
     read_columns(&open.file.path, section, &bytes).map(Some).map_err(datafusion_error)
 }
 
-/// Runs `work` on a blocking thread, where even a panic inside the Parquet reader is an error.
+/// Runs `work`, which reads the columns, on a blocking thread.
 async fn blocking<T: Send + 'static>(
     open: &OpenFile,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
+    let work = || contain_panics("reading Parquet", work).map_err(datafusion_error).flatten();
     let done = tokio::task::spawn_blocking(work).await.map_err(task_error);
     let path = &open.file.path;
     done.flatten().map_err(|error| error.context(format!("{path}: section columns")))

@@ -30,20 +30,19 @@ use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
-use super::device_tasks::{self, Task};
+use super::device_tasks::{self, KnownTasks};
 use super::failure::{datafusion_error, task_error};
+use super::footer::read_footer;
 use super::living::{LivingCache, LivingView, explain_missing, make_version};
 use super::location::{SourceFile, read_range, store_of};
-use super::memory::{estimate_bytes, memory_with_derived};
+use super::memory::{Uses, estimate_bytes, places_memory, text_memory, too_little};
 use super::options::TadocOptions;
 use super::portions::Portion;
 use super::scan::Source;
 use super::sections::Sections;
-use crate::Error;
 use crate::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use crate::corpus::{
-    Corpus, FileFooter, FooterOutcome, OpenLimits, Paths, Segment, read_paths, read_segment,
-    read_words,
+    Corpus, FileFooter, OpenLimits, Paths, Segment, read_paths, read_segment, read_words,
 };
 use crate::ingestion::calibration::num_cores;
 use crate::text::TokenizerProfile;
@@ -74,18 +73,20 @@ impl OpenFile {
 pub(crate) struct LoadedFile {
     pub(super) segments: Vec<Arc<Segment>>,
     reservation: MemoryReservation,
+    /// Of the reservation, what finding places takes; 0 before that is asked for.
+    places_bytes: Mutex<usize>,
     /// Keeps the reservations of the files that segments are shared with.
     _shared: Vec<Arc<LoadedFile>>,
 }
 
 impl LoadedFile {
-    /// `segments`, of which some are those of the files `shared`, and memory for the others.
+    /// `segments`, of which some are those of the files `shared`, and all the memory for the others.
     pub(super) fn new(
         segments: Vec<Arc<Segment>>,
         reservation: MemoryReservation,
         shared: Vec<Arc<LoadedFile>>,
     ) -> Self {
-        Self { segments, reservation, _shared: shared }
+        Self { segments, reservation, places_bytes: Mutex::new(usize::MAX), _shared: shared }
     }
 
     /// The file as a corpus, whose words were cut by `profile`.
@@ -112,28 +113,14 @@ pub(crate) struct LoadedCorpus {
     vocabularies: [OnceLock<Arc<Vocabulary>>; 2],
     words: [OnceLock<StringViewArray>; 2],
     doc_counts: [OnceLock<Arc<[u64]>>; 2],
-    /// Rows of tasks that were done.
-    num_rows: Mutex<HashMap<Task, u64>>,
+    /// Rows and times of tasks that were done.
+    pub(crate) tasks: KnownTasks,
     reservation: MemoryReservation,
     /// Keeps the reservations of the files for as long as their segments are used here.
     _files: Vec<Arc<LoadedFile>>,
 }
 
 impl LoadedCorpus {
-    /// Keeps in mind that `task` has so many rows, for whoever chooses where it is done the next time.
-    pub(crate) fn note_rows(&self, task: Task, num_rows: u64) {
-        self.known_rows().insert(task, num_rows);
-    }
-
-    /// Rows of `task`, where it was done before.
-    pub(crate) fn rows_of(&self, task: Task) -> Option<u64> {
-        self.known_rows().get(&task).copied()
-    }
-
-    fn known_rows(&self) -> MutexGuard<'_, HashMap<Task, u64>> {
-        self.num_rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Words of the corpus in byte order, merged over segments and folded on first use.
     pub(crate) fn vocabulary(&self, fold: Fold) -> Result<Arc<Vocabulary>> {
         let slot = &self.vocabularies[fold as usize];
@@ -217,6 +204,8 @@ fn word_views(corpus: &Corpus, vocabulary: &Vocabulary) -> Result<StringViewArra
 #[derive(Debug)]
 pub(crate) struct LoadContext {
     pub(crate) runtime: Arc<RuntimeEnv>,
+    /// What memory is taken for; of living corpora for everything.
+    pub(crate) uses: Uses,
     pub(crate) options: TadocOptions,
     pub(crate) bytes_read: Count,
     /// Of living corpora only.
@@ -331,21 +320,27 @@ impl CorpusCache {
             }
             if let Some((last_used, corpus)) = state.corpora.get_mut(&keys) {
                 *last_used = now;
-                return Ok(Arc::clone(corpus));
+                let corpus = Arc::clone(corpus);
+                drop(state);
+                let held = self.hold(context, &corpus._files, &keys);
+                return held.map(|()| corpus).map_err(|e| too_little(context, source, e));
             }
         }
         let files: Vec<&OpenFile> = source.corpora().iter().collect();
-        let mut loaded = self.load_each(context, source, &files, &keys, sections).await?;
+        let loaded = self.load_each(context, source, &files, &keys, sections).await;
+        let mut loaded = loaded.map_err(|error| too_little(context, source, error))?;
         if let Some(view) = source.living().filter(|_| sections == Sections::All) {
             loaded = vec![self.load_version(context, view, loaded, &keys).await?];
         }
+        let held = self.hold(context, &loaded, &keys);
+        held.map_err(|error| too_little(context, source, error))?;
         let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
         let corpus = Arc::new(LoadedCorpus {
             corpus: Corpus::new(source.profile(), segments),
             vocabularies: Default::default(),
             words: Default::default(),
             doc_counts: Default::default(),
-            num_rows: Mutex::default(),
+            tasks: KnownTasks::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
             _files: loaded,
         });
@@ -374,6 +369,7 @@ impl CorpusCache {
             places.iter().filter_map(|&place| source.corpora().get(place)).collect();
         let keys: Vec<String> = files.iter().map(|open| open.key()).collect();
         let loaded = self.load_each(context, source, &files, &keys, Sections::All).await?;
+        self.hold(context, &loaded, &keys)?;
         self.lock().evict(context.memory_limit_bytes(), &keys);
         Ok(loaded)
     }
@@ -457,9 +453,37 @@ impl CorpusCache {
             .buffered(parallel)
             .try_collect()
             .await?;
-        let held: usize = segments.iter().map(|segment| memory_with_derived(segment)).sum();
-        self.resize(&reservation, held, keep)?;
-        Ok(Arc::new(LoadedFile::new(segments, reservation, Vec::new())))
+        let keep_no_copies = || segments.iter().for_each(|segment| segment.dag.keep_no_copies());
+        if open.portion.is_some() {
+            keep_no_copies();
+        }
+        if self.resize(&reservation, text_memory(&segments), keep).is_err() {
+            keep_no_copies();
+            self.resize(&reservation, text_memory(&segments), keep)?;
+        }
+        let (places_bytes, _shared) = (Mutex::default(), Vec::new());
+        Ok(Arc::new(LoadedFile { segments, reservation, places_bytes, _shared }))
+    }
+
+    /// Takes memory for what a scan derives from `files` beside the text, for which all goes that is not in `keep` if need be.
+    fn hold(
+        &self,
+        context: &LoadContext,
+        files: &[Arc<LoadedFile>],
+        keep: &[String],
+    ) -> Result<()> {
+        if context.uses != Uses::Places {
+            return Ok(());
+        }
+        for file in files {
+            let mut held = file.places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let needed = places_memory(&file.segments);
+            if *held < needed {
+                self.resize(&file.reservation, file.reservation.size() + needed, keep)?;
+                *held = needed;
+            }
+        }
+        Ok(())
     }
 
     /// The version of `view`, made of its `files` and its edits where it is not yet.
@@ -552,8 +576,10 @@ impl State {
     }
 
     /// Drops least recently used files, never those of `keep`, until at most `limit_bytes` are
-    /// held, and the corpora that were made of them.
+    /// held, and the corpora that were made of them; and what is left of loading that failed.
     fn evict(&mut self, limit_bytes: u64, keep: &[String]) {
+        let is_wanted = |slot: &Slot| slot.cell.initialized() || Arc::strong_count(&slot.cell) > 1;
+        self.files.retain(|_, slot| is_wanted(slot));
         while self.corpora.len() > MAX_CORPORA {
             let oldest = self.corpora.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(keys, _)| keys.clone()) else { break };
@@ -576,7 +602,8 @@ impl State {
     }
 }
 
-fn check_profiles(files: &[OpenFile]) -> Result<()> {
+/// Refuses corpora of different tokenizers.
+pub(crate) fn check_profiles(files: &[OpenFile]) -> Result<()> {
     let Some(first) = files.first() else { return Ok(()) };
     match files.iter().find(|f| f.footer.profile != first.footer.profile) {
         None => Ok(()),
@@ -587,37 +614,6 @@ fn check_profiles(files: &[OpenFile]) -> Result<()> {
             other.file.path,
             other.footer.profile
         )),
-    }
-}
-
-/// Reads the footer of `file` with one request, two where it is large.
-pub(crate) async fn read_footer(
-    store: &dyn ObjectStore,
-    limits: &OpenLimits,
-    file: &SourceFile,
-) -> Result<FileFooter> {
-    let len = file.meta.size;
-    let mut tail_len = FileFooter::TAIL_BYTES.min(len);
-    loop {
-        let tail = read_range(store, file, len - tail_len..len).await?;
-        let outcome =
-            FileFooter::parse(&file.path, &tail, len, limits).map_err(datafusion_error)?;
-        match outcome {
-            FooterOutcome::Footer(footer) => return Ok(footer),
-            FooterOutcome::NeedsTail(needed) if needed > tail_len && needed <= len => {
-                tail_len = needed;
-            }
-            FooterOutcome::NeedsTail(needed) => {
-                let reason =
-                    format!("expected a footer inside the file, it asks for {needed} bytes");
-                return Err(datafusion_error(Error::Format {
-                    file: file.path.clone(),
-                    section: "footer",
-                    offset: len,
-                    reason,
-                }));
-            }
-        }
     }
 }
 
@@ -655,4 +651,21 @@ async fn load_segment(
     };
     let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
     segment.map(Arc::new).map_err(datafusion_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_loading_that_failed() {
+        let mut state = State::default();
+        let under_way = Arc::clone(&state.slot("under way").cell);
+        state.slot("failed");
+        state.evict(u64::MAX, &[]);
+        assert_eq!(state.files.keys().collect::<Vec<_>>(), ["under way"]);
+        drop(under_way);
+        state.evict(u64::MAX, &[]);
+        assert!(state.files.is_empty());
+    }
 }

@@ -5,7 +5,7 @@
 //! computation notices at its next batch.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -41,6 +41,7 @@ use super::filter::{Stage, project_schema};
 use super::functions::TableFunction;
 use super::output::Output;
 use super::scan::{Run, Scan, Shared};
+use super::secrets::mask_secrets;
 
 /// Scan of a table function; see the module's description.
 #[derive(Debug)]
@@ -101,11 +102,16 @@ impl TadocExec {
         Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()
     }
 
+    /// Bytes of a row, where they may be more than some numbers and words.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.function.row_bytes(&self.scan)
+    }
+
     /// What EXPLAIN says, in order.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let scan = &self.scan;
         let mut facts = vec![("function", self.function.signature().name.to_string())];
-        facts.push((self.function.signature().arguments[0].name, scan.location.clone()));
+        facts.push((self.function.signature().arguments[0].name, mask_secrets(&scan.location)));
         if let Some(view) = scan.living() {
             facts.push(("version", view.version.number.to_string()));
             facts.push(("edits", view.num_edits().to_string()));
@@ -264,6 +270,7 @@ impl ExecutionPlan for TadocExec {
             cache: Arc::clone(&self.cache),
             metrics: self.metrics.clone(),
             output,
+            loaded: OnceLock::new(),
         };
         let function = Arc::clone(&self.function);
         // Begins when it is asked for the first rows: the build side of a join above is read then,

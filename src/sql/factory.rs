@@ -20,6 +20,7 @@ use super::functions::Documents;
 use super::living::{begin_if_asked, no_versions, open_files, with_declared, with_hint};
 use super::location::{Wanted, resolve_files};
 use super::options::TadocOptions;
+use super::secrets::mask_secrets;
 use super::table::TadocTable;
 
 /// Makes tables `STORED AS TADOC`.
@@ -66,7 +67,7 @@ impl TableProviderFactory for TadocTableFactory {
         let user_columns = with_declared(user_fields(runtime, &files).await?, declared)?;
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
-        let definition = command.definition.clone();
+        let definition = command.definition.as_deref().map(mask_secrets);
         let table = table.with_version(version);
         Ok(Arc::new(table.with_definition(table_options, definition, user_columns)))
     }
@@ -87,7 +88,7 @@ impl TadocTableFactory {
             let files = open_files(&self.cache, runtime, options, &found, &version).await?;
             return Ok((files, true));
         }
-        let files = resolve_files(session, location, Wanted::Corpora).await;
+        let files = resolve_files(runtime, location, Wanted::Corpora).await;
         let files = files.map_err(|error| with_hint(error, location))?;
         match version {
             Some(version) => Err(no_versions(location, version, files.len())),

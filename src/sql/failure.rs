@@ -4,8 +4,12 @@
 //! mistake becomes `Execution`, and everything about bytes stays our own typed error inside
 //! `External`, where `downcast_ref::<datafusion_tadoc::Error>()` finds it.
 
-use datafusion::error::DataFusionError;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 
+use datafusion::error::{DataFusionError, Result};
+
+use crate::containment::contain_panics;
 use crate::error::Error;
 
 /// Wraps `error` in the DataFusion variant of the same meaning; one of DataFusion comes back.
@@ -27,6 +31,20 @@ pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
 /// Carries an error of DataFusion through the library; [`datafusion_error`] hands it back.
 pub(crate) fn core_error(error: DataFusionError) -> Error {
     Error::external("query", error)
+}
+
+/// What `work` ends in, or an error about `what` where a library panics in it.
+///
+/// # Errors
+/// The panic, as [`contain_panics`] tells it.
+pub async fn contain_panics_of<T>(what: &str, work: impl Future<Output = T>) -> Result<T> {
+    let mut work = pin!(work);
+    // Behind a panic it is not polled again.
+    let polled = poll_fn(|context| match contain_panics(what, || work.as_mut().poll(context)) {
+        Ok(poll) => poll.map(Ok),
+        Err(error) => std::task::Poll::Ready(Err(datafusion_error(error))),
+    });
+    polled.await
 }
 
 /// An error of a task of our own that was aborted or broke.

@@ -9,16 +9,16 @@
 //! ```
 //!
 //! Nothing here runs while a query is planned logically: locations are resolved in `scan`. A file
-//! whose name holds glob characters is found literally first. Stores that the session does not
-//! know are built from the URL and the process's environment (credentials included) and
+//! or folder whose name holds glob characters is found literally first. Files of this machine may have
+//! any name (`local_files`). Stores that the session does not know are built from the URL and the process's environment (credentials included) and
 //! registered; schemes beyond `file` and `memory` need this crate's features `s3` and `http`.
 
+use std::io;
 use std::ops::Range;
 use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::catalog::Session;
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::{DataFusionError, Result};
@@ -30,6 +30,8 @@ use regex::Regex;
 use url::Url;
 
 use super::living::LivingRoots;
+use super::local_files::{self, DiskFile, FoundFile, disk_path, place_of};
+use super::secrets::mask_secrets;
 
 /// Extension of corpus files, with its dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
@@ -43,6 +45,8 @@ pub(crate) struct SourceFile {
     pub(crate) store_url: ObjectStoreUrl,
     /// Place, length and version.
     pub(crate) meta: ObjectMeta,
+    /// Reads it where the store cannot.
+    pub(crate) on_disk: Option<DiskFile>,
 }
 
 impl SourceFile {
@@ -60,8 +64,10 @@ impl SourceFile {
 /// What kind of files a location must lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Corpora; a folder means its `.tadoc` files.
+    /// Corpora; a folder means its `.tadoc` files. A name may have been meant for a table.
     Corpora,
+    /// The same where names are of files only.
+    CorpusFiles,
     /// Any files; a folder means all of them but hidden ones.
     Files,
 }
@@ -69,7 +75,7 @@ pub(crate) enum Wanted {
 impl Wanted {
     fn accepts(self, relative: &str) -> bool {
         match self {
-            Self::Corpora => relative.ends_with(CORPUS_EXTENSION),
+            Self::Corpora | Self::CorpusFiles => relative.ends_with(CORPUS_EXTENSION),
             Self::Files => !relative.split('/').any(|part| part.starts_with('.')),
         }
     }
@@ -80,38 +86,34 @@ impl Wanted {
 /// # Errors
 /// A plan error that says what was tried.
 pub(crate) async fn resolve_files(
-    session: &dyn Session,
+    runtime: &RuntimeEnv,
     location: &str,
     wanted: Wanted,
 ) -> Result<Vec<SourceFile>> {
     let place = Place::parse(location)?;
-    let store = object_store(session.runtime_env(), &place.url)?;
-    let explain = |error: object_store::Error| {
-        plan_datafusion_err!("{location}: cannot look it up in {}: {error}", place.store_name())
+    let location = &*mask_secrets(location);
+    let (mut found, is_file) = match &place.disk {
+        Some(path) => found_on_disk(path, place.glob.is_none()).await.map_err(|error| {
+            plan_datafusion_err!("{location}: cannot look it up in the file system: {error}")
+        })?,
+        None => found_in_store(runtime, &place, location).await?,
     };
-    if place.glob.is_none() && !place.path.as_ref().is_empty() {
-        match store.head(&place.path).await {
-            Ok(meta) => return Ok(vec![place.file(location.to_string(), meta)]),
-            Err(object_store::Error::NotFound { .. }) => {}
-            Err(error) => return Err(explain(error)),
-        }
+    if is_file && let Some(file) = found.pop() {
+        return Ok(vec![place.file(location.to_string(), file)]);
     }
-    let prefix = Some(&place.path).filter(|path| !path.as_ref().is_empty());
-    let mut found: Vec<ObjectMeta> = store.list(prefix).try_collect().await.map_err(explain)?;
-    found.sort_unstable_by(|a, b| a.location.as_ref().cmp(b.location.as_ref()));
+    found.sort_unstable_by(|a, b| a.relative.cmp(&b.relative));
     let num_below = found.len();
-    let names: Vec<String> =
-        found.iter().map(|meta| place.relative(&meta.location).to_string()).collect();
+    let names: Vec<String> = found.iter().map(|file| file.relative.clone()).collect();
     let living = LivingRoots::among(&names);
     let mut files = Vec::new();
-    for (meta, relative) in found.into_iter().zip(&names) {
+    for (file, relative) in found.into_iter().zip(&names) {
         let accepted = match &place.glob {
             Some(glob) => glob.is_match(relative),
             None => wanted.accepts(relative),
         };
         if let Some(root) = living.root_of(relative)
             && accepted
-            && wanted == Wanted::Corpora
+            && wanted != Wanted::Files
         {
             let root = place.display(root);
             return plan_err!(
@@ -120,13 +122,57 @@ pub(crate) async fn resolve_files(
             );
         }
         if accepted {
-            files.push(place.file(place.display(relative), meta));
+            files.push(place.file(place.display(relative), file));
         }
     }
     if files.is_empty() {
         return Err(nothing_found(location, &place, wanted, num_below));
     }
     Ok(files)
+}
+
+/// The file at `path` and true, or else the files below it and false.
+async fn found_on_disk(
+    path: &std::path::Path,
+    may_be_file: bool,
+) -> io::Result<(Vec<FoundFile>, bool)> {
+    if may_be_file && let Some(file) = local_files::find(path.to_owned()).await? {
+        return Ok((vec![file], true));
+    }
+    Ok((local_files::list(path.to_owned()).await?, false))
+}
+
+/// The same for the place of a store.
+async fn found_in_store(
+    runtime: &RuntimeEnv,
+    place: &Place,
+    location: &str,
+) -> Result<(Vec<FoundFile>, bool)> {
+    let store = object_store(runtime, &place.url)?;
+    let explain = |error: object_store::Error| {
+        plan_datafusion_err!("{location}: cannot look it up in {}: {error}", place.store_name())
+    };
+    let file = |meta: ObjectMeta| {
+        let relative = place.relative(&meta.location).to_string();
+        FoundFile { relative, meta, on_disk: None }
+    };
+    if place.glob.is_none() && !place.path.as_ref().is_empty() {
+        match store.head(&place.path).await {
+            Ok(meta) => return Ok((vec![file(meta)], true)),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(explain(error)),
+        }
+    }
+    let prefix = Some(&place.path).filter(|path| !path.as_ref().is_empty());
+    let listed = store.list(prefix).try_collect().await;
+    let found: Vec<ObjectMeta> = listed.map_err(|error| match place.is_on_web() {
+        true => plan_datafusion_err!(
+            "{location}: the server has no such file, and lists no folders ({error}); name a file \
+             that is there"
+        ),
+        false => explain(error),
+    })?;
+    Ok((found.into_iter().map(file).collect(), false))
 }
 
 /// The store behind `url`, made and registered where the session does not know it.
@@ -153,7 +199,10 @@ pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn Ob
 
 /// The store of a resolved file.
 pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
-    object_store(runtime, file.store_url.as_ref())
+    match &file.on_disk {
+        Some(on_disk) => Ok(Arc::new(on_disk.clone())),
+        None => object_store(runtime, file.store_url.as_ref()),
+    }
 }
 
 /// Bytes of a file.
@@ -177,6 +226,8 @@ pub(super) struct Place {
     pub(super) url: Url,
     /// File, folder or prefix inside the store; what precedes the first glob segment.
     pub(super) path: Path,
+    /// The same on the local disk, if it is there.
+    pub(super) disk: Option<PathBuf>,
     /// What the rest of a path must match.
     pub(super) glob: Option<Regex>,
     /// What the user wrote before the part a listing adds, with its last slash.
@@ -186,24 +237,25 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn parse(location: &str) -> Result<Self> {
         let is_url = location.contains("://");
-        let is_literal = !is_url && std::path::Path::new(location).is_file();
+        let is_literal = !is_url && disk_path(location).exists();
         let split = if is_literal { None } else { split_glob(location) };
         let (base, glob) = match split {
             Some((base, pattern)) => (base, Some(glob_regex(pattern)?)),
             None => (location, None),
         };
-        let (url, path) = if is_url { parse_url(base)? } else { parse_local(base)? };
+        let (url, path, disk) = if is_url { parse_url(base)? } else { parse_local(base)? };
         let slash = if base.is_empty() || base.ends_with('/') { "" } else { "/" };
-        Ok(Self { url, path, glob, shown_prefix: format!("{base}{slash}") })
+        Ok(Self { url, path, disk, glob, shown_prefix: format!("{base}{slash}") })
     }
 
     /// A file of this place's store.
-    pub(super) fn file(&self, path: String, meta: ObjectMeta) -> SourceFile {
+    pub(super) fn file(&self, path: String, found: FoundFile) -> SourceFile {
         let store = &self.url[url::Position::BeforeScheme..url::Position::BeforePath];
         // The parts of a URL that was parsed before always parse.
         let store_url =
             ObjectStoreUrl::parse(store).unwrap_or_else(|_| ObjectStoreUrl::local_filesystem());
-        SourceFile { path, store_url, meta }
+        let path = mask_secrets(&path);
+        SourceFile { path, store_url, meta: found.meta, on_disk: found.on_disk }
     }
 
     /// What follows this place in `location`.
@@ -215,6 +267,11 @@ impl Place {
     /// What lies below this place, in the words of the user.
     pub(super) fn display(&self, relative: &str) -> String {
         format!("{}{relative}", self.shown_prefix)
+    }
+
+    /// Whether it is behind `http://` or `https://`. Most such servers cannot list.
+    pub(super) fn is_on_web(&self) -> bool {
+        matches!(self.url.scheme(), "http" | "https")
     }
 
     fn store_name(&self) -> String {
@@ -237,6 +294,7 @@ fn nothing_found(
     };
     let (kind, nor_table) = match wanted {
         Wanted::Corpora => (".tadoc file", ", and no table of that name"),
+        Wanted::CorpusFiles => (".tadoc file", ""),
         Wanted::Files => ("file that is not hidden", ""),
     };
     if place.glob.is_some() {
@@ -289,22 +347,26 @@ fn push(regex: &mut String, part: &str, len_bytes: usize) -> usize {
     len_bytes
 }
 
-fn parse_url(text: &str) -> Result<(Url, Path)> {
-    let url = Url::parse(text).map_err(|e| plan_datafusion_err!("{text}: not a URL: {e}"))?;
+fn parse_url(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
+    let shown = mask_secrets(text);
+    let url = Url::parse(text).map_err(|e| plan_datafusion_err!("{shown}: not a URL: {e}"))?;
+    if url.scheme() == "file"
+        && let Ok(disk) = url.to_file_path()
+    {
+        return Ok((url, place_of(&disk), Some(disk)));
+    }
     let path = Path::from_url_path(url.path())
-        .map_err(|e| plan_datafusion_err!("{text}: not a path of an object store: {e}"))?;
-    Ok((url, path))
+        .map_err(|e| plan_datafusion_err!("{shown}: not a path of an object store: {e}"))?;
+    Ok((url, path, None))
 }
 
-fn parse_local(text: &str) -> Result<(Url, Path)> {
-    let explain = |e: &dyn std::fmt::Display| plan_datafusion_err!("{text}: not a path: {e}");
-    let local = if text.is_empty() { "." } else { text };
-    let absolute = std::fs::canonicalize(local)
-        .or_else(|_| std::path::absolute(local).map(|path| without_dots(&path)))
-        .map_err(|e| explain(&e))?;
-    let path = Path::from_absolute_path(&absolute).map_err(|e| explain(&e))?;
+fn parse_local(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
+    let local = disk_path(if text.is_empty() { "." } else { text });
+    let absolute = std::fs::canonicalize(&local)
+        .or_else(|_| std::path::absolute(&local).map(|path| without_dots(&path)))
+        .map_err(|e| plan_datafusion_err!("{text}: not a path: {e}"))?;
     let local: Url = AsRef::<Url>::as_ref(&ObjectStoreUrl::local_filesystem()).clone();
-    Ok((local, path))
+    Ok((local, place_of(&absolute), Some(absolute)))
 }
 
 /// Resolves `..` by name, for paths that do not exist.

@@ -30,11 +30,14 @@
 //! Reading order: `signature` (the table of functions, which drives parsing, schemas and error
 //! texts), `planner` and `arguments`, `location` (what a location may be), `table` and `scan`,
 //! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `portions` (what memory has no
-//! room for at once), `device_tasks` (what devices count), `living` (corpora that change), then `factory`,
-//! `file_format`, `sink` and `building`, and `options` (everything under `SET tadoc.`).
+//! room for at once), `batch_rows` (long rows), `device_tasks` (what devices count), `opening` (when they are opened), `living`
+//! (corpora that change), then `factory`, `file_format`, `sink` and `building`, and `options` (everything under
+//! `SET tadoc.`); `resolver` (locations without statements). Before a statement is planned comes
+//! `statement_depth`; errors and plans go through `secrets` and `way_out`.
 //! What to ask: [`recipes`].
 
 mod arguments;
+mod batch_rows;
 mod building;
 mod columns;
 mod corpora;
@@ -44,34 +47,47 @@ mod factory;
 mod failure;
 mod file_format;
 mod filter;
+mod footer;
 mod functions;
 mod gsst;
 mod living;
+mod local_files;
 mod location;
 mod memory;
+#[cfg(feature = "cuda")]
+mod opening;
 mod options;
 mod output;
 mod planner;
 mod portions;
 pub mod recipes;
+mod resolver;
 mod scan;
+mod secrets;
 mod sections;
 mod signature;
 mod sink;
+mod statement_depth;
 mod table;
 mod upload;
 pub mod user_columns;
+mod way_out;
 
 pub use exec::TadocExec;
 pub use factory::TadocTableFactory;
+pub use failure::contain_panics_of;
 pub use file_format::TadocFormatFactory;
 pub use gsst::{GsstFormatFactory, GsstSource};
 pub use options::{Device, TadocOptions};
 pub use planner::TadocRelationPlanner;
+pub use resolver::{FileAt, Found, Resolver};
+pub use secrets::{Secrets, mask_secrets};
 pub use signature::{
     Argument, ArgumentKind, Column, ColumnKind, SIGNATURES, Signature, find_signature,
 };
+pub use statement_depth::check_statement_depth;
 pub use table::TadocTable;
+pub use way_out::way_out;
 
 use std::sync::Arc;
 
@@ -83,6 +99,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use batch_rows::BatchRows;
 use corpora::CorpusCache;
 use device_tasks::{ShowBatches, SpreadRows};
 use functions::{CorpusFunction, Home, TadocFunction};
@@ -119,6 +136,7 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
         .with_session_id(session_id)
         .with_physical_optimizer_rule(Arc::new(SpreadRows))
         .with_physical_optimizer_rule(Arc::new(ShowBatches))
+        .with_physical_optimizer_rule(Arc::new(BatchRows))
         .build();
     let extensions = &mut state.config_mut().options_mut().extensions;
     if extensions.get::<TadocOptions>().is_none() {
@@ -132,6 +150,18 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
     state.register_file_format(Arc::<GsstFormatFactory>::default(), true)?;
     state.register_file_format(Arc::new(TadocFormatFactory), true)
+}
+
+/// Says that no statement comes after the next one in this process: with `tadoc.device = auto` no device is opened beside
+/// it for statements after it.
+pub fn expect_last_statement() {
+    gsst::device::expect_nothing_more();
+}
+
+/// Returns true while a thread opens a GPU. Nobody waits for it. A process that ends meanwhile should end without what
+/// is registered with `atexit`: the driver's part of that waits until the GPU is open.
+pub fn is_opening_device() -> bool {
+    gsst::device::is_opening()
 }
 
 /// [`register_all`] for sessions that are still being built.
@@ -188,6 +218,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(ShowBatches));
+        rules.push(Arc::new(BatchRows));
         self
     }
 }

@@ -22,6 +22,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::parquet::basic::{Compression, ZstdLevel};
 use datafusion::parquet::file::properties::WriterProperties;
 
+use crate::access::QueryLimits;
 use crate::analytics::Traversal;
 use crate::corpus::{
     BuilderKind, IngestOptions, MAX_BLOCKS_AT_ONCE, OpenLimits, usual_blocks_at_once,
@@ -31,6 +32,9 @@ use crate::gsst::parquet::{GsstColumns, GsstParquetOptions};
 use crate::gsst::{BlockOptions, CodeWidth, Parse};
 use crate::living::RECOMPRESS_RATIO;
 use crate::text::TokenizerProfile;
+
+/// Largest value of `tadoc.max_statement_depth`.
+const MAX_STATEMENT_DEPTH: u64 = 4_000;
 
 /// Where queries run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,6 +96,13 @@ pub struct TadocOptions {
     pub max_output_bytes: u64,
     /// Largest number of rows one `search` may find.
     pub max_hits: u64,
+    /// Most words and patterns of one query of `search`, `term_count` and `kwic`.
+    pub max_query_terms: u64,
+    /// Longest text, in bytes, of such a query.
+    pub max_query_bytes: u64,
+    /// Deepest statement that `tadoc sql` plans; see
+    /// [`check_statement_depth`](super::check_statement_depth). At most 4,000.
+    pub max_statement_depth: u64,
     /// Memory, in bytes, for the decoded form of the corpora a session keeps; also the largest
     /// corpus it opens. Held inside the session's memory pool.
     pub max_memory_bytes: u64,
@@ -104,6 +115,8 @@ pub struct TadocOptions {
     /// Blocks that `COPY` and `INSERT` build side by side, fewer where the session's memory has no room
     /// for them; none is by the cores. The file is the same.
     pub blocks_at_once: Option<u16>,
+    /// Whether `COPY` may replace a corpus.
+    pub overwrite: bool,
     /// Whether `CREATE EXTERNAL TABLE` begins a living corpus where nothing is.
     pub create: bool,
     /// What the offsets of `INSERT INTO "d$edits"` refer to.
@@ -135,11 +148,15 @@ impl Default for TadocOptions {
             traversal: Traversal::Auto,
             max_output_bytes: 1 << 30,
             max_hits: 10_000_000,
+            max_query_terms: QueryLimits::default().max_terms,
+            max_query_bytes: QueryLimits::default().max_bytes,
+            max_statement_depth: MAX_STATEMENT_DEPTH / 2,
             max_memory_bytes: OpenLimits::default().max_memory_bytes,
             tokenizer: ingest.profile,
             builder: ingest.builder,
             block_bytes: ingest.block_bytes as u64,
             blocks_at_once: None,
+            overwrite: false,
             create: false,
             edit_mode: EditMode::default(),
             recompress_ratio: RECOMPRESS_RATIO,
@@ -246,14 +263,16 @@ impl ExtensionOptions for TadocOptions {
             "traversal" => self.traversal = parse(name, value)?,
             "max_output_bytes" => self.max_output_bytes = parse_len(name, value, 1)?,
             "max_hits" => self.max_hits = parse_len(name, value, 0)?,
+            "max_query_terms" => self.max_query_terms = parse_len(name, value, 1)?,
+            "max_query_bytes" => self.max_query_bytes = parse_len(name, value, 1)?,
+            "max_statement_depth" => self.max_statement_depth = parse_depth(name, value)?,
             "max_memory_bytes" => self.max_memory_bytes = parse_len(name, value, 1)?,
             "tokenizer" => self.tokenizer = parse(name, value)?,
             "builder" => self.builder = parse(name, value)?,
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
             "blocks_at_once" => self.blocks_at_once = parse_blocks(name, value)?,
-            "create" => {
-                self.create = value.parse().map_err(|_| refused(name, value, "true or false"))?;
-            }
+            "overwrite" => self.overwrite = parse_flag(name, value)?,
+            "create" => self.create = parse_flag(name, value)?,
             "edit_mode" => self.edit_mode = parse(name, value)?,
             "recompress_ratio" => {
                 let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
@@ -297,11 +316,15 @@ impl ExtensionOptions for TadocOptions {
             self.traversal.to_string(),
             self.max_output_bytes.to_string(),
             self.max_hits.to_string(),
+            self.max_query_terms.to_string(),
+            self.max_query_bytes.to_string(),
+            self.max_statement_depth.to_string(),
             self.max_memory_bytes.to_string(),
             self.tokenizer.to_string(),
             self.builder.to_string(),
             self.block_bytes.to_string(),
             self.blocks_at_once.map_or_else(|| "auto".to_owned(), |at_once| at_once.to_string()),
+            self.overwrite.to_string(),
             self.create.to_string(),
             self.edit_mode.to_string(),
             self.recompress_ratio.to_string(),
@@ -322,16 +345,20 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 18] = [
+pub(crate) const OPTIONS: [(&str, &str); 22] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
     ("max_hits", "Largest number of rows one search may find."),
+    ("max_query_terms", "Most words and patterns of one query of search, term_count and kwic."),
+    ("max_query_bytes", "Longest text of one query of search, term_count and kwic."),
+    ("max_statement_depth", "Deepest chain of operators, UNIONs and subqueries in tadoc sql."),
     ("max_memory_bytes", "Memory for the decoded form of the corpora a session keeps open."),
     ("tokenizer", "What a word is in corpora written by COPY: word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
     ("blocks_at_once", "Blocks that COPY and INSERT build side by side: auto (by cores), 1 to 64."),
+    ("overwrite", "Whether COPY may replace a corpus that is there."),
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
@@ -381,6 +408,17 @@ fn parse_blocks(name: &str, value: &str) -> Result<Option<u16>> {
     let number = value.parse().ok().filter(|number| (1..=MAX_BLOCKS_AT_ONCE).contains(number));
     let allowed = || format!("auto, or a whole number from 1 to {MAX_BLOCKS_AT_ONCE}");
     number.map(Some).ok_or_else(|| refused(name, value, &allowed()))
+}
+
+/// The deepest statement that fits the stacks of `tadoc sql`.
+fn parse_depth(name: &str, value: &str) -> Result<u64> {
+    let depth = value.parse().ok().filter(|depth| (1..=MAX_STATEMENT_DEPTH).contains(depth));
+    let allowed = || format!("a whole number from 1 to {MAX_STATEMENT_DEPTH}");
+    depth.ok_or_else(|| refused(name, value, &allowed()))
+}
+
+fn parse_flag(name: &str, value: &str) -> Result<bool> {
+    value.parse().map_err(|_| refused(name, value, "true or false"))
 }
 
 /// A count, or bytes with an optional KiB, MiB or GiB.

@@ -18,6 +18,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
 
+use super::secrets::mask_secrets;
 use super::signature::{Signature, find_signature};
 
 /// Plans calls of this crate's table functions; see the module's description.
@@ -52,7 +53,7 @@ impl RelationPlanner for TadocRelationPlanner {
 fn shown_call(signature: &Signature, arguments: &[Expr]) -> String {
     let shown = |argument: &Expr| match argument {
         Expr::Literal(value, _) => match value.try_as_str() {
-            Some(Some(text)) => format!("{text:?}"),
+            Some(Some(text)) => format!("{:?}", mask_secrets(text)),
             _ => value.to_string(),
         },
         other => other.to_string(),

@@ -7,6 +7,7 @@
 use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{ArrayRef, BooleanArray};
 use datafusion::arrow::compute::and;
@@ -23,6 +24,7 @@ use super::failure::task_error;
 use super::filter::Stage;
 use super::living::{FoundCorpus, LivingView};
 use super::location::SourceFile;
+use super::memory::Uses;
 use super::options::TadocOptions;
 use super::output::Output;
 use crate::access::TextPattern;
@@ -106,6 +108,8 @@ pub(crate) struct Scan {
     pub(crate) limit: Option<usize>,
     pub(crate) options: TadocOptions,
     pub(crate) num_partitions: usize,
+    /// What is used of segments.
+    pub(crate) uses: Uses,
     /// Where tasks with kernels are done.
     pub(crate) placement: Placement,
     /// For each segment whether the answer is read from the words of documents that it keeps; none where that is not known.
@@ -221,6 +225,29 @@ impl Scan {
         &dropped[below(ids.start)..below(ids.end)]
     }
 
+    /// Bytes of a document by the mean, of the segment with the longest.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        segments.map(|segment| segment.len_bytes / segment.num_docs.max(1)).max().unwrap_or(0)
+    }
+
+    /// Bytes of the list of the documents that have a word, at most by the mean, of the segment with the longest.
+    pub(crate) fn list_bytes(&self) -> u64 {
+        let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        let num_docs = segments.map(|segment| {
+            let of_text = segment.num_word_tokens / u64::from(segment.num_words).max(1);
+            of_text.min(segment.num_docs)
+        });
+        num_docs.max().unwrap_or(0).saturating_mul(8)
+    }
+
+    /// Bytes of so many words of the text, by the mean.
+    pub(crate) fn words_bytes(&self, num_words: usize) -> u64 {
+        let segments = || self.corpora().iter().flat_map(|open| &open.footer.segments);
+        let words: u64 = segments().map(|segment| segment.num_word_tokens).sum();
+        (self.len_bytes() / words.max(1)).max(1).saturating_mul(num_words as u64)
+    }
+
     /// Bytes of text of all corpora; of a living one at most so many.
     pub(crate) fn len_bytes(&self) -> u64 {
         let of_files = self.corpora().iter().map(|open| open.footer.len_bytes());
@@ -264,6 +291,8 @@ pub(crate) struct Run {
     pub(crate) cache: Arc<CorpusCache>,
     pub(crate) metrics: ExecutionPlanMetricsSet,
     pub(crate) output: Output,
+    /// The corpus, once it is loaded.
+    pub(crate) loaded: OnceLock<Arc<LoadedCorpus>>,
 }
 
 impl Run {
@@ -282,6 +311,7 @@ impl Run {
     pub(crate) fn load_context(&self) -> LoadContext {
         LoadContext {
             runtime: Arc::clone(&self.runtime),
+            uses: self.scan.uses,
             options: self.scan.options.clone(),
             bytes_read: self.counter("bytes_read"),
             versions_made: self.scan.living().map(|_| self.counter("versions_made")),
@@ -297,7 +327,8 @@ impl Run {
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        self.cache.load(&self.load_context(), &self.scan.source).await
+        let loaded = self.cache.load(&self.load_context(), &self.scan.source).await?;
+        Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
     }
 
     /// The words of the corpus and how often each occurs; more where more is loaded.
@@ -314,9 +345,28 @@ impl Run {
     ) -> Result<()> {
         let timed = move || {
             self.output.start_computing();
-            work(self)
+            let (start, note) = (Instant::now(), self.note_time());
+            work(self)?;
+            note(start.elapsed());
+            Ok(())
         };
         tokio::task::spawn_blocking(timed).await.map_err(task_error)?
+    }
+
+    /// Keeps in mind how long its task took, where that says what it takes the next time and all rows were read.
+    fn note_time(&self) -> impl FnOnce(Duration) + use<> {
+        let is_whole = self.partition == 0 && self.scan.limit.is_none();
+        let placement = &self.scan.placement;
+        let (task, is_on_device) = (placement.timed(), placement.is_on_device());
+        let noted = task.filter(|_| is_whole).zip(self.loaded.get().cloned());
+        let noted = noted.map(|noted| (noted, self.output.canceller()));
+        move |time| {
+            if let Some(((task, loaded), reader)) = noted
+                && !reader.is_closed()
+            {
+                loaded.tasks.note_time(task, is_on_device, time.as_secs_f64());
+            }
+        }
     }
 
     /// Sends rows of which `column` makes each projected column; false says stop.

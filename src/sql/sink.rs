@@ -7,8 +7,10 @@
 //! `INSERT` into a living corpus builds its files the same way. The upload is completed only after the
 //! builder has finished; a failing query, a refused value or a cancelled statement aborts it.
 //!
+//! A corpus that is there already is refused unless `tadoc.overwrite` says that it may go.
+//!
 //! Columns: `content` or `text` is the document (`content` wins, it has the exact bytes; NULL is
-//! an empty document), `path` its path (NULL or missing is the empty path); `doc_id`, `bytes` and
+//! refused), `path` its path (NULL or missing is the empty path); `doc_id`, `bytes` and
 //! `words` are derived and not stored; all others become user columns.
 
 use std::fmt;
@@ -17,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::common::{exec_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::common::{exec_datafusion_err, exec_err, plan_datafusion_err, plan_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::Result;
@@ -26,12 +28,14 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::sync::mpsc::channel;
 
 use super::building::{Building, feed, show_building};
 use super::columns::RESERVED;
 use super::failure::datafusion_error;
 use super::options::TadocOptions;
+use super::secrets::mask_secrets;
 use super::upload::{ChunkWriter, stage};
 
 /// Writes a corpus; see the module's description.
@@ -60,6 +64,22 @@ impl TadocSink {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos());
         Ok(base.prefix().clone().join(format!("part-{now:020}.tadoc")))
     }
+
+    /// Refuses to replace what is at `target`, unless it may be replaced.
+    async fn check_free(&self, store: &dyn ObjectStore, target: &Path) -> Result<()> {
+        if self.options.overwrite {
+            return Ok(());
+        }
+        match store.head(target).await {
+            Ok(_) => exec_err!(
+                "COPY: {} exists; choose another name, or replace it with OPTIONS ('tadoc.overwrite' \
+                 'true')",
+                mask_secrets(&self.config.original_url)
+            ),
+            Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 impl fmt::Debug for TadocSink {
@@ -75,7 +95,7 @@ impl DisplayAs for TadocSink {
             DisplayFormatType::TreeRender => "\n",
             _ => ", ",
         };
-        let url = &self.config.original_url;
+        let url = mask_secrets(&self.config.original_url);
         write!(f, "TadocSink(file={url}{separator}tokenizer={tokenizer}{separator}")?;
         show_building(&self.options, format, f)
     }
@@ -98,6 +118,7 @@ impl DataSink for TadocSink {
     ) -> Result<u64> {
         let target = self.target()?;
         let store = context.runtime_env().object_store(&self.config.object_store_url)?;
+        self.check_free(store.as_ref(), &target).await?;
         let (row_sender, rows) = channel(2);
         let feeding = feed(data, row_sender);
         let memory = MemoryConsumer::new("TadocSink");

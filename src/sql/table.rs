@@ -30,6 +30,7 @@ use super::living::{
     FoundCorpus, LivingView, Reading, insert_into, no_versions, read_only, unfiltered,
 };
 use super::location::{CORPUS_EXTENSION, Wanted, resolve_files};
+use super::memory::Uses;
 use super::options::{Device, TadocOptions};
 use super::portions::{Merge, Planner, Portions, portions_of};
 use super::scan::{Scan, Source};
@@ -202,7 +203,7 @@ impl TadocTable {
         match reads {
             Reads::Nothing => return Ok(Source::Files(Vec::new())),
             Reads::Files => {
-                return Ok(Source::Files(resolve_files(session, location, Wanted::Files).await?));
+                return Ok(Source::Files(resolve_files(runtime, location, Wanted::Files).await?));
             }
             Reads::Corpora | Reads::UncheckedCorpora => {}
         }
@@ -213,7 +214,7 @@ impl TadocTable {
             let version = found.version(target.version).await?;
             return Ok(Source::Unchecked(Arc::new(found), version));
         }
-        let files = resolve_files(session, location, Wanted::Corpora).await?;
+        let files = resolve_files(runtime, location, Wanted::Corpora).await?;
         if let Some(version) = target.version {
             return Err(no_versions(location, version, files.len()));
         }
@@ -233,6 +234,7 @@ impl TadocTable {
         let source = self.source(session, &target).await?;
         let context = LoadContext {
             runtime: Arc::clone(session.runtime_env()),
+            uses: Uses::Places,
             options: target.options.clone(),
             bytes_read: Count::new(),
             versions_made: None,
@@ -243,12 +245,13 @@ impl TadocTable {
 
     /// The portions in which `scan`, whose corpus is not loaded, is answered where memory has no room for all; `None`
     /// where it has, or where nothing can be made of them.
-    fn portions(&self, session: &dyn Session, scan: &Scan) -> Option<Portions> {
+    fn portions(&self, session: &dyn Session, scan: &Scan, filters: &[Expr]) -> Option<Portions> {
         let is_readable = self.function.reads() == Reads::Corpora;
         if !is_readable || self.function.merge(scan) == Merge::Never {
             return None;
         }
-        portions_of(&scan.source, session, &scan.options)
+        let uses = uses(self.function.as_ref(), scan, filters);
+        portions_of(&scan.source, session, &scan.options, uses)
     }
 
     /// Plans `scan`, which has no filters yet, with `filters`, all of which `function` takes over; `loaded` is its corpus, where it
@@ -269,6 +272,7 @@ impl TadocTable {
         scan.demands = text_filters.iter().filter_map(|filter| demands(filter, "text")).collect();
         scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
         function.prepare(&scan)?;
+        scan.uses = uses(function.as_ref(), &scan, filters);
         if function.reads() == Reads::Corpora {
             let task = function.device_task(&scan);
             scan.placement = place(&scan, task, loaded);
@@ -335,12 +339,14 @@ impl TableProvider for TadocTable {
             limit,
             options: target.options,
             num_partitions: 1,
+            uses: Uses::default(),
             placement: Placement::default(),
             are_words_kept: Vec::new(),
         };
         let function = Arc::clone(&self.function);
         let loaded = self.cache.loaded(&scan.source);
-        let portions = if loaded.is_none() { self.portions(session, &scan) } else { None };
+        let portions =
+            if loaded.is_none() { self.portions(session, &scan, &filters) } else { None };
         let Some(portions) = portions else {
             keep_words(&scan, function.device_task(&scan), loaded.clone()).await?;
             let target = session.config().target_partitions();
@@ -412,6 +418,15 @@ fn are_words_kept(
     let is_asked = !scan.placement.is_on_device() && task.is_ok_and(is_asked);
     let segments = loaded.into_iter().flat_map(|loaded| loaded.corpus.segments());
     segments.filter(|_| is_asked).map(|segment| segment.dag.has_doc_words()).collect()
+}
+
+/// What `function` uses of segments behind `filters`: those on text look for documents that may pass first, by places.
+fn uses(function: &dyn TableFunction, scan: &Scan, filters: &[Expr]) -> Uses {
+    let is_on_text = |filter: &Expr| needs_text(function, filter);
+    match scan.living().is_some() || filters.iter().any(is_on_text) {
+        true => Uses::Places,
+        false => function.uses(scan),
+    }
 }
 
 fn needs_text(function: &dyn TableFunction, filter: &Expr) -> bool {

@@ -22,7 +22,10 @@ fn inputs_that_are_not_there_are_named() {
          files are skipped)",
     );
     folder.fails(&ingest(&["docs", "--glob", "*.md"]), "docs: no file matches --glob *.md");
-    folder.fails(&ingest(&["empty"]), "empty: no file inside (hidden files are skipped)");
+    folder.fails(
+        &ingest(&["empty"]),
+        "empty: no file inside (hidden files are skipped); --allow-empty writes a corpus without documents",
+    );
     assert_eq!(folder.names(), ["docs", "empty"]);
 }
 

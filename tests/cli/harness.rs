@@ -43,6 +43,11 @@ impl Folder {
         command.current_dir(self.path()).args(arguments).stdin(Stdio::null());
         // Errors must be the same whatever the caller's environment says.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LOG");
+        // Requests to other machines end at a port of this one where nobody listens.
+        command.env("NO_PROXY", "127.0.0.1").env_remove("no_proxy");
+        for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+            command.env(name, "http://127.0.0.1:9");
+        }
         command
     }
 
@@ -68,6 +73,27 @@ impl Folder {
     /// Runs it and expects exit status 1 and exactly one line `error: <text>`.
     pub fn fails(&self, arguments: &[&str], text: &str) {
         self.run(arguments).fails(text);
+    }
+
+    /// Runs it and expects success; gives the most memory that it had resident at a time.
+    #[cfg(target_os = "linux")]
+    pub fn peak_kib(&self, arguments: &[&str]) -> u64 {
+        let mut child = self.command(arguments).spawn().unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let mut peak_kib = 0;
+        let exit = loop {
+            // Gone once it has ended: what it says rises up to then.
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+            peak_kib = peak_kib.max(kib.unwrap_or(0));
+            match child.try_wait().unwrap() {
+                Some(exit) => break exit,
+                None => std::thread::sleep(std::time::Duration::from_millis(2)),
+            }
+        };
+        assert!(exit.success());
+        peak_kib
     }
 
     /// Exact bytes of one document.

@@ -31,14 +31,44 @@ fn numbers_and_dates_give_lines() {
     assert!(years.contains(">1991</text>"), "{years}");
     let is_curve = |line: &&str| line.contains(r#"stroke-width="2.5""#);
     let curves: Vec<&str> = years.lines().filter(is_curve).collect();
-    // Three values, and two of three.
+    // Three values, and two of three: dots, with a gap between them.
     let num_lines: Vec<usize> = curves.iter().map(|curve| curve.matches('L').count()).collect();
-    assert_eq!(num_lines, [2, 1], "{years}");
+    let num_dots: Vec<usize> = curves.iter().map(|curve| curve.matches("h0").count()).collect();
+    assert_eq!((num_lines, num_dots), (vec![2, 0], vec![0, 2]), "{years}");
     let dates = "CREATE TABLE t AS VALUES (DATE '2026-01-31', 'a', 1), (DATE '2026-03-01', 'a', 2), \
                  (NULL, 'a', 3); SELECT * FROM t";
     let dates = svg(&folder, dates);
     assert!(dates.contains(">2026-01-31</text>"), "{dates}");
     assert!(dates.contains("1 rows without column1 are left out"), "{dates}");
+}
+
+#[test]
+fn rows_that_are_missing_are_gaps() {
+    let folder = Folder::new();
+    let curve = |sql: &str| {
+        let svg = svg(&folder, sql);
+        let mut curves = svg.lines().filter(|line| line.contains(r#"stroke-width="2.5""#));
+        let curve = curves.next().unwrap().to_owned();
+        (curve.matches('M').count(), curve.matches('L').count(), curve.matches("h0").count())
+    };
+    // 1990 to 1992, 1995, 1998 and 1999.
+    let years = "VALUES (1990, 1), (1991, 2), (1992, 2), (1995, 3), (1998, 4), (1999, 5)";
+    assert_eq!(curve(years), (3, 3, 1));
+    // Months have 28 to 31 days; April is missing.
+    let months = "SELECT * FROM (VALUES (1, 1), (2, 1), (3, 1), (5, 2), (6, 3)) AS t(month, count)";
+    let dates = format!("SELECT make_date(2026, month::int, 1), count FROM ({months})");
+    assert_eq!(curve(&dates), (2, 3, 0));
+    // Places without a step have no gaps.
+    assert_eq!(curve("VALUES (1, 1), (10, 2), (100, 3), (1000, 4)"), (1, 3, 0));
+}
+
+#[test]
+fn other_pictures_are_refused() {
+    let folder = Folder::new();
+    let ran = folder.run(&["plot", "VALUES ('x', 1)", "-o", "words.PNG"]);
+    let text = "error: words.PNG: a plot is an SVG; write -o words.svg, ";
+    assert!(ran.stderr.starts_with(text) && ran.status == 2, "{}", ran.stderr);
+    assert!(folder.names().is_empty());
 }
 
 #[test]
@@ -51,6 +81,29 @@ fn a_file_is_written_where_one_is_named() {
     let svg = std::fs::read_to_string(folder.join("words.svg")).unwrap();
     assert!(svg.contains("<title>count by word</title>"), "{svg}");
     assert!(svg.contains(">be</text>") && !svg.contains(">or</text>"), "{svg}");
+}
+
+#[test]
+fn what_is_there_is_not_overwritten() {
+    let folder = Folder::new();
+    folder.write("a.txt", "to be or not to be");
+    folder.ok(&["ingest", "a.txt", "-o", "notes.tadoc"]);
+    let before = std::fs::read(folder.join("notes.tadoc")).unwrap();
+    let plot = ["plot", "VALUES ('x', 1)", "-o", "notes.tadoc"];
+    folder.fails(&plot, "notes.tadoc exists; choose another name or pass --force");
+    assert_eq!(std::fs::read(folder.join("notes.tadoc")).unwrap(), before);
+    folder.ok(&[plot.as_slice(), &["--force"]].concat());
+    assert!(std::fs::read_to_string(folder.join("notes.tadoc")).unwrap().starts_with("<svg "));
+    folder.ok(&["ingest", "a.txt", "-o", "living", "--append"]);
+    folder.fails(
+        &["plot", "VALUES ('x', 1)", "-o", "living", "--force"],
+        "living is a folder; name a file",
+    );
+    folder.fails(
+        &["plot", "VALUES ('x', 1)", "-o", "no/x.svg"],
+        "no/x.svg: the folder no does not exist; create it first",
+    );
+    assert_eq!(folder.names(), ["a.txt", "living", "notes.tadoc"]);
 }
 
 #[test]

@@ -31,8 +31,11 @@ fn what_is_no_corpus_is_named() {
     let folder = corpus();
     for command in ["cat", "info"] {
         let run = |file| folder.run(&[command, file, "x"][..if command == "cat" { 3 } else { 2 }]);
-        run("nowhere.tadoc").fails("nowhere.tadoc: No such file or directory (os error 2)");
-        run("in").fails("in is a folder; expected a .tadoc file");
+        let here = folder.path().canonicalize().unwrap();
+        let here = here.display();
+        run("nowhere.tadoc")
+            .fails(&format!("nowhere.tadoc: there is no file and no folder {here}/nowhere.tadoc"));
+        run("in").fails(&format!("in: the folder {here}/in holds no .tadoc file; other files: 2"));
         let ran = run("in/src/main.rs");
         assert_eq!(ran.status, 1);
         assert!(ran.stderr.starts_with("error: in/src/main.rs: "), "{}", ran.stderr);

@@ -1,5 +1,6 @@
 //! Corpora and other files behind HTTP and S3: a server of files, as much as HEAD and ranged GET.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -8,8 +9,9 @@ use std::thread;
 use crate::harness::{Folder, Ran};
 
 /// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as the
-/// test runs; returns the port.
-fn serve(folder: &Folder, names: &[&str]) -> u16 {
+/// test runs; returns the port. Below `/forbidden/` nothing is shown, below `/kept/` no byte is handed
+/// out; `/moved/` points to the file, `/round/` to itself.
+pub fn serve(folder: &Folder, names: &[&str]) -> u16 {
     let read = |name: &&str| (format!("/{name}"), std::fs::read(folder.join(name)).unwrap());
     let files: Arc<Vec<(String, Vec<u8>)>> = Arc::new(names.iter().map(read).collect());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -31,6 +33,15 @@ fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
     let (method, path) = request.split_once(' ')?;
     let path = path.split(' ').next()?.split('?').next()?;
     let mut stream = stream;
+    if path.starts_with("/forbidden/") || path.starts_with("/kept/") && method == "GET" {
+        return stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").ok();
+    }
+    if let Some(target) =
+        path.strip_prefix("/moved").or(path.starts_with("/round/").then_some(path))
+    {
+        let moved = "HTTP/1.1 302 Found\r\ncontent-length: 0";
+        return write!(stream, "{moved}\r\nlocation: {target}\r\n\r\n").ok();
+    }
     let Some((_, bytes)) = files.iter().find(|(end, _)| path.ends_with(end)) else {
         return stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").ok();
     };
@@ -91,6 +102,21 @@ fn s3() {
     ]);
     let ran = Ran::from(command.output().unwrap());
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "byte_offset\n9\n", "{}", ran.stderr);
+}
+
+#[test]
+fn other_hosts_are_played_by_this_machine() {
+    let (folder, port) = corpus();
+    let sql = "SELECT count(*) FROM word_count('http://elsewhere.invalid/c.tadoc')";
+    let mut command = folder.command(&["sql", "-q", "--format", "csv", "-c", sql]);
+    // The harness names port 9, so that a test without this line reaches nobody.
+    let proxies = ["http_proxy", "HTTP_PROXY"];
+    let names_nobody = |(name, value): (&OsStr, Option<&OsStr>)| {
+        proxies.map(OsStr::new).contains(&name) && value == Some(OsStr::new("http://127.0.0.1:9"))
+    };
+    assert_eq!(command.get_envs().filter(|env| names_nobody(*env)).count(), 2);
+    command.envs(proxies.map(|name| (name, format!("http://127.0.0.1:{port}"))));
+    assert_eq!(Ran::from(command.output().unwrap()).ok(), "count(*)\n4\n");
 }
 
 /// A folder with a CSV file without header and a GSST file, which are served at the port.

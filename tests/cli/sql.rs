@@ -165,3 +165,76 @@ fn an_interrupt_ends_a_query_that_never_yields() {
     assert_eq!(output.status.code(), Some(130));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
 }
+
+#[test]
+fn copies_replace_a_corpus_only_when_told() {
+    let folder = corpus();
+    let copy = "COPY (SELECT 'new' AS text) TO 'c.tadoc'";
+    folder.fails(
+        &["sql", "-c", copy],
+        "COPY: c.tadoc exists; choose another name, or replace it with OPTIONS ('tadoc.overwrite' 'true')",
+    );
+    assert_eq!(folder.rows("SELECT count(*) FROM documents('c.tadoc')"), ["2"]);
+    folder.ok(&["sql", "-q", "-c", &format!("{copy} OPTIONS ('tadoc.overwrite' 'true')")]);
+    assert_eq!(folder.rows("SELECT text FROM documents('c.tadoc')"), ["new"]);
+    folder.ok(&["sql", "-q", "-c", "SET tadoc.overwrite = true", "-c", copy]);
+    folder.ok(&["sql", "-q", "-c", "COPY (SELECT 'x' AS text) TO 'new.tadoc'"]);
+}
+
+#[test]
+fn a_null_text_is_refused_everywhere() {
+    let folder = Folder::new();
+    folder.write("a.txt", "to be");
+    folder.ok(&["ingest", "a.txt", "-o", "living/", "--append"]);
+    let table = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'living/'";
+    let nulls =
+        "SELECT 'p' AS path, CASE WHEN value > 1 THEN 'x' END AS text FROM generate_series(1, 3)";
+    let many = nulls.replace("(1, 3)", "(1, 200)");
+    let statements = [
+        format!("COPY ({nulls}) TO 'c.tadoc'"),
+        format!("INSERT INTO d (path, text) {nulls}"),
+        format!("INSERT INTO d (path, text) {many}"),
+        "INSERT INTO d (path, text) VALUES ('p', 'x'), ('q', NULL)".to_owned(),
+        "INSERT INTO d (path, content) SELECT 'p', NULL".to_owned(),
+        "INSERT INTO d (path) SELECT 'p'".to_owned(),
+    ];
+    for sql in statements {
+        let ran = folder.run(&["sql", "-q", "-c", table, "-c", &sql]);
+        assert_eq!(ran.status, 1, "{sql}");
+        let way_out =
+            "the text of 1 row(s) is NULL; store them as empty documents with coalesce(text, '')";
+        assert!(ran.stderr.contains(way_out), "{sql}: {}", ran.stderr);
+    }
+    assert!(!folder.join("c.tadoc").exists());
+    assert_eq!(folder.table_rows("living/", "SELECT count(*) FROM d"), ["1"]);
+    let coalesced = "INSERT INTO d (path, text) SELECT 'p', coalesce(NULL, '')";
+    folder.ok(&["sql", "-q", "-c", table, "-c", coalesced]);
+}
+
+#[test]
+fn errors_name_the_way_out() {
+    let folder = corpus();
+    folder.write("a.jsonl", "{\"text\": \"x\", \"ts\": 1}\n");
+    folder.ok(&["ingest", "a.jsonl", "-o", "t.tadoc"]);
+    let cases = [
+        ("SELECT ts FROM documents('t.tadoc')", "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION"),
+        ("SELECT d.ts FROM documents('t.tadoc') AS d", "CREATE EXTERNAL TABLE d STORED AS TADOC"),
+        (
+            "SELECT extract('c.tadoc', 0, 0, 2)",
+            "or extract_text(corpus, doc_id, byte_offset, byte_len)",
+        ),
+        (
+            "SELECT Word_Count('c.tadoc')",
+            "word_count is a table function: SELECT … FROM word_count(…)",
+        ),
+    ];
+    for (sql, way_out) in cases {
+        let ran = folder.run(&["sql", "-c", sql]);
+        assert!(ran.stderr.contains(way_out), "{sql}: {}", ran.stderr);
+    }
+    let living = ["ingest", "in", "-o", "living/", "--append"];
+    folder.ok(&living);
+    let table = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'living/'";
+    let ran = folder.run(&["sql", "-c", table, "-c", "UPDATE d SET words = 1"]);
+    assert!(ran.status == 1 && !ran.stderr.contains("tadoc_"), "{}", ran.stderr);
+}

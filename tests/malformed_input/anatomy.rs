@@ -2,10 +2,14 @@
 //! that a hostile writer's work can be done here: parts are changed, put together again and given
 //! right checksums.
 
+use std::ops::Range;
+
 const HEADER_BYTES: usize = 64;
 const SEGMENT_BYTES: usize = 68;
 const SECTION_BYTES: usize = 24;
 pub const POSTSCRIPT_BYTES: usize = 40;
+/// Kind of the sections that say which others were written together.
+pub const TIES: [u8; 2] = [6, 0];
 
 /// A section and the part of its record that does not follow from where it lies.
 #[derive(Debug, Clone)]
@@ -75,7 +79,7 @@ impl Anatomy {
         Self { header, front, segments, file_sections, postscript: postscript.to_vec() }
     }
 
-    /// The file of these parts, with right places and checksums.
+    /// The file of these parts, with right places and checksums; ties are as they are.
     pub fn assemble(&self) -> Vec<u8> {
         let mut file = self.header.clone();
         let mut section_records = Vec::new();
@@ -106,11 +110,36 @@ impl Anatomy {
         file
     }
 
+    /// The same parts with ties that fit them, as one who knows of ties would make them.
+    pub fn tied(mut self) -> Self {
+        let mut of_segments = Vec::new();
+        for segment in &mut self.segments {
+            retie(&mut segment.sections, &[]);
+            of_segments.extend(segment.sections.iter().filter(|s| s.kind == TIES).flat_map(tie_of));
+        }
+        retie(&mut self.file_sections, &of_segments);
+        self
+    }
+
     /// Sections in file order.
     pub fn sections_mut(&mut self) -> Vec<&mut Section> {
         let of_segments = self.segments.iter_mut().flat_map(|segment| &mut segment.sections);
         of_segments.chain(&mut self.file_sections).collect()
     }
+}
+
+/// Makes the ties among `sections` fit the others, and then `more`.
+fn retie(sections: &mut [Section], more: &[u8]) {
+    let tied = sections.iter().filter(|section| section.kind != TIES).flat_map(tie_of);
+    let tied: Vec<u8> = tied.chain(more.iter().copied()).collect();
+    sections.iter_mut().filter(|s| s.kind == TIES).for_each(|s| s.bytes.clone_from(&tied));
+}
+
+/// What ties say of a section.
+fn tie_of(section: &Section) -> Vec<u8> {
+    let len = (section.bytes.len() as u64).to_le_bytes();
+    let crc = crc32c::crc32c(&section.bytes).to_le_bytes();
+    [&section.kind[..], &section.codec, &len, &crc].concat()
 }
 
 fn section_of(file: &[u8], record: &[u8]) -> Section {
@@ -122,19 +151,56 @@ fn section_of(file: &[u8], record: &[u8]) -> Section {
     }
 }
 
-/// Recomputes every checksum of a file of `num_sections` sections that was changed in place: of each
+/// Recomputes every checksum and the ties of a file, made of `parts`, that was changed in place: of each
 /// section where its record says it lies, of the footer, of the postscript.
-pub fn reseal(file: &mut [u8], num_sections: usize) {
-    let footer_end = file.len() - POSTSCRIPT_BYTES;
-    for i in 1..=num_sections {
-        let Some(record) = footer_end.checked_sub(i * SECTION_BYTES) else { return };
-        let (offset, len) = (u64_at(file, record), u64_at(file, record + 8));
-        let bytes = offset.checked_add(len).and_then(|end| file.get(offset..end));
-        if let Some(crc) = bytes.map(crc32c::crc32c) {
-            file[record + 16..record + 20].copy_from_slice(&crc.to_le_bytes());
+pub fn reseal(file: &mut [u8], parts: &Anatomy) {
+    let of_segments = parts.segments.iter().map(|segment| segment.sections.len());
+    let nums_sections: Vec<usize> = of_segments.chain([parts.file_sections.len()]).collect();
+    let len = nums_sections.iter().sum::<usize>() * SECTION_BYTES;
+    if let Some(mut at) = (file.len() - POSTSCRIPT_BYTES).checked_sub(len) {
+        let mut ties_of_segments = Vec::new();
+        for (i, num_sections) in nums_sections.iter().enumerate() {
+            let records = at..at + num_sections * SECTION_BYTES;
+            at = records.end;
+            let mut tied = Vec::new();
+            for record in records.step_by(SECTION_BYTES) {
+                let kind = [file[record + 20], file[record + 21]];
+                if kind == TIES {
+                    let of_file = (i == parts.segments.len()).then_some(&ties_of_segments);
+                    tied.extend(of_file.into_iter().flatten());
+                    overwrite_section(file, record, &tied);
+                }
+                seal_section(file, record);
+                let of = if kind == TIES { &mut ties_of_segments } else { &mut tied };
+                of.extend(tie_of_record(&file[record..record + SECTION_BYTES]));
+            }
         }
     }
     seal_footer(file);
+}
+
+/// Where the section of the record at `record` lies, if inside the file.
+fn range_of(file: &[u8], record: usize) -> Option<Range<usize>> {
+    let (offset, len) = (u64_at(file, record), u64_at(file, record + 8));
+    let range = offset..offset.checked_add(len)?;
+    file.get(range.clone()).is_some().then_some(range)
+}
+
+fn overwrite_section(file: &mut [u8], record: usize, bytes: &[u8]) {
+    if let Some(range) = range_of(file, record).filter(|range| range.len() == bytes.len()) {
+        file[range].copy_from_slice(bytes);
+    }
+}
+
+fn seal_section(file: &mut [u8], record: usize) {
+    if let Some(crc) = range_of(file, record).map(|range| crc32c::crc32c(&file[range])) {
+        file[record + 16..record + 20].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// What ties say of the section of a record: kind, codec, length and checksum.
+fn tie_of_record(record: &[u8]) -> Vec<u8> {
+    [&record[20..24], &record[8..16], &record[16..20]].concat()
 }
 
 /// Recomputes the checksums of the footer, if it lies inside the file, and of the postscript.

@@ -154,36 +154,86 @@ fn lie_in_footer(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
     file
 }
 
+/// The file of these parts, mostly with ties that fit them.
+fn seal(random: &mut Random, anatomy: Anatomy) -> Vec<u8> {
+    if random.one_in(8) { anatomy.assemble() } else { anatomy.tied().assemble() }
+}
+
+/// Mutant number `seed` whose checksums fit and which is about sections of `kind`.
+pub fn mutant_of_kind(seed: u64, kind: [u8; 2], samples: &[Sample]) -> Vec<u8> {
+    let mut random = Random(seed);
+    let (a, b) = (random.pick(samples), random.pick(samples));
+    match random.below(8) {
+        0..5 => change_section(&mut random, a, b, |section| section.kind == kind),
+        5 => change_to_foreign_section(&mut random, a, b, |section| section.kind == kind),
+        6 => reseal_segment_record(&mut random, a, b),
+        _ => rewrite_content(&mut random, a, b),
+    }
+}
+
+/// Mutant number `seed` whose checksums fit and which is about footer and postscript.
+pub fn mutant_of_footer(seed: u64, samples: &[Sample]) -> Vec<u8> {
+    let mut random = Random(seed);
+    let (a, b) = (random.pick(samples), random.pick(samples));
+    let changes: [Change; 4] = [reseal_field, reseal_segment_record, reseal_segments, reseal_kinds];
+    random.pick(&changes)(&mut random, a, b)
+}
+
 /// Changes the bytes of one section, also how many there are.
 fn reseal_section(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
+    change_section(random, a, b, |_| true)
+}
+
+fn change_section(
+    random: &mut Random,
+    a: &Sample,
+    b: &Sample,
+    is_meant: impl Fn(&Section) -> bool,
+) -> Vec<u8> {
     let mut anatomy = Anatomy::of(&a.file);
     let mut sections = anatomy.sections_mut();
+    sections.retain(|section| is_meant(section));
     let at = random.below(sections.len());
     if let Some(section) = sections.get_mut(at).filter(|section| !section.bytes.is_empty()) {
-        let part = |bytes: &[u8]| Sample {
-            name: String::new(),
-            file: bytes.to_vec(),
-            content: Content { documents: Vec::new(), columns: None },
-        };
-        let changes: [Change; 8] = [
-            flip_bits,
-            flip_bits,
-            overwrite_bytes,
-            cut,
-            remove_range,
-            repeat_range,
-            swap_ranges,
-            paste,
-        ];
-        section.bytes = random.pick(&changes)(random, &part(&section.bytes), &part(&b.file));
+        section.bytes = changed_bytes(random, &section.bytes, &b.file);
     }
-    anatomy.assemble()
+    seal(random, anatomy)
+}
+
+/// `bytes` with bits, ranges or their length changed, or with a range of `other`.
+pub fn changed_bytes(random: &mut Random, bytes: &[u8], other: &[u8]) -> Vec<u8> {
+    let part = |bytes: &[u8]| Sample {
+        name: String::new(),
+        file: bytes.to_vec(),
+        content: Content { documents: Vec::new(), columns: None },
+    };
+    let changes: [Change; 8] = [
+        flip_bits,
+        flip_bits,
+        overwrite_bytes,
+        cut,
+        remove_range,
+        repeat_range,
+        swap_ranges,
+        paste,
+    ];
+    random.pick(&changes)(random, &part(bytes), &part(other))
 }
 
 fn reseal_foreign_section(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
+    change_to_foreign_section(random, a, b, |_| true)
+}
+
+fn change_to_foreign_section(
+    random: &mut Random,
+    a: &Sample,
+    b: &Sample,
+    is_meant: impl Fn(&Section) -> bool,
+) -> Vec<u8> {
     let (mut anatomy, mut other) = (Anatomy::of(&a.file), Anatomy::of(&b.file));
     let others = other.sections_mut();
     let mut sections = anatomy.sections_mut();
+    sections.retain(|section| is_meant(section));
     let at = random.below(sections.len());
     if let Some(section) = sections.get_mut(at) {
         let alike: Vec<&Section> =
@@ -192,7 +242,7 @@ fn reseal_foreign_section(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8
             **section = (*random.pick(&alike)).clone();
         }
     }
-    anatomy.assemble()
+    seal(random, anatomy)
 }
 
 fn reseal_segment_record(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
@@ -213,7 +263,7 @@ fn reseal_segment_record(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8>
             lie(random, &mut segment.record[start..start + len]);
         }
     }
-    anatomy.assemble()
+    seal(random, anatomy)
 }
 
 /// Falsifies a number in footer or postscript, in place.
@@ -223,7 +273,7 @@ fn reseal_field(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
     let postscript = end - POSTSCRIPT_BYTES;
     let range = if random.one_in(4) { postscript..end } else { start..postscript };
     lie(random, &mut file[range]);
-    reseal(&mut file, Anatomy::of(&a.file).sections_mut().len());
+    reseal(&mut file, &Anatomy::of(&a.file));
     file
 }
 
@@ -231,7 +281,7 @@ fn reseal_field(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
 fn reseal_bytes(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     let change: Change = *random.pick(&[flip_bits as Change, overwrite_bytes, swap_ranges, paste]);
     let mut file = change(random, a, b);
-    reseal(&mut file, Anatomy::of(&a.file).sections_mut().len());
+    reseal(&mut file, &Anatomy::of(&a.file));
     file
 }
 
@@ -259,7 +309,7 @@ fn reseal_segments(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     if random.one_in(4) {
         anatomy.front[0] = random.below(4) as u8;
     }
-    anatomy.assemble()
+    seal(random, anatomy)
 }
 
 fn reseal_kinds(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
@@ -268,22 +318,22 @@ fn reseal_kinds(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
         // A section that this build does not know, here or there.
         let mut extra: Vec<Section> = other.sections_mut().into_iter().map(|s| s.clone()).collect();
         extra.truncate(1);
-        extra.iter_mut().for_each(|section| section.kind = [random.below(7) as u8, 0]);
+        extra.iter_mut().for_each(|section| section.kind = [random.below(8) as u8, 0]);
         let at = random.below(anatomy.segments.len() + 1);
         match anatomy.segments.get_mut(at) {
             Some(segment) => segment.sections.extend(extra),
             None => anatomy.file_sections.extend(extra),
         }
-        return anatomy.assemble();
+        return seal(random, anatomy);
     }
     let mut sections = anatomy.sections_mut();
     let at = random.below(sections.len());
     if let Some(section) = sections.get_mut(at) {
         let is_kind = random.one_in(2);
         let field = if is_kind { &mut section.kind } else { &mut section.codec };
-        *field = [random.below(6) as u8, 0];
+        *field = [random.below(8) as u8, 0];
     }
-    anatomy.assemble()
+    seal(random, anatomy)
 }
 
 /// Hostile content, written by the crate; the sample itself where the writer refuses it.

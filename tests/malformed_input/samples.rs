@@ -1,10 +1,11 @@
 //! The valid files that all others are made from, and what is in them.
 //!
 //! All tokenizers and builders, one segment and many, documents cut over segments, columns, both
-//! codings of paths, no document at all, a segment without documents, and a grammar no builder
+//! codings of paths and of dictionaries, no document at all, a segment without documents, and a grammar no builder
 //! would make.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use datafusion_tadoc::corpus::{
     CorpusBuilder, CorpusWriter, FileFooter, Paths, SectionKind, read_columns,
@@ -14,11 +15,14 @@ use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
 use datafusion_tadoc::{Corpus, Error};
 
 use super::LIMITS;
+use super::anatomy::Anatomy;
 use super::common::texts::seeds;
 use super::common::{BUILDERS, Document, PROFILES, numbered, options};
 use super::rewrite::Draft;
 use super::scrambled::segment_of;
 
+/// Its kind in the footer.
+const DICTIONARY: [u8; 2] = [1, 0];
 const COLUMNS: &[u8] = b"PAR1 nobody looks into columns here PAR1";
 
 /// What a user put into a file.
@@ -74,7 +78,7 @@ pub fn samples() -> Vec<Sample> {
             }
         }
     }
-    samples.push(long_paths());
+    samples.extend([long_paths(), many_words(), parts_of_a_dictionary()]);
     samples
 }
 
@@ -147,20 +151,89 @@ fn long_paths() -> Sample {
     Sample { name: "long paths".into(), file, content }
 }
 
+/// More words than are near one another, which come again in another order.
+fn many_words() -> Sample {
+    let word = |i: usize| format!("w{:03} ", i * i % 397);
+    let text = |doc: usize| (0..300).map(|i| word(i * (doc + 1))).collect::<String>().into_bytes();
+    let documents = numbered((0..4).map(text));
+    let file = super::common::compress(&documents, &options(PROFILES[0], BUILDERS[0], 1 << 20));
+    let content = Content { documents, columns: None };
+    Sample { name: "many words".into(), file, content }
+}
+
+/// A dictionary in two parts, which writers make of large ones only: a part is coded as a dictionary of its own is.
+fn parts_of_a_dictionary() -> Sample {
+    let Sample { file, content, .. } = many_words();
+    let mut anatomy = Anatomy::of(&file);
+    let (_, corpus) = Corpus::from_bytes("f", &file, &LIMITS).unwrap();
+    let dictionary = &corpus.segments()[0].dictionary;
+    let half = dictionary.num_words() / 2;
+    let (mut numbers, mut lists) = (vec![2], Vec::new());
+    for range in [0..half, half..dictionary.len()] {
+        let list = coded_alone(dictionary, range.clone());
+        let end_of = |id: u32| u64::from(dictionary.offsets()[id as usize]);
+        let len = end_of(range.end) - end_of(range.start);
+        for number in [range.len() as u64, len, list.len() as u64] {
+            push_varint(&mut numbers, number);
+        }
+        lists.extend(list);
+    }
+    let section = &mut anatomy.segments[0].sections[0];
+    assert_eq!(section.kind, DICTIONARY);
+    section.codec = [2, 0];
+    section.bytes = [numbers, lists].concat();
+    let file = anatomy.tied().assemble();
+    Sample { name: "parts of a dictionary".into(), file, content }
+}
+
+/// The section of a dictionary of the tokens `ids` alone, words first.
+fn coded_alone(dictionary: &Dictionary, ids: Range<u32>) -> Vec<u8> {
+    let offsets = &dictionary.offsets()[ids.start as usize..=ids.end as usize];
+    let bytes = &dictionary.bytes()[offsets[0] as usize..offsets[ids.len()] as usize];
+    let offsets = offsets.iter().map(|offset| offset - offsets[0]).collect();
+    let num_words = dictionary.num_words().saturating_sub(ids.start).min(ids.len() as u32);
+    let alone = Dictionary::from_parts(num_words, offsets, bytes.to_vec().into()).unwrap();
+    let grammar = Grammar {
+        num_terminals: alone.len(),
+        rule_offsets: vec![0, 0],
+        symbols: Vec::new(),
+        doc_offsets: vec![0],
+    };
+    let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "rounds").unwrap();
+    let draft = Draft { dictionary: alone, grammar, paths: Paths::default(), continues: false };
+    draft.write(&mut writer).unwrap();
+    let mut anatomy = Anatomy::of(&writer.finish(None).unwrap().0);
+    anatomy.segments.remove(0).sections.remove(0).bytes
+}
+
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
 #[test]
 fn samples_hold_what_was_put_in() {
-    let mut path_codecs = BTreeSet::new();
+    let (mut path_codecs, mut dictionary_codecs) = (BTreeSet::new(), BTreeSet::new());
     let mut num_continued = 0;
     for sample in samples() {
         let (footer, corpus) = Corpus::from_bytes("f", &sample.file, &LIMITS).unwrap();
         let content = content_of(&sample.file, &footer, &corpus).unwrap();
         assert_eq!(content, sample.content, "{}", sample.name);
         let sections = footer.segments.iter().flat_map(|segment| &segment.sections);
-        let of_paths = sections.filter(|section| section.kind == SectionKind::Documents);
-        path_codecs.extend(of_paths.map(|section| section.codec));
+        for section in sections {
+            match section.kind {
+                SectionKind::Documents => path_codecs.insert(section.codec),
+                SectionKind::Dictionary => dictionary_codecs.insert(section.codec),
+                _ => continue,
+            };
+        }
         num_continued += footer.segments.iter().filter(|segment| segment.continues).count();
         assert!(sample.file.len() < 40_000, "{}: {} bytes", sample.name, sample.file.len());
     }
     assert_eq!(path_codecs.len(), 2, "both codings of paths: {path_codecs:?}");
+    assert_eq!(dictionary_codecs.len(), 2, "both codings of dictionaries: {dictionary_codecs:?}");
     assert!(num_continued > 12, "documents cut over segments: {num_continued}");
 }

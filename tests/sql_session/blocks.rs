@@ -43,7 +43,7 @@ async fn copied_to(
     let path = dir.join("x.tadoc");
     let copy = format!(
         "COPY ({ROWS}) TO '{}' STORED AS TADOC \
-         OPTIONS (block_bytes '{BLOCK_BYTES}', blocks_at_once '{at_once}', device 'cpu')",
+         OPTIONS (block_bytes '{BLOCK_BYTES}', blocks_at_once '{at_once}', device 'cpu', overwrite 'true')",
         path.display()
     );
     let plan = context.sql(&copy).await?.create_physical_plan().await?;

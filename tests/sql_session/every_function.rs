@@ -17,7 +17,7 @@ use super::{batches, sql_fixtures, table, wait_until, write_large_in};
 const MIB: usize = 1 << 20;
 
 /// Calls, what tells their rows apart when they are added up, and the columns that rows are sorted by.
-const CALLS: &[(&str, &str, &str)] = &[
+pub(super) const CALLS: &[(&str, &str, &str)] = &[
     ("documents(@)", "doc_id + words + octet_length(text)", "doc_id"),
     ("word_count(@)", "octet_length(word) * count", "word"),
     ("word_sort(@, fold => true)", "octet_length(word) * count", "word"),

@@ -2,6 +2,7 @@
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -17,9 +18,9 @@ fn decoding_bytes() -> usize {
     (3 << 20) * std::thread::available_parallelism().unwrap().get().min(6)
 }
 
-/// Room for a part of the segments here: together they hold 3.5 MiB or more.
+/// Room for a part of the segments here: together they hold 2 MiB or more.
 fn limit() -> usize {
-    decoding_bytes() + (3 << 19)
+    decoding_bytes() + (1 << 20)
 }
 
 const NUM_DOCS: usize = 300;
@@ -102,7 +103,7 @@ async fn portions_together_are_the_whole() {
         let sql = query.replace('@', &corpus);
         let whole = session_with(SessionConfig::new().with_target_partitions(1));
         let expected = rows(&whole, &sql).await;
-        for limit in [limit(), limit() + (1 << 20)] {
+        for limit in [limit(), limit() + (1 << 19)] {
             let ctx = session_with(SessionConfig::new().with_target_partitions(2));
             table(&ctx, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await;
             table(&ctx, "SET tadoc.traversal = 'top_down'").await;
@@ -148,8 +149,10 @@ async fn a_bounded_pool_is_kept() {
     let pool_bytes = 2 * limit();
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(pool_bytes, 1.0).build_arc().unwrap();
     let pool = std::sync::Arc::clone(&runtime.memory_pool);
-    let builder = SessionStateBuilder::new().with_runtime_env(runtime).with_default_features();
-    let ctx = SessionContext::new_with_state(builder.with_tadoc().build());
+    // A sort sets 10 MiB aside for merging what it spills, which is nearly all of this pool.
+    let config = SessionConfig::new().with_sort_spill_reservation_bytes(1 << 18);
+    let builder = SessionStateBuilder::new().with_runtime_env(runtime).with_config(config);
+    let ctx = SessionContext::new_with_state(builder.with_default_features().with_tadoc().build());
     let unlimited = session_with(SessionConfig::new());
     for query in [
         "SELECT count(*), sum(bytes) FROM documents('@') WHERE text <> ''",
@@ -163,6 +166,34 @@ async fn a_bounded_pool_is_kept() {
     }
     let count = format!("SELECT count(*) FROM word_count('{corpus}')");
     assert_eq!(table(&ctx, &count).await, table(&unlimited, &count).await);
+}
+
+/// In a pool that has no room for a segment the error names one that has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_limit_that_an_error_names_is_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = write(&dir);
+    let session_of = |pool_bytes: usize| {
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(pool_bytes, 1.0).build_arc();
+        let builder = SessionStateBuilder::new().with_runtime_env(runtime.unwrap());
+        SessionContext::new_with_state(builder.with_default_features().with_tadoc().build())
+    };
+    let unlimited = session_with(SessionConfig::new());
+    for query in [
+        "SELECT count(*), sum(length(text)) FROM documents('@')",
+        "SELECT count(*), sum(count) FROM sequence_count('@', 3)",
+        "SELECT count(*), sum(byte_offset) FROM search('@', 'brown')",
+        "SELECT count(*), sum(count) FROM repeated_phrases('@')",
+    ] {
+        let sql = query.replace('@', &corpus);
+        let refused = batches(&session_of(1 << 20), &sql).await.unwrap_err();
+        let error = refused.find_root().to_string();
+        assert!(matches!(refused.find_root(), DataFusionError::ResourcesExhausted(_)), "{error}");
+        let (_, named) = error.split_once("--memory-limit ").unwrap_or_else(|| panic!("{error}"));
+        let (mebibytes, _) = named.split_once("MiB").unwrap();
+        let enough = session_of(mebibytes.parse::<usize>().unwrap() << 20);
+        assert_eq!(table(&enough, &sql).await, table(&unlimited, &sql).await);
+    }
 }
 
 /// User columns are those of the portion's documents; versions without edits are read so, too.

@@ -3,8 +3,9 @@
 use std::fs;
 
 use datafusion::prelude::SessionContext;
+use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
 
-use super::anatomy::Anatomy;
+use super::anatomy::{Anatomy, TIES};
 use super::{fixtures, sql_fixtures, table};
 
 /// Kind of the section of word counts.
@@ -54,14 +55,50 @@ async fn stored_counts_are_those_of_the_grammar() {
     }
 }
 
+/// A file of `text`, taken apart.
+fn anatomy_of(text: &str) -> Anatomy {
+    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    builder.push_document("a.txt", text.as_bytes()).unwrap();
+    Anatomy::of(&builder.finish(None).unwrap().0)
+}
+
 #[tokio::test]
-async fn files_of_earlier_versions_have_no_counts() {
+async fn counts_of_another_file_are_refused_whatever_their_checksums() {
     let dir = fixtures();
-    for corpus in ["plays.tadoc", "parts.tadoc"] {
+    let (one, other) = (anatomy_of("to be be be"), anatomy_of("to to to be"));
+    let refusal = async |name: &str, kept: &dyn Fn(&[u8; 2]) -> bool| {
+        let mut swapped = one.clone();
+        let sections = &mut swapped.segments[0].sections;
+        for (section, of_other) in sections.iter_mut().zip(&other.segments[0].sections) {
+            if section.kind == WORD_COUNTS {
+                *section = of_other.clone();
+            }
+        }
+        sections.retain(|section| kept(&section.kind));
+        let path = dir.path().join(name);
+        fs::write(&path, swapped.assemble()).unwrap();
+        let sql = format!("SELECT * FROM word_count('{}')", path.display());
+        let ctx = sql_fixtures::session();
+        match ctx.sql(&sql).await {
+            Ok(frame) => frame.collect().await.unwrap_err().to_string(),
+            Err(error) => error.to_string(),
+        }
+    };
+    let error = refusal("swapped.tadoc", &|_| true).await;
+    assert!(error.contains("swapped.tadoc") && error.contains("from a copy"), "{error}");
+    let error = refusal("old-swapped.tadoc", &|kind| *kind != TIES).await;
+    assert!(error.contains("word counts") && error.contains("got"), "{error}");
+}
+
+#[tokio::test]
+async fn files_of_earlier_versions_have_no_counts_that_may_be_used() {
+    let dir = fixtures();
+    let of = |corpus| [TIES, WORD_COUNTS].map(|kind| (corpus, kind));
+    for (corpus, kind) in ["plays.tadoc", "parts.tadoc"].into_iter().flat_map(of) {
         let new = dir.path().join(corpus);
         let mut anatomy = Anatomy::of(&fs::read(&new).unwrap());
         for segment in &mut anatomy.segments {
-            segment.sections.retain(|section| section.kind != WORD_COUNTS);
+            segment.sections.retain(|section| section.kind != kind && section.kind != TIES);
         }
         let old = dir.path().join(format!("old-{corpus}"));
         fs::write(&old, anatomy.assemble()).unwrap();
@@ -75,6 +112,6 @@ async fn files_of_earlier_versions_have_no_counts() {
             "SELECT value FROM corpus_info('{}') WHERE name LIKE 'word_counts%'",
             old.display()
         );
-        assert!(table(&ctx, &info).await.contains("| 0 "), "{corpus}");
+        assert_eq!(table(&ctx, &info).await.contains("| 0 "), kind == WORD_COUNTS, "{corpus}");
     }
 }

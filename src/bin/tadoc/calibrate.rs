@@ -8,6 +8,7 @@ use datafusion_tadoc::ingestion::Calibration;
 use datafusion_tadoc::ingestion::calibration::{DeviceProbe, measure, path};
 
 use crate::failure::{Failure, Outcome};
+use crate::output::note;
 
 /// Measure this machine, so that plans choose between CPU and GPU by its rates
 ///
@@ -15,7 +16,8 @@ use crate::failure::{Failure, Outcome};
 /// sequences of a generated corpus on one core and on all, and does the same on the first GPU if there is
 /// one. Takes a few seconds. The
 /// rates are kept beside your configuration and used by `tadoc.device = auto`, EXPLAIN and
-/// ingestion_model(); without them built-in, cautious ones are.
+/// ingestion_model(). Nothing needs it: without them built-in rates are used, and a GPU that has none is
+/// measured when it is first opened.
 #[derive(Args)]
 pub struct Arguments {
     /// A file or folder on the storage that holds your data
@@ -31,7 +33,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     let mut probe = probe();
     let storage = arguments.storage.as_deref();
-    let say = |step| eprintln!("measuring {step}");
+    let say = |step| note(format_args!("measuring {step}"));
     let calibration = match &mut probe {
         Ok(probe) => measure(storage, Some(&mut **probe), say),
         Err(_) => measure(storage, None, say),
@@ -55,7 +57,7 @@ fn keep(calibration: &Calibration) -> Outcome {
         ));
     };
     calibration.save_to(&path)?;
-    eprintln!("kept in {}", path.display());
+    note(format_args!("kept in {}", path.display()));
     Ok(())
 }
 

@@ -1,14 +1,17 @@
 //! `tadoc cat`: exact bytes of documents to standard output.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use datafusion_tadoc::corpus::path_text;
 use datafusion_tadoc::edits::LivingCorpus;
 
-use crate::corpus_file::open_corpus;
 use crate::failure::{Failure, Outcome};
+use crate::places::Places;
 
 /// Longer documents are written piece by piece.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -28,16 +31,17 @@ const MAX_COMPARED: usize = 100_000;
     tadoc cat notes.tadoc todo/monday.md\n  \
     tadoc cat notes.tadoc --doc-id 0 --doc-id 7 | less\n  \
     tadoc cat notes/ --version 3 todo/monday.md        a living corpus, as it was\n  \
+    tadoc cat s3://bucket/notes.tadoc todo/monday.md   the same file in an object store\n  \
     tadoc sql --quiet --format csv -c \"SELECT path FROM documents('notes.tadoc')\"   lists the paths"
 )]
 pub struct Arguments {
-    /// The corpus
+    /// The corpus: a file, a living corpus, or a folder or glob of files; a path or URL
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Paths of documents, as `SELECT path FROM documents(…)` shows them
+    /// Paths of documents, as `SELECT path FROM documents(…)` shows them, or the names of their files
     #[arg(value_name = "PATH", required_unless_present = "doc_ids")]
-    paths: Vec<String>,
+    paths: Vec<OsString>,
 
     /// A document by its number, after those named by path (may be given several times)
     #[arg(long = "doc-id", value_name = "N")]
@@ -50,11 +54,10 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let corpus = open_corpus(&arguments.corpus, arguments.version)?;
-    let by_path = ids_by_path(&corpus, &arguments.paths)?;
+    let corpus = Places::new()?.open(&arguments.corpus, arguments.version)?;
+    let named = ids_of(&corpus, &arguments.paths)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for path in &arguments.paths {
-        let doc_ids = &by_path[path.as_str()];
+    for doc_ids in &named {
         for &doc_id in doc_ids {
             write_document(&corpus, doc_id, &mut out)?;
             if doc_ids.len() > 1 {
@@ -78,22 +81,30 @@ fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> O
     Ok(())
 }
 
-/// The documents of each path, in order.
-fn ids_by_path<'a>(
-    corpus: &LivingCorpus,
-    paths: &'a [String],
-) -> Outcome<HashMap<&'a str, Vec<u64>>> {
-    let mut found: HashMap<&str, Vec<u64>> =
-        paths.iter().map(|path| (path.as_str(), Vec::new())).collect();
+/// The documents that each of `names` means, in order.
+fn ids_of(corpus: &LivingCorpus, names: &[OsString]) -> Outcome<Vec<Vec<u64>>> {
+    let mut found: HashMap<Cow<'_, str>, Vec<u64>> =
+        names.iter().flat_map(|name| paths_of(name)).map(|path| (path, Vec::new())).collect();
     for (doc_id, path) in document_paths(corpus) {
         if let Some(doc_ids) = found.get_mut(path) {
             doc_ids.push(doc_id);
         }
     }
-    match paths.iter().find(|path| found[path.as_str()].is_empty()) {
-        Some(missing) => Err(unknown_path(corpus, missing)),
-        None => Ok(found),
-    }
+    let ids_of = |name: &OsString| {
+        let doc_ids = paths_of(name).into_iter().filter_map(|path| found.get(&path));
+        let mut doc_ids = doc_ids.filter(|doc_ids| !doc_ids.is_empty());
+        doc_ids
+            .next()
+            .cloned()
+            .ok_or_else(|| unknown_path(corpus, &path_text(name.as_encoded_bytes())))
+    };
+    names.iter().map(ids_of).collect()
+}
+
+/// The paths that `name` may mean: itself, then the path of a file of that name (see [`path_text`]).
+fn paths_of(name: &OsStr) -> Vec<Cow<'_, str>> {
+    let of_file = path_text(name.as_encoded_bytes());
+    name.to_str().map(Cow::Borrowed).into_iter().chain([of_file]).collect()
 }
 
 /// Every document that is there and its path.
@@ -111,13 +122,15 @@ fn unknown_path(corpus: &LivingCorpus, path: &str) -> Failure {
     Failure::new(format!("there is no document `{path}`; {hint}"))
 }
 
-/// The paths that end with `path`, or else those with the fewest differences.
+/// The paths that end or begin with `path`, or else those with the fewest differences.
 fn nearest_paths<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut nearest: Vec<(usize, &str)> = Vec::new();
     for candidate in paths.take(MAX_COMPARED) {
-        let distance = match candidate.ends_with(path) || path.ends_with(candidate) {
-            true => 0,
-            false => edit_distance(path, candidate),
+        let is_part = candidate.ends_with(path) || path.ends_with(candidate);
+        let distance = match (is_part, candidate.starts_with(path)) {
+            (true, _) => 0,
+            (_, true) => 1,
+            _ => 2 + edit_distance(path, candidate),
         };
         let at = nearest.partition_point(|&(other, _)| other <= distance);
         if at < NUM_SUGGESTIONS && nearest.iter().all(|&(_, known)| known != candidate) {
@@ -160,6 +173,7 @@ mod tests {
         let paths = ["src/main.rs", "docs/readme.md", "docs/readmy.md", "zzz"];
         assert_eq!(nearest_paths("main.rs", paths.into_iter())[0], "`src/main.rs`");
         assert_eq!(nearest_paths("docs/readme.m", paths.into_iter())[0], "`docs/readme.md`");
+        assert_eq!(nearest_paths("docs/", paths.into_iter())[0], "`docs/readme.md`");
         assert!(nearest_paths("x", std::iter::empty()).is_empty());
     }
 }

@@ -6,7 +6,6 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -18,9 +17,9 @@ use crate::display;
 use crate::documents::{Documents, ReadOptions};
 use crate::failure::{Failure, Outcome};
 use crate::ingest::Job;
-use crate::inputs::{self, Input, Source};
+use crate::inputs::{self, Input, Source, Wanted};
 use crate::machine::Machine;
-use crate::output::Output;
+use crate::output::{Output, say, write_file};
 use crate::sql::{self, Session};
 
 /// The queries of the tour; they name the corpus `demo.tadoc`.
@@ -62,27 +61,28 @@ pub fn run(arguments: &Arguments) -> Outcome {
     fs::create_dir_all(dir).map_err(|error| Failure::with_cause(dir.display(), &error))?;
     let corpus = dir.join(CORPUS_NAME);
     let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
-    say(&format!(
+    say(format_args!(
         "Compressing {} ({}) from {origin} …",
         display::plural(inputs.len() as u64, "file"),
         display::bytes(total_bytes)
     ))?;
     let summary = job().run(&inputs, Output::create(&corpus, true)?, &corpus)?;
-    say(&summary)?;
+    say(summary)?;
     let tour = dir.join(TOUR_NAME);
-    fs::write(&tour, TOUR).map_err(|error| Failure::with_cause(tour.display(), &error))?;
+    write_file(&tour, TOUR.as_bytes(), true)?;
     sql::runtime()?.block_on(take_tour(&corpus))?;
-    say(&farewell(dir))
+    say(farewell(dir))
 }
 
 fn job() -> Job {
     Job {
         options: IngestOptions::default(),
         documents: Documents::Files,
-        read: ReadOptions { decompress: true, allow_missing: false, keep_columns: true },
+        read: ReadOptions::default(),
         machine: Machine::default(),
         allow_empty: false,
         quiet: false,
+        notes: Vec::new(),
     }
 }
 
@@ -91,10 +91,10 @@ async fn take_tour(corpus: &Path) -> Outcome {
     session.prepare().await?;
     let corpus = corpus.display().to_string().replace('\'', "''");
     for (stop_idx, stop) in stops(TOUR).into_iter().enumerate() {
-        say(&format!("\n{}. {}\n\n{}\n", stop_idx + 1, stop.title, stop.sql))?;
+        say(format_args!("\n{}. {}\n\n{}\n", stop_idx + 1, stop.title, stop.sql))?;
         let start = Instant::now();
-        session.run_script(&stop.sql.replace(CORPUS_NAME, &corpus)).await?;
-        say(&display::seconds(start.elapsed()))?;
+        session.run_script(&stop.sql.replace(CORPUS_NAME, &corpus), false).await?;
+        say(display::seconds(start.elapsed()))?;
     }
     Ok(())
 }
@@ -136,10 +136,6 @@ fn farewell(dir: &Path) -> String {
          tadoc info {CORPUS_NAME}\n  \
          tadoc ingest YOUR_FOLDER -o yours.tadoc"
     )
-}
-
-fn say(text: &str) -> Outcome {
-    Ok(writeln!(io::stdout().lock(), "{text}")?)
 }
 
 /// Text files up to the size asked for, and where they were found.
@@ -193,7 +189,7 @@ fn text_files(folders: &[PathBuf], max_bytes: u64, max_part_bytes: u64) -> Outco
     let mut room = max_bytes;
     for folder in folders {
         let (mut part, mut part_room) = (String::new(), max_part_bytes);
-        inputs::walk(folder, false, &mut |file, relative, len_bytes| {
+        inputs::walk(folder, Wanted::default(), &mut |file, relative, len_bytes| {
             let is_text = TEXT_ENDINGS.iter().any(|ending| relative.ends_with(ending));
             let (this_part, _) = relative.split_once('/').unwrap_or(("", relative));
             if this_part != part {

@@ -1,8 +1,31 @@
-//! Numbers as people read them: `1,234,567`, `45.2 MB`, `1.24 s`; and sizes as they type them.
+//! Numbers as people read them: `1,234,567`, `45.2 MB`, `1.24 s`; sizes as they type them; and text that a terminal may have.
 
+use std::borrow::Cow;
+use std::path::Path;
 use std::time::Duration;
 
 use datafusion::arrow::temporal_conversions::timestamp_us_to_datetime;
+use datafusion_tadoc::corpus::path_text;
+
+/// Text without control characters, which a terminal would obey: they are escaped.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c.is_control() {
+            true => escaped.extend(c.escape_default()),
+            false => escaped.push(c),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// A path as documents have it, without control characters.
+pub fn path(path: &Path) -> String {
+    plain(&path_text(path.as_os_str().as_encoded_bytes())).into_owned()
+}
 
 /// A count with a comma between groups of three digits.
 pub fn grouped(count: u64) -> String {
@@ -127,6 +150,12 @@ mod tests {
         for wrong in ["", "7", "d", "1w", "-1s", "99999999999999999999s", "9999999999999999999d"] {
             assert!(parse_age(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(plain("a\tb\u{1b}[31mc\n\u{9b}é"), r"a\tb\u{1b}[31mc\n\u{9b}é");
+        assert_eq!(plain("é \u{1f469}"), "é \u{1f469}");
     }
 
     #[test]

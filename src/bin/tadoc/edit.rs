@@ -20,6 +20,7 @@ use self::flags::Flags;
 use crate::display::plural;
 use crate::failure::{Failure, Outcome};
 use crate::living::{Living, parse_share};
+use crate::output::say;
 
 /// Change documents of a living corpus
 ///
@@ -102,28 +103,25 @@ pub fn run(arguments: &Arguments) -> Outcome {
         check_version(&living, &version, arguments.if_version)?;
         try_edits(living.corpus(&version)?, &batch, &places)?;
         if !arguments.quiet {
-            println!(
-                "{}: version {}: would be made: {}",
-                shown(arguments),
-                version.number,
-                told(&batch)
-            );
+            let (shown, told) = (shown(arguments), told(&batch));
+            say(format_args!("{shown}: version {}: would be made: {told}", version.number))?;
         }
         return Ok(());
     }
     let version = commit(&living, arguments, &batch, &places)?;
-    if !arguments.quiet {
-        println!("{}: version {}: {}", shown(arguments), version.number, told(&batch));
-        for (doc_id, path) in added(&version, &batch) {
-            println!("document {doc_id} is {path}");
-        }
-    }
+    // What is due is done even if nobody reads what was said.
+    let said = if arguments.quiet { Ok(()) } else { say_committed(arguments, &batch, &version) };
     let ratio = arguments.recompress_ratio;
-    match living.recompress(&version, ratio, IngestOptions::default()) {
-        Some(done) if !arguments.quiet => println!("{done}"),
-        _ => {}
-    }
-    Ok(())
+    let done = living.recompress(&version, ratio, IngestOptions::default());
+    said?;
+    done.filter(|_| !arguments.quiet).map_or(Ok(()), say)
+}
+
+fn say_committed(arguments: &Arguments, batch: &EditBatch, version: &Version) -> Outcome {
+    let (shown, told) = (shown(arguments), told(batch));
+    say(format_args!("{shown}: version {}: {told}", version.number))?;
+    added(version, batch)
+        .try_for_each(|(doc_id, path)| say(format_args!("document {doc_id} is {path}")))
 }
 
 fn shown(arguments: &Arguments) -> std::path::Display<'_> {

@@ -6,11 +6,14 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion_tadoc::sql::{Secrets, way_out};
+
+use crate::display;
 
 /// Exit status of a command that failed.
 const FAILED: u8 = 1;
@@ -18,6 +21,9 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Exit status after an interrupt: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
+
+/// Secrets of the statements of this process.
+static SECRETS: LazyLock<Mutex<Secrets>> = LazyLock::new(Mutex::default);
 
 /// Result of a command or of a step of it.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -27,22 +33,23 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 pub struct Failure {
     text: Option<String>,
     status: u8,
+    is_damage: bool,
 }
 
 impl Failure {
     /// A failure with its text, exit status 1.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), status: FAILED }
+        Self { text: Some(text.into()), status: FAILED, is_damage: false }
     }
 
     /// The arguments do not fit together, exit status 2.
     pub fn usage(text: impl Into<String>) -> Self {
-        Self { text: Some(text.into()), status: USAGE }
+        Self { status: USAGE, ..Self::new(text) }
     }
 
     /// The user asked to stop, exit status 130.
     pub fn interrupted() -> Self {
-        Self { text: Some("interrupted".to_owned()), status: INTERRUPTED }
+        Self { status: INTERRUPTED, ..Self::new("interrupted") }
     }
 
     /// `what: cause`, with the causes of the cause.
@@ -61,28 +68,33 @@ impl Failure {
         self
     }
 
+    /// Returns true where stored bytes are not what was written; where they could not be read, false.
+    pub fn is_damage(&self) -> bool {
+        self.is_damage
+    }
+
     /// What would be printed.
     pub fn into_text(self) -> String {
-        one_line(&self.text.unwrap_or_default())
+        one_line(&masked(&self.text.unwrap_or_default()))
     }
 
     /// Prints the text and returns the exit status.
-    pub fn report(self) -> ExitCode {
+    pub fn report(self) -> u8 {
         if let Some(text) = self.text {
             // Where standard error is gone too there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "error: {}", one_line(&text));
+            let _ = writeln!(io::stderr(), "error: {}", one_line(&masked(&text)));
         }
-        ExitCode::from(self.status)
+        self.status
     }
 
     fn broken_pipe() -> Self {
-        Self { text: None, status: 0 }
+        Self { text: None, status: 0, is_damage: false }
     }
 
     fn from_cause(cause: &(dyn StdError + 'static)) -> Self {
         match is_broken_pipe(cause) {
             true => Self::broken_pipe(),
-            false => Self::new(chain(cause)),
+            false => Self { is_damage: is_damage(cause), ..Self::new(chain(cause)) },
         }
     }
 }
@@ -100,7 +112,7 @@ impl From<DataFusionError> for Failure {
     fn from(error: DataFusionError) -> Self {
         match is_broken_pipe(&error) {
             true => Self::broken_pipe(),
-            false => Self::new(query_error(&error)),
+            false => Self { is_damage: is_damage(&error), ..Self::new(query_error(&error)) },
         }
     }
 }
@@ -117,8 +129,26 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Text of a query's error without the names of its kinds, which say nothing to a user.
+/// Remembers the secrets in `sql`, so that no text repeats them.
+pub fn remember_secrets(sql: &str) {
+    SECRETS.lock().unwrap_or_else(PoisonError::into_inner).remember(sql);
+}
+
+/// `text` without secrets.
+pub fn masked(text: &str) -> String {
+    SECRETS.lock().unwrap_or_else(PoisonError::into_inner).mask(text)
+}
+
+/// Text of a query's error with the way out, without the names of its kinds, which say nothing to a user.
 fn query_error(error: &DataFusionError) -> String {
+    let text = cause_of_query(error);
+    let Some(way_out) = way_out(&text) else { return text };
+    // DataFusion's own guess is among other functions.
+    let (fault, _) = text.split_once(". Did you mean").unwrap_or((&text, ""));
+    format!("{}; {way_out}", fault.trim_end_matches('.'))
+}
+
+fn cause_of_query(error: &DataFusionError) -> String {
     match error {
         DataFusionError::SQL(error, _) => match error.as_ref() {
             ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
@@ -126,9 +156,9 @@ fn query_error(error: &DataFusionError) -> String {
             }
             ParserError::RecursionLimitExceeded => "the SQL is nested too deeply".to_owned(),
         },
-        DataFusionError::Context(what, error) => format!("{what}: {}", query_error(error)),
-        DataFusionError::Diagnostic(_, error) => query_error(error),
-        DataFusionError::Shared(error) => query_error(error),
+        DataFusionError::Context(what, error) => format!("{what}: {}", cause_of_query(error)),
+        DataFusionError::Diagnostic(_, error) => cause_of_query(error),
+        DataFusionError::Shared(error) => cause_of_query(error),
         DataFusionError::External(error) => chain(error.as_ref()),
         other => {
             let text = other.message();
@@ -152,20 +182,28 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
+/// One line without control characters, which may come from the name of a file.
 fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join(" ")
+    display::plain(&lines.join(" ")).into_owned()
 }
 
 fn is_broken_pipe(error: &(dyn StdError + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if io_kind(error) == Some(io::ErrorKind::BrokenPipe) {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    causes(error).any(|error| io_kind(error) == Some(io::ErrorKind::BrokenPipe))
+}
+
+fn is_damage(error: &(dyn StdError + 'static)) -> bool {
+    let ours = |error: &(dyn StdError + 'static)| {
+        error.downcast_ref().is_some_and(datafusion_tadoc::Error::is_damage)
+    };
+    causes(error).any(ours)
+}
+
+/// `error` and what lies below it.
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 /// Kind of the I/O error that `error` is or holds without naming it as its source.

@@ -1,4 +1,4 @@
-//! `tadoc info`: what a corpus holds, from its footer; of a living one from its version.
+//! `tadoc info`: what corpora hold, from their footers; of a living one from its version.
 
 mod living;
 
@@ -9,10 +9,9 @@ use std::path::PathBuf;
 use clap::Args;
 use datafusion_tadoc::corpus::{SectionMeta, SegmentMeta};
 
-use crate::corpus_file::{CorpusFile, refuse_version};
-use crate::display::{bytes, grouped, percent};
+use crate::display::{bytes, grouped, percent, plain};
 use crate::failure::Outcome;
-use crate::living::is_living;
+use crate::places::{Corpora, CorpusFile, Places};
 
 /// Show what a corpus holds
 ///
@@ -22,11 +21,11 @@ use crate::living::is_living;
 #[derive(Args)]
 #[command(disable_version_flag = true)]
 pub struct Arguments {
-    /// The corpus
+    /// The corpus: a file, a living corpus, or a folder or glob of files; a path or URL
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Write one JSON object instead
+    /// Write JSON instead, an object on a line for each file
     #[arg(long)]
     json: bool,
 
@@ -37,14 +36,20 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    if is_living(&arguments.corpus) {
-        return living::run(arguments);
+    let files = match Places::new()?.corpora(&arguments.corpus, arguments.version)? {
+        Corpora::Living(living) => return living::run(&living, arguments),
+        Corpora::Files(files) => files,
+    };
+    let mut out = io::stdout().lock();
+    for (file_idx, stored) in files.into_iter().enumerate() {
+        let file = stored.open()?;
+        let facts = facts(&file);
+        if file_idx > 0 && !arguments.json {
+            writeln!(out)?;
+        }
+        let text = if arguments.json { as_json(&file, &facts) } else { as_table(&file, &facts) };
+        out.write_all(text.as_bytes())?;
     }
-    refuse_version(&arguments.corpus, arguments.version)?;
-    let file = CorpusFile::open(&arguments.corpus)?;
-    let facts = facts(&file);
-    let text = if arguments.json { as_json(&file, &facts) } else { as_table(&file, &facts) };
-    io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
 }
 
@@ -57,7 +62,7 @@ struct Fact {
 
 impl Fact {
     fn text(key: &'static str, value: &str) -> Self {
-        Self { key, shown: value.to_owned(), json: json_string(value) }
+        Self { key, shown: plain(value).into_owned(), json: json_string(value) }
     }
 
     fn count(key: &'static str, count: u64) -> Self {

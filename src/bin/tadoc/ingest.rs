@@ -22,14 +22,15 @@ use datafusion_tadoc::text::TokenizerProfile;
 
 use crate::columns::StoredColumns;
 use crate::display;
-use crate::documents::{self, BATCH_BYTES, Batch, Documents, ReadOptions, Sink};
+use crate::documents::{self, Batch, Counts, Documents, ExpansionLimits, ReadOptions, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
 use crate::interrupt;
 use crate::living::{self, Living, parse_share};
 use crate::machine::Machine;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::pattern::Pattern;
+use crate::places::local_path;
 use crate::progress::Progress;
 
 /// Batches that may wait between reader and builder.
@@ -39,17 +40,19 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Compress text into a corpus
 ///
-/// Reads files, folders (with everything below, hidden files left out), globs, or standard input
-/// (`-`). Files compressed with gzip or zstd are read through. Any bytes will do: they come back
+/// Reads files, folders (with everything below, hidden files and symbolic links left out), globs, or
+/// standard input (`-`), on this machine and behind URLs (s3://, gs://, http://). Files compressed with
+/// gzip or zstd are read through. Any bytes will do: they come back
 /// exactly.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Files, folders, globs (quote them), or - for standard input
+    /// Files, folders, globs (quote them), URLs of these, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// The corpus to write, such as notes.tadoc; with --append a folder or URL, such as notes/
+    /// The corpus to write, such as notes.tadoc or s3://bucket/notes.tadoc; with --append a folder or
+    /// URL, such as notes/
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
@@ -114,17 +117,46 @@ pub struct Arguments {
     #[arg(long)]
     allow_missing: bool,
 
-    /// Write a corpus even if there is not one document (always so for standard input)
+    /// Write a corpus even if there is no file or not one document (always so for standard input)
     #[arg(long)]
     allow_empty: bool,
+
+    /// Read what symbolic links inside folders point to
+    ///
+    /// Without it links are left out and counted, wherever they lead: a folder gives what is in it
+    /// and nothing else. A link that is named on the command line is always followed. One that leads
+    /// back to a folder on the way ends there.
+    #[arg(long)]
+    follow_links: bool,
 
     /// Of rows, keep only text and path
     #[arg(long)]
     no_columns: bool,
 
-    /// Store gzip and zstd files as they are
+    /// Most bytes of a row of JSON lines, CSV or Parquet, which is held in memory; files and lines may
+    /// have any length
+    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
+    max_row_size: u64,
+
+    /// Store gzip and zstd files as they are, and say nothing of other packed ones
+    ///
+    /// Files packed by xz, bzip2, lz4, lzip, compress, zip, 7z, rar and tar are never unpacked: their
+    /// packed bytes are stored, with a warning.
     #[arg(long)]
     no_decompress: bool,
+
+    /// Most bytes that a byte of a gzip or zstd file may give; the first 64 MiB are free
+    #[arg(long, default_value_t = ExpansionLimits::DEFAULT.max_ratio, value_name = "RATIO",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    max_expansion: u64,
+
+    /// Most bytes that a gzip or zstd file may give in all
+    #[arg(long, default_value = "256GiB", value_name = "SIZE", value_parser = display::parse_size)]
+    max_expanded_size: u64,
+
+    /// Most memory for the window of a zstd file (zstd --long=31 takes 2GiB)
+    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
+    max_window: u64,
 
     /// Say nothing unless something fails
     #[arg(short, long)]
@@ -137,12 +169,14 @@ Examples:
   tadoc ingest src docs --glob '*.rs' --glob '*.md' -o source.tadoc
   tadoc ingest 'logs/**/*.log.gz' --documents lines -o logs.tadoc
   tadoc ingest tickets.jsonl --documents jsonl:body -o tickets.tadoc
+  tadoc ingest s3://bucket/mail --glob '*.eml' -o s3://bucket/mail.tadoc
   tadoc ingest mail.parquet --documents parquet:text -o mail.tadoc --force
   journalctl | tadoc ingest - --documents lines -o journal.tadoc
   tadoc ingest today/ -o notes/ --append      adds to the living corpus in the folder notes
 
 The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
-left behind. A living corpus is at its old version or at the new one.
+left behind, and what a kill leaves, the next ingest there removes. A living corpus is at its old version
+or at the new one.
 
 Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
 
@@ -152,25 +186,40 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads.into()).build_global();
         pool.map_err(|error| Failure::with_cause("starting threads", &error))?;
     }
-    let job = arguments.job();
-    let skip = arguments.output.canonicalize().ok();
-    let filter = Filter { patterns: arguments.glob.clone(), skip };
+    let mut job = arguments.job();
+    let filter = arguments.filter();
     let summary = match arguments.append {
         true => {
             living::check_place(&arguments.output)?;
-            let inputs = inputs::collect(&arguments.paths, &filter)?;
-            return append(job, inputs, arguments);
+            let found = inputs::collect(&arguments.paths, &filter)?;
+            job.notes = found.skipped.notes();
+            return append(job, found.inputs, arguments);
         }
         false => {
+            refuse_folder(&arguments.output)?;
             let output = Output::create(&arguments.output, arguments.force)?;
-            let inputs = inputs::collect(&arguments.paths, &filter)?;
-            job.run(&inputs, output, &arguments.output)?
+            let found = inputs::collect(&arguments.paths, &filter)?;
+            job.notes = found.skipped.notes();
+            job.run(&found.inputs, output, &arguments.output)?
         }
     };
     if !arguments.quiet {
-        eprintln!("{summary}");
+        note(summary);
     }
     Ok(())
+}
+
+/// Refuses a name that can only be a folder's, as it is written; one that exists shows later.
+fn refuse_folder(output: &Path) -> Outcome {
+    let shown = display::path(output);
+    if !shown.ends_with('/') || output.exists() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{shown} names a folder, and a folder is a living corpus; pass --append to begin one there, or \
+         name a file, such as -o {}",
+        display::path(&output.join("corpus.tadoc"))
+    )))
 }
 
 impl Arguments {
@@ -180,12 +229,31 @@ impl Arguments {
             documents: self.documents.clone(),
             read: ReadOptions {
                 decompress: !self.no_decompress,
+                expansion: ExpansionLimits {
+                    max_ratio: self.max_expansion,
+                    max_bytes: self.max_expanded_size,
+                    max_window_bytes: self.max_window,
+                },
+                max_row_bytes: self.max_row_size,
                 allow_missing: self.allow_missing,
                 keep_columns: !self.no_columns,
             },
             machine: self.machine.clone(),
             allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
             quiet: self.quiet,
+            notes: Vec::new(),
+        }
+    }
+
+    fn filter(&self) -> Filter {
+        Filter {
+            patterns: self.glob.clone(),
+            skip: match local_path(&self.output) {
+                Ok(Some(path)) => path.canonicalize().ok(),
+                _ => Some(self.output.clone()),
+            },
+            follow_links: self.follow_links,
+            may_be_empty: self.allow_empty,
         }
     }
 
@@ -217,18 +285,19 @@ pub struct Job {
     pub allow_empty: bool,
     /// Nothing is shown.
     pub quiet: bool,
+    /// To be said with what was done.
+    pub notes: Vec<String>,
 }
 
 impl Job {
     /// Reads `inputs`, writes `output` and gives it its name. Returns what was done, in words.
     pub fn run(&self, inputs: &[Input], output: Output, path: &Path) -> Outcome<String> {
-        let (writer, done) =
-            self.write(inputs, BufWriter::new(output), &path.display().to_string())?;
+        let (writer, done) = self.write(inputs, BufWriter::new(output), &display::path(path))?;
         let output = writer.into_inner().map_err(|error| {
-            Failure::with_cause(format!("{}: cannot write", path.display()), error.error())
+            Failure::with_cause(format!("{}: cannot write", display::path(path)), error.error())
         })?;
         output.persist()?;
-        Ok(done.summary(&path.display().to_string()))
+        Ok(done.summary(&display::path(path)))
     }
 
     /// Reads `inputs` and writes a corpus file to `out`, which is called `name` in messages.
@@ -245,19 +314,23 @@ impl Job {
             thread::spawn(move || documents::read(&inputs, &documents, read, &mut Sender(sender)));
         let at_output = |failure: Failure| failure.within(name);
         let built = build(builder, receiver, progress).map_err(at_output)?;
-        let columns = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
+        let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
         if built.num_docs == 0 && !self.allow_empty {
             return Err(Failure::new(
                 "the inputs hold no document; pass --allow-empty to write an empty corpus",
             ));
         }
-        let (parquet, notes) = match columns {
-            Some(StoredColumns { parquet, notes }) => (Some(parquet), notes),
-            None => (None, Vec::new()),
-        };
+        let mut notes: Vec<String> =
+            self.notes.iter().map(|note| format!("note: {note}")).collect();
+        notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
+        let parquet = read.columns.map(|StoredColumns { parquet, notes: of_columns }| {
+            notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
+            parquet
+        });
         let (out, report) =
             built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
-        Ok((out, Done { report, notes, start, waited: built.waited }))
+        let (read_bytes, waited) = (built.read_bytes, built.waited);
+        Ok((out, Done { report, notes, start, read_bytes, waited }))
     }
 }
 
@@ -267,7 +340,7 @@ fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
     let living = Living::open_or_create(&arguments.output, arguments.tokenizer)?;
     let say = |text: String| {
         if !arguments.quiet {
-            eprintln!("{text}");
+            note(text);
         }
     };
     let name = living.store.place();
@@ -315,6 +388,8 @@ fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
 struct Built<W: Write> {
     builder: CorpusBuilder<W>,
     num_docs: u64,
+    /// Bytes of the inputs, after decompression.
+    read_bytes: u64,
     /// Time in which the builder had nothing to do.
     waited: Duration,
 }
@@ -325,6 +400,7 @@ fn build<W: Write>(
     mut progress: Progress,
 ) -> Outcome<Built<W>> {
     let mut num_docs = 0;
+    let mut read = Counts::default();
     let mut waited = Duration::ZERO;
     loop {
         let asked = Instant::now();
@@ -338,20 +414,20 @@ fn build<W: Write>(
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        for (path, text) in batch.iter() {
-            builder.push_document(path, text)?;
+        for part in batch.iter() {
+            builder.push_part(part.path, part.text, part.is_last)?;
+            num_docs += u64::from(part.is_last);
         }
-        num_docs += batch.documents.len() as u64;
-        progress.advance(batch.read_bytes, num_docs);
+        read += batch.read;
+        progress.advance(batch.read.disk_bytes, num_docs);
     }
-    Ok(Built { builder, num_docs, waited })
+    Ok(Built { builder, num_docs, read_bytes: read.text_bytes, waited })
 }
 
 struct Sender(SyncSender<Batch>);
 
 impl Sink for Sender {
     fn take(&mut self, batch: Batch) -> Outcome {
-        debug_assert!(batch.documents.len() <= 1 || batch.text.len() < 2 * BATCH_BYTES);
         self.0.send(batch).map_err(|_| Failure::new("the builder has stopped"))
     }
 }
@@ -361,27 +437,33 @@ struct Done {
     report: IngestReport,
     notes: Vec<String>,
     start: Instant,
+    /// Bytes of the inputs, after decompression.
+    read_bytes: u64,
     /// Time in which the builder had nothing to do.
     waited: Duration,
 }
 
 impl Done {
-    /// What was done, in two lines: sizes of what is called `name`, then times.
+    /// What was done, in two lines: sizes of what is called `name`, then times. Ratio and rate are of
+    /// all bytes that were read; of rows these are more than their text.
     fn summary(&self, name: &str) -> String {
         let footer = &self.report.footer;
         let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
+        let read = match self.read_bytes == text_bytes {
+            true => String::new(),
+            false => format!(" from {} read,", display::bytes(self.read_bytes)),
+        };
         let reuse = match footer.num_tokens() {
             0 => String::new(),
             tokens => format!(", G/N {:.3}", footer.num_elements() as f64 / tokens as f64),
         };
-        let mut lines: Vec<String> =
-            self.notes.iter().map(|note| format!("note: {note}")).collect();
+        let mut lines = self.notes.clone();
         lines.push(format!(
-            "{name}: {}, {} of text in {} ({}){reuse}",
+            "{name}: {}, {} of text{read} in {} ({}){reuse}",
             display::plural(footer.num_docs(), "document"),
             display::bytes(text_bytes),
             display::bytes(file_bytes),
-            display::percent(file_bytes, text_bytes),
+            display::percent(file_bytes, self.read_bytes),
         ));
         lines.push(self.times());
         lines.join("\n")
@@ -396,7 +478,7 @@ impl Done {
         format!(
             "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
             display::seconds(elapsed),
-            display::rate(self.report.footer.len_bytes(), elapsed),
+            display::rate(self.read_bytes, elapsed),
             display::seconds(self.waited),
             display::seconds(self.report.tokenizing),
             display::seconds(self.report.grammar),

@@ -13,6 +13,7 @@
 //! future will not do: it is woken by a worker thread that has nothing else to do, and busy queries
 //! leave none.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
@@ -87,7 +88,8 @@ fn remove_and_exit() {
 }
 
 fn exit() -> ! {
-    eprintln!("error: interrupted");
+    // Not by a macro that panics where nobody reads it.
+    let _ = writeln!(std::io::stderr(), "error: interrupted");
     std::process::exit(i32::from(INTERRUPTED));
 }
 

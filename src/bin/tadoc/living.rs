@@ -1,6 +1,4 @@
-//! Living corpora: which place is one, how it is opened, and what runs its reads and writes.
-//!
-//! A place is a folder or a URL. Stores behind URLs are made from the environment, as in SQL.
+//! Living corpora: how one is opened or begins, and what runs its reads and writes.
 
 use std::fs;
 use std::future::Future;
@@ -9,28 +7,29 @@ use std::sync::Arc;
 
 use datafusion_tadoc::corpus::{IngestOptions, OpenLimits};
 use datafusion_tadoc::edits::LivingCorpus;
-use datafusion_tadoc::living::{LivingStore, OptimizeOptions, StoreOptions, Version, storage_at};
+use datafusion_tadoc::living::{LivingStore, OptimizeOptions, Storage, StoreOptions, Version};
 use datafusion_tadoc::sql::user_columns::merge_columns;
 use datafusion_tadoc::text::TokenizerProfile;
 use datafusion_tadoc::{Error, Result};
-use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, Outcome};
-use crate::sql;
+use crate::output::note;
+use crate::places::{Corpora, Places};
 
 /// The folders of a living corpus.
 const FOLDERS: [&str; 2] = ["segments", "versions"];
 
-/// Whether a living corpus may be at `path`: a folder with versions, or any URL.
-pub fn is_living(path: &Path) -> bool {
-    url_of(path).is_some() || path.join(FOLDERS[1]).is_dir()
+/// Tells whether `path` is a folder that holds a living corpus.
+pub fn is_living_folder(path: &Path) -> bool {
+    path.join(FOLDERS[1]).is_dir()
 }
 
 /// An open living corpus.
 pub struct Living {
     /// The handle.
     pub store: LivingStore,
-    runtime: Runtime,
+    /// What found it.
+    pub places: Places,
 }
 
 impl Living {
@@ -39,12 +38,14 @@ impl Living {
     /// # Errors
     /// There is none, or its latest version cannot be read.
     pub fn open(place: &Path) -> Outcome<Self> {
-        if !is_living(place) {
+        let is_local = url_of(place).is_none();
+        if is_local && !is_living_folder(place) {
             return Err(no_corpus(place));
         }
-        let runtime = sql::runtime()?;
-        let store = runtime.block_on(open(place))??;
-        Ok(Self { store, runtime })
+        match Places::new()?.corpora(place, None)? {
+            Corpora::Living(living) => Ok(living),
+            Corpora::Files(_) => Err(no_corpus(place)),
+        }
     }
 
     /// Opens the corpus at `place`, or begins one of no documents there.
@@ -52,28 +53,16 @@ impl Living {
     /// # Errors
     /// Another tokenizer than `profile` was asked for.
     pub fn open_or_create(place: &Path, profile: Option<TokenizerProfile>) -> Outcome<Self> {
-        let runtime = sql::runtime()?;
-        let store = runtime.block_on(async {
-            loop {
-                match open(place).await? {
-                    Err(Error::Missing { .. }) => {}
-                    opened => return Ok::<_, Failure>(opened?),
-                }
-                match create(place, profile.unwrap_or_default()).await {
-                    Ok(store) => return Ok(store),
-                    // Someone else began it a moment ago.
-                    Err(_) if open(place).await?.is_ok() => {}
-                    Err(failure) => return Err(failure),
-                }
-            }
-        })?;
+        let places = Places::new()?;
+        let storage = places.resolver.storage(place)?;
+        let store = places.wait(open_or_create(storage, profile.unwrap_or_default()))?;
         match profile {
             Some(asked) if asked != store.profile() => Err(Failure::new(format!(
                 "{}: --tokenizer {asked}, but the corpus was created with {}; leave it out",
                 place.display(),
                 store.profile()
             ))),
-            _ => Ok(Self { store, runtime }),
+            _ => Ok(Self { store, places }),
         }
     }
 
@@ -82,7 +71,7 @@ impl Living {
     /// # Errors
     /// Its own.
     pub fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Outcome<T> {
-        Ok(self.runtime.block_on(future)?)
+        Ok(self.places.wait(future)?)
     }
 
     /// Version `number`, or the latest.
@@ -116,7 +105,7 @@ impl Living {
                 done.map(|done| format!("{place}: version {}: compressed anew", done.number))
             }
             Err(failure) => {
-                eprintln!("note: {place}: not compressed anew: {}", failure.into_text());
+                note(format!("note: {place}: not compressed anew: {}", failure.into_text()));
                 None
             }
         }
@@ -143,10 +132,11 @@ pub fn parse_share(text: &str) -> std::result::Result<f64, String> {
 /// The error for a place without a living corpus.
 fn no_corpus(place: &Path) -> Failure {
     let shown = place.display();
-    let what = match place.metadata() {
-        Ok(metadata) if metadata.is_dir() => format!("{shown} holds no living corpus"),
-        Ok(_) => format!("{shown} is a file and does not change"),
-        Err(_) => format!("{shown} does not exist"),
+    let what = match (url_of(place), place.metadata()) {
+        (Some(_), _) => format!("{shown} holds files that do not change"),
+        (None, Ok(metadata)) if metadata.is_dir() => format!("{shown} holds no living corpus"),
+        (None, Ok(_)) => format!("{shown} is a file and does not change"),
+        (None, Err(_)) => format!("{shown} does not exist"),
     };
     Failure::new(format!("{what}; `tadoc ingest PATH -o FOLDER --append` begins a living corpus"))
 }
@@ -168,7 +158,7 @@ pub fn check_place(place: &Path) -> Outcome {
     let entries = fs::read_dir(place).map_err(|error| Failure::with_cause(shown, &error))?;
     let names = entries.flatten().map(|entry| entry.file_name());
     match names.filter(|name| !FOLDERS.iter().any(|folder| name == folder)).min() {
-        Some(other) if !is_living(place) => Err(Failure::new(format!(
+        Some(other) if !is_living_folder(place) => Err(Failure::new(format!(
             "{} holds other files, such as {}; name a new folder for the living corpus",
             place.display(),
             other.to_string_lossy()
@@ -177,14 +167,25 @@ pub fn check_place(place: &Path) -> Outcome {
     }
 }
 
-fn url_of(place: &Path) -> Option<&str> {
+/// The URL that `place` is, if it is one.
+pub fn url_of(place: &Path) -> Option<&str> {
     place.to_str().filter(|text| text.contains("://"))
 }
 
-async fn open(place: &Path) -> Outcome<Result<LivingStore>> {
-    Ok(LivingStore::open(storage_at(place)?, StoreOptions::default()).await)
-}
-
-async fn create(place: &Path, profile: TokenizerProfile) -> Outcome<LivingStore> {
-    Ok(LivingStore::create(storage_at(place)?, profile, StoreOptions::default()).await?)
+async fn open_or_create(
+    storage: Arc<dyn Storage>,
+    profile: TokenizerProfile,
+) -> Result<LivingStore> {
+    let open = || LivingStore::open(Arc::clone(&storage), StoreOptions::default());
+    loop {
+        match open().await {
+            Err(Error::Missing { .. }) => {}
+            opened => return opened,
+        }
+        match LivingStore::create(Arc::clone(&storage), profile, StoreOptions::default()).await {
+            // Someone else began it a moment ago.
+            Err(_) if open().await.is_ok() => {}
+            created => return created,
+        }
+    }
 }

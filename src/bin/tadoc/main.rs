@@ -6,18 +6,19 @@
 //! info     what is in a corpus (reads the footer only)     verify   checks every stored byte
 //! cat      exact bytes of documents                        demo     a tour on text already here
 //! edit     changes documents of a living corpus            optimize compresses it anew
-//! history  versions of a living corpus
+//! history  versions of a living corpus                     clean-up removes what only old ones need
 //! plot     an SVG of what a query says                calibrate   rates of this machine for the model
 //! ```
 //!
-//! One file per subcommand; beside them [`inputs`] (which files), [`documents`] (files to
-//! documents), [`columns`] (the other columns of rows) and [`failure`] (exit codes). The binary uses
+//! One file per subcommand; beside them [`places`] (what locations lead to), [`inputs`] (which files),
+//! [`documents`] (files to documents), [`columns`] (the other columns of rows), [`output`] (files that are
+//! written) and [`failure`] (exit codes). The binary uses
 //! the public API of the library only.
 
 mod calibrate;
 mod cat;
+mod clean_up;
 mod columns;
-mod corpus_file;
 mod demo;
 mod display;
 mod documents;
@@ -28,21 +29,24 @@ mod info;
 mod ingest;
 mod inputs;
 mod interrupt;
+mod leave;
 mod living;
 mod machine;
 mod optimize;
 mod output;
 mod pattern;
+mod places;
 mod plot;
 mod progress;
 mod sql;
 mod verify;
 
 use std::process::ExitCode;
+use std::thread;
 
 use clap::{Parser, Subcommand};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 
 /// SQL on compressed text.
 ///
@@ -64,6 +68,7 @@ enum Command {
     Verify(verify::Arguments),
     Edit(edit::Arguments),
     Optimize(optimize::Arguments),
+    CleanUp(clean_up::Arguments),
     History(history::Arguments),
     Cat(cat::Arguments),
     Demo(demo::Arguments),
@@ -89,10 +94,19 @@ Exit status:
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match run(arguments.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    datafusion_tadoc::quiet_readers();
+    let outcome = on_deep_stack(|| run(arguments.command));
+    leave::leave(outcome.map_or_else(Failure::report, |()| 0))
+}
+
+/// Runs `command` on a thread with room for deep statements.
+fn on_deep_stack(command: impl FnOnce() -> Outcome + Send) -> Outcome {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(sql::STACK_BYTES);
+        let running = thread.spawn_scoped(scope, command);
+        let running = running.map_err(|error| Failure::with_cause("starting a thread", &error))?;
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 fn run(command: Command) -> Outcome {
@@ -103,6 +117,7 @@ fn run(command: Command) -> Outcome {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),
         Command::Optimize(arguments) => optimize::run(&arguments),
+        Command::CleanUp(arguments) => clean_up::run(&arguments),
         Command::History(arguments) => history::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

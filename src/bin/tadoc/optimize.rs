@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use datafusion_tadoc::corpus::IngestOptions;
-use datafusion_tadoc::living::{OptimizeOptions, OptimizePlan, Part, Stretch, Version};
+use datafusion_tadoc::living::{CleanUp, OptimizeOptions, OptimizePlan, Part, Stretch, Version};
 use datafusion_tadoc::sql::user_columns::merge_columns;
 
+use crate::clean_up::told;
 use crate::display::{bytes, parse_age, parse_size, percent, plural};
 use crate::failure::Outcome;
 use crate::living::Living;
+use crate::output::say;
 
 /// Compress a living corpus anew
 ///
@@ -30,10 +32,10 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
-    /// Afterwards remove the files that no version of the last AGE (90s, 30m, 12h, 7d, 0) needs
+    /// Remove the files that no version of the last AGE (90s, 30m, 12h, 7d, 0) needs, before and after
     ///
     /// The age protects those that still read an old version or are about to commit. With 0 nobody
-    /// may do either.
+    /// may do either. Where the disk is too full even then, tadoc clean-up does this alone.
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     clean_up: Option<Duration>,
 
@@ -65,31 +67,46 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let merge_columns = Some(Arc::new(merge_columns) as _);
     let options = OptimizeOptions { ingest, merge_columns, ..OptimizeOptions::default() };
+    // What nobody needs goes first: the new files may need its room. The latest version stays whole.
+    let mut cleaned = clean_up(&living, arguments)?;
     let base = living.version(None)?;
     let plan = living.wait(living.store.optimize_plan(&base, &options))?;
     let mut lines = Vec::new();
-    let place = living.store.place();
     match (plan.is_worth_it(), arguments.dry_run) {
-        (false, _) => lines.push(format!("{place}: version {}: nothing to do", base.number)),
+        (false, _) => {
+            let place = living.store.place();
+            lines.push(format!("{place}: version {}: nothing to do", base.number));
+        }
         (true, true) => lines.extend(planned(&plan)),
         (true, false) => {
-            let version = living.wait(living.store.optimize(&options))?;
-            // Another may have done it a moment ago.
-            let version = version.map_or_else(|| living.version(None), Ok)?;
-            lines.push(done(&living, &plan, &version, &options)?);
+            lines.push(rebuild(&living, &plan, &options)?);
+            // And what this made old.
+            if let Some(CleanUp { removed, oldest_version }) = clean_up(&living, arguments)? {
+                let before = cleaned.get_or_insert_default();
+                before.removed.extend(removed);
+                before.oldest_version = oldest_version;
+            }
         }
     }
-    if let Some(age) = arguments.clean_up {
-        let cleaned = living.wait(living.store.clean_up(age, arguments.dry_run))?;
-        let verb = if arguments.dry_run { "would remove" } else { "removed" };
-        let files = plural(cleaned.removed.len() as u64, "file");
-        let (size, oldest) = (bytes(cleaned.len_bytes()), cleaned.oldest_version);
-        lines.push(format!("{place}: {verb} {files}, {size}; versions from {oldest} on are kept"));
+    lines.extend(cleaned.map(|cleaned| told(&living, &cleaned, arguments.dry_run)));
+    match arguments.quiet {
+        true => Ok(()),
+        false => lines.iter().try_for_each(say),
     }
-    if !arguments.quiet {
-        lines.iter().for_each(|line| println!("{line}"));
-    }
-    Ok(())
+}
+
+/// The clean-up that was asked for.
+fn clean_up(living: &Living, arguments: &Arguments) -> Outcome<Option<CleanUp>> {
+    let clean_up = |age| living.wait(living.store.clean_up(age, arguments.dry_run));
+    arguments.clean_up.map(clean_up).transpose()
+}
+
+/// Carries out what was planned.
+fn rebuild(living: &Living, plan: &OptimizePlan, options: &OptimizeOptions) -> Outcome<String> {
+    let version = living.wait(living.store.optimize(options))?;
+    // Another may have done it a moment ago.
+    let version = version.map_or_else(|| living.version(None), Ok)?;
+    done(living, plan, &version, options)
 }
 
 /// Parts that are rebuilt.

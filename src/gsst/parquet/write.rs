@@ -218,6 +218,15 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         Ok(())
     }
 
+    /// Ends the row group that is being written, if it has rows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::External`] where the output fails.
+    pub fn flush(&mut self) -> Result<()> {
+        self.finish_row_group()
+    }
+
     /// Writes what is left and the footer; returns the output.
     ///
     /// # Errors

@@ -53,19 +53,40 @@ pub fn path() -> Option<PathBuf> {
     path_from(|name| std::env::var_os(name), cfg!(windows))
 }
 
+/// Path of the cached rates of a device: the file `device` in the folder `tadoc` of the user's caches. `None` where no
+/// variable names that folder.
+pub(super) fn cache_path() -> Option<PathBuf> {
+    let folders = ["LOCALAPPDATA", "XDG_CACHE_HOME", ".cache"];
+    path_in(folders, "device", |name| std::env::var_os(name), cfg!(windows))
+}
+
 fn path_from(variable: impl Fn(&str) -> Option<OsString>, is_windows: bool) -> Option<PathBuf> {
-    let path_of = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    if let Some(path) = path_of("TADOC_CALIBRATION") {
-        return Some(path);
+    match variable("TADOC_CALIBRATION").filter(|value| !value.is_empty()) {
+        Some(path) => Some(path.into()),
+        None => {
+            let folders = ["APPDATA", "XDG_CONFIG_HOME", ".config"];
+            path_in(folders, "calibration", variable, is_windows)
+        }
     }
+}
+
+/// The file `name` in the folder `tadoc` of what the first variable names on Windows, the second elsewhere; where that
+/// is not set, of the folder below the user's own.
+fn path_in(
+    [of_windows, of_xdg, below_home]: [&str; 3],
+    name: &str,
+    variable: impl Fn(&str) -> Option<OsString>,
+    is_windows: bool,
+) -> Option<PathBuf> {
+    let path_of = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = if is_windows {
-        path_of("APPDATA")
+        path_of(of_windows)
     } else {
         // The XDG base directory specification: relative paths are to be ignored.
-        let configured = path_of("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
-        configured.or_else(|| Some(path_of("HOME")?.join(".config")))
+        let configured = path_of(of_xdg).filter(|path| path.is_absolute());
+        configured.or_else(|| Some(path_of("HOME")?.join(below_home)))
     };
-    Some(folder?.join("tadoc").join("calibration"))
+    Some(folder?.join("tadoc").join(name))
 }
 
 /// A number of a calibration, where it is kept and what it is called.

@@ -36,7 +36,7 @@ use super::batches::measure_core_batches;
 use super::corpora::{ProbeCorpora, measure_cores};
 use super::device::{DeviceProbe, ProbeBlocks, measure_device};
 use super::storage::measure_storage;
-use super::{Calibration, CoreTimes, WidthRates, text};
+use super::{Calibration, CoreTimes, DeviceCalibration, WidthRates, text};
 
 const TEXT_BYTES: usize = 4 << 20;
 const TINY_BYTES: usize = 1 << 10;
@@ -110,15 +110,7 @@ pub fn measure(
     }
     if let Some(probe) = device {
         on_step(Step::Device);
-        let num_rows = rows.len() * TINY_BYTES / TEXT_BYTES;
-        let flat_rows = vec![Some(&FLAT_ROW[..]); TEXT_BYTES / FLAT_ROW.len()];
-        let blocks = ProbeBlocks {
-            eight: block_eight,
-            twelve: block_twelve,
-            flat: block(CodeWidth::Eight, &flat_rows)?,
-            tiny: block(CodeWidth::Eight, &rows[..num_rows])?,
-            corpora,
-        };
+        let blocks = probe_blocks(&rows, [block_eight, block_twelve], corpora)?;
         calibration.device = Some(measure_device(probe, &blocks)?);
     }
     for mut number in calibration.numbers() {
@@ -127,6 +119,31 @@ pub fn measure(
         }
     }
     Ok(calibration)
+}
+
+/// Measures a device alone, in 1 to 2 s.
+///
+/// # Errors
+///
+/// Errors of the device.
+pub fn measure_only_device(probe: &mut dyn DeviceProbe) -> Result<DeviceCalibration> {
+    let rows = text::rows(TEXT_BYTES);
+    let rows: Vec<Option<&[u8]>> = rows.iter().map(|row| Some(&row[..])).collect();
+    let blocks = [block(CodeWidth::Eight, &rows)?, block(CodeWidth::Twelve, &rows)?];
+    measure_device(probe, &probe_blocks(&rows, blocks, ProbeCorpora::new(1)?)?)
+}
+
+/// Input of a device's measurement: the blocks of `rows` in both widths, the `corpora`, and a flat and a tiny block.
+fn probe_blocks(
+    rows: &[Option<&[u8]>],
+    [eight, twelve]: [Block<Vec<u8>>; 2],
+    corpora: ProbeCorpora,
+) -> Result<ProbeBlocks> {
+    let num_rows = rows.len() * TINY_BYTES / TEXT_BYTES;
+    let flat_rows = vec![Some(&FLAT_ROW[..]); TEXT_BYTES / FLAT_ROW.len()];
+    let flat = block(CodeWidth::Eight, &flat_rows)?;
+    let tiny = block(CodeWidth::Eight, &rows[..num_rows])?;
+    Ok(ProbeBlocks { eight, twelve, flat, tiny, corpora })
 }
 
 fn block(width: CodeWidth, rows: &[Option<&[u8]>]) -> Result<Block<Vec<u8>>> {

@@ -6,11 +6,12 @@
 //!            $TADOC_CALIBRATION, or $XDG_CONFIG_HOME/tadoc/calibration,
 //!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
 //! device     what a device has to answer; gpu_probe has the answers of `gpu`
+//! known      devices with built-in rates; others are measured when they are opened, and cached
 //! corpora    the same for tasks over corpora, batches for batches of questions to them
 //! ```
 //!
 //! Without a file the built-in values of [`Calibration::default`] are used. They are on the low
-//! side for machines of 2026, so that nothing is moved to a device on hope alone.
+//! side for machines of 2026.
 
 mod batches;
 mod corpora;
@@ -18,6 +19,7 @@ mod device;
 mod file;
 #[cfg(feature = "cuda")]
 mod gpu_probe;
+mod known;
 mod measure;
 mod storage;
 mod text;
@@ -34,7 +36,8 @@ pub use device::{DeviceProbe, HostMemory};
 pub use file::path;
 #[cfg(feature = "cuda")]
 pub use gpu_probe::GpuProbe;
-pub use measure::{Step, measure};
+pub use known::{device_rates, expected_device};
+pub use measure::{Step, measure, measure_only_device};
 pub use storage::{StorageRate, StorageSource, measure_storage};
 
 /// Rates of a machine.

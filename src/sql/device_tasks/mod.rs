@@ -29,6 +29,7 @@ mod grammars;
 #[cfg(not(feature = "cuda"))]
 #[path = "no_grammars.rs"]
 mod grammars;
+mod known;
 mod placement;
 #[cfg(feature = "cuda")]
 mod ranked_parts;
@@ -46,5 +47,6 @@ pub(super) use batches::{Batches, ShowBatches};
 #[cfg(feature = "cuda")]
 pub(super) use devices::release;
 pub(super) use grammars::rounds_engine;
+pub(super) use known::KnownTasks;
 pub(super) use placement::{Placement, Task, place};
 pub(super) use spread::SpreadRows;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Decided once, when the plan is made, from footers and from what lies on devices then: `EXPLAIN` shows
-//! what will be done. The driver is asked only where a device is wanted: asking takes a tenth of a second
-//! the first time.
+//! what will be done. With `auto` nobody waits for the driver, unless the task is so long that waiting is a gain; a device
+//! that is closed is opened for the tasks after this one.
 
 use std::fmt;
 
@@ -171,11 +171,13 @@ pub(crate) struct Placement {
     reason: String,
     /// Whether a device was chosen because all documents are asked for.
     is_for_all: bool,
+    /// The task, where its time says what it takes the next time.
+    timed: Option<Task>,
 }
 
 impl Placement {
     fn on_cpu(reason: impl Into<String>) -> Self {
-        Self { place: Place::Cpu, reason: reason.into(), is_for_all: false }
+        Self { place: Place::Cpu, reason: reason.into(), ..Self::default() }
     }
 
     /// The same where it turns out later that some documents are enough.
@@ -185,6 +187,11 @@ impl Placement {
 
     pub(crate) fn is_on_device(&self) -> bool {
         self.place == Place::Device
+    }
+
+    /// The task, where its time says what it takes the next time: all that it needs is there.
+    pub(crate) fn timed(&self) -> Option<Task> {
+        self.timed
     }
 
     /// That there is a device where one is demanded.
@@ -231,24 +238,35 @@ pub(crate) fn place(
     if let Some(reason) = task.refused(segments) {
         return Placement::on_cpu(reason);
     }
-    let mut reason = String::new();
     if demanded == Device::Auto {
-        let (is_worth, why) = choose(&work(scan, task, loaded), &calibration().corpus_rates());
-        reason = why;
-        if !is_worth {
-            return Placement::on_cpu(reason);
-        }
+        return choose_place(scan, task, loaded);
     }
     if let Some(problem) = device::problem() {
-        if demanded == Device::Auto {
-            return Placement::on_cpu(problem);
-        }
         let reason = format!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'");
-        return Placement { place: Place::Nowhere, reason, is_for_all: false };
+        return Placement { place: Place::Nowhere, reason, ..Placement::default() };
     }
     device::open_soon();
-    let is_for_all = demanded == Device::Auto && matches!(task, Task::TermVector { .. });
-    Placement { place: Place::Device, reason, is_for_all }
+    Placement { place: Place::Device, ..Placement::default() }
+}
+
+fn choose_place(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Placement {
+    let work = work(scan, task, loaded);
+    let choice = choose(&work, &calibration().corpus_rates(), device::state);
+    if let Some(effort) = choice.missed {
+        device::miss(effort.gain_s(), effort.startup_s, work.num_cores);
+        loaded.inspect(|loaded| loaded.tasks.note_missed(task, effort.gain_s()));
+    }
+    let timed = loaded.filter(|_| !work.are_words_kept).map(|_| task);
+    if !choice.is_on_device {
+        return Placement { timed, ..Placement::on_cpu(choice.reason) };
+    }
+    device::open_soon();
+    Placement {
+        place: Place::Device,
+        reason: choice.reason,
+        is_for_all: matches!(task, Task::TermVector { .. }),
+        timed: timed.filter(|_| work.missing_elements == 0),
+    }
 }
 
 fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
@@ -264,9 +282,8 @@ fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
         missing_elements: loaded
             .map_or(shape.num_elements, |loaded| missing_elements(task, loaded.corpus.segments())),
         join: task.join(segments().count() > 1 || scan.living().is_some()),
-        num_rows: loaded.and_then(|loaded| loaded.rows_of(task)),
+        known: loaded.map(|loaded| loaded.tasks.of(task)).unwrap_or_default(),
         num_cores: rayon::current_num_threads(),
-        is_device_open: device::is_open(),
         are_words_kept,
     }
 }
@@ -330,6 +347,7 @@ mod tests {
             place: Place::Device,
             reason: "estimated".to_owned(),
             is_for_all,
+            timed: None,
         };
         assert_eq!(on_device(true).for_part().to_string(), "cpu: some documents are asked for");
         assert_eq!(on_device(false).for_part(), on_device(false));

@@ -22,6 +22,7 @@ use crate::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::{Merge, PortionRows, added_up};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -70,6 +71,10 @@ impl TableFunction for Cooccurrence {
 
     fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
         Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::None })
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

@@ -161,7 +161,7 @@ pub(super) fn verify_file(path: &str, bytes: &Bytes, options: &TadocOptions) -> 
             rows.push(decode_row(path, corpus, segment_idx, segment, options));
         }
     }
-    let of_file = footer.columns.iter().chain(&footer.unknown);
+    let of_file = footer.columns.iter().chain(&footer.others);
     rows.extend(of_file.map(|section| section_row(path, bytes, None, section)));
     rows.push(whole("file", corpus.map(|_| ())));
     rows

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ids of the partition ─▶ candidates ─▶ columns filter ─▶ decode ─▶ text filter ─▶ rows
-//!                         (grammar)     (no text)         (8 MiB at a time)
+//!                         (grammar)     (no text)         (1 MiB at a time)
 //! ```
 //!
 //! Text is decoded only where it goes out or is filtered on, and only for documents that survived
@@ -30,8 +30,10 @@ use super::document_source::{DocumentSource, UserColumns};
 use super::strings::{Texts, int64, views};
 use crate::access::candidate_documents;
 use crate::corpus::Corpus;
+use crate::sql::batch_rows::batch_bytes;
 use crate::sql::columns::{RowSource, read_user_columns};
 use crate::sql::failure::task_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
@@ -45,8 +47,6 @@ pub(super) const CONTENT: usize = 5;
 /// The first user column.
 pub(super) const USER: usize = 6;
 
-/// Text decoded for one batch, where a single document is not longer.
-const BATCH_BYTES: u64 = 8 << 20;
 /// Text that makes a partition worth its thread.
 const PARTITION_BYTES: u64 = 4 << 20;
 
@@ -92,6 +92,14 @@ impl TableFunction for Documents {
         let worth = if needs_decoding(scan) { scan.len_bytes() / PARTITION_BYTES } else { 1 };
         let most = (target as u64).min(scan.num_docs()).max(1);
         worth.clamp(1, most) as usize
+    }
+
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        if needs_decoding(scan) { scan.document_bytes() } else { 0 }
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
@@ -272,7 +280,7 @@ impl Scanner {
         Ok(kept)
     }
 
-    /// Decodes, filters and sends `ids`, at most [`BATCH_BYTES`] at a time.
+    /// Decodes, filters and sends `ids`, at most [`batch_bytes`] at a time.
     fn send_decoded(&mut self, ids: &[u64]) -> Result<bool> {
         let scan = Arc::clone(&self.run.scan);
         let (decoded, logical) =
@@ -311,7 +319,8 @@ impl Scanner {
 
     /// The longest beginning of `ids` that fits into a batch, one document at least.
     fn next_batch<'a>(&self, ids: &'a [u64]) -> Result<(&'a [u64], u64)> {
-        let most = BATCH_BYTES.min(self.run.scan.options.max_output_bytes);
+        let most = batch_bytes(&self.run.runtime.memory_pool);
+        let most = most.min(self.run.scan.options.max_output_bytes);
         let mut sum = 0u64;
         for (i, &id) in ids.iter().enumerate() {
             let len = self.source.len_bytes(id)?;

@@ -11,9 +11,7 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
-use datafusion::functions_aggregate::expr_fn::{array_agg, sum};
-use datafusion::functions_nested::expr_fn::{array_sort, flatten};
-use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
+use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -28,6 +26,7 @@ use crate::dag::Dag;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::{Merge, PortionRows};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -77,6 +76,14 @@ impl TableFunction for InvertedIndex {
         }
     }
 
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        if scan.uses(DOC_IDS) { scan.list_bytes() } else { 0 }
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let traversal = match needs_lists(scan) {
             true => shown_choices(scan, |segment| choose_traversal(segment)),
@@ -94,17 +101,11 @@ impl TableFunction for InvertedIndex {
         let asked = |&(position, _): &(usize, &'static str)| scan.uses(position);
         let lists = [(DOC_COUNT, "doc_count"), (DOC_IDS, "doc_ids")].into_iter().filter(asked);
         let lists: Vec<&str> = lists.map(|(_, name)| name).collect();
-        let words = rows.of_all(self.clone(), &[&["word"], lists.as_slice()].concat())?;
-        let together = |&name: &&str| match name {
-            "doc_ids" => array_agg(col(name)).alias(name),
-            name => sum(col(name)).alias(name),
-        };
-        let words = words.aggregate([col("word")], lists.iter().map(together))?;
-        let ascending = |&name: &&str| match name {
-            "doc_ids" => array_sort(flatten(col(name)), lit("ASC"), lit("NULLS LAST")).alias(name),
-            name => col(name),
-        };
-        words.project([col("word")].into_iter().chain(lists.iter().map(ascending)))
+        rows.of_all(self.clone(), &[&["word"], lists.as_slice()].concat())
+    }
+
+    fn joins_lists(&self) -> bool {
+        true
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {

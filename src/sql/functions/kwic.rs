@@ -19,7 +19,9 @@ use super::documents::paths;
 use super::search::{QueryText, finished};
 use super::sequence_rows::length;
 use super::strings::int64;
-use crate::access::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, SearchOptions, kwic_segments};
+use crate::access::{
+    Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, SearchOptions, kwic_segments,
+};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
 use crate::sql::portions::Merge;
@@ -65,6 +67,10 @@ impl TableFunction for Kwic {
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
         let query = self.query.parse(scan);
         query.map_or(1, |query| num_search_partitions(scan, target, &query))
+    }
+
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        scan.words_bytes(self.width.saturating_mul(2)).min(2 * MAX_CONTEXT_BYTES as u64)
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

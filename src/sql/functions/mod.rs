@@ -48,6 +48,7 @@ use futures::future::BoxFuture;
 use super::arguments::Arguments;
 use super::corpora::CorpusCache;
 use super::device_tasks::Task;
+use super::memory::Uses;
 use super::portions::{Merge, OfPortion, PortionRows};
 use super::scan::{Run, Scan};
 use super::signature::{SIGNATURES, Signature};
@@ -122,6 +123,16 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         1
     }
 
+    /// Bytes of a row by the mean, of the segment with the longest; 0 where rows are some numbers and words.
+    fn row_bytes(&self, _scan: &Scan) -> u64 {
+        0
+    }
+
+    /// What it uses of segments, behind filters that need no text.
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Places
+    }
+
     /// Whether rows that a device counted can go out of any number of partitions.
     fn can_spread(&self) -> bool {
         false
@@ -138,6 +149,11 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     /// Those of planning.
     fn combine(&self, _rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
         not_impl_err!("{} of portions", self.signature().name)
+    }
+
+    /// Whether of rows that [`combine`](Self::combine) makes those of one word become one, with the documents of all.
+    fn joins_lists(&self) -> bool {
+        false
     }
 
     /// What is asked of a part of the corpus that has the documents `docs`.

@@ -27,6 +27,7 @@ use crate::analytics::{self, DocSelection, Fold, TraversalTask};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::{core_error, datafusion_error};
+use crate::sql::memory::Uses;
 use crate::sql::portions::{Merge, PortionRows};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -70,6 +71,10 @@ impl TableFunction for RankedInvertedIndex {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        scan.words_bytes(self.num_words)
+    }
+
     fn can_spread(&self) -> bool {
         self.fold == Fold::None
     }
@@ -78,6 +83,10 @@ impl TableFunction for RankedInvertedIndex {
         let is_part = scan.is_filtered() && !ranks_matter(scan);
         let (num_words, is_folded) = (self.num_words, self.fold != Fold::None);
         Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

@@ -20,7 +20,7 @@ use crate::sql::signature::{Signature, entry};
 
 const PATH: usize = 0;
 const LINE_NUMBER: usize = 1;
-const BATCH_BYTES: usize = 8 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct ReadLines;
@@ -88,7 +88,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// At most `num_lines` lines and about 8 MiB, one line at least; `None` at the end.
+    /// At most `num_lines` lines and about 1 MiB, one line at least; `None` at the end.
     fn next_batch(&mut self, num_lines: usize) -> Option<Batch> {
         let first_number = self.num_before + 1;
         let mut batch = Batch { first_number, bytes: Vec::new(), ends: Vec::new() };

@@ -1,7 +1,7 @@
 //! `read_text(glob)`: plain files as rows, one file each, in order of path.
 //!
 //! Files ending in `.gz` and `.zst` are unpacked; `tadoc.max_output_bytes` bounds what one file
-//! may unpack to. Rows are grouped into batches of 8 MiB of text; a file alone may be larger.
+//! may unpack to. Rows are grouped into batches of 1 MiB of text; a file alone may be larger.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::sql::signature::{Signature, entry};
 const PATH: usize = 0;
 const BYTES: usize = 1;
 const TEXT: usize = 2;
-const BATCH_BYTES: usize = 8 << 20;
+const BATCH_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct ReadText;
@@ -45,6 +45,11 @@ impl TableFunction for ReadText {
 
     fn num_rows(&self, scan: &Scan) -> Precision<usize> {
         Precision::Exact(scan.files().len())
+    }
+
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        let lens = scan.files().iter().map(|file| file.meta.size);
+        lens.sum::<u64>() / (scan.files().len() as u64).max(1)
     }
 
     fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
@@ -118,6 +123,8 @@ pub(super) async fn read_file(run: &Run, file: &SourceFile) -> Result<Bytes> {
     let store = store_of(&run.runtime, file)?;
     let bytes = store.get(&file.meta.location).await?.bytes().await?;
     run.counter("bytes_read").add(bytes.len());
+    // Of some files the length shows when they are read.
+    check_len(bytes.len() as u64, limit)?;
     let packing = Packing::of(&file.path);
     if packing == Packing::None {
         return Ok(bytes);

@@ -19,6 +19,7 @@ use super::strings::{fold_of, int64, shown_fold};
 use crate::analytics::{self, DocSelection, Fold};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 
@@ -62,6 +63,10 @@ impl TableFunction for RepeatedPhrases {
     fn prepare(&self, _scan: &Scan) -> Result<()> {
         check_at_least(self.signature(), "min_words", self.min_words, 1)?;
         check_at_least(self.signature(), "min_count", length(Some(self.min_count), 2), 2)
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

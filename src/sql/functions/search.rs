@@ -18,7 +18,7 @@ use super::doc_rows::{
 };
 use super::documents::path_of;
 use super::strings::{fold_of, int64, shown_fold};
-use crate::access::{Hit, Query, SearchOptions, search_segments};
+use crate::access::{Hit, Query, QueryLimits, SearchOptions, search_segments};
 use crate::analytics::Fold;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
@@ -51,7 +51,10 @@ impl QueryText {
     }
 
     pub(super) fn parse(&self, scan: &Scan) -> crate::Result<Query> {
-        Query::parse(scan.source.profile(), &self.text)?.folded(self.fold)
+        let options = &scan.options;
+        let limits =
+            QueryLimits { max_bytes: options.max_query_bytes, max_terms: options.max_query_terms };
+        Query::parse_within(scan.source.profile(), &self.text, &limits)?.folded(self.fold)
     }
 
     /// The arguments for EXPLAIN.

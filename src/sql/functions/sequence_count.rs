@@ -30,13 +30,12 @@ use crate::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, Trave
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::{Merge, PortionRows, added_up};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
 use crate::text::TokenizerProfile;
 
-/// Words of rows of which some thousands are too much at once.
-const LONG_ROW_WORDS: usize = 1024;
 /// Words of the documents that are counted at once, where memory has room for them.
 const CHUNK_WORDS: u64 = 1 << 18;
 /// Documents that are counted at once at most.
@@ -94,10 +93,8 @@ impl TableFunction for SequenceCount {
         check_at_least(self.signature(), "n", self.num_words, 1)
     }
 
-    /// Long rows are not spread over threads: `RepartitionExec` would gather thousands of them first, which takes
-    /// gigabytes that nobody counts. It comes where partitions are fewer than threads; all but one have no rows.
-    fn num_partitions(&self, _scan: &Scan, target: usize) -> usize {
-        if self.by_doc || self.num_words < LONG_ROW_WORDS { 1 } else { target }
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        scan.words_bytes(self.num_words)
     }
 
     fn can_spread(&self) -> bool {
@@ -112,6 +109,10 @@ impl TableFunction for SequenceCount {
                 Ok(Task::SequenceCount { num_words, is_folded: self.fold != Fold::None })
             }
         }
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

@@ -134,7 +134,7 @@ pub(super) fn note_rows(
     if let Ok(task) = task
         && !run.output.is_done()
     {
-        loaded.note_rows(task, num_rows);
+        loaded.tasks.note_rows(task, num_rows);
     }
 }
 

@@ -18,6 +18,7 @@ use crate::analytics::{Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::Merge;
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -59,6 +60,10 @@ impl TableFunction for TermVector {
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
         Ok(terms_task(scan))
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

@@ -26,6 +26,7 @@ use crate::analytics::{self, Fold, choose_term_traversal};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::Task;
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::{Merge, PortionRows};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -67,6 +68,10 @@ impl TableFunction for Tfidf {
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
         Ok(terms_task(scan))
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

@@ -18,6 +18,7 @@ use super::word_count::WordCount;
 use crate::analytics::{Fold, TokenCursor};
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::{Merge, PortionRows, numbered};
 use crate::sql::scan::{Run, Scan};
 use crate::sql::signature::{Signature, entry};
@@ -60,6 +61,10 @@ impl TableFunction for Tokens {
 
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
         num_partitions(scan, target)
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

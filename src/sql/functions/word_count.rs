@@ -21,6 +21,7 @@ use crate::corpus::Segment;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::device_tasks::{self, Task};
 use crate::sql::failure::datafusion_error;
+use crate::sql::memory::Uses;
 use crate::sql::portions::{Merge, PortionRows, added_up};
 use crate::sql::scan::{Run, Scan, selected};
 use crate::sql::signature::{Signature, entry};
@@ -83,8 +84,12 @@ impl TableFunction for WordCount {
         vec![scan.device(), ("traversal", traversal.into())]
     }
 
-    fn merge(&self, scan: &Scan) -> Merge {
-        if are_stored(scan) { Merge::Never } else { Merge::Combined }
+    fn uses(&self, scan: &Scan) -> Uses {
+        if are_stored(scan) { Uses::Words } else { Uses::Text }
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
     }
 
     fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {

@@ -1,8 +1,9 @@
 //! The devices of this process, and GSST columns decoded and matched on them as Arrow arrays.
 //!
 //! ```text
-//! foreseen, or placed on a device ──▶ on another thread: driver ─▶ contexts ─▶ kernels
-//! placement     waits for the driver (how many devices)
+//! missed, demanded, or placed on a device ──▶ on a thread of its own: driver ─▶ contexts ─▶ kernels ─▶ rates
+//! state         waits for nothing
+//! problem       waits for the driver (how many devices); where a device is demanded
 //! the first run waits for contexts and kernels
 //! ```
 //!
@@ -10,7 +11,6 @@
 //! result is one buffer of pinned host memory, of which the arrays of all stretches are slices: no
 //! text is copied on the host. The session's memory pool counts it for as long as one of them lives.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -19,60 +19,85 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryReservation;
 
 use super::super::device_tasks;
+use super::super::opening::Opening;
 use super::device_rows::{block_matches, stretch_arrays};
 use crate::error::{Error, Result};
 use crate::gpu::{
     Device, Devices, GpuError, GsstScanner, PendingMatches, PendingRows, RowForm, RowPredicate,
-    RunBytes, ScanOptions, num_devices,
+    RunBytes, ScanOptions, has_driver, num_devices,
 };
 use crate::gsst::arrow::TextType;
 use crate::gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
 use crate::gsst::{CodeWidth, SealedBlock};
+use crate::ingestion::DeviceState;
+use crate::ingestion::calibration::{
+    DeviceCalibration, GpuProbe, device_rates, expected_device, measure_only_device,
+};
+
+type Scanners = Vec<Arc<GsstScanner>>;
 
 /// One scanner for each device, or why there is none.
-static SCANNERS: OnceLock<std::result::Result<Vec<Arc<GsstScanner>>, GpuError>> = OnceLock::new();
+static SCANNERS: Opening<Scanners, GpuError> = Opening::new(open_all);
 /// Whether there are devices; asking the driver costs a tenth of a second.
 static NUM_DEVICES: OnceLock<std::result::Result<usize, GpuError>> = OnceLock::new();
-/// Whether somebody opens them ahead of time.
-static IS_OPENING: AtomicBool = AtomicBool::new(false);
+/// Rates of the first open device, where they are known or measured.
+static RATES: OnceLock<DeviceCalibration> = OnceLock::new();
 
-/// Why there is no device, if there is none.
+/// Why there is no device, if there is none. Asks the driver.
 pub(in crate::sql) fn problem() -> Option<String> {
     if let Err(error) = NUM_DEVICES.get_or_init(num_devices) {
         return Some(error.to_string());
     }
-    let usable = SCANNERS.get().map(|scanners| usable(scanners.as_ref()));
+    let usable = SCANNERS.if_opened().map(usable);
     Some(usable?.err()?.to_string())
 }
 
-/// Whether devices have been opened.
-pub(in crate::sql) fn is_open() -> bool {
-    SCANNERS.get().is_some_and(|scanners| scanners.is_ok())
-}
-
-/// Asks the driver for devices on a thread of the runtime.
-pub(super) fn ask_soon() {
-    if NUM_DEVICES.get().is_none()
-        && let Ok(runtime) = tokio::runtime::Handle::try_current()
-    {
-        runtime.spawn_blocking(problem);
+/// The state of the devices; asks nobody, but that the first call looks for the driver's library.
+pub(in crate::sql) fn state() -> DeviceState {
+    if !has_driver() {
+        return DeviceState::Missing(GpuError::NoDriver.to_string());
+    }
+    match SCANNERS.if_opened().map(usable) {
+        Some(Err(error)) => DeviceState::Missing(error.to_string()),
+        _ => SCANNERS.state(),
     }
 }
 
-/// Opens all devices and loads the kernels on a thread of the runtime, which waits for it when it
-/// ends. What fails is found again by whoever needs a device.
+/// Opens all devices and loads the kernels on a thread of its own, for which nobody waits.
 pub(in crate::sql) fn open_soon() {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-    if IS_OPENING.swap(true, Ordering::Relaxed) {
-        return;
+    SCANNERS.open_soon(find_rates);
+}
+
+/// Notes that work on `num_cores` cores would have been done `gain_s` seconds earlier on open devices, which take
+/// `startup_s` seconds to open; opens them soon where that is worth it.
+pub(in crate::sql) fn miss(gain_s: f64, startup_s: f64, num_cores: usize) {
+    SCANNERS.miss(gain_s, startup_s, num_cores, find_rates);
+}
+
+/// Says that no statement comes after the next one, so that devices are opened for its own sake only.
+pub(in crate::sql) fn expect_nothing_more() {
+    SCANNERS.expect_nothing_more();
+}
+
+/// Returns true while a thread opens or measures devices.
+pub(in crate::sql) fn is_opening() -> bool {
+    SCANNERS.is_working()
+}
+
+/// Rates of the first device: built-in, or measured on this machine; before it is open, of the one that should be there.
+pub(super) fn rates() -> Option<&'static DeviceCalibration> {
+    static EXPECTED: OnceLock<Option<DeviceCalibration>> = OnceLock::new();
+    RATES.get().or_else(|| EXPECTED.get_or_init(expected_device).as_ref())
+}
+
+/// Looks up the rates of the first device, or measures it.
+fn find_rates(scanners: &Scanners) {
+    let Some(first) = scanners.first() else { return };
+    let device = first.device();
+    let measure = || measure_only_device(&mut GpuProbe::open(device.ordinal())?);
+    if let Some(rates) = device_rates(device.name(), measure) {
+        let _ = RATES.set(rates);
     }
-    runtime.spawn_blocking(move || {
-        if problem().is_none()
-            && let Ok(scanners) = scanners()
-        {
-            load_all(scanners);
-        }
-    });
 }
 
 /// All devices, those that failed included; opens them the first time.
@@ -252,19 +277,21 @@ fn no_room(error: DataFusionError) -> Error {
     Error::external("host memory for the rows of a device", error)
 }
 
-fn scanners() -> std::result::Result<&'static Vec<Arc<GsstScanner>>, &'static GpuError> {
-    SCANNERS.get_or_init(open_all).as_ref()
+fn scanners() -> std::result::Result<&'static Scanners, &'static GpuError> {
+    SCANNERS.get()
 }
 
-fn open_all() -> std::result::Result<Vec<Arc<GsstScanner>>, GpuError> {
+fn open_all() -> std::result::Result<Scanners, GpuError> {
     let devices = Devices::open(u64::MAX)?;
     let scanner = |device| Ok(Arc::new(GsstScanner::new(device, ScanOptions::default())?));
-    devices.all().iter().map(scanner).collect()
+    let scanners = devices.all().iter().map(scanner).collect::<std::result::Result<Vec<_>, _>>()?;
+    load_all(&scanners);
+    Ok(scanners)
 }
 
 /// Those whose device did not fail; at least one.
 fn usable<'a>(
-    scanners: std::result::Result<&'a Vec<Arc<GsstScanner>>, &GpuError>,
+    scanners: std::result::Result<&'a Scanners, &GpuError>,
 ) -> std::result::Result<Vec<&'a Arc<GsstScanner>>, GpuError> {
     let scanners = scanners.map_err(GpuError::clone)?;
     let (mut usable, mut lost) = (Vec::new(), GpuError::NoDevice);

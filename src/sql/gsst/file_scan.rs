@@ -35,6 +35,7 @@ use super::counters::Counters;
 use super::device::{Pending, Scanner, way_out};
 use super::device_matching::ColumnMatches;
 use super::fetch::{FetchedRanges, Objects};
+use crate::containment::contain_panics;
 use crate::gsst::arrow::TextType;
 use crate::gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
 
@@ -138,8 +139,11 @@ impl FileScan {
                 next = Some(SpawnedTask::spawn(async move { scan.fetch(wanted).await }));
             }
             let (scan, batches) = (self.clone(), batches.clone());
-            let decoding = SpawnedTask::spawn_blocking(move || scan.decode(fetched, &batches));
-            if !decoding.join().await.map_err(task_error)?? {
+            let decoding = SpawnedTask::spawn_blocking(move || {
+                let what = scan.object.location.to_string();
+                contain_panics(&what, || scan.decode(fetched, &batches)).map_err(datafusion_error)
+            });
+            if !decoding.join().await.map_err(task_error)??? {
                 return Ok(());
             }
         }

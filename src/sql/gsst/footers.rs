@@ -13,7 +13,8 @@ use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::scalar::ScalarValue;
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::super::failure::datafusion_error;
+use super::super::failure::{contain_panics_of, datafusion_error};
+use crate::containment::contain_panics;
 use crate::gsst::parquet::{Bound, GsstFooter, TextStatistics};
 
 /// Bytes read from the end of a file at first: most footers are shorter.
@@ -26,13 +27,13 @@ pub(super) async fn read_footer(
     cache: Option<&Arc<FileMetadataCache>>,
 ) -> Result<GsstFooter> {
     let what = || format!("reading the footer of {}", object.location);
-    let parquet = DFParquetMetadata::new(store.as_ref(), object)
+    let metadata = DFParquetMetadata::new(store.as_ref(), object)
         .with_metadata_size_hint(Some(FOOTER_HINT_BYTES))
-        .with_file_metadata_cache(cache.map(Arc::clone))
-        .fetch_metadata()
-        .await
-        .map_err(|error| error.context(what()))?;
-    GsstFooter::new(parquet).map_err(|error| datafusion_error(error).context(what()))
+        .with_file_metadata_cache(cache.map(Arc::clone));
+    let parquet = contain_panics_of("footer", metadata.fetch_metadata()).await;
+    let parquet = parquet.flatten().map_err(|error| error.context(what()))?;
+    let footer = contain_panics("footer", || GsstFooter::new(parquet));
+    footer.flatten().map_err(|error| datafusion_error(error).context(what()))
 }
 
 /// The schema of a table that reads the file: text is views, as in tables `STORED AS PARQUET`.

@@ -31,12 +31,11 @@ use object_store::{ObjectMeta, ObjectStore};
 use super::super::location::object_store;
 use super::super::options::TadocOptions;
 use super::footers::{read_footer, statistics, table_schema};
-use super::placement::{Work, calibration, prepare};
+use super::placement::{calibration, prepare};
 use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
 use super::source::{GsstSource, Settings};
 use crate::gsst::arrow::TextType;
-use crate::ingestion::Calibration;
 
 /// Makes the format of a statement from its options.
 #[derive(Debug, Default)]
@@ -108,8 +107,7 @@ impl FileFormat for GsstFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        // The session's text is not known yet.
-        prepare(&self.options(session)?, &Calibration::default(), &Work::default());
+        prepare(&self.options(session)?);
         let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
         let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
         let mut schemas: Vec<_> = futures::stream::iter(objects)
@@ -179,9 +177,8 @@ impl FileFormat for GsstFormat {
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),
         };
-        let source = source.with_settings(settings);
-        source.prepare();
-        let source = Arc::new(source);
+        prepare(&settings.options);
+        let source = Arc::new(source.with_settings(settings));
         let config = FileScanConfigBuilder::from(config).with_source(source).build();
         Ok(DataSourceExec::from_data_source(config))
     }

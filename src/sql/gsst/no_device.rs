@@ -7,6 +7,8 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use crate::error::{Error, Result};
 use crate::gsst::arrow::TextType;
 use crate::gsst::parquet::{CodePredicate, StretchMatches};
+use crate::ingestion::DeviceState;
+use crate::ingestion::calibration::DeviceCalibration;
 
 const PROBLEM: &str = "built without the feature cuda";
 
@@ -15,16 +17,29 @@ pub(in crate::sql) fn problem() -> Option<String> {
     Some(PROBLEM.to_owned())
 }
 
-/// Never.
-pub(in crate::sql) fn is_open() -> bool {
-    false
+/// That there is no device.
+pub(in crate::sql) fn state() -> DeviceState {
+    DeviceState::Missing(PROBLEM.to_owned())
 }
-
-/// Nothing is there to be asked.
-pub(super) fn ask_soon() {}
 
 /// Nothing is there to be opened.
 pub(in crate::sql) fn open_soon() {}
+
+/// Nothing is there to be missed.
+pub(in crate::sql) fn miss(_: f64, _: f64, _: usize) {}
+
+/// Nothing is ever opened.
+pub(in crate::sql) fn expect_nothing_more() {}
+
+/// Never.
+pub(in crate::sql) fn is_opening() -> bool {
+    false
+}
+
+/// None.
+pub(super) fn rates() -> Option<&'static DeviceCalibration> {
+    None
+}
 
 /// Nothing that a device does can fail.
 pub(super) fn way_out(_: &Error) -> Option<&'static str> {

@@ -3,13 +3,13 @@
 //! ```text
 //! tadoc.device   cpu  ─▶ CPU
 //!                gpu  ─▶ GPU, or an error where there is none
-//!                auto ─▶ the model (ingestion::choose) on the statistics of the table
-//!                          CPU ─▶ CPU            GPU ─▶ a device there? ─▶ GPU, or CPU and why
+//!                auto ─▶ the model (ingestion::choose) on the statistics of the table, and the state of the device
+//!                          GPU       CPU ─▶ a gain that is missed, which may open the device for scans after this
 //! ```
 //!
-//! The driver is asked only where the model wants a device, because asking takes a tenth of a
-//! second the first time. That, and opening devices, starts on another thread as soon as it can be
-//! foreseen. What the device fails at while it runs is the opener's business.
+//! With `auto` nobody waits for the driver, unless the scan is so long that waiting is a gain: then, and where a
+//! device is demanded, it is opened on another thread as soon as it can be foreseen. `EXPLAIN` opens nothing. What the
+//! device fails at while it runs is the opener's business.
 
 use std::fmt;
 
@@ -20,7 +20,10 @@ use super::super::failure::datafusion_error;
 use super::super::options::{Device, TadocOptions};
 use super::device;
 use crate::gsst::parquet::CodePredicate;
-use crate::ingestion::{self, Calibration, Choice, Column, Query, Situation, choose};
+use crate::ingestion::calibration::StorageSource;
+use crate::ingestion::{
+    self, Calibration, Choice, Column, DeviceState, Effort, Hindrance, Query, Situation, choose,
+};
 
 /// The part of rows that are not null of which a test holds, where nothing is known: there are no
 /// statistics of how often texts occur. (PostgreSQL takes 0.5 %.)
@@ -49,6 +52,15 @@ pub(super) struct Placement {
     pub(super) reason: String,
     /// Text per second that the model expects, where it was asked.
     pub(super) predicted_gb_per_s: Option<f64>,
+    /// Time that is missed because the device is closed.
+    pub(super) missed: Option<Missed>,
+}
+
+/// Time that an open device would have saved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Missed {
+    effort: Effort,
+    num_cores: usize,
 }
 
 impl fmt::Display for Placement {
@@ -60,23 +72,24 @@ impl fmt::Display for Placement {
 
 impl Placement {
     fn on_cpu(reason: impl Into<String>, predicted_gb_per_s: Option<f64>) -> Self {
-        Self { is_on_device: false, reason: reason.into(), predicted_gb_per_s }
+        Self { is_on_device: false, reason: reason.into(), predicted_gb_per_s, missed: None }
+    }
+
+    /// Says that the scan begins: the device is opened where that is needed, or worth it for scans after this.
+    pub(super) fn begin(&self) {
+        if self.is_on_device {
+            device::open_soon();
+        }
+        if let Some(Missed { effort, num_cores }) = &self.missed {
+            device::miss(effort.gain_s(), effort.startup_s, *num_cores);
+        }
     }
 }
 
-/// Starts on another thread what [`place`] and the scan of `work` are going to wait for: where a
-/// device is demanded, opening it, where the model wants one, asking the driver.
-pub(super) fn prepare(options: &TadocOptions, calibration: &Calibration, work: &Work) {
-    let is_known = work.text_len_bytes > 0 || work.stored_len_bytes.is_some();
-    match options.device {
-        Device::Gpu => device::open_soon(),
-        Device::Auto if is_known => {
-            let choice = ask_model(options, calibration, work);
-            if choice.is_ok_and(|choice| choice.place != ingestion::Place::Cpu) {
-                device::ask_soon();
-            }
-        }
-        Device::Auto | Device::Cpu => {}
+/// Opens a device on another thread where one is demanded, for [`place`] and the scan to wait less.
+pub(super) fn prepare(options: &TadocOptions) {
+    if options.device == Device::Gpu {
+        device::open_soon();
     }
 }
 
@@ -93,7 +106,9 @@ pub(super) fn place(
     let is_known = work.text_len_bytes > 0 || work.stored_len_bytes.is_some();
     match options.device {
         Device::Cpu => {
-            let choice = is_known.then(|| ask_model(options, calibration, work)).transpose()?;
+            let closed = || DeviceState::Closed;
+            let choice = is_known.then(|| ask_model(options, calibration, work, closed));
+            let choice = choice.transpose()?;
             let rate = choice.map(|choice| choice.cpu.rate_gb_per_s);
             Ok(Placement::on_cpu("tadoc.device = cpu", rate))
         }
@@ -101,11 +116,12 @@ pub(super) fn place(
             if let Some(problem) = device::problem() {
                 return plan_err!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'");
             }
-            let choice = ask_model(options, calibration, work)?;
+            let choice = ask_model(options, calibration, work, || DeviceState::Open)?;
             Ok(Placement {
                 is_on_device: true,
                 reason: "tadoc.device = gpu".to_owned(),
                 predicted_gb_per_s: choice.gpu.map(|gpu| gpu.rate_gb_per_s),
+                missed: None,
             })
         }
         Device::Auto if !is_known => Ok(Placement::on_cpu("no GSST column is read", None)),
@@ -114,17 +130,14 @@ pub(super) fn place(
 }
 
 fn by_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> Result<Placement> {
-    let choice = ask_model(options, calibration, work)?;
-    if choice.place == ingestion::Place::Cpu {
-        return Ok(Placement::on_cpu(reason_of(&choice, work), Some(choice.cpu.rate_gb_per_s)));
-    }
-    Ok(match device::problem() {
-        None => Placement {
-            is_on_device: true,
-            predicted_gb_per_s: Some(choice.prediction().rate_gb_per_s),
-            reason: reason_of(&choice, work),
-        },
-        Some(problem) => Placement::on_cpu(problem, Some(choice.cpu.rate_gb_per_s)),
+    let choice = ask_model(options, calibration, work, device::state)?;
+    let is_closed = choice.hindrance == Some(Hindrance::Closed);
+    let missed = choice.effort.filter(|_| is_closed);
+    Ok(Placement {
+        is_on_device: choice.place != ingestion::Place::Cpu,
+        predicted_gb_per_s: Some(choice.prediction().rate_gb_per_s),
+        reason: reason_of(&choice, work),
+        missed: missed.map(|effort| Missed { effort, num_cores: work.num_cores }),
     })
 }
 
@@ -152,15 +165,25 @@ pub(super) fn selectivity(
     predicates.iter().map(of_one).reduce(f64::min)
 }
 
-/// The rates that plans go by; read once per plan.
+/// The rates that plans go by; read once per plan. A device that was not calibrated has built-in rates, or those that
+/// were measured when it was opened.
 pub(in crate::sql) fn calibration() -> Calibration {
-    Calibration::load().unwrap_or_else(|error| {
+    let mut calibration = Calibration::load().unwrap_or_else(|error| {
         tracing::warn!(%error, "planning with built-in rates; run tadoc calibrate");
         Calibration::default()
-    })
+    });
+    if calibration.device.is_none() {
+        calibration.device = device::rates().cloned();
+    }
+    calibration
 }
 
-fn ask_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> Result<Choice> {
+fn ask_model(
+    options: &TadocOptions,
+    calibration: &Calibration,
+    work: &Work,
+    state: impl FnOnce() -> DeviceState,
+) -> Result<Choice> {
     let width = calibration.width(options.gsst_code_bits);
     let rates = calibration.rates(options.gsst_code_bits, true);
     let guessed = work.stored_len_bytes.map(|stored| (stored as f64 * width.ratio) as u64);
@@ -169,7 +192,8 @@ fn ask_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> 
     let query = Query {
         selectivity: work.selectivity,
         is_wanted_on_host: work.is_text_wanted,
-        is_in_host_memory: false,
+        // Storage that was not measured is left out: both places wait for it alike.
+        is_in_host_memory: calibration.storage.source == StorageSource::BuiltIn,
         num_cores: work.num_cores.min(calibration.num_cores),
     };
     // A partition reads a row group at a time.
@@ -180,10 +204,9 @@ fn ask_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> 
         } else {
             text_len_bytes.div_ceil(8 << 20)
         },
-        is_device_open: device::is_open(),
         is_resident: false,
     };
-    choose(&rates, &column, &query, &situation).map_err(datafusion_error)
+    choose(&rates, &column, &query, &situation, state).map_err(datafusion_error)
 }
 
 #[cfg(test)]

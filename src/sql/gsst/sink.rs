@@ -21,7 +21,7 @@ use datafusion::datasource::file_format::write::get_writer_schema;
 use datafusion::datasource::physical_plan::{FileSink, FileSinkConfig};
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
@@ -30,12 +30,15 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::super::failure::{datafusion_error, task_error};
 use super::super::options::{TadocOptions, shown_parse};
+use super::super::secrets::mask_secrets;
 use super::super::upload::{ChunkWriter, Staged, stage};
 use crate::gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
 
 /// Memory that a writer reserves for what it encodes: text of a block and of its codes, a part of
-/// the upload. The row group grows beyond it.
+/// the upload. The row group grows beyond it, to a quarter of a bounded pool.
 const WRITER_BYTES: usize = 32 << 20;
+/// A row group while it ends: as it was gathered, as Arrow's array and as Parquet's pages.
+const COPIES: usize = 3;
 
 /// Writes files; see the module's description.
 pub(super) struct GsstSink {
@@ -74,7 +77,7 @@ impl DisplayAs for GsstSink {
         };
         let (bits, parse) =
             (self.options.gsst_code_bits.bits(), shown_parse(self.options.gsst_parse));
-        let url = &self.config.original_url;
+        let url = mask_secrets(&self.config.original_url);
         write!(f, "GsstSink(file={url}{separator}columns={columns}{separator}")?;
         write!(f, "code_bits={bits}{separator}parse={parse})")
     }
@@ -120,19 +123,18 @@ impl FileSink for GsstSink {
         while let Some((target, batches)) = file_stream_rx.recv().await {
             let (store, schema) = (Arc::clone(&object_store), Arc::clone(&schema));
             let (parquet, bytes_written) = (self.parquet.clone(), bytes_written.clone());
-            let reservation =
-                MemoryConsumer::new("GsstSink").register(&context.runtime_env().memory_pool);
+            let pool = Arc::clone(context.memory_pool());
             writers.spawn(async move {
                 let (sender, input) = channel(1);
                 let feeding = feed(batches, sender);
-                let write = move |out| write_file(out, schema, parquet, input, &reservation);
+                let write = move |out| write_file(out, schema, parquet, input, &pool);
                 stage(&store, &target, bytes_written, feeding, write).await
             });
         }
         // The end of its streams does not say whether the query ended well.
         let fed = demux_task.join_unwind().await.map_err(task_error).and_then(|result| result);
         let mut files: Vec<Staged> = Vec::new();
-        let mut outcome = fed.map(|()| 0);
+        let mut outcome = Ok(0);
         while let Some(written) = writers.join_next().await {
             match written.map_err(task_error).and_then(|result| result) {
                 Ok((file, num_rows)) => {
@@ -142,6 +144,8 @@ impl FileSink for GsstSink {
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
+        // Whoever fed a writer that failed only knows that nobody takes its rows.
+        let outcome = outcome.and_then(|num_rows| fed.map(|()| num_rows));
         let num_rows = match outcome {
             Ok(num_rows) => num_rows,
             Err(error) => {
@@ -180,15 +184,25 @@ fn write_file(
     schema: SchemaRef,
     options: GsstParquetOptions,
     mut batches: Receiver<RecordBatch>,
-    reservation: &MemoryReservation,
+    pool: &Arc<dyn MemoryPool>,
 ) -> Result<u64> {
+    let reservation = MemoryConsumer::new("GsstSink").register(pool);
     reservation.try_resize(WRITER_BYTES)?;
     let mut writer = GsstParquetWriter::new(out, schema, options).map_err(datafusion_error)?;
     let mut num_rows = 0;
+    // Where memory is short row groups are: who brings the rows needs some, too.
+    let most_bytes = match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit / 4,
+        _ => usize::MAX,
+    };
     while let Some(batch) = batches.blocking_recv() {
         num_rows += batch.num_rows() as u64;
         writer.write(&batch).map_err(datafusion_error)?;
-        reservation.try_resize(WRITER_BYTES + writer.memory_bytes())?;
+        let group_bytes = COPIES * writer.memory_bytes();
+        if group_bytes > most_bytes || reservation.try_resize(WRITER_BYTES + group_bytes).is_err() {
+            writer.flush().map_err(datafusion_error)?;
+            reservation.try_resize(WRITER_BYTES + COPIES * writer.memory_bytes())?;
+        }
     }
     let out = writer.finish().map_err(datafusion_error)?;
     out.finish().map_err(|e| datafusion_error(crate::Error::io("COPY: upload", e)))?;

@@ -27,10 +27,9 @@ use object_store::ObjectStore;
 use super::super::options::TadocOptions;
 use super::conditions::code_predicates;
 use super::counters::Counters;
-use super::device;
 use super::fetch::Objects;
 use super::opener::GsstOpener;
-use super::placement::{Placement, Work, place, prepare, selectivity};
+use super::placement::{Placement, Work, place, selectivity};
 use super::read_buffers::ReadBuffers;
 use crate::gsst::arrow::TextType;
 use crate::ingestion::Calibration;
@@ -80,11 +79,6 @@ impl GsstSource {
     /// The same scan in a session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
-    }
-
-    /// Starts what the scan is going to wait for.
-    pub(super) fn prepare(&self) {
-        prepare(&self.settings.options, &self.settings.calibration, &self.work());
     }
 
     /// Whether a column of the files is a GSST column, as far as that is known.
@@ -142,8 +136,8 @@ impl FileSource for GsstSource {
     ) -> Result<Arc<dyn FileOpener>> {
         let adapters = config.expr_adapter_factory.clone();
         let placement = self.placement()?;
-        if placement.is_on_device {
-            device::open_soon();
+        if partition == 0 {
+            placement.begin();
         }
         let is_local = config.object_store_url.as_str().starts_with("file:");
         let counters = Counters::new(&self.metrics, partition);

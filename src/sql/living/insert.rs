@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Columns that a statement does not name arrive as NULL. `doc_id`, `bytes` and `words` follow from
-//! the corpus and the text and cannot be given. Where `content` is NULL `text` is the document; where
-//! both are, it is empty, as for `COPY`.
+//! the corpus and the text and cannot be given. Where `content` is NULL `text` is the document; rows where
+//! both are are refused, as by `COPY`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,10 +35,11 @@ use tokio::sync::mpsc::channel;
 use super::recompress::recompress_if_due;
 use crate::edits::{Edit, EditBatch};
 use crate::living::{Change, CommitKind, LivingStore, WrittenPart};
-use crate::sql::building::{Building, feed, show_building};
+use crate::sql::building::{Building, check_texts, feed, show_building};
 use crate::sql::columns::RESERVED;
 use crate::sql::failure::{core_error, datafusion_error};
 use crate::sql::options::TadocOptions;
+use crate::sql::secrets::mask_secrets;
 use crate::sql::sink::Roles;
 use crate::sql::table::TadocTable;
 
@@ -122,6 +123,7 @@ impl InsertSink {
             0 => content,
             _ => zip(&is_not_null(&content)?, &content, &text)?,
         };
+        check_texts(as_binary_view_array(&content)?)?;
         let mut columns: Vec<ArrayRef> = vec![cast(column("path")?, &DataType::Utf8View)?, content];
         let schema = self.document_schema();
         for field in &schema.fields()[columns.len()..] {
@@ -202,7 +204,7 @@ impl fmt::Debug for InsertSink {
 
 impl DisplayAs for InsertSink {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (corpus, tokenizer) = (&self.location, self.store.profile());
+        let (corpus, tokenizer) = (mask_secrets(&self.location), self.store.profile());
         let separator = match format {
             DisplayFormatType::TreeRender => "\n",
             _ => ", ",

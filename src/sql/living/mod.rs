@@ -43,7 +43,7 @@ pub(crate) use catalog::LivingCatalogs;
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
 pub(crate) use insert::insert_into;
 pub(crate) use paths::PathTable;
-pub(crate) use place::LivingRoots;
+pub(crate) use place::{LivingPlace, LivingRoots};
 pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;
 pub(crate) use statement::LivingStatements;

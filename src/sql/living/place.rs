@@ -12,6 +12,7 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 use crate::error::Error;
 use crate::living::{LivingStore, Part, Storage, StoreOptions, storage_in};
 use crate::sql::failure::{core_error, datafusion_error};
+use crate::sql::local_files::{DiskFile, FoundFile};
 use crate::sql::location::{CORPUS_EXTENSION, Place, SourceFile, object_store};
 
 /// A folder or prefix that may hold a living corpus.
@@ -26,7 +27,7 @@ impl LivingPlace {
     ///
     /// # Errors
     /// A plan error where it is no location.
-    pub(super) fn parse(location: &str) -> Result<Self> {
+    pub(crate) fn parse(location: &str) -> Result<Self> {
         Ok(Self { place: Place::parse(location)?, location: location.to_string() })
     }
 
@@ -36,11 +37,9 @@ impl LivingPlace {
     /// A plan error where it is no location.
     pub(crate) fn of(location: &str) -> Result<Option<Self>> {
         let found = Self::parse(location)?;
-        // Servers of plain files cannot list.
-        let can_list = !found.place.url.scheme().starts_with("http");
         let may_be = match found.folder() {
             Some(folder) => folder.is_dir(),
-            None => can_list && !location.ends_with(CORPUS_EXTENSION),
+            None => !found.place.is_on_web() && !location.ends_with(CORPUS_EXTENSION),
         };
         Ok((may_be && found.place.glob.is_none()).then_some(found))
     }
@@ -92,13 +91,14 @@ impl LivingPlace {
             e_tag: Some(format!("crc32c-{crc32c:08x}")),
             version: None,
         };
-        Some(self.place.file(self.place.display(&name), meta))
+        let on_disk = self.folder().and_then(|folder| DiskFile::of(folder.join(&name)));
+        let found = FoundFile { relative: name.clone(), meta, on_disk };
+        Some(self.place.file(self.place.display(&name), found))
     }
 
     /// The folder, on the local disk.
     fn folder(&self) -> Option<PathBuf> {
-        let is_local = self.place.url.scheme() == "file";
-        is_local.then(|| PathBuf::from(format!("/{}", self.place.path)))
+        self.place.disk.clone()
     }
 }
 

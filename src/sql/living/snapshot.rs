@@ -13,7 +13,7 @@ use crate::corpus::{Corpus, Segment};
 use crate::living::assemble;
 use crate::sql::corpora::{CorpusCache, LoadContext, LoadedFile};
 use crate::sql::failure::{datafusion_error, task_error};
-use crate::sql::memory::memory_with_derived;
+use crate::sql::memory::all_memory;
 
 /// Bytes of tokens, pairs and rules for each byte of added text, while its grammar is built.
 const BUILDER_BYTES: usize = 16;
@@ -37,7 +37,8 @@ pub(crate) async fn make_version(
     let shared: HashSet<*const Segment> =
         files.iter().flat_map(|file| &file.segments).map(Arc::as_ptr).collect();
     let own = segments.iter().filter(|segment| !shared.contains(&Arc::as_ptr(segment)));
-    let held = own.map(|segment| memory_with_derived(segment)).sum();
+    let own: Vec<Arc<Segment>> = own.cloned().collect();
+    let held = all_memory(&own);
     cache.resize(&reservation, held, keep)?;
     Ok(Arc::new(LoadedFile::new(segments, reservation, files)))
 }
@@ -49,7 +50,6 @@ fn peak_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
     let of_files = view.version.part_ids().filter(|(part, _)| part.file_name().is_some());
     let touched =
         of_files.zip(files).filter(|((_, ids), _)| edited.range(ids.clone()).next().is_some());
-    let rewritten = touched.flat_map(|(_, file)| &file.segments);
-    rewritten.map(|segment| memory_with_derived(segment)).sum::<usize>()
-        + BUILDER_BYTES * view.fresh_bytes as usize
+    let rewritten: usize = touched.map(|(_, file)| all_memory(&file.segments)).sum();
+    rewritten + BUILDER_BYTES * view.fresh_bytes as usize
 }

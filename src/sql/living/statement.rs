@@ -14,7 +14,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, internal_err, plan_datafusion_err};
@@ -36,6 +36,7 @@ use super::tables::LivingTable;
 use super::update::Replacement;
 use super::write::{ChangeExec, Operation};
 use crate::edits::EditMode;
+use crate::sql::building::no_text;
 use crate::sql::options::TadocOptions;
 use crate::sql::table::TadocTable;
 
@@ -56,7 +57,7 @@ impl AnalyzerRule for LivingStatements {
     }
 
     fn name(&self) -> &str {
-        "tadoc_living_statements"
+        "statement on a corpus"
     }
 }
 
@@ -70,7 +71,12 @@ fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<Log
                 let edits = TextEdits { mode, documents: all };
                 (documents, Arc::new(edits), statement.input.as_ref().clone())
             }
-            None => return Ok(Transformed::no(LogicalPlan::Dml(statement))),
+            None => {
+                if tadoc_table(source).is_some() {
+                    check_values(&statement.input)?;
+                }
+                return Ok(Transformed::no(LogicalPlan::Dml(statement)));
+            }
         },
         op => match (op, tadoc_table(source)) {
             (WriteOp::Delete, Some(table)) => {
@@ -93,6 +99,31 @@ fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<Log
     let target = Target { schema: source.schema(), documents, operation, query };
     let target = Arc::new(DefaultTableSource::new(Arc::new(target)));
     Ok(Transformed::yes(LogicalPlan::Dml(DmlStatement { target, input, ..statement })))
+}
+
+/// Refuses a NULL text in the `VALUES` below `input`, which DataFusion refuses as a column of its own.
+fn check_values(input: &LogicalPlan) -> Result<()> {
+    let LogicalPlan::Projection(projection) = input else { return Ok(()) };
+    let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(()) };
+    for (value_idx, column) in values.schema.fields().iter().enumerate() {
+        let is_of_value = |(expr, field): (&Expr, &FieldRef)| {
+            let is_text = field.name() == "text" || field.name() == "content";
+            is_text && expr.column_refs().iter().any(|found| found.name() == column.name())
+        };
+        let num_nulls = values.values.iter().filter(|row| is_null(&row[value_idx])).count();
+        let is_text = projection.expr.iter().zip(projection.schema.fields()).any(is_of_value);
+        if is_text && num_nulls > 0 && !column.is_nullable() {
+            return Err(no_text(num_nulls));
+        }
+    }
+    Ok(())
+}
+
+fn is_null(mut expr: &Expr) -> bool {
+    while let Expr::Cast(cast) = expr {
+        expr = &cast.expr;
+    }
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
 }
 
 /// The table behind `source`, if it is one `STORED AS TADOC`.

@@ -26,6 +26,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::exec::DOC_ID;
+use super::lists::{JoinedLists, WORD};
 use super::{COUNT, PlanOf, Planner, Portions};
 use crate::sql::filter::is_claimable;
 use crate::sql::functions::TableFunction;
@@ -106,6 +107,20 @@ pub(crate) fn numbered(words: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> 
     let at = row_number().order_by(vec![col("word").sort(true, false)]).build()?.alias("at");
     let word_id = cast(col("at"), DataType::Int64) - lit(1i64);
     words.distinct()?.window([at])?.project([col("word").alias("key"), word_id.alias("word_id")])
+}
+
+/// `rows` of one word as one, with the documents of all of them.
+///
+/// # Errors
+/// Those of planning.
+pub(super) async fn joined_lists(
+    session: &dyn Session,
+    rows: LogicalPlanBuilder,
+) -> Result<LogicalPlanBuilder> {
+    let ordered = rows.sort([col(WORD).sort(true, false)])?.build()?;
+    let ordered = session.create_physical_plan(&ordered).await?;
+    let joined: Arc<dyn ExecutionPlan> = Arc::new(JoinedLists::try_new(ordered)?);
+    LogicalPlanBuilder::scan("joined", provider_as_source(Arc::new(PlannedRows(joined))), None)
 }
 
 /// Rows that are planned already, as a table.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, RecordBatchOptions,
+    StringViewArray,
 };
+use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::compute::kernels::numeric::add;
 use datafusion::arrow::compute::{SortOptions, cast};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -33,7 +35,9 @@ use super::pool::PortionsContext;
 /// The column whose numbers count from the first document of a portion.
 pub(super) const DOC_ID: &str = "doc_id";
 /// The column of lists of such numbers.
-const DOC_IDS: &str = "doc_ids";
+pub(super) const DOC_IDS: &str = "doc_ids";
+/// Bytes that a batch may hold on to without a look at what it uses of them.
+const UNUSED_BYTES: usize = 64 << 10;
 
 /// The rows of all inputs, in order; see the module's description.
 #[derive(Debug)]
@@ -208,10 +212,24 @@ fn labelled(batch: RecordBatch, schema: &SchemaRef, first_doc_id: u64) -> Result
     let columns = labels.map(|(field, column)| match (field.name().as_str(), first_doc_id) {
         (DOC_ID, 1..) => Ok(add(column, &Int64Array::new_scalar(first_doc_id as i64))?),
         (DOC_IDS, 1..) => shifted_lists(column.as_list(), first_doc_id),
-        _ => Ok(cast(column, field.data_type())?),
+        _ => Ok(without_unused(cast(column, field.data_type())?)),
     });
     let columns = columns.collect::<Result<_>>()?;
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+/// `column` without the bytes that none of its texts has: words are views of dictionaries, each batch of which would
+/// count as a whole one where rows are gathered, and hold it when its portion has gone.
+fn without_unused(column: ArrayRef) -> ArrayRef {
+    match column.as_string_view_opt() {
+        Some(texts) if is_much_unused(texts) => Arc::new(texts.gc()),
+        _ => column,
+    }
+}
+
+fn is_much_unused(texts: &StringViewArray) -> bool {
+    let len_bytes: usize = texts.data_buffers().iter().map(Buffer::len).sum();
+    len_bytes > UNUSED_BYTES && len_bytes > 2 * texts.total_buffer_bytes_used()
 }
 
 /// `lists` with `first_doc_id` added to each number.

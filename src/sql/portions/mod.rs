@@ -22,6 +22,7 @@
 
 mod combining;
 mod exec;
+mod lists;
 mod pool;
 
 use std::ops::Range;
@@ -36,12 +37,13 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, col, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
+use self::combining::joined_lists;
 pub(crate) use self::combining::{PortionRows, added_up, numbered};
 use self::exec::{DOC_ID, PortionsExec};
 use super::corpora::OpenFile;
 use super::filter::{Stage, project_schema, unqualify};
 use super::functions::TableFunction;
-use super::memory::MemoryWhenUsed;
+use super::memory::{MemoryWhenUsed, Uses};
 use super::options::TadocOptions;
 use super::scan::{Scan, Source};
 use crate::corpus::{FileFooter, SegmentMeta};
@@ -49,6 +51,8 @@ use crate::ingestion::calibration::num_cores;
 
 /// The column that is added up.
 const COUNT: &str = "count";
+/// The column of how many documents have a word.
+const COUNT_OF_DOCS: &str = "doc_count";
 /// Ids looked at by one evaluation of a filter.
 const FILTER_IDS: usize = 65_536;
 /// Ids of a portion that are looked at before anything is read of it: as many as a footer declares.
@@ -112,7 +116,7 @@ impl Portion {
 #[derive(Debug)]
 pub(crate) struct Portions {
     files: Vec<Files>,
-    /// What any two of them need, one that is read and the one before.
+    /// What any two of them need, one that is read and the one before; or what the largest needs alone.
     memory_bytes: u64,
 }
 
@@ -128,6 +132,7 @@ pub(crate) fn portions_of(
     source: &Source,
     session: &dyn Session,
     options: &TadocOptions,
+    uses: Uses,
 ) -> Option<Portions> {
     if source.living().is_some_and(|view| !view.is_as_in_files()) {
         return None;
@@ -138,23 +143,27 @@ pub(crate) fn portions_of(
     };
     let limit_bytes = pool.min(options.max_memory_bytes);
     let files = source.corpora();
-    let needed = files.iter().map(|open| MemoryWhenUsed::of(&open.footer.segments));
+    let needed = files.iter().map(|open| MemoryWhenUsed::of(&open.footer.segments, uses));
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
     let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
     let is_larger = needed.bytes(num_cores()) > limit_bytes;
+    if !is_larger || num_segments <= 1 {
+        return None;
+    }
     // The portion before may still be held while one is loaded.
-    let portions = || Portions { files: cut(files, limit_bytes / 2), memory_bytes: limit_bytes };
-    (is_larger && num_segments > 1).then(portions)
+    let (files, largest_bytes) = cut(files, limit_bytes / 2, uses);
+    Some(Portions { files, memory_bytes: largest_bytes.max(limit_bytes) })
 }
 
-/// `files` in portions of `limit_bytes` or one run of segments that a document goes through.
-fn cut(files: &[OpenFile], limit_bytes: u64) -> Vec<Files> {
+/// `files` in portions of `limit_bytes` or one run of segments that a document goes through, and the bytes of the largest.
+fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
     let mut portions: Vec<Files> = Vec::new();
+    let mut largest_bytes = 0;
     let (mut doc_id, mut held) = (0, MemoryWhenUsed::default());
     for open in files {
         let mut first_doc = 0;
         for run in runs(&open.footer.segments) {
-            let needed = MemoryWhenUsed::of(&open.footer.segments[run.clone()]);
+            let needed = MemoryWhenUsed::of(&open.footer.segments[run.clone()], uses);
             let part = open.portion(run, first_doc);
             let num_docs = part.footer.num_docs();
             held = held.and(needed);
@@ -165,10 +174,11 @@ fn cut(files: &[OpenFile], limit_bytes: u64) -> Vec<Files> {
                     held = needed;
                 }
             }
+            largest_bytes = largest_bytes.max(held.bytes(num_cores()));
             (doc_id, first_doc) = (doc_id + num_docs, first_doc + num_docs);
         }
     }
-    portions
+    (portions, largest_bytes)
 }
 
 /// Runs of segments between which no document is cut.
@@ -205,7 +215,7 @@ impl OpenFile {
             builder: whole.builder.clone(),
             segments: whole.segments[segments.clone()].to_vec(),
             columns: whole.columns.clone(),
-            unknown: Vec::new(),
+            others: Vec::new(),
         };
         let docs = first_doc..first_doc + footer.num_docs();
         let portion = Portion { segments, docs, num_docs_of_file: whole.num_docs() };
@@ -279,7 +289,10 @@ impl Planner<'_> {
         portions: &Portions,
         plan: PlanOf<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let rows = self.function.combine(&PortionRows { planner: self, portions, plan })?;
+        let mut rows = self.function.combine(&PortionRows { planner: self, portions, plan })?;
+        if self.function.joins_lists() {
+            rows = joined_lists(self.session, rows).await?;
+        }
         let filters = self.filters.iter().map(|filter| unqualify(filter.clone()));
         let rows = match conjunction(filters.collect::<Result<Vec<_>>>()?) {
             Some(filter) => rows.filter(filter)?,

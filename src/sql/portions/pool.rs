@@ -20,6 +20,8 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 
+use crate::sql::batch_rows::context_with;
+
 /// A pool inside the session's pool; see the module's description.
 #[derive(Debug)]
 struct PortionsPool {
@@ -141,17 +143,9 @@ impl PortionsContext {
         let pool = Arc::new(PortionsPool::new(Arc::clone(context.memory_pool())));
         let memory_pool = Arc::clone(&pool) as Arc<dyn MemoryPool>;
         let runtime = RuntimeEnv { memory_pool, ..context.runtime_env().as_ref().clone() };
-        let context = TaskContext::new(
-            context.task_id(),
-            context.session_id(),
-            context.session_config().clone(),
-            context.scalar_functions().clone(),
-            context.higher_order_functions().clone(),
-            context.aggregate_functions().clone(),
-            context.window_functions().clone(),
-            Arc::new(runtime),
-        );
-        Self { pool, context: Arc::new(context), len_bytes }
+        let config = context.session_config().clone();
+        let context = context_with(context, config, Arc::new(runtime));
+        Self { pool, context, len_bytes }
     }
 
     /// The context of the next portion, with memory set aside for it.

@@ -15,6 +15,7 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::errors::ParquetError;
 
 use super::{join_schemas, parquet_properties, types};
+use crate::containment::contain_panics;
 use crate::error::{Error, Result};
 use crate::living::ColumnsOfPart;
 
@@ -27,6 +28,10 @@ const ROWS_AT_ONCE: u64 = 8192;
 /// # Errors
 /// A column whose types do not meet, or bytes that are no Parquet file.
 pub fn merge_columns(parts: &[ColumnsOfPart], dropped: &[Range<u64>]) -> Result<Option<Vec<u8>>> {
+    contain_panics("joining columns", || merge(parts, dropped)).flatten()
+}
+
+fn merge(parts: &[ColumnsOfPart], dropped: &[Range<u64>]) -> Result<Option<Vec<u8>>> {
     let mut schema = Schema::empty();
     for parquet in parts.iter().filter_map(|part| part.parquet.clone()) {
         let reader = ParquetRecordBatchReaderBuilder::try_new(parquet);

@@ -17,7 +17,7 @@ use std::io::{BufReader, BufWriter, Seek, SeekFrom};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
@@ -31,6 +31,10 @@ use crate::failure::{Failure, Outcome};
 
 /// Columns that every corpus has; a user's column of such a name gets another one.
 const TAKEN_NAMES: [&str; 6] = ["doc_id", "path", "bytes", "words", "text", "content"];
+
+/// Levels of structures and lists in one another that a column may have. The metadata of Arrow, which
+/// Parquet files carry, is read to a depth of 64.
+const MAX_DEPTH: usize = 50;
 
 /// Columns ready to be stored.
 pub struct StoredColumns {
@@ -137,6 +141,14 @@ impl Columns {
                 Failure::new(format!("{reason}; pass --no-columns to keep the text only"))
             })?;
         }
+        if let Some(deep) = schema.fields().iter().find(|field| depth(field) > MAX_DEPTH) {
+            return Err(Failure::new(format!(
+                "column `{}` is nested {} levels deep, {MAX_DEPTH} at most can be stored; pass \
+                 --no-columns to keep the text only",
+                deep.name(),
+                depth(deep)
+            )));
+        }
         let fields = schema.fields().iter().filter_map(|field| {
             let guessed = self.narrow.as_ref().and_then(|guesses| guesses.of(field.name()));
             let data_type = guessed.or_else(|| storable(field.data_type()))?;
@@ -144,6 +156,16 @@ impl Columns {
         });
         Ok(Schema::new(fields.collect::<Vec<_>>()))
     }
+}
+
+/// Levels of fields in `field`, itself included.
+fn depth(field: &Field) -> usize {
+    let inner = match field.data_type() {
+        DataType::Struct(fields) => fields.iter().map(|field| depth(field)).max(),
+        DataType::List(field) | DataType::LargeList(field) => Some(depth(field)),
+        _ => None,
+    };
+    1 + inner.unwrap_or(0)
 }
 
 /// The same columns under names that are free.
@@ -210,7 +232,7 @@ fn conform(
 mod tests {
     use bytes::Bytes;
     use datafusion::arrow::array::{AsArray, Int64Array, StringArray};
-    use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
+    use datafusion::arrow::datatypes::{Float64Type, Int64Type};
     use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::*;

@@ -1,12 +1,13 @@
 //! CSV with a header line; `.tsv` files are cut at tabs.
 //!
 //! Every cell is read as text first; [`Columns`] gives a column a narrower type when all of its
-//! values allow it. An empty cell of the text column is an empty document.
+//! values allow it. An empty cell of the text column is an empty document. Memory is a few times
+//! [`BATCH_BYTES`] and a row.
 //!
 //! [`Columns`]: crate::columns::Columns
 
 use std::collections::HashSet;
-use std::io::{self, BufRead, Cursor};
+use std::io::{self, BufRead, Cursor, Read};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -14,7 +15,9 @@ use datafusion::arrow::csv::ReaderBuilder;
 use datafusion::arrow::csv::reader::{Decoder, Format};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::error::ArrowError;
+use memchr::memchr2;
 
+use super::BATCH_BYTES;
 use super::open::{Opened, open};
 use super::rows::{PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
@@ -24,8 +27,13 @@ const BATCH_ROWS: usize = 256;
 
 /// Reads the rows of one input; `column` holds the text.
 pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
-    let mut opened = open(rows.input, rows.options.decompress)?;
-    let header = read_header(&mut *opened.reader).map_err(|e| opened.failed(rows.input, &e))?;
+    let mut opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
+    let max_bytes = rows.options.max_row_bytes;
+    let header = read_header(&mut *opened.reader, max_bytes);
+    let header = header.map_err(|error| opened.failed(rows.input, &error))?;
+    if header.len() as u64 > max_bytes {
+        return Err(rows.too_large("the header"));
+    }
     let delimiter = delimiter(&rows.input.path);
     let schema = schema_of(&header, delimiter).map_err(|error| bad_csv(rows, &error))?;
     rows.check_text_column(column, &schema)?;
@@ -37,14 +45,13 @@ pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
         true => reader,
         false => reader.with_projection(indices(&schema, &[column, PATH_COLUMN])),
     };
-    let mut decoder = reader.build_decoder();
     // The header goes through the decoder too, so that the lines in its errors are right.
-    let mut header = Cursor::new(header);
+    let mut feeder = Feeder::new(reader.build_decoder(), header);
     let mut row_idx = 0;
     loop {
-        let is_end = feed(&mut decoder, &mut header, &mut opened, rows)?;
-        rows.sink.count_read(opened.counter.take());
-        let batch = decoder.flush().map_err(|error| bad_csv(rows, &error))?;
+        let is_end = feeder.feed(&mut opened, rows, row_idx)?;
+        rows.sink.count_read(opened.take_counts());
+        let batch = feeder.decoder.flush().map_err(|error| bad_csv(rows, &error))?;
         if let Some(batch) = &batch {
             take(column, batch, rows, row_idx)?;
             row_idx += batch.num_rows();
@@ -64,38 +71,74 @@ fn take(column: &str, batch: &RecordBatch, rows: &mut Rows<'_, '_>, row_idx: usi
     taken
 }
 
-/// Decodes until a batch is full or the input ends (then true).
-fn feed(
-    decoder: &mut Decoder,
-    header: &mut Cursor<Vec<u8>>,
-    opened: &mut Opened,
-    rows: &Rows<'_, '_>,
-) -> Outcome<bool> {
-    loop {
-        let from_header = header.position() < header.get_ref().len() as u64;
-        let bytes = match from_header {
-            true => header.fill_buf(),
-            false => opened.reader.fill_buf(),
-        };
-        let bytes = match bytes {
-            Ok(bytes) => bytes,
-            Err(error) => return Err(opened.failed(rows.input, &error)),
-        };
-        let len = decoder.decode(bytes).map_err(|error| bad_csv(rows, &error))?;
-        let is_end = bytes.is_empty();
-        match from_header {
-            true => header.consume(len),
-            false => opened.reader.consume(len),
-        }
-        if len == 0 || decoder.capacity() == 0 {
-            return Ok(is_end);
+/// Feeds a decoder: the header, then the input.
+struct Feeder {
+    decoder: Decoder,
+    header: Cursor<Vec<u8>>,
+    /// Bytes of the row that is not complete, but for those that came together with the end of another.
+    row_bytes: u64,
+}
+
+impl Feeder {
+    fn new(decoder: Decoder, header: Vec<u8>) -> Self {
+        Self { decoder, header: Cursor::new(header), row_bytes: 0 }
+    }
+
+    /// Decodes until a batch is full or the input ends (then true). `row_idx` is that of the first row.
+    fn feed(&mut self, opened: &mut Opened, rows: &Rows<'_, '_>, row_idx: usize) -> Outcome<bool> {
+        let mut batch_bytes = 0;
+        loop {
+            let from_header = self.header.position() < self.header.get_ref().len() as u64;
+            let bytes = match from_header {
+                true => self.header.fill_buf(),
+                false => opened.reader.fill_buf(),
+            };
+            let bytes = match bytes {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(opened.failed(rows.input, &error)),
+            };
+            let is_end = bytes.is_empty();
+            // A batch of large rows ends early, and can end only where a row does.
+            let is_large = batch_bytes >= BATCH_BYTES;
+            let bytes = if is_large { up_to_line_end(bytes) } else { bytes };
+            let (len, num_rows) =
+                decode(&mut self.decoder, bytes).map_err(|e| bad_csv(rows, &e))?;
+            match from_header {
+                true => self.header.consume(len),
+                false => opened.reader.consume(len),
+            }
+            batch_bytes += len;
+            self.row_bytes = if num_rows > 0 { 0 } else { self.row_bytes + len as u64 };
+            if self.row_bytes > rows.options.max_row_bytes {
+                let num_decoded = BATCH_ROWS - self.decoder.capacity();
+                return Err(rows.too_large(&format!("row {}", row_idx + num_decoded + 1)));
+            }
+            if len == 0 || self.decoder.capacity() == 0 || is_large && num_rows > 0 {
+                return Ok(is_end);
+            }
         }
     }
 }
 
-/// The first record, which may span lines inside quotes.
-fn read_header(reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
+/// Decodes some of `bytes`; returns how many, and the rows that they complete.
+fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<(usize, usize), ArrowError> {
+    let before = decoder.capacity();
+    let len = decoder.decode(bytes)?;
+    Ok((len, before.saturating_sub(decoder.capacity())))
+}
+
+/// As much of `bytes` as one row can end with: a row ends nowhere but at an end of a line.
+fn up_to_line_end(bytes: &[u8]) -> &[u8] {
+    match memchr2(b'\n', b'\r', bytes) {
+        Some(end) => &bytes[..=end],
+        None => bytes,
+    }
+}
+
+/// The first record, which may span lines inside quotes; cut where it is longer than `max_bytes`.
+fn read_header(reader: &mut dyn BufRead, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut header = Vec::new();
+    let mut reader = reader.take(max_bytes.saturating_add(1));
     loop {
         let len = reader.read_until(b'\n', &mut header)?;
         let num_quotes = header.iter().filter(|&&byte| byte == b'"').count();

@@ -1,11 +1,12 @@
 //! JSON lines: one object a line.
 //!
 //! Lines are gathered to chunks; each chunk is typed and decoded on its own, and [`Columns`] joins
-//! the types of all chunks. So nothing has to be read twice, and standard input works.
+//! the types of all chunks. So nothing has to be read twice, and standard input works. Memory is a few
+//! times the chunk: [`BATCH_BYTES`] and a row.
 //!
 //! [`Columns`]: crate::columns::Columns
 
-use std::io::{BufRead, Cursor};
+use std::io::{self, BufRead, Cursor, Read};
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -15,28 +16,41 @@ use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema;
 
 use super::BATCH_BYTES;
-use super::open::open;
+use super::open::{Opened, open};
 use super::rows::{self, PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
 
 /// Reads the rows of one input; `field` holds the text.
 pub fn read(field: &str, rows: &mut Rows<'_, '_>) -> Outcome {
-    let mut opened = open(rows.input, rows.options.decompress)?;
+    let mut opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
     let mut chunk = Chunk { lines: Vec::new(), first_line: 1 };
+    let max_bytes = rows.options.max_row_bytes;
     loop {
-        let read = opened.reader.read_until(b'\n', &mut chunk.lines);
-        let is_end = read.map_err(|error| opened.failed(rows.input, &error))? == 0;
+        let read = read_line(&mut opened, max_bytes, &mut chunk.lines);
+        let len_bytes = read.map_err(|error| opened.failed(rows.input, &error))?;
+        if len_bytes > max_bytes && !chunk.lines.ends_with(b"\n") {
+            return Err(rows.too_large(&format!("line {}", chunk.last_line())));
+        }
+        let is_end = len_bytes == 0;
         if is_end || chunk.lines.len() >= BATCH_BYTES {
-            rows.sink.count_read(opened.counter.take());
+            rows.sink.count_read(opened.take_counts());
             chunk.strip_byte_order_mark();
             take_chunk(field, &chunk, rows)?;
-            chunk.first_line += chunk.lines.iter().filter(|&&byte| byte == b'\n').count();
-            chunk.lines.clear();
+            chunk.first_line += chunk.num_line_ends();
+            // Not cleared: one large row must not hold its memory for the rest of the file.
+            chunk.lines = Vec::new();
         }
         if is_end {
             return Ok(());
         }
     }
+}
+
+/// Appends the next line and returns its length, 0 at the end of the input. Of a line longer than
+/// `max_bytes` it reads one byte more than these.
+fn read_line(opened: &mut Opened, max_bytes: u64, lines: &mut Vec<u8>) -> io::Result<u64> {
+    let mut limited = (&mut *opened.reader).take(max_bytes.saturating_add(1));
+    limited.read_until(b'\n', lines).map(|len| len as u64)
 }
 
 struct Chunk {
@@ -56,6 +70,15 @@ impl Chunk {
         let numbered = self.lines.split(|&byte| byte == b'\n').enumerate();
         let numbered = numbered.map(|(idx, line)| (self.first_line + idx, line));
         numbered.filter(|(_, line)| !line.trim_ascii().is_empty())
+    }
+
+    fn num_line_ends(&self) -> usize {
+        self.lines.iter().filter(|&&byte| byte == b'\n').count()
+    }
+
+    /// The number of the last line, which is not complete.
+    fn last_line(&self) -> usize {
+        self.first_line + self.num_line_ends()
     }
 
     fn line_of_row(&self, row_idx: usize) -> usize {

@@ -8,12 +8,14 @@
 //!                                         └─ parquet                     the others  ─▶ Columns
 //! ```
 //!
-//! Readers hand over [`Batch`]es of about [`BATCH_BYTES`], so memory does not grow with a file
-//! unless one document is that large.
+//! Readers hand over [`Batch`]es of at most [`BATCH_BYTES`] of text. A document may go on in the next
+//! batch, so memory does not grow with a file or a line. A row is in memory as a whole:
+//! `--max-row-size` bounds it.
 
 mod csv;
 mod jsonl;
 mod open;
+mod packed;
 mod parquet;
 mod rows;
 mod text;
@@ -22,12 +24,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+pub use self::open::{Counts, ExpansionLimits};
+use self::packed::{Head, Packed};
 use crate::columns::{Columns, StoredColumns};
 use crate::failure::Outcome;
 use crate::inputs::Input;
 
-/// About how much text is handed over at once.
+/// Most text that is handed over at once.
 pub const BATCH_BYTES: usize = 4 << 20;
+
+/// Most bytes of a row unless chosen otherwise: those of a block.
+const MAX_ROW_BYTES: u64 = 128 << 20;
 
 /// What one document is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,10 +90,26 @@ impl fmt::Display for Documents {
 pub struct ReadOptions {
     /// gzip and zstd inputs are decompressed.
     pub decompress: bool,
+    /// How far.
+    pub expansion: ExpansionLimits,
+    /// Most bytes of a row.
+    pub max_row_bytes: u64,
     /// Rows without a text become empty documents instead of an error.
     pub allow_missing: bool,
     /// The other columns of rows are kept, not only text and path.
     pub keep_columns: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            decompress: true,
+            expansion: ExpansionLimits::DEFAULT,
+            max_row_bytes: MAX_ROW_BYTES,
+            allow_missing: false,
+            keep_columns: true,
+        }
+    }
 }
 
 /// Some documents, their texts one after another.
@@ -96,8 +119,21 @@ pub struct Batch {
     pub text: Vec<u8>,
     /// Path of each document and where its text ends.
     pub documents: Vec<(Arc<str>, usize)>,
-    /// Bytes taken from disk since the batch before (compressed ones for compressed inputs).
-    pub read_bytes: u64,
+    /// Whether the last document goes on in the next batch.
+    pub goes_on: bool,
+    /// Bytes read since the batch before.
+    pub read: Counts,
+}
+
+/// A document, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Path of the document.
+    pub path: &'a str,
+    /// The next bytes of its text.
+    pub text: &'a [u8],
+    /// Whether it ends with them.
+    pub is_last: bool,
 }
 
 impl Batch {
@@ -106,13 +142,13 @@ impl Batch {
         self.documents.push((path.clone(), self.text.len()));
     }
 
-    /// The documents: path and text.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    /// The documents, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Part<'_>> {
         let mut begin = 0;
-        self.documents.iter().map(move |(path, end)| {
+        self.documents.iter().enumerate().map(move |(idx, (path, end))| {
             let text = &self.text[begin..*end];
             begin = *end;
-            (path.as_ref(), text)
+            Part { path, text, is_last: !(self.goes_on && idx + 1 == self.documents.len()) }
         })
     }
 }
@@ -123,7 +159,16 @@ pub trait Sink {
     fn take(&mut self, batch: Batch) -> Outcome;
 }
 
-/// Reads all `inputs` in order. Returns the other columns of the rows, if there are any.
+/// What reading inputs gives beside their documents.
+#[derive(Default)]
+pub struct Read {
+    /// The other columns of the rows, if there are any.
+    pub columns: Option<StoredColumns>,
+    /// To be told the user.
+    pub warnings: Vec<String>,
+}
+
+/// Reads all `inputs` in order.
 ///
 /// # Errors
 /// A file that cannot be read or does not hold what `documents` says; the text names the file, the
@@ -133,8 +178,8 @@ pub fn read(
     documents: &Documents,
     options: ReadOptions,
     sink: &mut dyn Sink,
-) -> Outcome<Option<StoredColumns>> {
-    let mut sink = Gather { batch: Batch::default(), sink };
+) -> Outcome<Read> {
+    let mut sink = Gather { batch: Batch::default(), packed: Packed::default(), sink };
     let mut columns = match documents {
         Documents::Csv(_) => Columns::of_texts(),
         _ => Columns::default(),
@@ -142,48 +187,50 @@ pub fn read(
     for input in inputs {
         let rows = &mut rows::Rows { input, options, columns: &mut columns, sink: &mut sink };
         match documents {
-            Documents::Files => text::read_file(input, options.decompress, rows.sink),
-            Documents::Lines => text::read_lines(input, options.decompress, rows.sink),
+            Documents::Files => text::read_file(input, options, rows.sink),
+            Documents::Lines => text::read_lines(input, options, rows.sink),
             Documents::Jsonl(field) => jsonl::read(field, rows),
             Documents::Csv(column) => csv::read(column, rows),
             Documents::Parquet(column) => parquet::read(column, rows),
         }?;
     }
     sink.flush()?;
-    columns.into_parquet()
+    Ok(Read { columns: columns.into_parquet()?, warnings: sink.packed.warnings() })
 }
 
-/// Joins small documents to batches.
+/// Joins small documents to batches, and divides long ones.
 pub struct Gather<'a> {
     batch: Batch,
+    packed: Packed,
     sink: &'a mut dyn Sink,
 }
 
 impl Gather<'_> {
     /// Adds one document.
     fn push(&mut self, path: &Arc<str>, text: &[u8]) -> Outcome {
-        self.batch.text.extend_from_slice(text);
-        self.batch.end_document(path);
-        self.flush_if_full()
+        self.append(path, text)?;
+        self.end_document(path)
     }
 
-    /// Adds one document without copying it where it is large.
-    fn push_owned(&mut self, path: &Arc<str>, text: Vec<u8>) -> Outcome {
-        if text.len() < BATCH_BYTES {
-            return self.push(path, &text);
+    /// Adds to the text of the document that is open.
+    fn append(&mut self, path: &Arc<str>, mut text: &[u8]) -> Outcome {
+        while !text.is_empty() {
+            let room = BATCH_BYTES - self.batch.text.len();
+            let (now, later) = text.split_at(room.min(text.len()));
+            self.batch.text.extend_from_slice(now);
+            text = later;
+            if self.batch.text.len() == BATCH_BYTES {
+                self.batch.end_document(path);
+                self.batch.goes_on = true;
+                self.flush()?;
+            }
         }
-        self.flush()?;
-        self.batch.text = text;
+        Ok(())
+    }
+
+    /// Ends the document that is open.
+    fn end_document(&mut self, path: &Arc<str>) -> Outcome {
         self.batch.end_document(path);
-        self.flush()
-    }
-
-    /// Counts bytes taken from disk.
-    fn count_read(&mut self, read_bytes: u64) {
-        self.batch.read_bytes += read_bytes;
-    }
-
-    fn flush_if_full(&mut self) -> Outcome {
         // Empty documents count too: a million of them must not wait in one batch.
         match self.batch.text.len() + 64 * self.batch.documents.len() < BATCH_BYTES {
             true => Ok(()),
@@ -191,9 +238,21 @@ impl Gather<'_> {
         }
     }
 
+    /// Counts bytes read.
+    fn count_read(&mut self, read: Counts) {
+        self.batch.read += read;
+    }
+
+    /// Notes that `input` begins with `head`, where its packed bytes are not meant.
+    fn count_packed(&mut self, input: &Input, options: ReadOptions, head: &Head) {
+        if options.decompress {
+            self.packed.count(input, head);
+        }
+    }
+
     fn flush(&mut self) -> Outcome {
         let batch = std::mem::take(&mut self.batch);
-        match batch.documents.is_empty() && batch.read_bytes == 0 {
+        match batch.documents.is_empty() && batch.read == Counts::default() {
             true => Ok(()),
             false => self.sink.take(batch),
         }
@@ -221,7 +280,51 @@ mod tests {
             batch.text.extend_from_slice(text.as_bytes());
             batch.end_document(&"p".into());
         }
-        let texts: Vec<&[u8]> = batch.iter().map(|(_, text)| text).collect();
-        assert_eq!(texts, [b"one".as_slice(), b"", b"two"]);
+        let texts = |batch: &Batch| -> Vec<(Vec<u8>, bool)> {
+            batch.iter().map(|part| (part.text.to_vec(), part.is_last)).collect()
+        };
+        let expected =
+            |last| [(b"one".to_vec(), true), (Vec::new(), true), (b"two".to_vec(), last)];
+        assert_eq!(texts(&batch), expected(true));
+        batch.goes_on = true;
+        assert_eq!(texts(&batch), expected(false));
+    }
+
+    /// Joins the documents again.
+    #[derive(Default)]
+    struct Joined {
+        docs: Vec<Vec<u8>>,
+        is_open: bool,
+        num_batches: usize,
+    }
+
+    impl Sink for Joined {
+        fn take(&mut self, batch: Batch) -> Outcome {
+            assert!(batch.text.len() <= BATCH_BYTES);
+            self.num_batches += 1;
+            for part in batch.iter() {
+                match self.docs.last_mut().filter(|_| self.is_open) {
+                    Some(doc) => doc.extend_from_slice(part.text),
+                    None => self.docs.push(part.text.to_vec()),
+                }
+                self.is_open = !part.is_last;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn long_documents_are_divided() {
+        let docs: Vec<Vec<u8>> = [3, BATCH_BYTES - 3, 0, 2 * BATCH_BYTES, 5 * BATCH_BYTES + 1, 7]
+            .iter()
+            .enumerate()
+            .map(|(idx, &len)| vec![idx as u8; len])
+            .collect();
+        let mut joined = Joined::default();
+        let mut gather =
+            Gather { batch: Batch::default(), packed: Packed::default(), sink: &mut joined };
+        docs.iter().for_each(|doc| gather.push(&"p".into(), doc).unwrap());
+        gather.flush().unwrap();
+        assert!(joined.docs == docs && !joined.is_open && joined.num_batches >= 9);
     }
 }

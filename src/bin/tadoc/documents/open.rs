@@ -1,92 +1,212 @@
 //! Opens an input for reading; gzip and zstd are recognised by their first bytes.
 //!
-//! Decompression is streamed, so a small file that expands to a huge one costs disk and time but
-//! no memory (unless it is one document). Bytes are counted before decompression, as sizes on disk
-//! are what a progress bar can know.
+//! ```text
+//! disk ─▶ counted ─▶ gzip, zstd ─▶ counted, limited ─▶ buffer ─▶ whoever reads
+//! ```
+//!
+//! Decompression is streamed, so a small file that expands to a huge one takes disk and time but no
+//! memory; [`ExpansionLimits`] end it before it takes too much of these. Bytes are counted before
+//! decompression, as sizes on disk are what a progress bar can know, and behind it.
 
 use std::cell::Cell;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::ops::AddAssign;
 use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 
+use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// Windows of `zstd --long=31` and below are accepted.
-const WINDOW_LOG_MAX: u32 = 31;
+/// Logarithms of the windows that zstd knows.
+const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
+/// Text that any input may give, however small it is: ratios of small inputs say nothing.
+const FREE_BYTES: u64 = 64 << 20;
+/// What zstd says of a window above its limit, and of memory that it cannot have.
+const ZSTD_WINDOW: &str = "Frame requires too much memory for decoding";
+const ZSTD_NO_MEMORY: &str = "Allocation error : not enough memory";
 
-/// An opened input and a count of the bytes taken from disk.
-pub struct Opened {
-    /// The text, decompressed.
-    pub reader: Box<dyn BufRead>,
-    /// Counts the bytes taken from disk.
-    pub counter: Counter,
-    /// `gzip` or `zstd` where the input is compressed.
-    pub codec: Option<&'static str>,
+/// How much a compressed input may give.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpansionLimits {
+    /// Bytes for each byte of the input; the first 64 MiB are free.
+    pub max_ratio: u64,
+    /// Bytes in all.
+    pub max_bytes: u64,
+    /// Bytes of a window of zstd, which is held in memory.
+    pub max_window_bytes: u64,
 }
 
-/// A count of bytes, taken out by whoever reports them.
-#[derive(Debug, Clone, Default)]
-pub struct Counter(Rc<Cell<u64>>);
+impl ExpansionLimits {
+    /// Fits nearly everything: gzip cannot come to more than 1,032 to one, and what people compress to
+    /// less than a thousandth is made to be.
+    pub const DEFAULT: Self =
+        Self { max_ratio: 1000, max_bytes: 1 << 38, max_window_bytes: 128 << 20 };
 
-impl Counter {
-    /// The count since the last call.
-    pub fn take(&self) -> u64 {
-        self.0.take()
+    /// The exceeded limit, if there is one.
+    fn exceeded(&self, read: Counts) -> Option<Expansion> {
+        let max_by_ratio = read.disk_bytes.saturating_mul(self.max_ratio).max(FREE_BYTES);
+        match read.text_bytes {
+            bytes if bytes > self.max_bytes => Some(Expansion::Bytes(self.max_bytes)),
+            bytes if bytes > max_by_ratio => Some(Expansion::Ratio(self.max_ratio, read)),
+            _ => None,
+        }
+    }
+
+    fn window_log(&self) -> u32 {
+        self.max_window_bytes.ilog2().clamp(*WINDOW_LOGS.start(), *WINDOW_LOGS.end())
     }
 }
 
-/// Opens `input`; compressed ones give their text unless `decompress` is false.
+/// A limit that decompression has come to.
+#[derive(Debug)]
+enum Expansion {
+    Ratio(u64, Counts),
+    Bytes(u64),
+}
+
+impl fmt::Display for Expansion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ratio(max_ratio, read) => write!(
+                f,
+                "gives more than {max_ratio} times its bytes ({} of the first {}); where that is \
+                 right, pass a larger --max-expansion",
+                display::bytes(read.text_bytes),
+                display::bytes(read.disk_bytes)
+            ),
+            Self::Bytes(max_bytes) => write!(
+                f,
+                "gives more than {}; where that is right, pass a larger --max-expanded-size",
+                display::bytes(*max_bytes)
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Expansion {}
+
+/// Bytes that were read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// From disk: compressed ones of compressed inputs.
+    pub disk_bytes: u64,
+    /// The same after decompression.
+    pub text_bytes: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.disk_bytes += more.disk_bytes;
+        self.text_bytes += more.text_bytes;
+    }
+}
+
+/// An opened input and counts of its bytes.
+pub struct Opened {
+    /// The text, decompressed.
+    pub reader: Box<dyn BufRead>,
+    /// `gzip` or `zstd` where the input is compressed.
+    pub codec: Option<&'static str>,
+    disk_bytes: Counter,
+    text_bytes: Counter,
+    taken: Counts,
+    max_window_bytes: u64,
+}
+
+type Counter = Rc<Cell<u64>>;
+
+/// Opens `input`; compressed ones give their text, within `limits`, unless `decompress` is false.
 ///
 /// # Errors
 /// The file does not exist or cannot be read.
-pub fn open(input: &Input, decompress: bool) -> Outcome<Opened> {
+pub fn open(input: &Input, decompress: bool, limits: ExpansionLimits) -> Outcome<Opened> {
     let raw: Box<dyn Read> = match &input.source {
         Source::Stdin => Box::new(io::stdin()),
         Source::File(path) => Box::new(File::open(path).map_err(|error| failed(input, &error))?),
+        Source::Stored(stored) => Box::new(stored.reader()),
     };
-    let counter = Counter::default();
-    let mut raw = Counted { inner: raw, counter: counter.clone() };
+    let disk_bytes = Counter::default();
+    let mut raw = Counted { inner: raw, bytes: Rc::clone(&disk_bytes) };
     let mut magic = [0; 4];
     let len = read_up_to(&mut raw, &mut magic).map_err(|error| failed(input, &error))?;
     let bytes = Cursor::new(magic).take(len as u64).chain(raw);
     let bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
-    let (reader, codec): (Box<dyn BufRead>, _) = match &magic[..len] {
-        _ if !decompress => (Box::new(bytes), None),
-        [0x1f, 0x8b, 8, _] => (buffered(MultiGzDecoder::new(bytes)), Some("gzip")),
-        [0x28, 0xb5, 0x2f, 0xfd] => {
+    let (decoder, codec): (Box<dyn Read>, _) = match &magic[..len] {
+        [0x1f, 0x8b, 8, _] if decompress => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
+        [0x28, 0xb5, 0x2f, 0xfd] if decompress => {
             let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(|e| failed(input, &e))?;
-            decoder.window_log_max(WINDOW_LOG_MAX).map_err(|error| failed(input, &error))?;
-            (buffered(decoder), Some("zstd"))
+            let log = limits.window_log();
+            decoder.window_log_max(log).map_err(|error| failed(input, &error))?;
+            (Box::new(decoder), "zstd")
         }
-        _ => (Box::new(bytes), None),
+        _ => {
+            let text_bytes = Rc::clone(&disk_bytes);
+            return Ok(Opened::new(Box::new(bytes), None, disk_bytes, text_bytes, limits));
+        }
     };
-    Ok(Opened { reader, counter, codec })
+    let text_bytes = Counter::default();
+    let counters = (Rc::clone(&disk_bytes), Rc::clone(&text_bytes));
+    let limited = Limited { inner: decoder, limits, counters };
+    let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, limited));
+    Ok(Opened::new(reader, Some(codec), disk_bytes, text_bytes, limits))
 }
 
 impl Opened {
+    fn new(
+        reader: Box<dyn BufRead>,
+        codec: Option<&'static str>,
+        disk_bytes: Counter,
+        text_bytes: Counter,
+        limits: ExpansionLimits,
+    ) -> Self {
+        let (taken, max_window_bytes) = (Counts::default(), limits.max_window_bytes);
+        Self { reader, codec, disk_bytes, text_bytes, taken, max_window_bytes }
+    }
+
+    /// What was read since the last call.
+    pub fn take_counts(&mut self) -> Counts {
+        let all = Counts { disk_bytes: self.disk_bytes.get(), text_bytes: self.text_bytes.get() };
+        let before = std::mem::replace(&mut self.taken, all);
+        Counts {
+            disk_bytes: all.disk_bytes - before.disk_bytes,
+            text_bytes: all.text_bytes - before.text_bytes,
+        }
+    }
+
     /// The failure to report when reading fails.
     pub fn failed(&self, input: &Input, error: &io::Error) -> Failure {
-        match self.codec {
-            Some(codec) => Failure::new(format!(
-                "{}: the {codec} stream is cut or damaged ({error}); repair it, or pass \
-                 --no-decompress to store the bytes as they are",
-                input.shown()
-            )),
-            None => failed(input, error),
+        let Some(codec) = self.codec else { return failed(input, error) };
+        let shown = input.shown();
+        let raw = "--no-decompress to store the bytes as they are";
+        if let Some(limit) = error.get_ref().and_then(|e| e.downcast_ref::<Expansion>()) {
+            return Failure::new(format!("{shown}: the {codec} stream {limit}, or {raw}"));
         }
+        let text = error.to_string();
+        if text == ZSTD_WINDOW {
+            let max = display::bytes(self.max_window_bytes);
+            return Failure::new(format!(
+                "{shown}: the zstd stream needs a window of more than {max} of memory; pass a larger \
+                 --max-window, or {raw}"
+            ));
+        }
+        if error.kind() == io::ErrorKind::OutOfMemory || text == ZSTD_NO_MEMORY {
+            return Failure::new(format!(
+                "{shown}: there is no memory to decompress the {codec} stream; free some, or pass {raw}"
+            ));
+        }
+        Failure::new(format!(
+            "{shown}: the {codec} stream is cut or damaged ({text}); repair it, or pass {raw}"
+        ))
     }
 }
 
 fn failed(input: &Input, error: &io::Error) -> Failure {
     Failure::with_cause(format!("{}: cannot read", input.shown()), error)
-}
-
-fn buffered(reader: impl Read + 'static) -> Box<dyn BufRead> {
-    Box::new(BufReader::with_capacity(BUFFER_BYTES, reader))
 }
 
 /// Fills `bytes` as far as the input goes.
@@ -103,15 +223,56 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(len)
 }
 
+/// Counts what passes.
 struct Counted<R> {
     inner: R,
-    counter: Counter,
+    bytes: Counter,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let len = self.inner.read(bytes)?;
-        self.counter.0.set(self.counter.0.get() + len as u64);
+        self.bytes.set(self.bytes.get() + len as u64);
         Ok(len)
+    }
+}
+
+/// Counts the text that passes, and ends it at the limits.
+struct Limited {
+    inner: Box<dyn Read>,
+    limits: ExpansionLimits,
+    /// Bytes from disk and of text.
+    counters: (Counter, Counter),
+}
+
+impl Read for Limited {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(bytes)?;
+        let (disk, text) = &self.counters;
+        text.set(text.get() + len as u64);
+        let read = Counts { disk_bytes: disk.get(), text_bytes: text.get() };
+        match self.limits.exceeded(read) {
+            Some(limit) => Err(io::Error::other(limit)),
+            None => Ok(len),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_of_ratio_and_of_bytes() {
+        let limits = ExpansionLimits { max_ratio: 10, max_bytes: 1 << 30, max_window_bytes: 1 };
+        let exceeded = |disk_bytes, text_bytes| limits.exceeded(Counts { disk_bytes, text_bytes });
+        assert!(exceeded(1, FREE_BYTES).is_none());
+        assert!(matches!(exceeded(1, FREE_BYTES + 1), Some(Expansion::Ratio(10, _))));
+        assert!(exceeded(FREE_BYTES, 10 * FREE_BYTES).is_none());
+        assert!(exceeded(FREE_BYTES, 10 * FREE_BYTES + 1).is_some());
+        assert!(matches!(exceeded(1 << 40, (1 << 30) + 1), Some(Expansion::Bytes(_))));
+        assert_eq!(limits.window_log(), 10);
+        assert_eq!(ExpansionLimits::DEFAULT.window_log(), 27);
+        assert_eq!(ExpansionLimits { max_window_bytes: u64::MAX, ..limits }.window_log(), 31);
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Schema};
 
 use super::{Gather, ReadOptions};
 use crate::columns::Columns;
+use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 
@@ -36,11 +37,9 @@ impl Rows<'_, '_> {
     ) -> Outcome {
         let texts = match batch.column_by_name(text_column) {
             Some(column) => text_bytes(column)?,
-            None => {
-                datafusion::arrow::array::new_null_array(&DataType::LargeBinary, batch.num_rows())
-            }
+            None => new_null_array(&DataType::BinaryView, batch.num_rows()),
         };
-        let texts = texts.as_binary::<i64>();
+        let texts = texts.as_binary_view();
         let paths = self.paths(text_column, batch)?;
         let file_path: Arc<str> = Arc::from(self.input.path.as_str());
         for row_idx in 0..batch.num_rows() {
@@ -48,6 +47,9 @@ impl Rows<'_, '_> {
                 return Err(self.missing_text(text_column, &locate(row_idx)));
             }
             let text = if texts.is_null(row_idx) { &[] } else { texts.value(row_idx) };
+            if text.len() as u64 > self.options.max_row_bytes {
+                return Err(self.too_large(&locate(row_idx)));
+            }
             let own_path = paths.as_ref().map(|paths| paths.as_string::<i64>());
             match own_path.filter(|paths| paths.is_valid(row_idx)) {
                 Some(paths) => self.sink.push(&Arc::from(paths.value(row_idx)), text)?,
@@ -75,6 +77,16 @@ impl Rows<'_, '_> {
                 names(schema, |_| true)
             ))),
         }
+    }
+
+    /// The failure of a row of more than `--max-row-size`, at `place`.
+    pub fn too_large(&self, place: &str) -> Failure {
+        Failure::new(format!(
+            "{}: {place} is larger than {}; a row is held in memory as a whole: pass a larger \
+             --max-row-size",
+            self.input.shown(),
+            display::bytes(self.options.max_row_bytes)
+        ))
     }
 
     fn missing_text(&self, text_column: &str, place: &str) -> Failure {
@@ -108,17 +120,16 @@ pub fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// The bytes of a text column as `LargeBinary`.
+/// The bytes of a text column as `BinaryView`: a value of a dictionary is not copied for each row.
 fn text_bytes(column: &ArrayRef) -> Outcome<ArrayRef> {
     let plain = match column.data_type() {
+        DataType::Dictionary(_, values) if values.is_string() => {
+            &cast(column, &DataType::Utf8View)?
+        }
         DataType::Dictionary(_, values) => &cast(column, values)?,
         _ => column,
     };
-    let plain = match plain.data_type() {
-        DataType::Utf8View => &cast(plain, &DataType::LargeUtf8)?,
-        _ => plain,
-    };
-    Ok(cast(plain, &DataType::LargeBinary)?)
+    Ok(cast(plain, &DataType::BinaryView)?)
 }
 
 fn other_columns(text_column: &str, batch: &RecordBatch) -> Outcome<RecordBatch> {

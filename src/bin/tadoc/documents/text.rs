@@ -1,38 +1,82 @@
-//! Files and lines as documents.
+//! Files and lines as documents, of any length: they are handed over as they are read.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, ErrorKind};
 use std::sync::Arc;
 
-use super::Gather;
-use super::open::open;
+use memchr::memchr;
+
+use super::open::{Opened, open};
+use super::packed::Head;
+use super::{Gather, ReadOptions};
 use crate::failure::Outcome;
 use crate::inputs::Input;
 
 /// One document: all bytes of the file.
-pub fn read_file(input: &Input, decompress: bool, sink: &mut Gather<'_>) -> Outcome {
-    let mut opened = open(input, decompress)?;
-    let mut text = Vec::with_capacity(usize::try_from(input.len_bytes).unwrap_or(0).min(1 << 30));
-    let read = opened.reader.read_to_end(&mut text);
-    read.map_err(|error| opened.failed(input, &error))?;
-    sink.count_read(opened.counter.take());
-    sink.push_owned(&Arc::from(input.path.as_str()), text)
+pub fn read_file(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) -> Outcome {
+    let mut opened = open(input, options.decompress, options.expansion)?;
+    let path: Arc<str> = Arc::from(input.path.as_str());
+    let mut head = Head::default();
+    loop {
+        let text = next_bytes(&mut opened, input)?;
+        let len = text.len();
+        if len == 0 {
+            break;
+        }
+        head.push(text);
+        sink.append(&path, text)?;
+        opened.reader.consume(len);
+        sink.count_read(opened.take_counts());
+    }
+    sink.count_read(opened.take_counts());
+    sink.count_packed(input, options, &head);
+    sink.end_document(&path)
 }
 
 /// One document for each line, without its `\n`; a `\r` before it stays. Text after the last line
 /// end is a line too.
-pub fn read_lines(input: &Input, decompress: bool, sink: &mut Gather<'_>) -> Outcome {
-    let mut opened = open(input, decompress)?;
+pub fn read_lines(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) -> Outcome {
+    let mut opened = open(input, options.decompress, options.expansion)?;
     let path: Arc<str> = Arc::from(input.path.as_str());
-    let mut line = Vec::new();
+    let (mut head, mut is_open) = (Head::default(), false);
     loop {
-        line.clear();
-        let read = opened.reader.read_until(b'\n', &mut line);
-        if read.map_err(|error| opened.failed(input, &error))? == 0 {
+        let mut text = next_bytes(&mut opened, input)?;
+        let len = text.len();
+        if len == 0 {
             break;
         }
-        sink.count_read(opened.counter.take());
-        sink.push(&path, line.strip_suffix(b"\n").unwrap_or(&line))?;
+        head.push(text);
+        while let Some(end) = memchr(b'\n', text) {
+            sink.push(&path, &text[..end])?;
+            text = &text[end + 1..];
+            is_open = false;
+        }
+        if !text.is_empty() {
+            sink.append(&path, text)?;
+            is_open = true;
+        }
+        opened.reader.consume(len);
+        sink.count_read(opened.take_counts());
     }
-    sink.count_read(opened.counter.take());
-    Ok(())
+    sink.count_read(opened.take_counts());
+    sink.count_packed(input, options, &head);
+    match is_open {
+        true => sink.end_document(&path),
+        false => Ok(()),
+    }
+}
+
+/// Some bytes that follow; none at the end.
+fn next_bytes<'a>(opened: &'a mut Opened, input: &Input) -> Outcome<&'a [u8]> {
+    let is_end = loop {
+        match opened.reader.fill_buf() {
+            Ok(bytes) => break bytes.is_empty(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(opened.failed(input, &error)),
+        }
+    };
+    match is_end {
+        true => Ok(&[]),
+        // They are there, so this reads nothing.
+        false => Ok(opened.reader.fill_buf()?),
+    }
 }

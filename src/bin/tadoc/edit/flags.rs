@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use datafusion_tadoc::corpus::path_text;
 use datafusion_tadoc::edits::Edit;
 
 use super::{Asked, lines, read};
@@ -74,7 +75,7 @@ impl Flag {
                 Edit::DeleteText { doc_id, offset_bytes, len_bytes }
             }
             "add" => {
-                let path = self.values[0].to_string_lossy().into_owned();
+                let path = path_text(self.values[0].as_encoded_bytes()).into_owned();
                 Edit::AddDocument { path, content: file(1)? }
             }
             "replace" => {

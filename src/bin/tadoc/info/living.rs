@@ -1,22 +1,19 @@
-//! What a living corpus holds: its version, and the footers of its files where they are on this
-//! machine.
+//! What a living corpus holds: its version, and the footers of its files.
 
 use std::io::{self, Write};
 
 use datafusion_tadoc::living::{OptimizeOptions, Part, Version};
 
 use super::{Arguments, Fact, json_string, lines_of, members_of};
-use crate::corpus_file::CorpusFile;
 use crate::display::{bytes, plural, time};
 use crate::failure::Outcome;
 use crate::living::Living;
 
 /// Runs the command for a living corpus.
-pub fn run(arguments: &Arguments) -> Outcome {
-    let living = Living::open(&arguments.corpus)?;
+pub fn run(living: &Living, arguments: &Arguments) -> Outcome {
     let version = living.version(arguments.version)?;
-    let mut facts = facts(&living, &version)?;
-    if let Some(text_bytes) = text_bytes(arguments, &version) {
+    let mut facts = facts(living, &version)?;
+    if let Some(text_bytes) = text_bytes(living, arguments, &version) {
         facts.push(Fact::size("text_bytes", text_bytes, " in the files, before the edits"));
     }
     let text = match arguments.json {
@@ -48,11 +45,14 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
     ])
 }
 
-/// Bytes of text in the files, if they lie on this machine.
-fn text_bytes(arguments: &Arguments, version: &Version) -> Option<u64> {
-    let names = version.parts.iter().filter_map(Part::file_name);
-    let files = names.map(|name| CorpusFile::open(&arguments.corpus.join(name)).ok());
-    files.map(|file| Some(file?.footer.len_bytes())).sum()
+/// Bytes of text in the files, if all of them can be read.
+fn text_bytes(living: &Living, arguments: &Arguments, version: &Version) -> Option<u64> {
+    let mut text_bytes = 0u64;
+    for part in &version.parts {
+        let file = living.places.part(&arguments.corpus, part).ok()?;
+        text_bytes += file.map_or(0, |file| file.footer.len_bytes());
+    }
+    Some(text_bytes)
 }
 
 fn as_table(version: &Version, facts: &[Fact]) -> String {

@@ -11,6 +11,8 @@ const MAX_LABEL_CHARS: usize = 32;
 const MAX_SUBTITLE_CHARS: usize = 130;
 /// Dates that are named along the axis.
 const MAX_NAMED: usize = 6;
+/// Neighbours at up to so many times the smallest distance have nothing missing between them.
+const STEP_TOLERANCE: f64 = 1.5;
 
 /// The picture. `sql` stands below its title.
 pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String> {
@@ -21,8 +23,7 @@ pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String
             COLORS.len()
         )));
     }
-    let values =
-        || all.series.iter().flat_map(|series| series.values.iter().map(|(_, value)| *value));
+    let values = || all.series.iter().flat_map(|series| series.present().map(|(_, value)| value));
     if values().next().is_none() {
         return Err(Failure::new("the query gives no value to draw"));
     }
@@ -45,7 +46,7 @@ pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String
 fn bars(all: &AllSeries, axis: Axis, title: String, subtitle: String) -> Outcome<BarChart> {
     let mut groups: Vec<(&str, Group)> = Vec::new();
     for (series_idx, series) in all.series.iter().enumerate() {
-        for &(row, value) in &series.values {
+        for (row, value) in series.present() {
             let label = all.labels[row].as_str();
             let is_free = |(name, group): &(&str, Group)| {
                 *name == label && group.values[series_idx].is_none()
@@ -86,11 +87,10 @@ fn lines(
     title: String,
     subtitle: String,
 ) -> LineChart {
+    let step = step_of(places);
     let curve = |(series, color): (&Series, _)| {
-        let point = |&(row, value): &(usize, f64)| Some((places[row]?, value));
-        let mut points: Vec<(f64, f64)> = series.values.iter().filter_map(point).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Curve { label: cut(&series.name, MAX_LABEL_CHARS), color, is_dashed: false, points }
+        let (points, breaks) = points_of(series, places, step);
+        Curve { label: cut(&series.name, MAX_LABEL_CHARS), color, is_dashed: false, points, breaks }
     };
     let mut x = Axis::of(&all.key_name, places.iter().copied().flatten(), false);
     if !all.is_numeric {
@@ -123,6 +123,45 @@ fn lines(
     }
 }
 
+/// The points of a series by ascending place, and the indices of those that no line leads to.
+fn points_of(
+    series: &Series,
+    places: &[Option<f64>],
+    step: Option<f64>,
+) -> (Vec<(f64, f64)>, Vec<usize>) {
+    let placed = |&(row, value): &(usize, Option<f64>)| Some((places[row]?, value));
+    let mut placed: Vec<(f64, Option<f64>)> = series.values.iter().filter_map(placed).collect();
+    placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut points, mut breaks) = (Vec::<(f64, f64)>::new(), Vec::new());
+    let mut is_absent = false;
+    for (place, value) in placed {
+        let Some(value) = value else {
+            is_absent = true;
+            continue;
+        };
+        if let Some((last, _)) = points.last()
+            && (is_absent || step.is_some_and(|step| place - last > step))
+        {
+            breaks.push(points.len());
+        }
+        points.push((place, value));
+        is_absent = false;
+    }
+    (points, breaks)
+}
+
+/// The largest distance of neighbours where places are regular: at least half of them are about as far
+/// apart as the nearest two (months have 28 to 31 days). None where they are not, and nothing is missing.
+fn step_of(places: &[Option<f64>]) -> Option<f64> {
+    let mut places: Vec<f64> = places.iter().copied().flatten().collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let distances = || places.windows(2).map(|pair| pair[1] - pair[0]);
+    let step = STEP_TOLERANCE * distances().min_by(f64::total_cmp)?;
+    let num_near = distances().filter(|&distance| distance <= step).count();
+    (2 * num_near >= places.len() - 1).then_some(step)
+}
+
 /// A date without a time of day that says nothing.
 fn date(name: &str) -> String {
     name.trim_end_matches('Z').trim_end_matches("T00:00:00").to_owned()
@@ -133,5 +172,32 @@ fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regular_places_have_a_step() {
+        let step = |places: &[f64]| step_of(&places.iter().copied().map(Some).collect::<Vec<_>>());
+        assert_eq!(step(&[1990.0, 1992.0, 1991.0, 1995.0, 1990.0]), Some(1.5));
+        // Days of months, one of which is missing.
+        assert_eq!(step(&[0.0, 31.0, 59.0, 120.0, 151.0]), Some(42.0));
+        assert_eq!(step(&[1.0, 10.0, 100.0, 1000.0]), None);
+        assert_eq!(step(&[7.0]), None);
+        assert_eq!(step_of(&[None]), None);
+    }
+
+    #[test]
+    fn lines_end_where_values_or_rows_are_missing() {
+        let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)].into_iter().enumerate();
+        let series = Series { name: String::new(), values: values.collect() };
+        let places = [0.0, 1.0, 2.0, 3.0, 9.0].map(Some);
+        let (points, breaks) = points_of(&series, &places, Some(1.5));
+        assert_eq!(points, [(0.0, 1.0), (1.0, 2.0), (3.0, 4.0), (9.0, 5.0)]);
+        assert_eq!(breaks, [2, 3]);
+        assert_eq!(points_of(&series, &places, None).1, [2]);
     }
 }

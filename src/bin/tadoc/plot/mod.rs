@@ -11,9 +11,8 @@
 mod chart;
 mod series;
 
-use std::fs;
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use datafusion::arrow::array::RecordBatch;
@@ -24,6 +23,7 @@ use futures::StreamExt;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
+use crate::output::{check_file, write_file};
 use crate::sql::{Session, runtime};
 
 /// More rows than a picture shows.
@@ -32,7 +32,8 @@ const MAX_ROWS: usize = 100_000;
 /// Draw what a query says as an SVG
 ///
 /// The first column says what is compared: text gives bars, numbers and dates give lines. The other
-/// columns are numbers, or a text that names the bar or line and its number. Several statements share
+/// columns are numbers, or a text that names the bar or line and its number. A line ends where a value is
+/// NULL, and where rows are missing: most are one step apart, and two are more. Several statements share
 /// one session; the last one is drawn.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
@@ -45,10 +46,18 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Replace FILE if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+
     /// First line of the picture
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 }
+
+/// Endings of pictures that are no SVG.
+const OTHER_PICTURES: [&str; 12] =
+    ["png", "jpg", "jpeg", "gif", "webp", "avif", "bmp", "tif", "tiff", "pdf", "ps", "eps"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,6 +71,10 @@ Examples:
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
+    if let Some(path) = &arguments.output {
+        refuse_other_pictures(path)?;
+        check_file(path, arguments.force)?;
+    }
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let interrupted = interrupt::watch();
@@ -73,10 +86,22 @@ pub fn run(arguments: &Arguments) -> Outcome {
     runtime.shutdown_timeout(interrupt::GRACE);
     let svg = outcome?;
     match &arguments.output {
-        Some(path) => fs::write(path, svg)
-            .map_err(|error| Failure::with_cause(format!("writing {}", path.display()), &error)),
+        Some(path) => write_file(path, svg.as_bytes(), arguments.force),
         None => Ok(stdout().lock().write_all(svg.as_bytes())?),
     }
+}
+
+/// Refuses a name that promises another kind of picture.
+fn refuse_other_pictures(path: &Path) -> Outcome {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if !OTHER_PICTURES.contains(&ending.to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    let (shown, svg) = (display::path(path), display::path(&path.with_extension("svg")));
+    Err(Failure::usage(format!(
+        "{shown}: a plot is an SVG; write -o {svg}, which browsers show, and turn it into {ending} with \
+         rsvg-convert, Inkscape or ImageMagick, such as rsvg-convert {svg} -f {ending} -o {shown}"
+    )))
 }
 
 async fn draw(arguments: &Arguments) -> Outcome<String> {

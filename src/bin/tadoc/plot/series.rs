@@ -25,8 +25,15 @@ pub struct AllSeries {
 /// Values that belong together.
 pub struct Series {
     pub name: String,
-    /// Row and value.
-    pub values: Vec<(usize, f64)>,
+    /// Row and value, if that is there and finite.
+    pub values: Vec<(usize, Option<f64>)>,
+}
+
+impl Series {
+    /// Rows and values that are there.
+    pub fn present(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.values.iter().filter_map(|&(row, value)| Some((row, value?)))
+    }
 }
 
 /// Reads the rows of a query.
@@ -87,15 +94,15 @@ fn by_name(names: &ArrayRef, values: &ArrayRef) -> Outcome<Vec<Series>> {
             None => series.push(Series { name, values: vec![(row, value)] }),
         }
     }
+    series.retain(|series| series.present().next().is_some());
     Ok(series)
 }
 
-/// Rows and values of a column that are there and finite.
-fn numbers(column: &ArrayRef) -> Outcome<Vec<(usize, f64)>> {
+/// Rows and values of a column.
+fn numbers(column: &ArrayRef) -> Outcome<Vec<(usize, Option<f64>)>> {
     let values = cast(column, &DataType::Float64)?;
-    let values = values.as_primitive::<Float64Type>().iter().enumerate();
-    let present = values.filter_map(|(row, value)| Some((row, value?)));
-    Ok(present.filter(|(_, value)| value.is_finite()).collect())
+    let values = values.as_primitive::<Float64Type>().iter();
+    Ok(values.map(|value| value.filter(|value| value.is_finite())).enumerate().collect())
 }
 
 fn is_text(kind: &DataType) -> bool {

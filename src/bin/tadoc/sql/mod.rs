@@ -1,6 +1,7 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
 mod print;
+mod prompt;
 mod remote;
 mod script;
 
@@ -23,6 +24,7 @@ use tokio::runtime::Runtime;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
+use crate::output::note;
 
 /// Ask questions in SQL
 ///
@@ -123,8 +125,8 @@ async fn run_scripts(session: Session, scripts: Vec<String>) -> Outcome {
     let interrupted = interrupt::watch();
     let run = async {
         session.prepare().await?;
-        for script in &scripts {
-            session.run_script(script).await?;
+        for (at, script) in scripts.iter().enumerate() {
+            session.run_script(script, at + 1 == scripts.len()).await?;
         }
         Ok(())
     };
@@ -134,9 +136,14 @@ async fn run_scripts(session: Session, scripts: Vec<String>) -> Outcome {
     }
 }
 
+/// Stack of each thread that plans or runs statements. One of `tadoc.max_statement_depth`, 4,000, takes
+/// 27 KB for each step without optimizations. What is not used takes no memory.
+pub const STACK_BYTES: usize = 128 << 20;
+
 /// The runtime that queries run on.
 pub fn runtime() -> Outcome<Runtime> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build();
     runtime.map_err(|error| Failure::with_cause("starting threads", &error))
 }
 
@@ -231,12 +238,11 @@ impl Session {
         Ok(())
     }
 
-    async fn prompt(mut self) -> Outcome {
+    async fn prompt(self) -> Outcome {
         self.prepare().await?;
         if !self.options.quiet {
-            eprintln!("{BANNER}");
+            note(BANNER);
         }
-        let prompt = datafusion_cli::exec::exec_from_repl(&self.context, &mut self.options);
-        prompt.await.map_err(|error| Failure::with_cause("the prompt ended", &error))
+        self.answer_lines().await
     }
 }

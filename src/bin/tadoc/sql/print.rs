@@ -4,10 +4,12 @@
 //! own printer keeps what fits `maxrows` only). A table needs all widths first, so it collects the
 //! rows it shows, and counts the rest.
 
-use std::io::{BufWriter, Write, stdout};
+use std::io::{self, BufWriter, ErrorKind, Write, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::json::{ArrayWriter, LineDelimitedWriter};
@@ -16,11 +18,13 @@ use datafusion::config::FormatOptions;
 use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use futures::StreamExt;
 
 use crate::display;
+use crate::failure;
 
 /// How many rows there were, and how many of them were written.
 pub struct Printed {
@@ -35,6 +39,25 @@ pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
         plan,
         LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_)
     )
+}
+
+/// Plans and descriptions without the secrets of the session.
+pub fn masked(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let schema = stream.schema();
+    let masked = stream.map(|batch| masked_batch(&batch?));
+    Box::pin(RecordBatchStreamAdapter::new(schema, masked))
+}
+
+fn masked_batch(batch: &RecordBatch) -> Result<RecordBatch> {
+    let column = |column: &ArrayRef| match column.as_string_opt::<i32>() {
+        Some(texts) => {
+            let masked = texts.iter().map(|text| text.map(failure::masked));
+            Arc::new(masked.collect::<StringArray>())
+        }
+        None => Arc::clone(column),
+    };
+    let columns = batch.columns().iter().map(column).collect();
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
 }
 
 /// `12 rows, 0.34 s`.
@@ -58,7 +81,8 @@ pub async fn print(
     whole: bool,
     format_options: &FormatOptions,
 ) -> Result<Printed> {
-    let mut writer = BufWriter::new(stdout());
+    let is_closed = AtomicBool::new(false);
+    let mut writer = BufWriter::new(Reader { is_closed: &is_closed });
     let max_rows = match options.maxrows {
         MaxRows::Limited(max_rows) if !whole => max_rows,
         _ => usize::MAX,
@@ -71,9 +95,38 @@ pub async fn print(
         PrintFormat::Tsv => print_separated(stream, &mut writer, b'\t').await,
         PrintFormat::Json => print_json(stream, &mut writer).await,
         PrintFormat::NdJson => print_json_lines(stream, &mut writer).await,
-    }?;
-    writer.flush()?;
-    Ok(printed)
+    };
+    let printed = printed.and_then(|printed| writer.flush().map(|()| printed).map_err(Into::into));
+    // Writers of formats tell of failures in words.
+    match printed {
+        Err(_) if is_closed.load(Ordering::Relaxed) => {
+            Err(io::Error::from(ErrorKind::BrokenPipe).into())
+        }
+        printed => printed,
+    }
+}
+
+/// Standard output; notes that its reader has left.
+struct Reader<'a> {
+    is_closed: &'a AtomicBool,
+}
+
+impl Reader<'_> {
+    fn noted<T>(&self, written: io::Result<T>) -> io::Result<T> {
+        written.inspect_err(|error| {
+            self.is_closed.fetch_or(error.kind() == ErrorKind::BrokenPipe, Ordering::Relaxed);
+        })
+    }
+}
+
+impl Write for Reader<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.noted(stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.noted(stdout().flush())
+    }
 }
 
 async fn print_table(

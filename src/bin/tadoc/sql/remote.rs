@@ -29,6 +29,7 @@ use object_store::{ClientOptions, ObjectStore};
 use url::{Position, Url};
 
 use super::Session;
+use crate::failure;
 
 impl Session {
     /// Runs `plan`, of which DDL is done and queries are begun.
@@ -49,6 +50,16 @@ impl Session {
     /// region of a bucket where `resolve_region` says so.
     async fn register_stores(&self, plan: &mut LogicalPlan, resolve_region: bool) -> Result<()> {
         let is_table = is_table(plan);
+        let explained = match plan {
+            LogicalPlan::Explain(explain) => Some(&mut explain.plan),
+            LogicalPlan::Analyze(analyze) => Some(&mut analyze.input),
+            _ => None,
+        };
+        if let Some(explained) = explained.filter(|plan| matches!(***plan, LogicalPlan::Copy(_))) {
+            let copy = Box::pin(self.register_stores(Arc::make_mut(explained), resolve_region));
+            return copy.await;
+        }
+        mask_definition(plan);
         let (locations, file_type, options) = match plan {
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => {
                 (table.locations.clone(), table.file_type.clone(), &mut table.options)
@@ -75,6 +86,16 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Takes secrets out of the statement that a catalog keeps and shows.
+fn mask_definition(plan: &mut LogicalPlan) {
+    let definition = match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => &mut table.definition,
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => &mut view.definition,
+        _ => return,
+    };
+    *definition = definition.take().map(|text| failure::masked(&text));
 }
 
 /// Whether `fault`, which `plan` met, is what S3 answers where a bucket lies in another region.

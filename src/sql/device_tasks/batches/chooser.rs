@@ -1,16 +1,15 @@
-//! Whether a device is worth it for a batch of questions: two estimates, a margin, and what came before.
+//! The times of a batch of questions on the cores and on a device, for `ingestion::decide`.
 //!
 //! ```text
 //! cores    questions and bytes, in the time of these cores
 //! device   a batch for each segment + questions + bytes       with everything open and resident
-//! once     startup + elements * prepare                       unless open; unless resident
+//! copies   elements * prepare                                 unless resident
 //! ```
 //!
 //! A batch alone hardly ever pays for a copy that all batches of a statement profit from, and nobody knows
-//! how many there will be. So what the device would have saved is added up, and the copy is made when
-//! that is as much as it costs: a statement never takes twice as long as the better of both ways
-//! (the ski-rental rule, Karlin et al., Algorithmica 1988).
+//! how many there will be. So what the device would have saved is added up.
 
+use crate::ingestion::Effort;
 use crate::ingestion::calibration::{BatchRates, PROBE_TEXT_BYTES};
 
 /// Questions that one task of the cores answers.
@@ -47,36 +46,12 @@ pub(super) struct Work {
     /// Elements of those that no device has the text of.
     pub(super) missing_elements: u64,
     pub(super) num_cores: usize,
-    pub(super) is_device_open: bool,
+    /// Seconds that the device would have saved with batches before.
+    pub(super) saved_s: f64,
 }
 
-/// Seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Estimate {
-    cores: f64,
-    device: f64,
-    once: f64,
-}
-
-/// Whether the device is to be used, and why; `saved_s` is what it would have saved before.
-pub(super) fn choose(work: &Work, rates: &BatchRates, saved_s: &mut f64) -> (bool, &'static str) {
-    let Estimate { cores, device, once } = estimate(work, rates);
-    let saves = rates.margin * cores - device;
-    if saves < 0.0 {
-        return (false, "estimated to take less time than on a device");
-    }
-    if *saved_s + saves >= once {
-        *saved_s = 0.0;
-        return (true, "estimated to take less time than on the cores");
-    }
-    *saved_s += saves;
-    match work.is_device_open {
-        true => (false, "not yet worth a copy of the corpus on a device"),
-        false => (false, "not yet worth opening a device"),
-    }
-}
-
-fn estimate(work: &Work, rates: &BatchRates) -> Estimate {
+/// Estimates the times of a batch.
+pub(super) fn estimate(work: &Work, rates: &BatchRates) -> Effort {
     let questions = work.num_questions as f64;
     let of_cores = rates.of_cores(
         work.num_cores.min(work.num_questions.div_ceil(QUESTIONS_OF_A_CORE).max(1) as usize),
@@ -93,19 +68,22 @@ fn estimate(work: &Work, rates: &BatchRates) -> Estimate {
             read_bytes as f64 * rates.device_word_byte_s + num_places as f64 * rates.device_place_s,
         ),
     };
-    let startup = if work.is_device_open { 0.0 } else { rates.startup_s };
-    Estimate {
-        cores: one_core * of_cores,
-        device: work.num_segments.max(1) as f64 * rates.device_batch_s
+    Effort {
+        cores_s: one_core * of_cores,
+        device_s: work.num_segments.max(1) as f64 * rates.device_batch_s
             + questions * rates.device_question_s
             + answers,
-        once: startup + work.missing_elements as f64 * rates.prepare_s,
+        copies_s: work.missing_elements as f64 * rates.prepare_s,
+        saved_s: work.saved_s,
+        startup_s: rates.startup_s,
+        margin: rates.margin,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ingestion::{Decision, DeviceState, Hindrance, decide};
 
     /// 64 bytes each of a text of 128 MiB, as many words of small documents.
     fn passages(num_questions: u64) -> Work {
@@ -116,7 +94,7 @@ mod tests {
             text_bytes: 128 << 20,
             missing_elements: 0,
             num_cores: 16,
-            is_device_open: true,
+            saved_s: 0.0,
         }
     }
 
@@ -130,7 +108,7 @@ mod tests {
     }
 
     fn is_chosen(work: &Work, rates: &BatchRates) -> bool {
-        choose(work, rates, &mut 0.0).0
+        decide(&estimate(work, rates), || DeviceState::Open) == Decision::Device
     }
 
     #[test]
@@ -138,10 +116,8 @@ mod tests {
         let rates = BatchRates::default();
         for num_questions in [0, 1, 10, 100] {
             for work in [passages(num_questions), words(num_questions)] {
-                let mut saved_s = 0.0;
-                let (is_chosen, reason) = choose(&work, &rates, &mut saved_s);
-                assert!(!is_chosen && saved_s == 0.0, "{num_questions}");
-                assert_eq!(reason, "estimated to take less time than on a device");
+                let decision = decide(&estimate(&work, &rates), || DeviceState::Open);
+                assert_eq!(decision, Decision::Cores(Hindrance::Slower), "{num_questions}");
             }
         }
         assert!(is_chosen(&words(100_000), &rates) && is_chosen(&words(8192), &rates));
@@ -165,32 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_made_when_it_would_have_paid() {
-        let rates = BatchRates::default();
-        let cold = Work { missing_elements: 10_000_000, ..words(8192) };
-        let Estimate { cores, device, once } = estimate(&cold, &rates);
-        let saves = rates.margin * cores - device;
-        assert!(saves > 0.0 && saves < once);
-        let (mut saved_s, mut lost) = (0.0, 0.0);
-        let chosen_at = (1..1000).find(|_| {
-            let (is_chosen, reason) = choose(&cold, &rates, &mut saved_s);
-            if !is_chosen {
-                assert_eq!(reason, "not yet worth a copy of the corpus on a device");
-                lost += saves;
-            }
-            is_chosen
-        });
-        assert_eq!(chosen_at, Some((once / saves).ceil() as usize));
-        // No more was lost than the copy costs, and the next copy is not paid by the same batches.
-        assert!(lost <= once && saved_s == 0.0);
-        let closed = Work { is_device_open: false, ..cold };
-        assert_eq!(choose(&closed, &rates, &mut 0.0).1, "not yet worth opening a device");
-    }
-
-    #[test]
     fn larger_texts_take_cores_longer() {
         let rates = BatchRates::default();
-        let seconds = |text_bytes| estimate(&Work { text_bytes, ..passages(10_000) }, &rates).cores;
+        let seconds =
+            |text_bytes| estimate(&Work { text_bytes, ..passages(10_000) }, &rates).cores_s;
         assert_eq!(seconds(0), seconds(4 << 20));
         let ratio = seconds(1 << 30) / seconds(64 << 20);
         assert!((1.9..2.0).contains(&ratio), "{ratio}");

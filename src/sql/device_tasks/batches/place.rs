@@ -3,7 +3,7 @@
 //! ```text
 //! tadoc.device   cpu  ─▶ CPU
 //!                gpu  ─▶ GPU; an error where there is no device
-//!                auto ─▶ the chooser, batch by batch: CPU, or GPU where one is there
+//!                auto ─▶ the chooser, batch by batch: CPU, or GPU where one is open by then
 //! ```
 //!
 //! Nothing is known of a batch before it comes, so this is decided while the statement runs. Batches come
@@ -19,10 +19,11 @@ use datafusion::physical_plan::metrics::{
 };
 
 use super::answers::{Devices, Terms, missing_elements};
-use super::chooser::{Asked, Work, choose};
+use super::chooser::{Asked, Work, estimate};
 use crate::access::{ExtractQuery, OffsetLists, WordPlan};
 use crate::corpus::{Corpus, Segment};
 use crate::ingestion::calibration::BatchRates;
+use crate::ingestion::{Decision, DeviceState, Hindrance, decide};
 use crate::sql::gsst::{calibration, device};
 use crate::sql::options::{Device, TadocOptions};
 use crate::sql::table::LoadedTable;
@@ -161,25 +162,39 @@ impl Batches {
             return Ok(false);
         }
         if options.device == Device::Auto {
-            let work = work();
-            let mut state = self.lock();
-            let rates = *state.rates.get_or_insert_with(|| calibration().batch_rates());
-            let (is_worth, reason) = choose(&work, &rates, &mut state.saved_s);
-            if !is_worth {
-                drop(state);
-                return Ok(self.stays(reason));
-            }
+            return Ok(self.is_worth_a_device(&work(), device::state));
         }
         match device::problem() {
             None => Ok(true),
-            Some(problem) if options.device == Device::Auto => {
-                self.lock().problem = Some(problem);
-                Ok(false)
-            }
             Some(problem) => {
                 plan_err!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'")
             }
         }
+    }
+
+    /// Decides whether a batch goes to a device in this `state`; notes the time that is missed where it does not.
+    fn is_worth_a_device(&self, work: &Work, state: impl FnOnce() -> DeviceState) -> bool {
+        let mut state_of_batches = self.lock();
+        let rates = *state_of_batches.rates.get_or_insert_with(|| calibration().batch_rates());
+        let work = Work { saved_s: state_of_batches.saved_s, ..*work };
+        let effort = estimate(&work, &rates);
+        let hindrance = match decide(&effort, state) {
+            Decision::Device => {
+                state_of_batches.saved_s = 0.0;
+                return true;
+            }
+            Decision::Cores(Hindrance::Missing(problem)) => {
+                state_of_batches.problem = Some(problem);
+                return false;
+            }
+            Decision::Cores(hindrance) => hindrance,
+        };
+        if hindrance != Hindrance::Slower {
+            state_of_batches.saved_s += effort.gain_s();
+            device::miss(effort.gain_s(), effort.startup_s, work.num_cores);
+        }
+        drop(state_of_batches);
+        self.stays(&hindrance.to_string())
     }
 
     /// Notes what devices answered to so many questions.
@@ -238,7 +253,7 @@ fn work(corpus: &Corpus, num_questions: usize, asked: Asked) -> Work {
         text_bytes: segments.iter().map(text).fold(0, u64::saturating_add),
         missing_elements: missing_elements(segments.iter()),
         num_cores: rayon::current_num_threads(),
-        is_device_open: device::is_open(),
+        saved_s: 0.0,
     }
 }
 
@@ -255,7 +270,7 @@ mod tests {
             text_bytes: 1,
             missing_elements: 1,
             num_cores: 1,
-            is_device_open: false,
+            saved_s: 0.0,
         }
     }
 
@@ -288,6 +303,28 @@ mod tests {
                 assert_eq!(chosen.to_string(), format!("cpu: {problem}"));
             }
         }
+    }
+
+    /// A copy of the corpus is made when it would have paid, and not paid twice.
+    #[test]
+    fn batches_after_one_another_pay_for_a_copy() {
+        let batches = Batches::default();
+        let asked = Asked::Words { effort_bytes: 1 << 27, read_bytes: 1 << 20, num_places: 0 };
+        let cold = Work { asked, num_questions: 8192, missing_elements: 20_000_000, ..much() };
+        let effort = estimate(&cold, &BatchRates::default());
+        let num_before = (effort.copies_s / effort.gain_s()).ceil() as usize - 1;
+        assert!((1..100).contains(&num_before), "{effort:?}");
+        batches.lock().rates = Some(BatchRates::default());
+        for _of_two_copies in 0..2 {
+            for _ in 0..num_before {
+                assert!(!batches.is_worth_a_device(&cold, || DeviceState::Open));
+                assert!(batches.to_string().ends_with("on a device that lacks the corpus"));
+            }
+            assert!(batches.is_worth_a_device(&cold, || DeviceState::Open));
+        }
+        let none = || DeviceState::Missing("no driver".to_owned());
+        assert!(!batches.is_worth_a_device(&cold, none));
+        assert_eq!(batches.to_string(), "cpu: no driver");
     }
 
     #[test]

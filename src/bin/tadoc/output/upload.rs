@@ -1,0 +1,219 @@
+//! An output in an object store: parts are sent as they fill, and the object shows when it is complete.
+//!
+//! ```text
+//! write ─▶ buffer of a part ─▶ up to 4 parts under way ─▶ persist: complete, or put where there was one part
+//! ```
+//!
+//! Memory: the parts. An output that fits one part is refused by the store itself where the name is taken;
+//! a larger one looks before it completes, so that of two writers within that moment the later wins.
+//! An interrupt gives the upload up; after `kill -9` the store keeps parts that nobody sees, until its
+//! rule for unfinished uploads takes them.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, WriteMultipart,
+};
+
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use crate::places::{Places, text_of};
+
+/// Bytes of a part; stores take 10,000 of them.
+const PART_BYTES: usize = 16 << 20;
+/// Parts under way at the same time.
+const MAX_PARTS: usize = 4;
+
+/// An object that does not show yet.
+pub struct Upload {
+    places: Places,
+    store: Arc<dyn ObjectStore>,
+    path: object_store::path::Path,
+    shown: String,
+    replace: bool,
+    part_bytes: usize,
+    buffer: Vec<u8>,
+    parts: Option<WriteMultipart>,
+}
+
+impl Upload {
+    /// Starts an object that will be called `url`.
+    ///
+    /// # Errors
+    /// The URL is none of a corpus in a store that takes objects; it is taken and `replace` is false.
+    pub fn create(url: &Path, replace: bool) -> Outcome<Self> {
+        let shown = text_of(url).into_owned();
+        if shown.starts_with("http:") || shown.starts_with("https:") {
+            return Err(Failure::new(format!(
+                "{shown}: corpora are read over HTTP, not written; name a file, or an object such as \
+                 s3://bucket/notes.tadoc"
+            )));
+        }
+        if !shown.ends_with(".tadoc") {
+            return Err(Failure::new(format!(
+                "{shown}: expected a name that ends with .tadoc, such as {}/notes.tadoc; --append \
+                 adds to a living corpus",
+                shown.trim_end_matches('/')
+            )));
+        }
+        let places = Places::new()?;
+        let (store, path) = places.resolver.object(&shown)?;
+        let (part_bytes, buffer, parts) = (PART_BYTES, Vec::new(), None);
+        let upload = Self { places, store, path, shown, replace, part_bytes, buffer, parts };
+        upload.check_free()?;
+        interrupt::ask_first();
+        Ok(upload)
+    }
+
+    /// Completes the object.
+    pub fn persist(mut self) -> Outcome {
+        let outcome = match self.parts.is_some() {
+            false => self.put(),
+            true => self.check_free().and_then(|()| {
+                self.send().map_err(|error| self.failed(&error))?;
+                match self.parts.take() {
+                    Some(parts) => self.places.wait(parts.finish()).map_err(|e| self.failed(&e)),
+                    None => Ok(PutResult { e_tag: None, version: None }),
+                }
+            }),
+        };
+        outcome.map(|_| ())
+    }
+
+    /// Puts what fits one part.
+    fn put(&mut self) -> Outcome<PutResult> {
+        let mode = if self.replace { PutMode::Overwrite } else { PutMode::Create };
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let bytes = Bytes::from(std::mem::take(&mut self.buffer));
+        let put = self.store.put_opts(&self.path, bytes.into(), options);
+        self.places.wait(put).map_err(|error| match error {
+            Error::AlreadyExists { .. } | Error::Precondition { .. } => self.taken(),
+            error => self.failed(&error),
+        })
+    }
+
+    fn check_free(&self) -> Outcome {
+        if self.replace {
+            return Ok(());
+        }
+        match self.places.wait(self.store.head(&self.path)) {
+            Ok(_) => Err(self.taken()),
+            Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => {
+                Err(Failure::with_cause(format!("{}: cannot look it up", self.shown), &error))
+            }
+        }
+    }
+
+    fn taken(&self) -> Failure {
+        Failure::new(format!("{} exists; choose another name or pass --force", self.shown))
+    }
+
+    fn failed(&self, error: &(dyn std::error::Error + 'static)) -> Failure {
+        Failure::with_cause(format!("{}: cannot write", self.shown), error)
+    }
+
+    /// Sends the buffer as a part.
+    fn send(&mut self) -> io::Result<()> {
+        let part = Bytes::from(std::mem::take(&mut self.buffer));
+        let sent = async {
+            let mut parts = match self.parts.take() {
+                Some(parts) => parts,
+                None => {
+                    let begun = self.store.put_multipart(&self.path).await?;
+                    WriteMultipart::new_with_chunk_size(begun, self.part_bytes)
+                }
+            };
+            let free = parts.wait_for_capacity(MAX_PARTS).await;
+            if free.is_ok() {
+                parts.put(part);
+            }
+            self.parts = Some(parts);
+            free
+        };
+        self.places.wait(sent).map_err(io::Error::other)
+    }
+}
+
+impl Write for Upload {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() >= self.part_bytes {
+            self.send()?;
+        }
+        let len = bytes.len().min(self.part_bytes - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            // A store that cannot abort shows nothing either way.
+            let _aborted = self.places.wait(parts.abort());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    const PART: usize = 100;
+
+    fn upload(store: &Arc<dyn ObjectStore>, replace: bool) -> Upload {
+        let (places, store) = (Places::new().unwrap(), Arc::clone(store));
+        let (path, shown) = ("c.tadoc".into(), "s3://b/c.tadoc".to_owned());
+        let (part_bytes, buffer, parts) = (PART, Vec::new(), None);
+        Upload { places, store, path, shown, replace, part_bytes, buffer, parts }
+    }
+
+    fn stored(store: &Arc<dyn ObjectStore>) -> Option<Vec<u8>> {
+        let get = async { store.get(&"c.tadoc".into()).await?.bytes().await };
+        Places::new().unwrap().wait(get).ok().map(Into::into)
+    }
+
+    #[test]
+    fn an_object_of_any_size_shows_when_it_is_complete() {
+        for len_bytes in [0, 1, PART - 1, PART, PART + 1, 7 * PART, 12 * PART + 5] {
+            let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+            let bytes: Vec<u8> = (0..len_bytes).map(|i| (i % 251) as u8).collect();
+            let mut given_up = upload(&store, false);
+            given_up.write_all(&bytes).unwrap();
+            drop(given_up);
+            let mut whole = upload(&store, false);
+            whole.write_all(&bytes).unwrap();
+            assert_eq!(stored(&store), None, "{len_bytes}");
+            whole.persist().unwrap();
+            assert_eq!(stored(&store).as_ref(), Some(&bytes), "{len_bytes}");
+        }
+    }
+
+    #[test]
+    fn what_came_first_stays_unless_it_is_to_be_replaced() {
+        for len_bytes in [PART / 2, 3 * PART] {
+            let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+            let write = |replace, byte: u8| {
+                let mut upload = upload(&store, replace);
+                upload.write_all(&vec![byte; len_bytes]).unwrap();
+                upload
+            };
+            let (first, second) = (write(false, 1), write(false, 2));
+            first.persist().unwrap();
+            let refused = second.persist().unwrap_err().into_text();
+            assert_eq!(refused, "s3://b/c.tadoc exists; choose another name or pass --force");
+            assert_eq!(stored(&store), Some(vec![1; len_bytes]));
+            write(true, 3).persist().unwrap();
+            assert_eq!(stored(&store), Some(vec![3; len_bytes]));
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Rates of devices that nobody has to measure, and what was measured of others.
+//!
+//! ```text
+//! name ─┬▶ in the table below ─▶ link and memory ─▶ rates of an H200, scaled
+//!       └▶ not there ─▶ the cache: $XDG_CACHE_HOME/tadoc/device, ~/.cache/tadoc/device,
+//!                       %LOCALAPPDATA%\tadoc\device ─▶ not there, or damaged: measured, and kept there
+//! ```
+//!
+//! The cache is a calibration of this machine with the cores' built-in rates ([`file`](super::file)). One that
+//! cannot be read is as none, for nobody wrote it by hand. Which device there is Linux says before the driver
+//! is started: `/proc/driver/nvidia/gpus/*/information`.
+//!
+//! Only H100 and H200 were measured (kernels/README.md). Of the others the table has the link's generation and the
+//! memory's rate by their datasheets, each at nine tenths, and all that a device does in its own memory is
+//! taken to follow that rate.
+
+use std::fs;
+use std::path::Path;
+
+use super::file::cache_path;
+use super::measure::machine;
+use super::{Calibration, DeviceBatches, DeviceCalibration};
+
+/// Words of a device's name; the link in GB/s each way, from pinned memory; its memory in GB/s.
+const KNOWN: [(&str, f64, f64); 14] = [
+    ("H200", 50.0, 4200.0),
+    ("H100", 50.0, 3000.0),
+    ("H800", 50.0, 3000.0),
+    ("H20", 50.0, 3600.0),
+    ("B200", 50.0, 7000.0),
+    ("A100", 23.0, 1500.0),
+    ("A800", 23.0, 1500.0),
+    ("A30", 23.0, 840.0),
+    ("A10", 23.0, 540.0),
+    ("A10G", 23.0, 540.0),
+    ("L4", 23.0, 270.0),
+    ("L40", 23.0, 780.0),
+    ("L40S", 23.0, 780.0),
+    ("4090", 23.0, 910.0),
+];
+
+impl DeviceCalibration {
+    /// The built-in rates of the device that the driver calls `name`, such as `NVIDIA H200`.
+    pub fn of_known_device(name: &str) -> Option<Self> {
+        let is_in_name = |word: &str| name.split(|c: char| !c.is_alphanumeric()).any(|w| w == word);
+        let (_, link, memory) = KNOWN.into_iter().find(|(word, _, _)| is_in_name(word))?;
+        Some(Self { name: name.to_owned(), ..Self::scaled(link, memory) })
+    }
+
+    /// Rates of one H200 (kernels/README.md: decoding with views 1,396 and 1,461 GB/s, matching 1,844 and
+    /// more where 5 % of the rows match; sequences 0.5 ns a window, 10 ns a row through SQL of which copies
+    /// are a third, 1 to 5 ns an element before the first task; opening 0.2 to 0.37 s, 0.5 on a machine that has just started), for another link and
+    /// another memory.
+    fn scaled(link_gb_per_s: f64, memory_gb_per_s: f64) -> Self {
+        let (of_link, of_memory) = (link_gb_per_s / 50.0, memory_gb_per_s / 4200.0);
+        let seconds = |seconds: f64| Some(seconds / of_memory);
+        Self {
+            name: String::new(),
+            h2d_pinned_gb_per_s: Some(link_gb_per_s),
+            h2d_pageable_gb_per_s: 11.0 * of_link,
+            d2h_pinned_gb_per_s: Some(link_gb_per_s),
+            d2h_pageable_gb_per_s: 5.0 * of_link,
+            decode_8bit_gb_per_s: 1400.0 * of_memory,
+            decode_12bit_gb_per_s: 1460.0 * of_memory,
+            matching_gb_per_s: Some(1800.0 * of_memory),
+            memory_gb_per_s,
+            launch_s: 5e-5,
+            startup_s: 0.35,
+            corpus_task_s: Some(5e-3),
+            corpus_prepare_s: seconds(3e-9),
+            corpus_row_s: Some(3e-9 / of_link),
+            corpus_unit_s: [1e-9, 1e-9, 1.5e-9, 1e-9, 2e-9].map(seconds),
+            batches: DeviceBatches::default(),
+        }
+    }
+}
+
+/// Expected rates of this machine's device before it is opened: those of the table where Linux names the device, else those
+/// of the cache. `None` where neither knows it.
+pub fn expected_device() -> Option<DeviceCalibration> {
+    let installed = installed_device(Path::new("/proc/driver/nvidia/gpus"));
+    let known = installed.as_deref().and_then(DeviceCalibration::of_known_device);
+    known.or_else(|| cached(&cache_path()?, installed.as_deref()))
+}
+
+/// The rates of the open device called `name`: the table's, or the cache's, or else what `measure` measures, which is kept in
+/// the cache. `None` where that fails.
+pub fn device_rates<E>(
+    name: &str,
+    measure: impl FnOnce() -> Result<DeviceCalibration, E>,
+) -> Option<DeviceCalibration> {
+    let known = DeviceCalibration::of_known_device(name);
+    known.or_else(|| cached_or_measured(cache_path().as_deref(), name, measure))
+}
+
+fn cached_or_measured<E>(
+    path: Option<&Path>,
+    name: &str,
+    measure: impl FnOnce() -> Result<DeviceCalibration, E>,
+) -> Option<DeviceCalibration> {
+    if let Some(device) = path.and_then(|path| cached(path, Some(name))) {
+        return Some(device);
+    }
+    let device = measure().ok()?;
+    let calibration = Calibration {
+        machine: machine(),
+        date: "cached".to_owned(),
+        device: Some(device.clone()),
+        ..Calibration::default()
+    };
+    if let Some(Err(error)) = path.map(|path| calibration.save_to(path)) {
+        tracing::warn!(%error, "the device is measured again by the next process");
+    }
+    Some(device)
+}
+
+/// The device in the cache at `path`, where it was measured on this machine and is called `name`, if that is
+/// known.
+fn cached(path: &Path, name: Option<&str>) -> Option<DeviceCalibration> {
+    let kept = Calibration::load_from(path);
+    let kept = kept.inspect_err(|error| tracing::info!(%error, "a cache that is made anew"));
+    let kept = kept.ok().filter(|kept| kept.machine == machine())?;
+    kept.device.filter(|device| name.is_none_or(|name| device.name == name))
+}
+
+/// The name of a device of the driver that keeps what it knows of each in a folder below `gpus`.
+fn installed_device(gpus: &Path) -> Option<String> {
+    let mut folders: Vec<_> =
+        fs::read_dir(gpus).ok()?.flatten().map(|entry| entry.path()).collect();
+    folders.sort_unstable();
+    let text = fs::read_to_string(folders.first()?.join("information")).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("Model:"))?.trim();
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn names_of_the_driver_are_known() {
+        let link = |name: &str| {
+            DeviceCalibration::of_known_device(name).map(|device| {
+                assert_eq!(device.name, name);
+                (device.h2d_pinned_gb_per_s.unwrap(), device.memory_gb_per_s)
+            })
+        };
+        assert_eq!(link("NVIDIA H200"), Some((50.0, 4200.0)));
+        assert_eq!(link("NVIDIA H100 80GB HBM3"), Some((50.0, 3000.0)));
+        assert_eq!(link("NVIDIA A100-SXM4-80GB"), Some((23.0, 1500.0)));
+        assert_eq!(link("NVIDIA L4"), Some((23.0, 270.0)));
+        assert_eq!(link("NVIDIA L40S"), Some((23.0, 780.0)));
+        // Another machine than an H200 with the same letters in its name.
+        assert_eq!(link("NVIDIA GH200 480GB"), None);
+        assert_eq!(link(""), None);
+    }
+
+    /// The table's rates are those of a calibration: they survive its file.
+    #[test]
+    fn known_rates_are_rates() {
+        for (name, ..) in KNOWN {
+            let device = DeviceCalibration::of_known_device(name);
+            let calibration = Calibration { device: device.clone(), ..Calibration::default() };
+            let read = Calibration::from_text("known", &calibration.to_text()).unwrap();
+            assert_eq!(read.device, device);
+        }
+    }
+
+    #[test]
+    fn an_unknown_device_is_measured_once_a_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a folder").join("device");
+        let num_measured = Cell::new(0);
+        let measured = |name: &str| DeviceCalibration {
+            name: name.to_owned(),
+            launch_s: 7e-6,
+            ..DeviceCalibration::default()
+        };
+        let rates = |name: &str| {
+            let measure = || {
+                num_measured.set(num_measured.get() + 1);
+                Ok::<_, String>(measured(name))
+            };
+            cached_or_measured(Some(&path), name, measure)
+        };
+        let device = Some(measured("a device"));
+        assert_eq!(cached(&path, None), None);
+        for _of_processes in 0..3 {
+            assert_eq!((rates("a device"), num_measured.get()), (device.clone(), 1));
+        }
+        assert_eq!(cached(&path, None), device);
+        // Another device takes its place.
+        assert_eq!((rates("another").unwrap().name.as_str(), num_measured.get()), ("another", 2));
+        // What is damaged, or of another machine, is written anew.
+        let text = fs::read_to_string(&path).unwrap();
+        let of_another = text.replace("machine = ", "machine = not ");
+        for damaged in ["", "version = 9", "\u{0}\u{ff}", &text[..text.len() / 2], &of_another] {
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(cached(&path, None), None, "{damaged}");
+            let before = num_measured.get();
+            assert_eq!((rates("another").is_some(), num_measured.get()), (true, before + 1));
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        fs::write(&path, [0xff, 0xfe, 0]).unwrap();
+        assert_eq!(rates("another"), Some(measured("another")));
+        // A device that cannot be measured leaves no file.
+        let other = dir.path().join("other");
+        assert_eq!(cached_or_measured(Some(&other), "x", || Err("lost")), None);
+        assert!(!other.exists());
+        // Nor does a machine without a folder for it need one.
+        assert!(cached_or_measured(None, "x", || Ok::<_, String>(measured("x"))).is_some());
+    }
+
+    #[test]
+    fn linux_names_the_device_before_the_driver_is_started() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(installed_device(&dir.path().join("none")), None);
+        assert_eq!(installed_device(dir.path()), None);
+        let gpu = dir.path().join("0000:01:00.0");
+        fs::create_dir(&gpu).unwrap();
+        assert_eq!(installed_device(dir.path()), None);
+        let text = "Model: \t\t NVIDIA H200\nIRQ:   \t\t 92\nGPU UUID: \t GPU-0\n";
+        fs::write(gpu.join("information"), text).unwrap();
+        assert_eq!(installed_device(dir.path()).as_deref(), Some("NVIDIA H200"));
+    }
+}

@@ -1,0 +1,222 @@
+//! Rows of one word as one: lists of documents that portions have of it, one behind the other.
+//!
+//! ```text
+//! word    doc_count  doc_ids              word    doc_count  doc_ids
+//! apple   2          [9, 12]              apple   5          [0, 3, 4, 9, 12]
+//! apple   3          [0, 3, 4]     ──▶    bear    1          [2]
+//! bear    1          [2]
+//! ```
+//!
+//! Rows come ordered by word, out of a sort that spills, so that the lists of one word are in memory. O(numbers).
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, AsArray, Int64Array, ListArray, RecordBatch, StringViewBuilder,
+};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalSortExpr,
+};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, Partitioning, PhysicalExpr,
+    PlanProperties,
+};
+use futures::{StreamExt, future, stream};
+
+use super::COUNT_OF_DOCS;
+use super::exec::DOC_IDS;
+
+/// The column that rows are ordered by.
+pub(super) const WORD: &str = "word";
+
+/// See the module's description.
+#[derive(Debug)]
+pub(super) struct JoinedLists {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl JoinedLists {
+    /// Of rows of [`WORD`], and of the number of documents and their list, if these are there.
+    ///
+    /// # Errors
+    /// Where there is no such column.
+    pub(super) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let schema = input.schema();
+        let word = PhysicalSortExpr::new(col(WORD, &schema)?, by_word());
+        let mut equivalence = EquivalenceProperties::new(schema);
+        equivalence.add_ordering([word]);
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        Ok(Self { input, properties: Arc::new(properties) })
+    }
+}
+
+fn by_word() -> SortOptions {
+    SortOptions { descending: false, nulls_first: false }
+}
+
+impl DisplayAs for JoinedLists {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TadocJoinedLists")
+    }
+}
+
+impl ExecutionPlan for JoinedLists {
+    fn name(&self) -> &str {
+        "TadocJoinedLists"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        let ordering = self.properties.output_ordering().cloned();
+        vec![ordering.map(|ordering: LexOrdering| ordering.into())]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.len()) {
+            (Some(input), 0) => Ok(Arc::new(Self::try_new(input)?)),
+            (_, more) => internal_err!("TadocJoinedLists has one child, got {more} more"),
+        }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition > 0 {
+            return internal_err!("TadocJoinedLists has no partition {partition}");
+        }
+        let schema = self.schema();
+        let input = self.input.execute(0, context)?;
+        // Behind the last batch comes what is left.
+        let batches = input.map(|batch| batch.map(Some)).chain(stream::iter([Ok(None)]));
+        let mut joining = Joining { schema: Arc::clone(&schema), pending: None };
+        let joined = batches.map(move |batch| joining.rows(batch?));
+        let some = |batch: &Result<RecordBatch>| {
+            future::ready(batch.as_ref().map_or(true, |batch| batch.num_rows() > 0))
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, joined.filter(some))))
+    }
+}
+
+/// Rows on their way through.
+struct Joining {
+    schema: SchemaRef,
+    /// The last word, of which more rows may come.
+    pending: Option<Word>,
+}
+
+/// What is known of a word.
+struct Word {
+    text: String,
+    num_docs: i64,
+    /// Ascending, and of different documents.
+    lists: Vec<Vec<i64>>,
+}
+
+impl Joining {
+    /// The words that are whole with `batch`, or at the end.
+    fn rows(&mut self, batch: Option<RecordBatch>) -> Result<RecordBatch> {
+        let mut done = Vec::new();
+        let Some(batch) = batch else {
+            done.extend(self.pending.take());
+            return self.batch_of(done);
+        };
+        let words = batch.column_by_name(WORD).map(|column| column.as_string_view());
+        let Some(words) = words else { return internal_err!("rows without words") };
+        let counts = batch.column_by_name(COUNT_OF_DOCS).map(|c| c.as_primitive::<Int64Type>());
+        let lists = batch.column_by_name(DOC_IDS).map(|column| column.as_list::<i32>());
+        for row in 0..batch.num_rows() {
+            let text = words.value(row);
+            if self.pending.as_ref().is_none_or(|word| word.text != text) {
+                let next = Word { text: text.to_owned(), num_docs: 0, lists: Vec::new() };
+                done.extend(self.pending.replace(next));
+            }
+            let Some(word) = &mut self.pending else { continue };
+            word.num_docs += counts.map_or(0, |counts| counts.value(row));
+            let list = lists.map(|lists| lists.value(row));
+            let numbers = list.as_ref().map(|list| list.as_primitive::<Int64Type>());
+            word.lists.extend(numbers.map(|numbers| numbers.values().to_vec()));
+        }
+        self.batch_of(done)
+    }
+
+    fn batch_of(&self, mut words: Vec<Word>) -> Result<RecordBatch> {
+        words
+            .iter_mut()
+            .for_each(|word| word.lists.sort_unstable_by_key(|ids| ids.first().copied()));
+        let column = |field: &Arc<datafusion::arrow::datatypes::Field>| -> Result<ArrayRef> {
+            match (field.name().as_str(), field.data_type()) {
+                (WORD, _) => {
+                    let mut texts = StringViewBuilder::with_capacity(words.len());
+                    words.iter().for_each(|word| texts.append_value(&word.text));
+                    Ok(Arc::new(texts.finish()))
+                }
+                (DOC_IDS, DataType::List(item)) => {
+                    let len = |word: &Word| word.lists.iter().map(Vec::len).sum();
+                    let offsets = OffsetBuffer::from_lengths(words.iter().map(len));
+                    let ids = words.iter().flat_map(|word| word.lists.iter().flatten().copied());
+                    let ids = Arc::new(Int64Array::from_iter_values(ids));
+                    Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, ids, None)?))
+                }
+                _ => Ok(Arc::new(Int64Array::from_iter_values(
+                    words.iter().map(|word| word.num_docs),
+                ))),
+            }
+        };
+        let columns = self.schema.fields().iter().map(column).collect::<Result<_>>()?;
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}

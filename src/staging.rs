@@ -1,0 +1,226 @@
+//! Files in the making, and what becomes of them where their writer ends before its end.
+//!
+//! ```text
+//! .NAME.12-0.tadoc.part   locked by its writer ──complete──▶ NAME
+//!         │ killed: the lock ends, the file stays
+//!         └─▶ removed by the next who stages a file in this folder
+//! ```
+//!
+//! The lock is advisory (flock) and ends with the process, whatever ends that: so a file in the making
+//! without a lock is nobody's. Between creating a file and locking it another process may take it for
+//! such a one; whoever finds its name gone under the lock creates another. File systems without locks
+//! keep what is left behind: there nothing can be told.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Ends the names of staged files; no other program's files are called so.
+const PART: &str = ".tadoc.part";
+
+/// A file that stays locked as long as this lives.
+#[derive(Debug)]
+pub struct LockedFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl LockedFile {
+    /// Creates the file at `path`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] where there is one, or another took it away; those of the disk.
+    pub fn create(path: PathBuf) -> io::Result<Self> {
+        let file = File::create_new(&path)?;
+        // A file system without locks refuses; then nobody can lock the file to remove it.
+        let _locked = file.lock();
+        match is_named(&file, &path) {
+            true => Ok(Self { file, path }),
+            false => Err(ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    /// The files of `folder` with names that `is_ours` whose writers have ended, locked.
+    pub fn abandoned(folder: &Path, is_ours: impl Fn(&str) -> bool) -> Vec<Self> {
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        let ours =
+            entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(&is_ours));
+        ours.filter_map(|entry| Self::lock(entry.path())).collect()
+    }
+
+    /// Locks what is there, if nobody else has.
+    fn lock(path: PathBuf) -> Option<Self> {
+        let file = File::open(&path).ok()?;
+        file.try_lock().ok()?;
+        is_named(&file, &path).then_some(Self { file, path })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the file while it is locked.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn remove(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+/// A file that will be called something else once it is complete. Dropped before, it is removed.
+#[derive(Debug)]
+pub struct StagedFile {
+    file: LockedFile,
+    target: PathBuf,
+    is_complete: bool,
+}
+
+impl StagedFile {
+    /// Creates a file beside `target`, once what others left in the folder is removed.
+    ///
+    /// # Errors
+    /// The folder is not there or cannot be written to.
+    pub fn create(target: &Path) -> io::Result<Self> {
+        let folder = folder_of(target);
+        for left in
+            LockedFile::abandoned(folder, |name| name.starts_with('.') && name.ends_with(PART))
+        {
+            // Perhaps it is another user's, who will remove it.
+            let _removed = left.remove();
+        }
+        let mut number = 0;
+        loop {
+            let mut name = OsString::from(".");
+            // One that is about as long as names may be is left out: it is for people only.
+            name.push(target.file_name().filter(|name| name.len() < 200).unwrap_or_default());
+            name.push(format!(".{}-{number}{PART}", std::process::id()));
+            match LockedFile::create(folder.join(name)) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                created => {
+                    let (file, target) = (created?, target.to_owned());
+                    return Ok(Self { file, target, is_complete: false });
+                }
+            }
+        }
+    }
+
+    /// The file, to write to and to sync.
+    pub fn file(&self) -> &File {
+        &self.file.file
+    }
+
+    /// Where the file is until it is complete.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Gives the file its name. What has the name is replaced, or kept where `replace` is false.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] where it is kept; those of the disk.
+    pub fn complete(mut self, replace: bool) -> io::Result<()> {
+        if !replace {
+            match fs::hard_link(self.path(), &self.target) {
+                // The first name is removed with `self`.
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
+                // A file system without links: nobody else is likely to come between.
+                Err(_) if self.target.symlink_metadata().is_err() => {}
+                Err(_) => return Err(ErrorKind::AlreadyExists.into()),
+            }
+        }
+        fs::rename(self.path(), &self.target)?;
+        self.is_complete = true;
+        Ok(())
+    }
+}
+
+impl Write for StagedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+impl Drop for StagedFile {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            let _removed = fs::remove_file(self.path());
+        }
+    }
+}
+
+/// The folder that `path` lies in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether `path` names `file`.
+#[cfg(unix)]
+fn is_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let (Ok(file), Ok(named)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
+    (file.dev(), file.ino()) == (named.dev(), named.ino())
+}
+
+/// Whether `path` names `file`: an open file keeps its name here.
+#[cfg(not(unix))]
+fn is_named(_file: &File, path: &Path) -> bool {
+    path.exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_complete_has_its_name_and_what_is_not_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("a.txt");
+        let mut staged = StagedFile::create(&target).unwrap();
+        staged.write_all(b"one").unwrap();
+        assert_eq!(names(dir.path()).len(), 1);
+        staged.complete(false).unwrap();
+        assert_eq!(names(dir.path()), ["a.txt"]);
+        let refused = StagedFile::create(&target).unwrap().complete(false).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&target).unwrap(), b"one");
+        StagedFile::create(&target).unwrap().complete(true).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"");
+        drop(StagedFile::create(&target).unwrap());
+        assert_eq!(names(dir.path()), ["a.txt"]);
+    }
+
+    #[test]
+    fn what_nobody_writes_any_more_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = [".a.txt.part", "b.tadoc.part", ".c.tadoc"];
+        for name in own {
+            fs::write(dir.path().join(name), "kept").unwrap();
+        }
+        // As a killed process leaves it: without a lock.
+        fs::write(dir.path().join(".x.1-0.tadoc.part"), "left").unwrap();
+        let alive = StagedFile::create(&dir.path().join("a")).unwrap();
+        let other = StagedFile::create(&dir.path().join("a")).unwrap();
+        let mut expected: Vec<String> = own.map(str::to_owned).into();
+        for staged in [&alive, &other] {
+            expected.push(staged.path().file_name().unwrap().to_str().unwrap().to_owned());
+        }
+        expected.sort();
+        assert_eq!(names(dir.path()), expected);
+    }
+}

@@ -1,0 +1,73 @@
+//! Statements that are long chains or deep nests: an answer or an error, never a signal.
+
+use crate::harness::Folder;
+
+const LIMIT: &str = "raise tadoc.max_statement_depth to allow it";
+
+/// Statements of about `depth` levels, each in a way of its own.
+fn deep_statements(depth: usize) -> Vec<String> {
+    let chain = |first: &str, part: &str| format!("SELECT {first}{}", part.repeat(depth));
+    let ctes: String =
+        (1..depth).map(|i| format!(", c{i} AS (SELECT x + 1 AS x FROM c{})", i - 1)).collect();
+    let relations: String = (1..depth).map(|i| format!(", (VALUES (1)) t{i}(x{i})")).collect();
+    vec![
+        chain("1", "+1"),
+        chain("''", "||'a'"),
+        chain("1", "::int"),
+        chain("1 ", "IS NULL "),
+        chain("1 FROM generate_series(1, 2) WHERE value = 1", " OR value = 2"),
+        chain("1 FROM generate_series(1, 2) WHERE value = 1", " AND value <> 2"),
+        chain("1", " UNION ALL SELECT 1"),
+        chain("1", " EXCEPT SELECT 2"),
+        format!("SELECT count(*) FROM (VALUES (1)) t0(x0){relations}"),
+        format!("SELECT {}1{}", "(".repeat(depth), ")".repeat(depth)),
+        format!("SELECT {}1{}", "abs(".repeat(depth), ")".repeat(depth)),
+        format!("SELECT {}1{}", "CASE WHEN true THEN ".repeat(depth), " END".repeat(depth)),
+        format!("SELECT {}1{}", "(SELECT ".repeat(depth), ")".repeat(depth)),
+        format!("WITH c0 AS (SELECT 1 AS x){ctes} SELECT * FROM c{}", depth - 1),
+    ]
+}
+
+#[test]
+fn what_is_too_deep_is_refused() {
+    let folder = Folder::new();
+    for depth in [3_000, 30_000] {
+        for sql in deep_statements(depth) {
+            folder.write("deep.sql", &sql);
+            let ran = folder.run(&["sql", "-q", "-f", "deep.sql"]);
+            let start = sql.get(..60).unwrap_or(&sql);
+            assert_eq!(ran.status, 1, "{start}: {}", ran.stderr);
+            assert_eq!(ran.stderr.lines().count(), 1, "{start}");
+            assert!(ran.stderr.contains(LIMIT), "{start}: {}", ran.stderr);
+        }
+    }
+    let million = format!("SELECT 1 AS a; SELECT 1{}; SELECT 2", "+1".repeat(1_000_000));
+    folder.write("deep.sql", million);
+    let ran = folder.run(&["sql", "-q", "--format", "csv", "-f", "deep.sql"]);
+    assert_eq!((ran.status, ran.stdout.as_slice()), (1, b"a\n1\n".as_slice()));
+    assert!(ran.stderr.contains(LIMIT), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_less_deep_is_answered() {
+    let folder = Folder::new();
+    for sql in deep_statements(30) {
+        folder.write("deep.sql", &sql);
+        let ran = folder.run(&["sql", "-q", "-f", "deep.sql"]);
+        let is_nested = sql.contains("((")
+            || sql.contains("abs(")
+            || sql.contains("CASE")
+            || sql.contains("(SELECT (");
+        let is_answer = ran.status == 0;
+        assert!(
+            is_answer || is_nested && ran.stderr.contains("nested too deeply"),
+            "{}",
+            ran.stderr
+        );
+    }
+    // A main thread has 8 MB of stack, which 400 of these overflowed.
+    folder.write("deep.sql", format!("SELECT 1{}", "+1".repeat(400)));
+    folder.ok(&["sql", "-q", "-f", "deep.sql"]);
+    folder.write("flat.sql", format!("SELECT 1 IN ({}1)", "2, ".repeat(20_000)));
+    folder.ok(&["sql", "-q", "-f", "flat.sql"]);
+}

@@ -1,0 +1,115 @@
+//! What killed and interrupted writers leave: the next one removes it, and nothing that is in use.
+
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::harness::Folder;
+
+/// Starts an ingest that waits for more on standard input.
+fn start(folder: &Folder, arguments: &[&str]) -> Child {
+    let ingest = [&["ingest", "-", "--documents", "lines"], arguments].concat();
+    let mut child = folder.command(&ingest).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.as_mut().unwrap().write_all(b"a line\nanother").unwrap();
+    child
+}
+
+fn wait_for(mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "waited too long");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+}
+
+fn interrupt(mut child: Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+fn num_parts(folder: &Folder) -> usize {
+    folder.names().iter().filter(|name| name.ends_with(".part")).count()
+}
+
+#[cfg(unix)]
+#[test]
+fn an_ingest_removes_what_a_killed_one_left_and_not_what_is_written() {
+    let folder = Folder::new();
+    folder.write("a.txt", "text");
+    let alive = start(&folder, &["-o", "alive.tadoc"]);
+    wait_for(|| num_parts(&folder) == 1);
+    let killed = start(&folder, &["-o", "c.tadoc"]);
+    wait_for(|| num_parts(&folder) == 2);
+    kill(killed);
+    assert_eq!(num_parts(&folder), 2);
+    folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
+    assert_eq!(num_parts(&folder), 1);
+    // Standard input ends when it is dropped.
+    assert!(alive.wait_with_output().unwrap().status.success());
+    assert_eq!(folder.names(), ["a.txt", "alive.tadoc", "c.tadoc"]);
+    assert_eq!(folder.cat("alive.tadoc", "stdin"), b"a line\nanother\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_append_removes_what_a_killed_one_left_and_not_what_is_written() {
+    let folder = Folder::new();
+    folder.write("a.txt", "text");
+    folder.ok(&["ingest", "a.txt", "-o", "notes", "--append"]);
+    let num_segments = || std::fs::read_dir(folder.join("notes/segments")).unwrap().count();
+    assert_eq!(num_segments(), 1);
+    // Each has its file and the mark that it is in the making.
+    let alive = start(&folder, &["-o", "notes", "--append"]);
+    wait_for(|| num_segments() == 3);
+    let killed = start(&folder, &["-o", "notes", "--append"]);
+    wait_for(|| num_segments() == 5);
+    kill(killed);
+    assert_eq!(num_segments(), 5);
+    folder.ok(&["ingest", "a.txt", "-o", "notes", "--append"]);
+    assert_eq!(num_segments(), 4);
+    assert!(alive.wait_with_output().unwrap().status.success());
+    assert_eq!(num_segments(), 3);
+    let interrupted = start(&folder, &["-o", "notes", "--append"]);
+    wait_for(|| num_segments() == 5);
+    interrupt(interrupted);
+    folder.ok(&["ingest", "a.txt", "-o", "notes", "--append"]);
+    assert_eq!(num_segments(), 4);
+    folder.ok(&["verify", "--quiet", "notes"]);
+    assert!(folder.ok(&["info", "notes"]).contains("documents        5\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_copy_removes_what_a_killed_one_left() {
+    for (format, file, other) in
+        [("GSST", "x.parquet", "y.parquet"), ("TADOC", "x.tadoc", "y.tadoc")]
+    {
+        let folder = Folder::new();
+        let copy = |num_rows: u64, file: &str| {
+            format!(
+                "COPY (SELECT CAST(value AS VARCHAR) AS text FROM range({num_rows})) TO '{file}' \
+                 STORED AS {format}"
+            )
+        };
+        let start = |file: &str| {
+            let endless = copy(1 << 40, file);
+            let mut command = folder.command(&["sql", "--quiet", "-c", &endless]);
+            let child = command.stderr(Stdio::null()).spawn().unwrap();
+            wait_for(|| num_parts(&folder) == 1);
+            child
+        };
+        kill(start(file));
+        assert_eq!((num_parts(&folder), folder.names().len()), (1, 1), "{format}");
+        folder.ok(&["sql", "--quiet", "-c", &copy(10, file)]);
+        assert_eq!(folder.names(), [file]);
+        interrupt(start(other));
+        assert_eq!(folder.names(), [file], "{format}");
+    }
+}

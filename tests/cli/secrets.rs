@@ -1,0 +1,64 @@
+//! Passwords, keys and tokens of statements are in nothing that `tadoc` writes.
+
+use crate::harness::Folder;
+
+const SECRET: &str = "T0pS3cret";
+
+#[test]
+fn no_output_has_a_secret() {
+    let folder = Folder::new();
+    folder.write("a.txt", "to be or not to be");
+    folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
+    folder.write("a.csv", "a\n1\n");
+    let key = format!(
+        "'aws.secret_access_key' '{SECRET}', 'aws.access_key_id' 'AK{SECRET}', 'aws.region' 'eu'"
+    );
+    // A scheme that no store has: nothing goes to the network.
+    let url = format!("nosuch://ann:{SECRET}@host");
+    let copy = "COPY (SELECT 'x' AS text) TO 's3://no-such/x";
+    let statements = [
+        format!("EXPLAIN {copy}.csv' OPTIONS ({key})"),
+        format!("EXPLAIN VERBOSE {copy}.tadoc' OPTIONS ({key})"),
+        format!("EXPLAIN FORMAT TREE {copy}.parquet' OPTIONS ({key})"),
+        format!(
+            "EXPLAIN {copy}.tadoc' OPTIONS ({key}, 'aws.session_token' '{SECRET}', 'tadoc.nothing' '1')"
+        ),
+        format!(
+            "EXPLAIN {copy}.csv' OPTIONS ('aws.region' 'eu', 'aws.access_key_id' 'AK', 'aws.secret_access_key' = '{SECRET}')"
+        ),
+        format!(
+            "EXPLAIN {copy}.csv' OPTIONS ('aws.region' 'eu', 'aws.access_key_id' 'AK', 'aws.secret_access_key' {SECRET})"
+        ),
+        format!(
+            "CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 's3://b/x.tadoc' OPTIONS ({key}, 'x.y' 'z')"
+        ),
+        format!("SELECT * FROM documents('{url}/x.tadoc')"),
+        format!("EXPLAIN SELECT * FROM word_count('{url}/x.tadoc')"),
+        format!("SELECT * FROM read_text('{url}/*.txt')"),
+        format!("CREATE VIEW v AS SELECT * FROM word_count('{url}/x.tadoc'); SHOW CREATE TABLE v"),
+        format!("SELECT * FROM 'nosuch://{SECRET}@h/x?sig={SECRET}'"),
+    ];
+    for sql in &statements {
+        let ran = folder.run(&["sql", "--maxrows", "inf", "-c", sql]);
+        let stdout = String::from_utf8(ran.stdout).unwrap();
+        assert!(
+            !stdout.contains(SECRET) && !ran.stderr.contains(SECRET),
+            "{sql}\n{stdout}\n{}",
+            ran.stderr
+        );
+        assert!(ran.status < 2, "{sql}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn explained_copies_know_the_options_of_their_store() {
+    let folder = Folder::new();
+    for (file, plan) in [("x.csv", "CsvSink"), ("x.tadoc", "TadocSink")] {
+        let sql = format!(
+            "EXPLAIN COPY (SELECT 'x' AS text) TO 's3://b/{file}' OPTIONS ('aws.region' 'eu', \
+             'aws.access_key_id' 'AKIA', 'aws.secret_access_key' '{SECRET}')"
+        );
+        let text = folder.ok(&["sql", "-q", "-c", &sql]);
+        assert!(text.contains(plan) && !text.contains("physical_plan_error"), "{text}");
+    }
+}

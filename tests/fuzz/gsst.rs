@@ -1,0 +1,202 @@
+//! GSST blocks and the index of a Parquet file of them: refused, or rows that are the same whichever way they are
+//! decoded.
+
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use datafusion::arrow::array::{ArrayRef, BinaryViewArray, Int64Array, RecordBatch, StringArray};
+use datafusion::parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData};
+use datafusion_tadoc::Error;
+use datafusion_tadoc::gsst::parquet::{
+    GsstFooter, GsstParquetOptions, GsstParquetReader, GsstParquetWriter, INDEX_KEY, ReadOptions,
+};
+use datafusion_tadoc::gsst::{
+    Block, BlockOptions, CodeWidth, SealedBlock, write_block, write_block_with,
+};
+
+use super::living::{changed, seeds_of};
+use super::random::Random;
+use super::target::{Input, Verdict};
+
+/// Where the checked bytes of a block and of an index begin, and where their checksum stands.
+const CHECKED_FROM: usize = 8;
+const CHECKSUM_AT: usize = 4;
+/// Where the length of a block stands.
+const BLOCK_LEN_AT: usize = 8;
+/// Most rows that are decoded one by one.
+const MAX_ROWS: usize = 500;
+
+/// Rows with nulls, empty ones, bytes that are no text, and repetitions.
+fn rows() -> Vec<Option<Vec<u8>>> {
+    let row = |i: usize| match i % 7 {
+        0 => None,
+        1 => Some(Vec::new()),
+        2 => Some(vec![i as u8, 0xff, 0]),
+        _ => Some(format!("http://host{}.example/a?b={i}", i % 3).into_bytes()),
+    };
+    (0..90).map(row).collect()
+}
+
+fn blocks() -> &'static [Vec<u8>] {
+    static BLOCKS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let rows = rows();
+        let all: Vec<Option<&[u8]>> = rows.iter().map(Option::as_deref).collect();
+        let texts: Vec<Option<&[u8]>> = all.iter().copied().filter(Option::is_some).collect();
+        let repeated = texts.repeat(20);
+        let mut blocks = Vec::new();
+        for width in [CodeWidth::Eight, CodeWidth::Twelve] {
+            for rows in [&all[..], &texts, &repeated[..1_200], &[]] {
+                for has_text_lengths in [false, true] {
+                    let options = BlockOptions {
+                        has_text_lengths,
+                        split_codes: 512,
+                        ..BlockOptions::new(width)
+                    };
+                    blocks.push(write_block(rows, &options).unwrap());
+                }
+            }
+        }
+        blocks
+    });
+    &BLOCKS
+}
+
+pub fn block_seeds() -> Vec<Vec<u8>> {
+    seeds_of(blocks())
+}
+
+pub fn block(input: &Input<'_>) -> Verdict {
+    let mut bytes = changed(input, blocks());
+    // A lie about the length is tried now and then.
+    if bytes.len() >= BLOCK_LEN_AT + 4 && !Random(input.number()).one_in(8) {
+        let len = bytes.len() as u32;
+        bytes[BLOCK_LEN_AT..BLOCK_LEN_AT + 4].copy_from_slice(&len.to_le_bytes());
+    }
+    seal(&mut bytes);
+    let sealed = SealedBlock::open(&bytes[..]);
+    let block = match Block::open(&bytes[..]) {
+        Ok(block) => block,
+        Err(error) => return Verdict::of(&error),
+    };
+    let sealed = sealed.unwrap();
+    assert_eq!((sealed.num_rows(), sealed.num_codes()), (block.num_rows(), block.num_codes()));
+    let decoded = block.decode_all();
+    assert_eq!(decoded.offsets.len(), block.num_rows() + 1);
+    let row_of = |row: usize| {
+        &decoded.text[decoded.offsets[row] as usize..decoded.offsets[row + 1] as usize]
+    };
+    let rows: Vec<Option<&[u8]>> =
+        (0..block.num_rows()).map(|row| (!block.is_null(row)).then(|| row_of(row))).collect();
+    for (row, expected) in rows.iter().enumerate().take(MAX_ROWS) {
+        let mut text = Vec::new();
+        assert_eq!(block.decode_row(row, &mut text).unwrap(), expected.is_some());
+        assert_eq!(text, expected.unwrap_or_default());
+    }
+    let options = BlockOptions { has_text_lengths: true, ..BlockOptions::new(block.width()) };
+    match write_block_with(block.table(), &rows, &options) {
+        Ok(again) => assert!(Block::open(&again[..]).unwrap().decode_all() == decoded),
+        // Codes of 12 bits have no escapes: a table that lacks a byte may lack it where rows are cut otherwise.
+        Err(Error::InvalidArgument { .. }) if block.width() == CodeWidth::Twelve => {}
+        Err(error) => panic!("{error}"),
+    }
+    Verdict::Answered
+}
+
+fn seal(bytes: &mut [u8]) {
+    if bytes.len() >= CHECKED_FROM {
+        let checksum = crc32c::crc32c(&bytes[CHECKED_FROM..]);
+        bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+/// A Parquet file of two GSST columns and one of numbers, its footer, and its index as bytes.
+struct ParquetSample {
+    file: Bytes,
+    footer: Arc<ParquetMetaData>,
+    index: Vec<Vec<u8>>,
+    num_rows: usize,
+}
+
+fn parquet_sample() -> &'static ParquetSample {
+    static SAMPLE: LazyLock<ParquetSample> = LazyLock::new(|| {
+        let text = |i: i64| (i % 5 != 0).then(|| format!("http://host{}.example/{i}", i % 3));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter(0..300));
+        let texts: ArrayRef = Arc::new((0..300).map(text).collect::<StringArray>());
+        let binary: ArrayRef =
+            Arc::new((0..300).map(|i| Some(vec![i as u8, 0xff])).collect::<BinaryViewArray>());
+        let columns = [("n", numbers), ("text", texts), ("binary", binary)];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let options = GsstParquetOptions::default();
+        let mut writer = GsstParquetWriter::new(Vec::new(), batch.schema(), options).unwrap();
+        writer.write(&batch).unwrap();
+        let file = Bytes::from(writer.finish().unwrap());
+        let footer = GsstFooter::read(&file).unwrap().parquet().clone();
+        let values = footer.file_metadata().key_value_metadata().unwrap();
+        let value = values.iter().find(|value| value.key == INDEX_KEY).unwrap();
+        let digits = value.value.as_ref().unwrap().as_bytes();
+        let byte =
+            |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        let index = vec![digits.chunks(2).map(byte).collect()];
+        ParquetSample { file, footer, index, num_rows: 300 }
+    });
+    &SAMPLE
+}
+
+pub fn index_seeds() -> Vec<Vec<u8>> {
+    seeds_of(&parquet_sample().index)
+}
+
+/// A file whose footer has the input as the index of GSST columns.
+pub fn index(input: &Input<'_>) -> Verdict {
+    let sample = parquet_sample();
+    let mut bytes = changed(input, &sample.index);
+    seal(&mut bytes);
+    let footer = match GsstFooter::new(Arc::new(with_index(&sample.footer, &bytes))) {
+        Ok(footer) => footer,
+        Err(error) => return verdict_of(&error),
+    };
+    let reader = GsstParquetReader::with_footer(sample.file.clone(), footer);
+    let mut num_rows = 0;
+    for row_group_idx in 0..reader.num_row_groups() {
+        let batches = match reader.read_row_group(row_group_idx, &ReadOptions::default()) {
+            Ok(batches) => batches,
+            Err(error) => return verdict_of(&error),
+        };
+        for batch in batches {
+            match batch {
+                Ok(batch) => num_rows += batch.num_rows(),
+                Err(error) => return verdict_of(&error),
+            }
+        }
+    }
+    assert_eq!(num_rows, sample.num_rows);
+    Verdict::Answered
+}
+
+/// The verdict on what Parquet or Arrow may refuse, too; a panic in them that was caught is none.
+fn verdict_of(error: &Error) -> Verdict {
+    match error {
+        Error::External { .. } => {
+            assert!(!error.to_string().contains("panic"), "{error}");
+            Verdict::Refused
+        }
+        error => Verdict::of(error),
+    }
+}
+
+fn with_index(footer: &ParquetMetaData, index: &[u8]) -> ParquetMetaData {
+    let old = footer.file_metadata();
+    let digits: String = index.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut values = old.key_value_metadata().cloned().unwrap_or_default();
+    values.retain(|value| value.key != INDEX_KEY);
+    values.push(KeyValue::new(INDEX_KEY.to_owned(), digits));
+    let file = FileMetaData::new(
+        old.version(),
+        old.num_rows(),
+        old.created_by().map(str::to_owned),
+        Some(values),
+        old.schema_descr_ptr(),
+        old.column_orders().cloned(),
+    );
+    ParquetMetaData::new(file, footer.row_groups().to_vec())
+}

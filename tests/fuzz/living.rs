@@ -1,0 +1,144 @@
+//! Versions of living corpora and their edit records: refused, or a value that comes back when it is written once
+//! more.
+
+use std::sync::LazyLock;
+
+use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, decode_batch, encode_batch};
+use datafusion_tadoc::living::{
+    CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest,
+};
+use datafusion_tadoc::text::TokenizerProfile;
+
+use super::mutations::changed_bytes;
+use super::random::Random;
+use super::target::{Input, Verdict, part_input};
+
+/// Largest edits of a version.
+const MAX_EDITS_BYTES: u64 = 1 << 20;
+const CRC_BYTES: usize = 4;
+
+/// Batches of every kind of edit.
+fn batches() -> Vec<EditBatch> {
+    let edits = vec![
+        Edit::InsertText { doc_id: 0, offset_bytes: 300, text: b"to be".to_vec() },
+        Edit::AppendText { doc_id: 1 << 40, text: b"\xff\0".to_vec() },
+        Edit::DeleteText { doc_id: 2, offset_bytes: 7, len_bytes: 1 << 20 },
+        Edit::AddDocument { path: "é/a.txt".into(), content: b"or not to be ".repeat(30) },
+        Edit::DropDocument { doc_id: 4 },
+        Edit::ReplaceDocument { doc_id: 5, content: Vec::new() },
+    ];
+    let one_each = edits.iter().map(|edit| vec![edit.clone()]);
+    let all = one_each.chain([edits.clone(), Vec::new()]);
+    let modes = [EditMode::InSequence, EditMode::InBatch].into_iter().cycle();
+    modes.zip(all).map(|(mode, edits)| EditBatch { mode, edits }).collect()
+}
+
+fn records() -> &'static [Vec<u8>] {
+    static RECORDS: LazyLock<Vec<Vec<u8>>> =
+        LazyLock::new(|| batches().iter().map(encode_batch).collect());
+    &RECORDS
+}
+
+/// Versions with every kind of part, without their checksums.
+fn manifests() -> &'static [Vec<u8>] {
+    static MANIFESTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+        let id = |byte| CommitId::from_bytes([byte; 16]);
+        let first = Version {
+            number: 1,
+            commit_id: id(1),
+            parent_id: id(0),
+            time_us: 1_700_000_000_000_000,
+            kind: CommitKind::Create,
+            counts: CommitCounts::default(),
+            writer: "fuzz".into(),
+            profile: TokenizerProfile::Word,
+            parts: Vec::new(),
+            dropped: Vec::new(),
+            edits_since: 2,
+        };
+        let file =
+            |byte, num_docs| Part::File { id: id(byte), len_bytes: 900, crc32c: 7, num_docs };
+        let later = Version {
+            number: 9,
+            kind: CommitKind::Edit,
+            profile: TokenizerProfile::Uax29,
+            parts: vec![file(3, 4), file(4, 300), Part::Edits { version: 9, num_docs: 2 }],
+            dropped: vec![1..2, 5..300],
+            edits_since: 8,
+            ..first.clone()
+        };
+        let of = |version, edits| {
+            let mut bytes = encode_manifest(version, edits).unwrap();
+            bytes.truncate(bytes.len() - CRC_BYTES);
+            bytes
+        };
+        let bytes = |edits: &'static Vec<u8>| of(&later, Some(edits));
+        [of(&first, None), of(&later, None)]
+            .into_iter()
+            .chain(records().iter().map(bytes))
+            .collect()
+    });
+    &MANIFESTS
+}
+
+/// `input` as one of `samples` that was changed up to three times, or as it is.
+pub fn changed(input: &Input<'_>, samples: &[Vec<u8>]) -> Vec<u8> {
+    match *input {
+        Input::Part { bytes, .. } => bytes.to_vec(),
+        Input::Number(number) => {
+            let mut random = Random(number);
+            let mut bytes = random.pick(samples).clone();
+            for _ in 0..1 + random.below(3) {
+                if !bytes.is_empty() {
+                    let other = random.pick(samples);
+                    bytes = changed_bytes(&mut random, &bytes, other);
+                }
+            }
+            bytes
+        }
+    }
+}
+
+pub fn seeds_of(samples: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    samples.iter().map(|bytes| part_input(0, bytes)).collect()
+}
+
+pub fn manifest_seeds() -> Vec<Vec<u8>> {
+    seeds_of(manifests())
+}
+
+pub fn manifest(input: &Input<'_>) -> Verdict {
+    let mut bytes = changed(input, manifests());
+    bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+    let (version, edits) = match decode_manifest("mutant", &bytes, MAX_EDITS_BYTES) {
+        Ok(decoded) => decoded,
+        Err(error) => return Verdict::of(&error),
+    };
+    let again = encode_manifest(&version, edits.as_deref()).unwrap();
+    let decoded = decode_manifest("again", &again, MAX_EDITS_BYTES).unwrap();
+    assert_eq!(decoded, (version, edits.clone()));
+    if let Some(edits) = edits {
+        check_record(&edits);
+    }
+    Verdict::Answered
+}
+
+pub fn edits_seeds() -> Vec<Vec<u8>> {
+    seeds_of(records())
+}
+
+pub fn edits(input: &Input<'_>) -> Verdict {
+    check_record(&changed(input, records()))
+}
+
+fn check_record(bytes: &[u8]) -> Verdict {
+    match decode_batch("mutant", bytes) {
+        Err(error) => Verdict::of(&error),
+        Ok(batch) => {
+            let again = encode_batch(&batch);
+            assert!(again.len() <= bytes.len(), "numbers are written as short as can be");
+            assert_eq!(decode_batch("again", &again).unwrap(), batch);
+            Verdict::Answered
+        }
+    }
+}

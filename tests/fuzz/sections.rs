@@ -1,0 +1,170 @@
+//! Footer and sections of a corpus file: refused, or a corpus that answers as its own expansion does, whose
+//! parts say the same when they are read alone, and that comes back when it is written once more.
+
+use datafusion_tadoc::Corpus;
+use datafusion_tadoc::corpus::{
+    CorpusWriter, FileFooter, FooterOutcome, Segment, read_paths, read_words,
+};
+
+use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};
+use super::mutations::{mutant_of_footer, mutant_of_kind};
+use super::random::Random;
+use super::rewrite::Draft;
+use super::samples::content_of;
+use super::target::{Input, Verdict, corpora, part_input};
+use super::{LIMITS, answers};
+
+const DICTIONARY: [u8; 2] = [1, 0];
+const GRAMMAR: [u8; 2] = [2, 0];
+const DOCUMENTS: [u8; 2] = [3, 0];
+const WORD_COUNTS: [u8; 2] = [5, 0];
+/// Most seeds of a target.
+const MAX_SEEDS: usize = 8;
+/// Most tokens and bytes of a text that is written once more.
+const MAX_REWRITTEN: u64 = 50_000;
+
+pub fn dictionary(input: &Input<'_>) -> Verdict {
+    section(DICTIONARY, input)
+}
+
+pub fn dictionary_seeds() -> Vec<Vec<u8>> {
+    section_seeds(DICTIONARY)
+}
+
+pub fn grammar(input: &Input<'_>) -> Verdict {
+    section(GRAMMAR, input)
+}
+
+pub fn grammar_seeds() -> Vec<Vec<u8>> {
+    section_seeds(GRAMMAR)
+}
+
+pub fn documents(input: &Input<'_>) -> Verdict {
+    section(DOCUMENTS, input)
+}
+
+pub fn documents_seeds() -> Vec<Vec<u8>> {
+    section_seeds(DOCUMENTS)
+}
+
+pub fn word_counts(input: &Input<'_>) -> Verdict {
+    section(WORD_COUNTS, input)
+}
+
+pub fn word_counts_seeds() -> Vec<Vec<u8>> {
+    section_seeds(WORD_COUNTS)
+}
+
+/// A file whose footer, without postscript, is the input.
+pub fn footer(input: &Input<'_>) -> Verdict {
+    let file = match *input {
+        Input::Number(number) => mutant_of_footer(number, corpora()),
+        Input::Part { pick, bytes } => {
+            let sample = &corpora()[pick % corpora().len()].file;
+            let (body, postscript) =
+                (&sample[..footer_start(sample)], &sample[sample.len() - POSTSCRIPT_BYTES..]);
+            let mut file = [body, bytes, postscript].concat();
+            let len_at = file.len() - POSTSCRIPT_BYTES + 8;
+            file[len_at..len_at + 4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+            reseal(&mut file, &Anatomy::of(sample));
+            file
+        }
+    };
+    judge(input.number(), &file)
+}
+
+pub fn footer_seeds() -> Vec<Vec<u8>> {
+    let footer = |file: &[u8]| file[footer_start(file)..file.len() - POSTSCRIPT_BYTES].to_vec();
+    smallest(corpora().iter().map(|sample| footer(&sample.file)))
+}
+
+/// Inputs of the shortest of `parts`, which are those of the samples in their order.
+fn smallest(parts: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
+    let mut inputs: Vec<Vec<u8>> =
+        parts.enumerate().map(|(pick, bytes)| part_input(pick, &bytes)).collect();
+    inputs.sort_by_key(Vec::len);
+    inputs.dedup_by(|a, b| a[2..] == b[2..]);
+    inputs.truncate(MAX_SEEDS);
+    inputs
+}
+
+fn section_seeds(kind: [u8; 2]) -> Vec<Vec<u8>> {
+    let part = |file: &[u8]| {
+        let mut parts = Anatomy::of(file);
+        let section = parts.sections_mut().into_iter().find(|section| section.kind == kind);
+        section.map_or(Vec::new(), |section| section.bytes.clone())
+    };
+    smallest(corpora().iter().map(|sample| part(&sample.file)))
+}
+
+/// A file in which the input stands for a section of `kind`.
+fn section(kind: [u8; 2], input: &Input<'_>) -> Verdict {
+    let file = match *input {
+        Input::Number(number) => mutant_of_kind(number, kind, corpora()),
+        Input::Part { pick, bytes } => {
+            let mut parts = Anatomy::of(&corpora()[pick % corpora().len()].file);
+            let mut sections = parts.sections_mut();
+            sections.retain(|section| section.kind == kind);
+            let at = pick / corpora().len();
+            let num_sections = sections.len().max(1);
+            if let Some(section) = sections.get_mut(at % num_sections) {
+                section.bytes = bytes.to_vec();
+            }
+            parts.tied().assemble()
+        }
+    };
+    judge(input.number(), &file)
+}
+
+fn judge(number: u64, file: &[u8]) -> Verdict {
+    let opened = Corpus::from_bytes("mutant", file, &LIMITS);
+    check_parts_alone(file, opened.as_ref().ok().map(|(_, corpus)| corpus));
+    match opened {
+        Err(error) => Verdict::of(&error),
+        Ok((footer, corpus)) => {
+            answers::ask_everything(&mut Random(!number), &footer, &corpus);
+            check_rewritten(file, &footer, &corpus);
+            Verdict::Answered
+        }
+    }
+}
+
+/// Words and paths read alone are errors, or those of the whole.
+fn check_parts_alone(file: &[u8], corpus: Option<&Corpus>) {
+    let parsed = FileFooter::parse("mutant", file, file.len() as u64, &LIMITS);
+    let Ok(FooterOutcome::Footer(footer)) = parsed else { return };
+    for (i, meta) in footer.segments.iter().enumerate() {
+        let segment = corpus.map(|corpus| &corpus.segments()[i]);
+        let bytes = |range: std::ops::Range<u64>| &file[range.start as usize..range.end as usize];
+        let paths = read_paths("mutant", &footer, i, bytes(meta.paths_range()), &LIMITS);
+        let words =
+            meta.words_range().map(|range| read_words("mutant", &footer, i, bytes(range), &LIMITS));
+        let Some(segment) = segment else { continue };
+        assert_eq!(paths.unwrap(), segment.paths);
+        if let Some(words) = words {
+            check_words(&words.unwrap(), segment);
+        }
+    }
+}
+
+fn check_words(words: &Segment, segment: &Segment) {
+    let num_words = segment.dictionary.num_words() as usize;
+    assert_eq!(words.dictionary.bytes(), segment.dictionary.bytes());
+    assert_eq!(words.dag.weights()[..num_words], segment.dag.weights()[..num_words]);
+}
+
+/// What was read is written and read once more.
+fn check_rewritten(file: &[u8], footer: &FileFooter, corpus: &Corpus) {
+    if footer.num_tokens().max(footer.len_bytes()) > MAX_REWRITTEN {
+        return;
+    }
+    let mut writer = CorpusWriter::new(Vec::new(), corpus.profile(), "fuzz").unwrap();
+    for segment in corpus.segments() {
+        Draft::of(segment).write(&mut writer).unwrap();
+    }
+    let (again, _) = writer.finish(None).unwrap();
+    let (again_footer, again_corpus) = Corpus::from_bytes("again", &again, &LIMITS).unwrap();
+    let content = content_of(file, footer, corpus).unwrap();
+    let again_content = content_of(&again, &again_footer, &again_corpus).unwrap();
+    assert_eq!(content.documents, again_content.documents);
+}

@@ -1,0 +1,144 @@
+//! A fuzz target: from bytes to a mutant, and from the mutant to a verdict.
+//!
+//! ```text
+//! input   0 | pick | bytes      the mutant's part is `bytes`; `pick` says which sample it goes into
+//!         1 | number            mutant of that number (8 bytes), made from the samples
+//! ```
+//!
+//! The first form is for fuzzers that learn from coverage and for seeds, the second makes changes that keep most
+//! of a part's structure. Both get right checksums, so that what is behind them is reached.
+
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use datafusion_tadoc::Error;
+
+use super::samples::{Sample, samples};
+use super::{gsst, living, sections, statements, strings};
+
+/// Longest time of a case.
+const MAX_CASE_TIME: Duration = Duration::from_secs(1);
+
+/// What came of a mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// A checksum or a tie did not fit.
+    StoppedByChecksum,
+    /// A typed error for another reason.
+    Refused,
+    /// It opened, and its answers were right.
+    Answered,
+}
+
+impl Verdict {
+    /// The verdict on a mutant that was refused with `error`.
+    pub fn of(error: &Error) -> Self {
+        match error {
+            Error::Checksum { .. } => Self::StoppedByChecksum,
+            Error::Format { section: "footer", reason, .. } if reason.contains("from a copy") => {
+                Self::StoppedByChecksum
+            }
+            Error::Format { .. } | Error::Version { .. } | Error::Capacity { .. } => Self::Refused,
+            other => panic!("an error of another kind: {other:?}"),
+        }
+    }
+}
+
+/// One parser under test.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name, that of its test and of the folder of its seeds.
+    pub name: &'static str,
+    /// Inputs of the first form that the writers make.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Tries an input. Whatever is wrong is a panic.
+    pub run: fn(&Input<'_>) -> Verdict,
+}
+
+/// All targets.
+pub const TARGETS: [Target; 12] = [
+    Target { name: "footer", seeds: sections::footer_seeds, run: sections::footer },
+    Target { name: "dictionary", seeds: sections::dictionary_seeds, run: sections::dictionary },
+    Target { name: "grammar", seeds: sections::grammar_seeds, run: sections::grammar },
+    Target { name: "documents", seeds: sections::documents_seeds, run: sections::documents },
+    Target { name: "word_counts", seeds: sections::word_counts_seeds, run: sections::word_counts },
+    Target { name: "user_columns", seeds: statements::columns_seeds, run: statements::columns },
+    Target { name: "manifest", seeds: living::manifest_seeds, run: living::manifest },
+    Target { name: "edit_records", seeds: living::edits_seeds, run: living::edits },
+    Target { name: "gsst_block", seeds: gsst::block_seeds, run: gsst::block },
+    Target { name: "gsst_parquet", seeds: gsst::index_seeds, run: gsst::index },
+    Target { name: "query", seeds: strings::query_seeds, run: strings::query },
+    Target { name: "location", seeds: statements::location_seeds, run: statements::location },
+];
+
+/// The target called `name`.
+pub fn target(name: &str) -> Target {
+    *TARGETS.iter().find(|target| target.name == name).unwrap()
+}
+
+/// How a mutant is made.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// These bytes in the place of a part of sample `pick`.
+    Part { pick: usize, bytes: &'a [u8] },
+    /// The mutant of this number.
+    Number(u64),
+}
+
+impl<'a> Input<'a> {
+    /// The input that `bytes` stand for.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        match bytes {
+            [1, number @ ..] => {
+                let mut le_bytes = [0; 8];
+                let len = number.len().min(8);
+                le_bytes[..len].copy_from_slice(&number[..len]);
+                Self::Number(u64::from_le_bytes(le_bytes))
+            }
+            [_, pick, bytes @ ..] => Self::Part { pick: usize::from(*pick), bytes },
+            _ => Self::Part { pick: 0, bytes: &[] },
+        }
+    }
+
+    /// A number that differs from input to input: what is asked of a mutant depends on it.
+    pub fn number(&self) -> u64 {
+        match self {
+            Self::Part { pick, bytes } => u64::from(crc32c::crc32c(bytes)) + *pick as u64,
+            Self::Number(number) => *number,
+        }
+    }
+}
+
+/// The bytes of the input that puts `bytes` in the place of a part of sample `pick`.
+pub fn part_input(pick: usize, bytes: &[u8]) -> Vec<u8> {
+    [&[0, pick as u8][..], bytes].concat()
+}
+
+/// The bytes of the input for mutant `number`.
+pub fn number_input(number: u64) -> Vec<u8> {
+    [&[1][..], &number.to_le_bytes()].concat()
+}
+
+/// The corpora that mutants are made from.
+pub fn corpora() -> &'static [Sample] {
+    static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(samples);
+    &SAMPLES
+}
+
+/// Tries `input`, which has a second of a processor's time. Counted is the time of this thread alone: in a pool of
+/// one thread that is all.
+pub fn try_input(target: &Target, input: &[u8]) -> Verdict {
+    let before = busy_time();
+    let verdict = (target.run)(&Input::of(input));
+    let taken = busy_time() - before;
+    assert!(taken <= MAX_CASE_TIME, "a case took {taken:?}");
+    verdict
+}
+
+/// Time that this thread had a processor; where nobody says, time that went by.
+fn busy_time() -> Duration {
+    static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = statistics.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    nanos.map_or_else(|| STARTED.elapsed(), Duration::from_nanos)
+}

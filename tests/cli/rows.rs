@@ -93,6 +93,14 @@ fn json_that_does_not_fit_names_the_line() {
     let start = "error: a.jsonl: line 2: a field has another shape than in the lines before it";
     assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("pass --no-columns to keep the text only\n"), "{}", ran.stderr);
+
+    folder.write("a.jsonl", "{\"t\":\"a\",\"x\":1}\n");
+    folder.write("b.jsonl", "{\"t\":\"b\",\"x\":[1]}\n");
+    let inputs = ["ingest", "a.jsonl", "b.jsonl", "-o", "c.tadoc", "--documents", "jsonl:t"];
+    let ran = folder.run(&inputs);
+    let expected = "column `x` is Int64 first and List(Int64) later (a.jsonl, then b.jsonl); pass \
+                    --no-columns to keep the text only";
+    assert!(ran.stderr.contains(expected), "{}", ran.stderr);
 }
 
 #[test]

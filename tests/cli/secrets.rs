@@ -1,6 +1,7 @@
 //! Passwords, keys and tokens of statements are in nothing that `tadoc` writes.
 
 use crate::harness::Folder;
+use crate::remote::serve;
 
 const SECRET: &str = "T0pS3cret";
 
@@ -47,6 +48,19 @@ fn no_output_has_a_secret() {
             ran.stderr
         );
         assert!(ran.status < 2, "{sql}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn reports_on_urls_have_no_password() {
+    let folder = Folder::new();
+    folder.write("a.txt", "to be or not to be");
+    folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
+    let port = serve(&folder, &["c.tadoc"]);
+    let url = format!("http://ann:{SECRET}@127.0.0.1:{port}/c.tadoc");
+    for command in [&["info"][..], &["info", "--json"], &["verify"]] {
+        let text = folder.ok(&[command, &[url.as_str()]].concat());
+        assert!(text.contains("***@127.0.0.1") && !text.contains(SECRET), "{command:?}: {text}");
     }
 }
 

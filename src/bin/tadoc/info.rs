@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use datafusion_tadoc::corpus::{SectionMeta, SegmentMeta};
+use datafusion_tadoc::sql::mask_secrets;
 
 use crate::display::{bytes, grouped, percent, plain};
 use crate::failure::Outcome;
@@ -62,7 +63,8 @@ struct Fact {
 
 impl Fact {
     fn text(key: &'static str, value: &str) -> Self {
-        Self { key, shown: plain(value).into_owned(), json: json_string(value) }
+        let value = mask_secrets(value);
+        Self { key, shown: plain(&value).into_owned(), json: json_string(&value) }
     }
 
     fn count(key: &'static str, count: u64) -> Self {

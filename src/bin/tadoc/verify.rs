@@ -12,6 +12,7 @@ use clap::Args;
 use datafusion_tadoc::Error;
 use datafusion_tadoc::corpus::{OpenLimits, SectionMeta, check_header, read_columns, read_segment};
 use datafusion_tadoc::living::{Part, Version};
+use datafusion_tadoc::sql::mask_secrets;
 
 use crate::display::{bytes, grouped, plain, plural};
 use crate::failure::{Failure, Outcome};
@@ -80,7 +81,7 @@ impl Total {
         let mut out = io::stdout().lock();
         if !quiet || !report.is_good() {
             for line in &report.lines {
-                writeln!(out, "{}", plain(line))?;
+                writeln!(out, "{}", plain(&mask_secrets(line)))?;
             }
         }
         self.num_checked += 1;

@@ -159,6 +159,6 @@ mod tests {
         >([Some([Some(1)])]);
         let parts = [part(vec![("n", ints)]), part(vec![("n", Arc::new(list))])];
         let text = merge_columns(&parts, &[]).unwrap_err().to_string();
-        assert!(text.contains("column `n` is Int64 in one place"), "{text}");
+        assert!(text.contains("column `n` is Int64 first"), "{text}");
     }
 }

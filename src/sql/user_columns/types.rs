@@ -26,7 +26,7 @@ fn join_fields(left: &Fields, right: &Fields) -> Result<Vec<Field>, String> {
             Some(known) => {
                 let data_type = join(known.data_type(), field.data_type()).ok_or_else(|| {
                     format!(
-                        "column `{}` is {} in one place and {} in another",
+                        "column `{}` is {} first and {} later",
                         field.name(),
                         known.data_type(),
                         field.data_type()

@@ -56,6 +56,8 @@ pub struct Columns {
 
 struct Run {
     schema: SchemaRef,
+    /// The input of its first row, for messages.
+    input: String,
     /// Where the run begins in the temporary file; none where it has no columns.
     offset: Option<u64>,
     num_rows: usize,
@@ -67,21 +69,21 @@ impl Columns {
         Self { narrow: Some(Guesses::default()), ..Self::default() }
     }
 
-    /// Adds rows.
+    /// Adds rows of `input`.
     ///
     /// # Errors
     /// The temporary file cannot be written.
-    pub fn push(&mut self, batch: &RecordBatch) -> Outcome {
+    pub fn push(&mut self, batch: &RecordBatch, input: &str) -> Outcome {
         if let Some(guesses) = &mut self.narrow {
             guesses.observe(batch);
         }
-        self.push_batch(batch)
+        self.push_batch(batch, input)
             .map_err(|error| Failure::with_cause("collecting columns in a temporary file", &error))
     }
 
-    fn push_batch(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
+    fn push_batch(&mut self, batch: &RecordBatch, input: &str) -> Result<(), ArrowError> {
         if self.runs.last().is_none_or(|run| run.schema != batch.schema()) {
-            self.start_run(batch.schema())?;
+            self.start_run(batch.schema(), input)?;
         }
         if let Some(run) = self.runs.last_mut() {
             run.num_rows += batch.num_rows();
@@ -92,7 +94,7 @@ impl Columns {
         }
     }
 
-    fn start_run(&mut self, schema: SchemaRef) -> Result<(), ArrowError> {
+    fn start_run(&mut self, schema: SchemaRef, input: &str) -> Result<(), ArrowError> {
         self.end_run()?;
         let mut offset = None;
         if !schema.fields().is_empty() {
@@ -103,7 +105,7 @@ impl Columns {
             offset = Some(file.stream_position()?);
             self.writer = Some(StreamWriter::try_new(BufWriter::new(file), &schema)?);
         }
-        self.runs.push(Run { schema, offset, num_rows: 0 });
+        self.runs.push(Run { schema, input: input.to_owned(), offset, num_rows: 0 });
         Ok(())
     }
 
@@ -133,13 +135,23 @@ impl Columns {
         Ok(Some(StoredColumns { parquet, notes }))
     }
 
+    /// The message for columns of `run` that do not join with those before it, for this `reason`.
+    fn not_joined(&self, run: &Run, reason: &str) -> String {
+        let differs = |earlier: &&Run| join_schemas(&earlier.schema, &run.schema).is_err();
+        let earlier = self.runs.iter().find(differs).unwrap_or(run);
+        let inputs = match earlier.input == run.input {
+            true => format!("both in {}", earlier.input),
+            false => format!("{}, then {}", earlier.input, run.input),
+        };
+        format!("{reason} ({inputs}); pass --no-columns to keep the text only")
+    }
+
     /// The columns of all runs by name, each with a type that holds all of its values.
     fn joined_schema(&self) -> Outcome<Schema> {
         let mut schema = Schema::empty();
         for run in &self.runs {
-            schema = join_schemas(&schema, &run.schema).map_err(|reason| {
-                Failure::new(format!("{reason}; pass --no-columns to keep the text only"))
-            })?;
+            schema = join_schemas(&schema, &run.schema)
+                .map_err(|reason| Failure::new(self.not_joined(run, &reason)))?;
         }
         if let Some(deep) = schema.fields().iter().find(|field| depth(field) > MAX_DEPTH) {
             return Err(Failure::new(format!(
@@ -255,9 +267,9 @@ mod tests {
         let ints: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
         let floats: ArrayRef = Arc::new(datafusion::arrow::array::Float64Array::from(vec![0.5]));
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
-        columns.push(&batch(vec![("n", ints)])).unwrap();
-        columns.push(&batch(vec![("text", names), ("n", floats)])).unwrap();
-        columns.push(&RecordBatch::new_empty(Arc::new(Schema::empty()))).unwrap();
+        columns.push(&batch(vec![("n", ints)]), "a").unwrap();
+        columns.push(&batch(vec![("text", names), ("n", floats)]), "b").unwrap();
+        columns.push(&RecordBatch::new_empty(Arc::new(Schema::empty())), "c").unwrap();
         let stored = columns.into_parquet().unwrap().unwrap();
         assert_eq!(stored.notes, ["column `text` is stored as `text_1`, as the name is taken"]);
         let rows = read_back(stored);
@@ -271,12 +283,11 @@ mod tests {
     fn texts_become_numbers_only_where_nothing_is_lost() {
         let mut columns = Columns::of_texts();
         let column = |values: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(values)) };
-        columns
-            .push(&batch(vec![
-                ("year", column(vec!["1999", "-2000"])),
-                ("zip", column(vec!["01234", "99999"])),
-            ]))
-            .unwrap();
+        let rows = batch(vec![
+            ("year", column(vec!["1999", "-2000"])),
+            ("zip", column(vec!["01234", "99999"])),
+        ]);
+        columns.push(&rows, "a").unwrap();
         let rows = read_back(columns.into_parquet().unwrap().unwrap());
         let years = rows.column_by_name("year").unwrap().as_primitive::<Int64Type>();
         assert_eq!(years.values(), &[1999, -2000]);
@@ -290,7 +301,7 @@ mod tests {
         let options = RecordBatchOptions::new().with_row_count(Some(3));
         let schema = Arc::new(Schema::empty());
         let rows = RecordBatch::try_new_with_options(schema, Vec::new(), &options).unwrap();
-        columns.push(&rows).unwrap();
+        columns.push(&rows, "a").unwrap();
         assert!(columns.into_parquet().unwrap().is_none());
     }
 }

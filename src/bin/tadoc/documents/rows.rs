@@ -57,7 +57,7 @@ impl Rows<'_, '_> {
             }
         }
         match self.options.keep_columns {
-            true => self.columns.push(&other_columns(text_column, batch)?),
+            true => self.columns.push(&other_columns(text_column, batch)?, &self.input.shown()),
             false => Ok(()),
         }
     }

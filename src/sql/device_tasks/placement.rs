@@ -19,6 +19,7 @@ use super::answers::missing_elements;
 use super::chooser::{SOME_DOCUMENTS, Work, choose};
 use crate::analytics::{SegmentShape, Traversal};
 use crate::corpus::SegmentMeta;
+use crate::ingestion::DeviceState;
 use crate::ingestion::calibration::CorpusTask;
 use crate::sql::corpora::LoadedCorpus;
 use crate::sql::gsst::{calibration, device};
@@ -251,7 +252,13 @@ pub(crate) fn place(
 
 fn choose_place(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Placement {
     let work = work(scan, task, loaded);
-    let choice = choose(&work, &calibration().corpus_rates(), device::state);
+    let rates = calibration().corpus_rates();
+    let mut choice = choose(&work, &rates, device::state);
+    if choice.is_on_device
+        && let Some(problem) = device::problem()
+    {
+        choice = choose(&work, &rates, || DeviceState::Missing(problem));
+    }
     if let Some(effort) = choice.missed {
         device::miss(effort.gain_s(), effort.startup_s, work.num_cores);
         loaded.inspect(|loaded| loaded.tasks.note_missed(task, effort.gain_s()));

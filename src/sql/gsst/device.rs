@@ -57,6 +57,9 @@ pub(in crate::sql) fn state() -> DeviceState {
     if !has_driver() {
         return DeviceState::Missing(GpuError::NoDriver.to_string());
     }
+    if let Some(Err(error)) = NUM_DEVICES.get() {
+        return DeviceState::Missing(error.to_string());
+    }
     match SCANNERS.if_opened().map(usable) {
         Some(Err(error)) => DeviceState::Missing(error.to_string()),
         _ => SCANNERS.state(),

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! With `auto` nobody waits for the driver, unless the scan is so long that waiting is a gain: then, and where a
-//! device is demanded, it is opened on another thread as soon as it can be foreseen. `EXPLAIN` opens nothing. What the
-//! device fails at while it runs is the opener's business.
+//! device is demanded, it is opened on another thread as soon as it can be foreseen. `EXPLAIN` opens nothing, but
+//! before a scan goes to a device the driver is asked for one: the plan names the place that the scan takes.
+//! The opener handles faults of the device while a scan runs.
 
 use std::fmt;
 
@@ -130,7 +131,12 @@ pub(super) fn place(
 }
 
 fn by_model(options: &TadocOptions, calibration: &Calibration, work: &Work) -> Result<Placement> {
-    let choice = ask_model(options, calibration, work, device::state)?;
+    let mut choice = ask_model(options, calibration, work, device::state)?;
+    if choice.place != ingestion::Place::Cpu
+        && let Some(problem) = device::problem()
+    {
+        choice = ask_model(options, calibration, work, || DeviceState::Missing(problem))?;
+    }
     let is_closed = choice.hindrance == Some(Hindrance::Closed);
     let missed = choice.effort.filter(|_| is_closed);
     Ok(Placement {

@@ -317,19 +317,20 @@ fn user_columns_are_never_lost_silently() {
         assert_eq!(store.latest().await.unwrap().number, 3);
         let merge = Arc::new(
             |parts: &[datafusion_tadoc::living::ColumnsOfPart],
+             set: &[Edit],
              dropped: &[std::ops::Range<u64>]| {
                 let described = parts.iter().map(|part| {
                     format!("{} {:?}", part.num_docs, part.parquet.as_deref().unwrap_or_default())
                 });
                 let described = described.collect::<Vec<_>>().join("|");
-                Ok(Some(format!("{described} {dropped:?}").into_bytes()))
+                Ok(Some(format!("{described} {set:?} {dropped:?}").into_bytes()))
             },
         );
         let options = OptimizeOptions { merge_columns: Some(merge), ..OptimizeOptions::default() };
         let version = store.optimize(&options).await.unwrap().unwrap();
         assert_eq!(version.dropped.as_slice(), std::slice::from_ref(&(1..2)));
         let (footer, _) = store.read_part(&version.parts[0], &OpenLimits::default()).await.unwrap();
-        let expected = format!("2 {:?}|1 [] [1..2]", b"columns");
+        let expected = format!("2 {:?}|1 [] [] [1..2]", b"columns");
         assert_eq!(footer.columns.unwrap().len, expected.len() as u64);
     });
 }

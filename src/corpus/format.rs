@@ -638,7 +638,11 @@ pub(crate) fn check_version(
         (format!("{format} {known_major}"), format!("{format} {major}"))
     } else if unknown != 0 {
         let bit = unknown.trailing_zeros();
-        ("no required features".into(), format!("required feature {bit}"))
+        let expected = match known_features {
+            0 => "no required features".to_owned(),
+            known => format!("required features below {}", known.ilog2() + 1),
+        };
+        (expected, format!("required feature {bit}"))
     } else {
         return Ok(());
     };

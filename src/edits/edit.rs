@@ -4,8 +4,11 @@
 //! for ever: a dropped document leaves a gap, an added one gets the next id. What the offsets of a
 //! batch refer to is its [`EditMode`]; both are those of the random-access paper.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
+
+use bytes::Bytes;
 
 use crate::error::{Error, Result};
 
@@ -56,6 +59,16 @@ pub enum Edit {
         /// Its bytes from now on.
         content: Vec<u8>,
     },
+    /// Gives a document other values of user columns; its text stays.
+    SetColumns {
+        /// The document.
+        doc_id: u64,
+        /// The row of `table` with its values.
+        row: u64,
+        /// The values of all documents that got theirs together: a Parquet file with the columns that
+        /// are set. Edits share it, and nobody looks into it here.
+        table: Bytes,
+    },
 }
 
 impl Edit {
@@ -66,7 +79,8 @@ impl Edit {
             | Self::AppendText { doc_id, .. }
             | Self::DeleteText { doc_id, .. }
             | Self::DropDocument { doc_id }
-            | Self::ReplaceDocument { doc_id, .. } => Some(*doc_id),
+            | Self::ReplaceDocument { doc_id, .. }
+            | Self::SetColumns { doc_id, .. } => Some(*doc_id),
             Self::AddDocument { .. } => None,
         }
     }
@@ -78,9 +92,30 @@ impl Edit {
             Self::AddDocument { content, .. } | Self::ReplaceDocument { content, .. } => {
                 content.len() as u64
             }
-            Self::DeleteText { .. } | Self::DropDocument { .. } => 0,
+            Self::DeleteText { .. } | Self::DropDocument { .. } | Self::SetColumns { .. } => 0,
         }
     }
+
+    /// Whether it changes nothing but user columns.
+    pub fn sets_columns(&self) -> bool {
+        matches!(self, Self::SetColumns { .. })
+    }
+}
+
+/// What tells a table from another: tables are shared, and never compared.
+pub(super) fn table_identity(table: &Bytes) -> (usize, usize) {
+    (table.as_ptr() as usize, table.len())
+}
+
+/// The tables that `edits` take values of user columns from, each once, in order of first use.
+pub fn column_tables<'a>(
+    edits: impl IntoIterator<Item = &'a Edit>,
+) -> impl Iterator<Item = &'a Bytes> {
+    let mut met = HashSet::new();
+    edits.into_iter().filter_map(move |edit| match edit {
+        Edit::SetColumns { table, .. } => met.insert(table_identity(table)).then_some(table),
+        _ => None,
+    })
 }
 
 /// What the offsets of the edits of a batch refer to.

@@ -32,7 +32,7 @@ mod word_changes;
 
 #[cfg(feature = "cuda")]
 pub(crate) use batch_offsets::BatchOffsets;
-pub use edit::{Answer, Edit, EditBatch, EditMode, Operation};
+pub use edit::{Answer, Edit, EditBatch, EditMode, Operation, column_tables};
 pub use living_corpus::LivingCorpus;
 #[cfg(feature = "cuda")]
 pub(crate) use piece_tree::{Piece, PieceTree, Source};

@@ -128,8 +128,18 @@ impl<'a> Planner<'a, '_> {
                 self.lens.insert(*doc_id, Some(content.len() as u64));
                 self.steps.push(Step::Replace { doc_id: *doc_id, content });
             }
+            Edit::SetColumns { doc_id, .. } => self.check_document(*doc_id)?,
         }
         Ok(())
+    }
+
+    /// Refuses a document that is not there at this place of the batch.
+    fn check_document(&self, doc_id: u64) -> Result<()> {
+        match self.lens.get(&doc_id) {
+            Some(Some(_)) => Ok(()),
+            Some(None) => Err(dropped_document(doc_id)),
+            None => self.living.current(doc_id).map(|_| ()),
+        }
     }
 
     /// `offset` is none for the end.
@@ -217,7 +227,7 @@ fn batch_offsets<'a>(
     /// Places of the edits of a document, its bytes before the batch, whether it is dropped or replaced.
     type Places = (Vec<u64>, u64, bool);
     let mut places: FxHashMap<u64, Places> = FxHashMap::default();
-    for edit in items.filter_map(Item::edit) {
+    for edit in items.filter_map(Item::edit).filter(|edit| !edit.sets_columns()) {
         let Some(doc_id) = edit.doc_id() else { continue };
         let is_whole = matches!(edit, Edit::DropDocument { .. } | Edit::ReplaceDocument { .. });
         let known = places.get(&doc_id).map(|(.., is_whole)| *is_whole);

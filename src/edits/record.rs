@@ -8,14 +8,21 @@
 //!          3 | path | content                      add a document
 //!          4 | doc_id                              drop a document
 //!          5 | doc_id | content                    replace a document
+//!          6 | doc_id | row | number | table       set user columns: a row of a new table
+//!          6 | doc_id | row | number               set user columns: a row of table `number`
 //! ```
 //!
 //! Kinds are one byte, integers are LEB128, and a text, path or content is its length and its bytes
-//! as they are. An edit costs 2 to 6 bytes beside its text. Checksums and compression belong to the
+//! as they are. Tables of user columns are numbered from 0 in the order in which they come, so that each is
+//! stored once. An edit costs 2 to 6 bytes beside its text. Checksums and compression belong to the
 //! file around it. Decoding is O(bytes) and allocates no more than the bytes account for. Whether a
 //! document or offset exists is the business of who applies the edits.
 
-use super::edit::{Edit, EditBatch, EditMode};
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use super::edit::{Edit, EditBatch, EditMode, table_identity};
 use crate::corpus::cursor::{Cursor, Place, push_varint};
 use crate::error::Result;
 
@@ -25,12 +32,14 @@ const DELETE_TEXT: u8 = 2;
 const ADD_DOCUMENT: u8 = 3;
 const DROP_DOCUMENT: u8 = 4;
 const REPLACE_DOCUMENT: u8 = 5;
+const SET_COLUMNS: u8 = 6;
 
 /// The bytes of `batch`.
 pub fn encode_batch(batch: &EditBatch) -> Vec<u8> {
     let mut out = vec![batch.mode.as_u8()];
     push_varint(&mut out, batch.edits.len() as u64);
-    batch.edits.iter().for_each(|edit| push_edit(&mut out, edit));
+    let mut numbers = HashMap::new();
+    batch.edits.iter().for_each(|edit| push_edit(&mut out, edit, &mut numbers));
     out
 }
 
@@ -45,15 +54,16 @@ pub fn decode_batch(file: &str, bytes: &[u8]) -> Result<EditBatch> {
     let mode = EditMode::from_u8(stored_mode)
         .ok_or_else(|| at.fault(format!("expected edit mode 0 or 1, got {stored_mode}")))?;
     let num_edits = cursor.varint()?;
-    let mut edits = Vec::new();
+    let (mut edits, mut tables) = (Vec::new(), Vec::new());
     for _ in 0..num_edits {
-        edits.push(edit(&mut cursor)?);
+        edits.push(edit(&mut cursor, &mut tables)?);
     }
     cursor.finish()?;
     Ok(EditBatch { mode, edits })
 }
 
-fn push_edit(out: &mut Vec<u8>, edit: &Edit) {
+/// Appends `edit`; `numbers` are those of the tables so far.
+fn push_edit(out: &mut Vec<u8>, edit: &Edit, numbers: &mut HashMap<(usize, usize), u64>) {
     match edit {
         Edit::InsertText { doc_id, offset_bytes, text } => {
             push_numbers(out, INSERT_TEXT, &[*doc_id, *offset_bytes]);
@@ -76,6 +86,14 @@ fn push_edit(out: &mut Vec<u8>, edit: &Edit) {
             push_numbers(out, REPLACE_DOCUMENT, &[*doc_id]);
             push_text(out, content);
         }
+        Edit::SetColumns { doc_id, row, table } => {
+            let next = numbers.len() as u64;
+            let number = *numbers.entry(table_identity(table)).or_insert(next);
+            push_numbers(out, SET_COLUMNS, &[*doc_id, *row, number]);
+            if number == next {
+                push_text(out, table);
+            }
+        }
     }
 }
 
@@ -89,7 +107,8 @@ fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-fn edit(cursor: &mut Cursor<'_>) -> Result<Edit> {
+/// The edit at `cursor`; `tables` are those so far.
+fn edit(cursor: &mut Cursor<'_>, tables: &mut Vec<Bytes>) -> Result<Edit> {
     let at = cursor.clone();
     Ok(match cursor.u8()? {
         INSERT_TEXT => Edit::InsertText {
@@ -108,13 +127,37 @@ fn edit(cursor: &mut Cursor<'_>) -> Result<Edit> {
         REPLACE_DOCUMENT => {
             Edit::ReplaceDocument { doc_id: cursor.varint()?, content: text(cursor)? }
         }
-        kind => return Err(at.fault(format!("expected a kind of edit from 0 to 5, got {kind}"))),
+        SET_COLUMNS => Edit::SetColumns {
+            doc_id: cursor.varint()?,
+            row: cursor.varint()?,
+            table: table(cursor, tables)?,
+        },
+        kind => return Err(at.fault(format!("expected a kind of edit from 0 to 6, got {kind}"))),
     })
 }
 
 fn text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     let len = cursor.varint()?;
     Ok(cursor.take(usize::try_from(len).unwrap_or(usize::MAX))?.to_vec())
+}
+
+/// The table at `cursor`, which is one of `tables` or becomes their last.
+fn table(cursor: &mut Cursor<'_>, tables: &mut Vec<Bytes>) -> Result<Bytes> {
+    let at = cursor.clone();
+    let (number, num_tables) = (cursor.varint()?, tables.len() as u64);
+    if number > num_tables {
+        let most = "expected the number of a table, at most";
+        return Err(at.fault(format!("{most} {num_tables}, got {number}")));
+    }
+    if number == num_tables {
+        let table = Bytes::from(text(cursor)?);
+        // All empty ones are one.
+        if table.is_empty() && tables.iter().any(Bytes::is_empty) {
+            return Err(at.fault("expected one empty table, got another"));
+        }
+        tables.push(table);
+    }
+    Ok(tables[number as usize].clone())
 }
 
 fn path(cursor: &mut Cursor<'_>) -> Result<String> {
@@ -149,8 +192,21 @@ mod tests {
 
     fn any_batch() -> impl Strategy<Value = EditBatch> {
         let mode = prop_oneof![Just(EditMode::InSequence), Just(EditMode::InBatch)];
-        (mode, prop::collection::vec(any_edit(), 0..12))
-            .prop_map(|(mode, edits)| EditBatch { mode, edits })
+        let tables = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 3);
+        // Tables are shared: edits of the third here take rows of one of these.
+        let set = (0..300u64, 0..300u64, 0..3usize);
+        let edit = prop_oneof![2 => any_edit().prop_map(Ok), 1 => set.prop_map(Err)];
+        (mode, tables, prop::collection::vec(edit, 0..12)).prop_map(|(mode, tables, edits)| {
+            let tables: Vec<Bytes> = tables.into_iter().map(Bytes::from).collect();
+            let edits = edits.into_iter().map(|edit| {
+                edit.unwrap_or_else(|(doc_id, row, table)| Edit::SetColumns {
+                    doc_id,
+                    row,
+                    table: tables[table].clone(),
+                })
+            });
+            EditBatch { mode, edits: edits.collect() }
+        })
     }
 
     fn is_format(error: &Error) -> bool {
@@ -196,10 +252,25 @@ mod tests {
     }
 
     #[test]
+    fn a_table_is_stored_once() {
+        let table = Bytes::from(vec![7; 500]);
+        let set = |doc_id| Edit::SetColumns { doc_id, row: doc_id, table: table.clone() };
+        let batch = EditBatch { edits: (0..100).map(set).collect(), ..EditBatch::default() };
+        let bytes = encode_batch(&batch);
+        assert_eq!(bytes.len(), 2 + 100 * 4 + 2 + 500);
+        let decoded = decode_batch("memory", &bytes).unwrap();
+        assert_eq!(crate::edits::column_tables(&decoded.edits).count(), 1);
+        assert_eq!(decoded, batch);
+    }
+
+    #[test]
     fn faults_name_the_place() {
         let fault = |bytes: &[u8]| decode_batch("f.edits", bytes).unwrap_err().to_string();
         assert!(fault(&[2, 0]).contains("offset 0: expected edit mode"));
         assert!(fault(&[0, 1, 9]).contains("offset 2: expected a kind of edit"));
+        assert!(fault(&[0, 1, 6, 0, 0, 1]).contains("offset 5: expected the number of a table"));
+        let twice = [0, 2, 6, 0, 0, 0, 0, 6, 1, 0, 1, 0];
+        assert!(fault(&twice).contains("expected one empty table"));
         assert!(fault(&[0, 1, 3, 1, 0xff, 0]).contains("offset 3: expected a path in UTF-8"));
         assert!(fault(&[0, 0, 0]).contains("1 bytes are left"));
         let num_edits = [0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];

@@ -25,6 +25,7 @@ pub struct Change {
     docs_added_by_edits: u64,
     /// Edits name documents by id.
     edits_name_documents: bool,
+    sets_columns: bool,
     replacement: Option<Replacement>,
 }
 
@@ -61,6 +62,7 @@ impl Change {
             edits: Some(encode_batch(batch)),
             docs_added_by_edits: counts.docs_added,
             edits_name_documents: batch.edits.iter().any(|edit| edit.doc_id().is_some()),
+            sets_columns: batch.edits.iter().any(Edit::sets_columns),
             ..Self::empty(kind)
         }
     }
@@ -93,6 +95,7 @@ impl Change {
             edits: None,
             docs_added_by_edits: 0,
             edits_name_documents: false,
+            sets_columns: false,
             replacement: None,
         }
     }
@@ -132,6 +135,7 @@ impl Change {
         if let Some(replacement) = &self.replacement {
             replacement.put_into(place, &mut next)?;
         }
+        next.sets_columns |= self.sets_columns;
         next.parts.extend(self.files.iter().cloned());
         if next.edits_since == next.number && self.edits.is_none() {
             // Still nothing to apply.
@@ -175,6 +179,8 @@ impl Replacement {
         next.dropped.clone_from(dropped);
         // Later where there was nothing to apply.
         next.edits_since = next.edits_since.max(base.number + 1);
+        // Those that came since may set some; who claims it in vain is read with more care, not wrongly.
+        next.sets_columns &= next.parent_id != base.commit_id;
         Ok(())
     }
 }

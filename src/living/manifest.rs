@@ -9,6 +9,8 @@
 //! | edits: 0 | 1, bytes as they are up to the end | 2, pack (zstd)
 //! crc32c of all bytes before u32
 //!
+//! required features   bit 0: edits that are not in the parts set user columns
+//!
 //! part   0 | id 16 | len_bytes | crc32c u32 | num_docs          a file
 //!        1 | version | num_docs                                 documents of edits
 //! ```
@@ -30,8 +32,10 @@ use crate::text::TokenizerProfile;
 const MAGIC: [u8; 8] = *b"\x89TADOV\r\n";
 const MAJOR: u16 = 1;
 const MINOR: u16 = 0;
-/// Required features that this build knows: none exist yet.
-const KNOWN_FEATURES: u64 = 0;
+/// The required feature of versions whose edits set user columns.
+const SETS_COLUMNS: u64 = 1;
+/// Required features that this build knows.
+const KNOWN_FEATURES: u64 = SETS_COLUMNS;
 const HEADER_BYTES: usize = 24;
 const CRC_BYTES: usize = 4;
 /// Year 10,000, in microseconds: far inside the range of every clock.
@@ -58,7 +62,7 @@ pub fn encode_manifest(version: &Version, edits: Option<&[u8]>) -> Result<Vec<u8
     out.extend(MAJOR.to_le_bytes());
     out.extend(MINOR.to_le_bytes());
     out.extend([0; 4]);
-    out.extend(KNOWN_FEATURES.to_le_bytes());
+    out.extend(if version.sets_columns { SETS_COLUMNS } else { 0 }.to_le_bytes());
     out.extend(version.number.to_le_bytes());
     out.extend(version.commit_id.as_bytes());
     out.extend(version.parent_id.as_bytes());
@@ -160,11 +164,13 @@ fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a
     cursor.take(MAGIC.len())?;
     let (major, _minor) = (cursor.u16()?, cursor.u16()?);
     let reserved = cursor.u32()?;
-    check_version(file, "version format", (MAJOR, KNOWN_FEATURES), (major, cursor.u64()?))?;
+    let features = cursor.u64()?;
+    check_version(file, "version format", (MAJOR, KNOWN_FEATURES), (major, features))?;
     if reserved != 0 {
         return Err(cursor.fault(format!("expected zeros before the features, got {reserved}")));
     }
     let mut version = head(&mut cursor)?;
+    version.sets_columns = features & SETS_COLUMNS != 0;
     // A part takes 3 bytes at least, a range 2.
     for _ in 0..count(&mut cursor, 3, "parts")? {
         version.parts.push(part(&mut cursor)?);
@@ -216,6 +222,7 @@ fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
         parts,
         dropped,
         edits_since,
+        sets_columns: false,
     })
 }
 

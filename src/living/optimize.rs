@@ -33,6 +33,7 @@ use super::change::Change;
 use super::store::LivingStore;
 use super::version::Version;
 use crate::corpus::{IngestOptions, OpenLimits};
+use crate::edits::Edit;
 use crate::error::{Error, Result};
 
 /// How often an optimization begins again where another came first.
@@ -47,10 +48,11 @@ pub struct ColumnsOfPart {
     pub parquet: Option<Bytes>,
 }
 
-/// Joins the columns of parts, in order, to those of one file. Of the rows given as ranges nothing
-/// may stay: their documents were dropped.
+/// Joins the columns of parts, in order, to those of one file, with the values of the edits
+/// ([`Edit::SetColumns`], in order) over them. Of the rows given as ranges nothing may stay: their
+/// documents were dropped. Rows and documents count from the first of the parts.
 pub type MergeColumns =
-    Arc<dyn Fn(&[ColumnsOfPart], &[Range<u64>]) -> Result<Option<Vec<u8>>> + Send + Sync>;
+    Arc<dyn Fn(&[ColumnsOfPart], &[Edit], &[Range<u64>]) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
 /// What is recompressed, and how.
 #[derive(Clone)]

@@ -147,6 +147,7 @@ impl LivingStore {
             parts: Vec::new(),
             dropped: Vec::new(),
             edits_since: 2,
+            sets_columns: false,
         };
         match store.put_version(&first, None).await? {
             Put::Done => Ok(store),
@@ -334,6 +335,11 @@ impl LivingStore {
             _ => 0,
         });
         let declared: u64 = declared.sum();
+        let sets_columns = edits.iter().any(|of| of.batch.edits.iter().any(Edit::sets_columns));
+        if sets_columns && !version.sets_columns {
+            let reason = "expected no edits that set columns, as the version says, got some".into();
+            return Err(Error::Format { file, section: "edits", offset: 0, reason });
+        }
         if added != declared {
             let reason = format!("expected edits that add {declared} documents, got {added}");
             return Err(Error::Format { file, section: "edits", offset: 0, reason });

@@ -239,6 +239,8 @@ pub struct Version {
     pub dropped: Vec<Range<u64>>,
     /// The first version whose edits are not in the parts; the next one's number if there is none.
     pub edits_since: u64,
+    /// Whether edits that are not in the parts may set user columns.
+    pub sets_columns: bool,
 }
 
 impl Version {

@@ -4,7 +4,8 @@
 //! become `Utf8View` and bytes `BinaryView`, so that repeated values are shared, not copied;
 //! everything else keeps its Arrow type. Only the columns a query wants are decoded, on a blocking
 //! thread and within `tadoc.max_memory_bytes`. Files of one location may differ in their columns: a column missing in one
-//! of them is NULL there, a column of two types is an error that names both files.
+//! of them is NULL there, a column of two types is an error that names both files. Of a living corpus,
+//! what its edits set is laid over what the files have, before anybody looks at the values.
 
 use std::sync::Arc;
 
@@ -24,11 +25,14 @@ use datafusion::parquet::arrow::arrow_reader::{
 
 use super::corpora::OpenFile;
 use super::failure::{datafusion_error, task_error};
+use super::living::LivingView;
 use super::location::{read_range, store_of};
-use super::user_columns::parquet_properties;
+use super::user_columns::{Overlay, parquet_properties, table_schema};
 use crate::Error;
 use crate::containment::contain_panics;
 use crate::corpus::read_columns;
+use crate::edits::column_tables;
+use crate::living::VersionEdits;
 
 /// Names that `documents` gives itself; user columns cannot have them.
 pub(crate) const RESERVED: [&str; 6] = ["doc_id", "path", "bytes", "words", "text", "content"];
@@ -61,37 +65,64 @@ pub(crate) fn sql_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The user columns of all `files`, as fields of a table.
-pub(crate) async fn user_fields(runtime: &RuntimeEnv, files: &[OpenFile]) -> Result<Vec<FieldRef>> {
-    let mut fields: Vec<(FieldRef, &str)> = Vec::new();
+/// The user columns of all `files` and those that `edits` set, as fields of a table.
+pub(crate) async fn user_fields(
+    runtime: &RuntimeEnv,
+    files: &[OpenFile],
+    edits: &[Arc<VersionEdits>],
+) -> Result<Vec<FieldRef>> {
+    let mut fields = Vec::new();
     for open in files {
         let Some(bytes) = columns_bytes(runtime, open).await? else { continue };
         let read_schema = move || Ok(Arc::clone(open_parquet(bytes)?.schema()));
-        let schema: SchemaRef = blocking(open, read_schema).await?;
-        for field in schema.fields() {
-            let path = open.file.path.as_str();
-            let data_type = field.data_type().clone();
-            match fields.iter().find(|(known, _)| known.name() == field.name()) {
-                Some((known, _)) if known.data_type() == &data_type => {}
-                Some((known, first)) => {
-                    return Err(plan_datafusion_err!(
-                        "column {} is {} in {first} and {data_type} in {path}; query them one by one",
-                        field.name(),
-                        known.data_type()
-                    ));
-                }
-                None if RESERVED.contains(&field.name().as_str()) => {}
-                None => fields.push((Arc::new(Field::new(field.name(), data_type, true)), path)),
-            }
+        let schema: SchemaRef = blocking(&open.file.path, read_schema).await?;
+        add_fields(&mut fields, &schema, &open.file.path, "query them one by one")?;
+    }
+    for edits in edits {
+        let place = format!("the edits of version {}", edits.version);
+        for table in column_tables(&edits.batch.edits) {
+            let schema = contain_panics("reading Parquet", || table_schema(table)).flatten();
+            let schema = schema.map_err(datafusion_error)?;
+            add_fields(&mut fields, &schema, &place, "`tadoc optimize` gives it one type")?;
         }
     }
     Ok(fields.into_iter().map(|(field, _)| field).collect())
 }
 
-/// One array for each of `fields`, a row per document of `sources`; at most `limit_bytes` a file.
+/// Adds the columns of `schema`, which `place` has, to `fields`, each with the place that had it first.
+fn add_fields(
+    fields: &mut Vec<(FieldRef, String)>,
+    schema: &Schema,
+    place: &str,
+    way_out: &str,
+) -> Result<()> {
+    for field in schema.fields() {
+        let data_type = sql_type(field.data_type());
+        match fields.iter().find(|(known, _)| known.name() == field.name()) {
+            Some((known, _)) if known.data_type() == &data_type => {}
+            Some((known, first)) => {
+                return Err(plan_datafusion_err!(
+                    "column {} is {} in {first} and {data_type} in {place}; {way_out}",
+                    field.name(),
+                    known.data_type()
+                ));
+            }
+            None if RESERVED.contains(&field.name().as_str()) => {}
+            None => {
+                let field = Field::new(field.name(), data_type, true);
+                fields.push((Arc::new(field), place.to_owned()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One array for each of `fields`, a row per document of `sources`, with what the edits of `living` set;
+/// at most `limit_bytes` a file.
 pub(crate) async fn read_user_columns(
     runtime: &RuntimeEnv,
     sources: Vec<RowSource<'_>>,
+    living: Option<&Arc<LivingView>>,
     fields: Vec<FieldRef>,
     limit_bytes: u64,
     reservation: &MemoryReservation,
@@ -114,7 +145,7 @@ pub(crate) async fn read_user_columns(
                     None => (0, num_docs),
                 };
                 let decode = move || decode_columns(bytes, num_rows, &wanted, limit_bytes);
-                let arrays = blocking(open, decode).await?;
+                let arrays = blocking(&open.file.path, decode).await?;
                 arrays.iter().map(|array| array.slice(rows, num_docs)).collect()
             }
         };
@@ -128,7 +159,35 @@ pub(crate) async fn read_user_columns(
         [] => Ok(new_null_array(&DataType::Null, 0)),
         many => Ok(concat(&many.iter().map(AsRef::as_ref).collect::<Vec<_>>())?),
     };
-    parts.into_iter().map(join).collect()
+    let arrays = parts.into_iter().map(join).collect::<Result<Vec<_>>>()?;
+    match living.filter(|view| view.version.sets_columns) {
+        Some(view) => with_edits(view, arrays, fields, limit_bytes, reservation).await,
+        None => Ok(arrays),
+    }
+}
+
+/// `arrays` of `fields` with what the edits of `view` set.
+async fn with_edits(
+    view: &Arc<LivingView>,
+    arrays: Vec<ArrayRef>,
+    fields: Vec<FieldRef>,
+    limit_bytes: u64,
+    reservation: &MemoryReservation,
+) -> Result<Vec<ArrayRef>> {
+    let place = format!("{}: edits", view.place);
+    let view = Arc::clone(view);
+    let lay_over = move || {
+        let edits = view.edits.iter().flat_map(|edits| &edits.batch.edits);
+        let overlay = Overlay::read(edits, &fields, limit_bytes).map_err(datafusion_error)?;
+        let arrays = arrays.iter().enumerate();
+        let arrays = arrays.map(|(place, values)| Ok(overlay.over(place, values, 0)?));
+        arrays.collect::<Result<Vec<_>>>()
+    };
+    let arrays = blocking(&place, lay_over).await?;
+    // Beside those that the documents came with, which they share most with.
+    let held: usize = arrays.iter().map(|array| array.get_array_memory_size()).sum();
+    reservation.try_grow(held)?;
+    Ok(arrays)
 }
 
 async fn columns_bytes(runtime: &RuntimeEnv, open: &OpenFile) -> Result<Option<Bytes>> {
@@ -139,15 +198,14 @@ async fn columns_bytes(runtime: &RuntimeEnv, open: &OpenFile) -> Result<Option<B
     read_columns(&open.file.path, section, &bytes).map(Some).map_err(datafusion_error)
 }
 
-/// Runs `work`, which reads the columns, on a blocking thread.
+/// Runs `work`, which reads the columns of `place`, on a blocking thread.
 async fn blocking<T: Send + 'static>(
-    open: &OpenFile,
+    place: &str,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let work = || contain_panics("reading Parquet", work).map_err(datafusion_error).flatten();
     let done = tokio::task::spawn_blocking(work).await.map_err(task_error);
-    let path = &open.file.path;
-    done.flatten().map_err(|error| error.context(format!("{path}: section columns")))
+    done.flatten().map_err(|error| error.context(format!("{place}: section columns")))
 }
 
 /// A reader of `bytes` whose strings and bytes come as views.

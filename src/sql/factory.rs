@@ -1,7 +1,7 @@
 //! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`.
 //!
-//! The statement reads the footers and the types of the user columns, which fixes the table's
-//! schema. Rows are always those of the files that are there when the table is scanned. `OPTIONS`
+//! The statement reads the footers and the types of the user columns, those that edits set too, which
+//! fixes the table's schema. Rows are always those of the files that are there when the table is scanned. `OPTIONS`
 //! lie on top of the session's settings for every query on the table; `version` pins a living corpus
 //! to one of its versions.
 
@@ -22,6 +22,7 @@ use super::location::{Wanted, resolve_files};
 use super::options::TadocOptions;
 use super::secrets::mask_secrets;
 use super::table::TadocTable;
+use crate::living::VersionEdits;
 
 /// Makes tables `STORED AS TADOC`.
 #[derive(Debug)]
@@ -57,14 +58,15 @@ impl TableProviderFactory for TadocTableFactory {
         let runtime = session.runtime_env();
         let declared = command.schema.as_arrow();
         begin_if_asked(&self.cache.living, runtime, location, &options, declared).await?;
-        let (files, is_living) = self.files(session, location, &options, version).await?;
+        let Found { files, edits, is_living } =
+            self.find(session, location, &options, version).await?;
         if !is_living && !declared.fields().is_empty() {
             return plan_err!(
                 "STORED AS TADOC does not take a column list: columns come from the corpus; only \
                  those of a living corpus are declared"
             );
         }
-        let user_columns = with_declared(user_fields(runtime, &files).await?, declared)?;
+        let user_columns = with_declared(user_fields(runtime, &files, &edits).await?, declared)?;
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
         let definition = command.definition.as_deref().map(mask_secrets);
@@ -73,26 +75,44 @@ impl TableProviderFactory for TadocTableFactory {
     }
 }
 
+/// What is at a location.
+struct Found {
+    files: Vec<OpenFile>,
+    /// Those that may set user columns.
+    edits: Vec<Arc<VersionEdits>>,
+    /// Whether it is a living corpus.
+    is_living: bool,
+}
+
 impl TadocTableFactory {
-    /// The files of `location` as they are now, and whether they are those of a living corpus.
-    async fn files(
+    /// What is at `location` now.
+    async fn find(
         &self,
         session: &dyn Session,
         location: &str,
         options: &TadocOptions,
         version: Option<u64>,
-    ) -> Result<(Vec<OpenFile>, bool)> {
+    ) -> Result<Found> {
         let runtime = session.runtime_env();
         if let Some(found) = self.cache.living.find(runtime, location).await? {
             let version = found.version(version).await?;
+            if version.sets_columns {
+                let known = &self.cache.living;
+                let view = known.view(&self.cache, runtime, options, &found, version).await?;
+                let (files, edits) = (view.files.clone(), view.edits.clone());
+                return Ok(Found { files, edits, is_living: true });
+            }
             let files = open_files(&self.cache, runtime, options, &found, &version).await?;
-            return Ok((files, true));
+            return Ok(Found { files, edits: Vec::new(), is_living: true });
         }
         let files = resolve_files(runtime, location, Wanted::Corpora).await;
         let files = files.map_err(|error| with_hint(error, location))?;
         match version {
             Some(version) => Err(no_versions(location, version, files.len())),
-            None => Ok((self.cache.open(runtime, &options.open_limits(), files).await?, false)),
+            None => {
+                let files = self.cache.open(runtime, &options.open_limits(), files).await?;
+                Ok(Found { files, edits: Vec::new(), is_living: false })
+            }
         }
     }
 }

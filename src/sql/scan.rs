@@ -66,7 +66,7 @@ impl Source {
     pub(crate) fn has_word_counts(&self) -> bool {
         let mut segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
         segments.all(|segment| segment.words_range().is_some())
-            && self.living().is_none_or(|view| view.is_as_in_files())
+            && self.living().is_none_or(|view| view.has_texts_of_files())
     }
 
     /// How text is cut into tokens.

@@ -250,8 +250,21 @@ impl TadocTable {
         if !is_readable || self.function.merge(scan) == Merge::Never {
             return None;
         }
+        let may_be_set = scan.living().is_some_and(|view| view.version.sets_columns);
+        if may_be_set && self.uses_user_columns(scan, filters) {
+            return None;
+        }
         let uses = uses(self.function.as_ref(), scan, filters);
         portions_of(&scan.source, session, &scan.options, uses)
+    }
+
+    /// Whether user columns go out of `scan` or are filtered on.
+    fn uses_user_columns(&self, scan: &Scan, filters: &[Expr]) -> bool {
+        self.user_columns.iter().any(|field| {
+            let is_out = |&i: &usize| scan.schema.field(i).name() == field.name();
+            let is_named = |filter: &Expr| mentions(filter, &[field.name()]);
+            scan.projection.iter().any(is_out) || filters.iter().any(is_named)
+        })
     }
 
     /// Plans `scan`, which has no filters yet, with `filters`, all of which `function` takes over; `loaded` is its corpus, where it

@@ -196,6 +196,7 @@ impl Model {
                 let at = *offset_bytes as usize;
                 self.change(batch, *doc_id, (at, at + *len_bytes as usize, Vec::new()));
             }
+            Edit::SetColumns { .. } => {}
         }
         Answer::Edited
     }

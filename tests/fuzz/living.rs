@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, decode_batch, encode_batch};
 use datafusion_tadoc::living::{
     CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest,
@@ -19,6 +20,7 @@ const CRC_BYTES: usize = 4;
 
 /// Batches of every kind of edit.
 fn batches() -> Vec<EditBatch> {
+    let table = Bytes::from_static(b"PAR1 and so on");
     let edits = vec![
         Edit::InsertText { doc_id: 0, offset_bytes: 300, text: b"to be".to_vec() },
         Edit::AppendText { doc_id: 1 << 40, text: b"\xff\0".to_vec() },
@@ -26,6 +28,9 @@ fn batches() -> Vec<EditBatch> {
         Edit::AddDocument { path: "é/a.txt".into(), content: b"or not to be ".repeat(30) },
         Edit::DropDocument { doc_id: 4 },
         Edit::ReplaceDocument { doc_id: 5, content: Vec::new() },
+        Edit::SetColumns { doc_id: 6, row: 0, table: table.clone() },
+        Edit::SetColumns { doc_id: 7, row: 300, table: Bytes::from_static(b"another") },
+        Edit::SetColumns { doc_id: 1 << 40, row: 1, table },
     ];
     let one_each = edits.iter().map(|edit| vec![edit.clone()]);
     let all = one_each.chain([edits.clone(), Vec::new()]);
@@ -55,6 +60,7 @@ fn manifests() -> &'static [Vec<u8>] {
             parts: Vec::new(),
             dropped: Vec::new(),
             edits_since: 2,
+            sets_columns: false,
         };
         let file =
             |byte, num_docs| Part::File { id: id(byte), len_bytes: 900, crc32c: 7, num_docs };
@@ -65,6 +71,7 @@ fn manifests() -> &'static [Vec<u8>] {
             parts: vec![file(3, 4), file(4, 300), Part::Edits { version: 9, num_docs: 2 }],
             dropped: vec![1..2, 5..300],
             edits_since: 8,
+            sets_columns: true,
             ..first.clone()
         };
         let of = |version, edits| {

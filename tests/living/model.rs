@@ -88,7 +88,7 @@ fn apply(texts: &mut Texts, edits: &[Edit], mut next_id: usize) {
             }
             Edit::ReplaceDocument { content, .. } => text.clone_from(content),
             Edit::DropDocument { .. } => texts[at] = None,
-            Edit::AddDocument { .. } => {}
+            Edit::AddDocument { .. } | Edit::SetColumns { .. } => {}
         }
     }
 }

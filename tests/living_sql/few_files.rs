@@ -40,6 +40,8 @@ const STATEMENTS: &[(&str, &[usize])] = &[
     ("UPDATE d SET text = upper(text) WHERE doc_id = 20", &[6]),
     ("UPDATE d SET text = author || text || '!' WHERE doc_id IN (16, 23)", &[4, 7]),
     ("UPDATE d SET text = 'all new' WHERE doc_id = 24", &[]),
+    ("UPDATE d SET author = 'new' WHERE doc_id IN (10, 13, 24)", &[]),
+    ("SELECT author FROM d WHERE doc_id = 13", &[]),
     ("DELETE FROM d WHERE doc_id IN (2, 21)", &[]),
     ("DELETE FROM d WHERE doc_id = 8 AND text LIKE '%8%'", &[2]),
     ("INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (3, 2, 'x'), (20, 1, 'y')", &[1, 6]),

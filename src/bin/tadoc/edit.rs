@@ -194,7 +194,7 @@ fn try_edits(corpus: LivingCorpus, batch: &EditBatch, places: &[String]) -> Outc
 
 /// How many edits of each kind.
 fn told(batch: &EditBatch) -> String {
-    const KINDS: [&str; 6] = ["insert", "append", "delete", "add", "drop", "replace"];
+    const KINDS: [&str; 7] = ["insert", "append", "delete", "add", "drop", "replace", "set"];
     let kind_of = |edit: &Edit| match edit {
         Edit::InsertText { .. } => 0,
         Edit::AppendText { .. } => 1,
@@ -202,6 +202,7 @@ fn told(batch: &EditBatch) -> String {
         Edit::AddDocument { .. } => 3,
         Edit::DropDocument { .. } => 4,
         Edit::ReplaceDocument { .. } => 5,
+        Edit::SetColumns { .. } => 6,
     };
     let counted = (0..KINDS.len()).filter_map(|kind| {
         let num_edits = batch.edits.iter().filter(|edit| kind_of(edit) == kind).count() as u64;

@@ -140,8 +140,11 @@ impl<'a> Splice<'a> {
             Edit::DeleteText { doc_id, offset_bytes, len_bytes } => {
                 Ok(splice(*doc_id, Some(*offset_bytes), *len_bytes, &[]))
             }
-            Edit::AddDocument { .. } | Edit::DropDocument { .. } | Edit::ReplaceDocument { .. } => {
-                let what = "edits that add, drop or replace documents";
+            Edit::AddDocument { .. }
+            | Edit::DropDocument { .. }
+            | Edit::ReplaceDocument { .. }
+            | Edit::SetColumns { .. } => {
+                let what = "edits that add, drop or replace documents, or set columns";
                 Err(GpuError::Mismatch { what, got: 1, expected: 0 })
             }
         }

@@ -200,6 +200,7 @@ mod tests {
             parts,
             dropped: Vec::new(),
             edits_since: 1,
+            sets_columns: false,
         }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! files ─┬─ segments that no edit touched and that are large ──────────────▶ copied ─┐
 //!        └─ assemble with the edits ─▶ documents, one by one ─▶ builder ──────────────┴▶ part file
-//! columns of the parts ─▶ merge_columns ─────────────────────────────────────────────▶
+//! columns of the parts, and the edits that set some ─▶ merge_columns ─────────────────▶
 //! ```
 //!
 //! A document that is cut over segments is copied with all of them or not at all.
@@ -19,7 +19,7 @@ use crate::corpus::{
     Corpus, CorpusBuilder, FileFooter, IngestOptions, Segment, SegmentMeta, SegmentParts,
     read_columns,
 };
-use crate::edits::LivingCorpus;
+use crate::edits::{Edit, LivingCorpus};
 use crate::error::{Error, Result};
 use crate::living::assemble::assemble;
 use crate::living::part_file::{PartWriter, WrittenPart};
@@ -54,6 +54,8 @@ impl LivingStore {
             }
             columns.push(ColumnsOfPart { num_docs, parquet });
         }
+        let edits = restricted.edits.iter().flat_map(|edits| &edits.batch.edits);
+        let set: Vec<Edit> = edits.filter(|edit| edit.sets_columns()).cloned().collect();
         let ingest = IngestOptions { profile: self.profile(), ..options.ingest };
         let stretch =
             on_computing_thread(move || Documents::new(restricted, files, ingest)).await??;
@@ -61,7 +63,7 @@ impl LivingStore {
         for doc_id in stretch.living.dropped_docs() {
             push_range(&mut dropped, doc_id..doc_id + 1);
         }
-        let merged = self.merged_columns(&columns, &dropped, options)?;
+        let merged = self.merged_columns(&columns, &set, &dropped, options)?;
         let WrittenPart { part, .. } =
             self.write_part(move |out| stretch.write(out, ingest, merged)).await?;
         Ok(Rebuilt { part, dropped })
@@ -84,14 +86,15 @@ impl LivingStore {
     fn merged_columns(
         &self,
         columns: &[ColumnsOfPart],
+        set: &[Edit],
         dropped: &[Range<u64>],
         options: &OptimizeOptions,
     ) -> Result<Option<Vec<u8>>> {
-        if columns.iter().all(|part| part.parquet.is_none()) {
+        if set.is_empty() && columns.iter().all(|part| part.parquet.is_none()) {
             return Ok(None);
         }
         match &options.merge_columns {
-            Some(merge) => merge(columns, dropped),
+            Some(merge) => merge(columns, set, dropped),
             None => Err(Error::InvalidArgument {
                 name: "merge_columns",
                 got: "nothing, and there are user columns".into(),
@@ -122,6 +125,7 @@ impl Documents {
     ) -> Result<Self> {
         let Restricted { version, edits } = restricted;
         let named = edits.iter().flat_map(|edits| &edits.batch.edits);
+        let named = named.filter(|edit| !edit.sets_columns());
         let mut touched: Vec<u64> = named.filter_map(|edit| edit.doc_id()).collect();
         touched.sort_unstable();
         let mut groups = Vec::new();

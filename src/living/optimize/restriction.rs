@@ -75,7 +75,8 @@ fn move_down(edit: &mut Edit, by: u64) {
         | Edit::AppendText { doc_id, .. }
         | Edit::DeleteText { doc_id, .. }
         | Edit::DropDocument { doc_id }
-        | Edit::ReplaceDocument { doc_id, .. } => *doc_id -= by,
+        | Edit::ReplaceDocument { doc_id, .. }
+        | Edit::SetColumns { doc_id, .. } => *doc_id -= by,
         Edit::AddDocument { .. } => {}
     }
 }

@@ -37,7 +37,7 @@ impl TableFunction for CorpusInfo {
         async move {
             let scan = Arc::clone(&run.scan);
             let totals = match scan.living() {
-                Some(view) if !view.is_as_in_files() => {
+                Some(view) if !view.has_texts_of_files() => {
                     let loaded = run.load().await?;
                     let count = move || Totals::of_corpus(&loaded.corpus);
                     tokio::task::spawn_blocking(count).await.map_err(task_error)?

@@ -7,7 +7,8 @@
 //!
 //! Text is decoded only where it goes out or is filtered on, and only for documents that survived
 //! the two stages before; how much of the corpus is loaded for that is `document_source`'s business.
-//! User columns are read of the files that hold documents which filters on ids leave.
+//! User columns are read of the files that hold documents which filters on ids leave, and what edits set is
+//! laid over them before any filter.
 //! `count(*)` comes from the footers. User columns are part of the schema
 //! where the table is registered; a bare path has the six fixed columns, because a schema must be
 //! known before anything is read.
@@ -151,6 +152,7 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
         let arrays = read_user_columns(
             &run.runtime,
             row_sources(run).await?,
+            scan.living(),
             fields,
             scan.options.max_memory_bytes,
             reservation,

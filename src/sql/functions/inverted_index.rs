@@ -200,8 +200,8 @@ pub(super) fn shown_choices(
         return "none: words of documents are kept".to_owned();
     }
     let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
-    let is_as_in_files = scan.living().is_none_or(|view| view.is_as_in_files());
-    let kept = scan.are_words_kept.iter().filter(|_| is_as_in_files).chain(repeat(&false));
+    let is_of_files = scan.living().is_none_or(|view| view.has_texts_of_files());
+    let kept = scan.are_words_kept.iter().filter(|_| is_of_files).chain(repeat(&false));
     let choice = |(segment, &is_kept)| match is_kept {
         true => ("none", "words of documents are kept".to_owned()),
         false => {

@@ -1,4 +1,5 @@
-//! `corpus_verify` of a living corpus: the files of one version, its edits, and that they apply.
+//! `corpus_verify` of a living corpus: the files of one version, its edits with the values that they set,
+//! and that they apply.
 
 use bytes::Bytes;
 use datafusion::error::{DataFusionError, Result};
@@ -13,6 +14,7 @@ use crate::sql::living::FoundCorpus;
 use crate::sql::location::{SourceFile, store_of};
 use crate::sql::options::TadocOptions;
 use crate::sql::scan::Run;
+use crate::sql::user_columns::check_tables;
 
 /// Sends the rows of `version` of `found`.
 pub(super) async fn verify_version(
@@ -47,14 +49,15 @@ pub(super) async fn verify_version(
         let outcome = match read {
             Ok(read) if read.is_empty() => continue,
             Ok(read) => {
+                let limit = run.scan.options.max_memory_bytes;
+                let all = read.iter().map(|edits| check_tables(&edits.batch.edits, limit));
+                let checked = all.collect::<Result<(), Error>>();
                 edits.extend(read);
-                Ok(())
+                checked
             }
-            Err(error) => {
-                is_well = false;
-                Err(error)
-            }
+            Err(error) => Err(error),
         };
+        is_well &= outcome.is_ok();
         let file = format!("{} version {number}", found.store.place());
         let row = Row { segment: None, section: "edits", offset: None, len_bytes: None, outcome };
         if !send(&mut run, &file, &[row]).await? {

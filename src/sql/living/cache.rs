@@ -16,7 +16,9 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use super::place::LivingPlace;
-use super::view::{LivingView, check_files, dropped_docs, explain_missing, fresh_bytes};
+use super::view::{
+    LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes,
+};
 use crate::error::Error;
 use crate::living::{LivingStore, Version, VersionEdits};
 use crate::sql::corpora::{CorpusCache, OpenFile};
@@ -120,7 +122,7 @@ impl LivingCache {
         let reservation =
             MemoryConsumer::new(format!("TadocEdits[{place}]")).register(&runtime.memory_pool);
         let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
-        let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize;
+        let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize + table_bytes(&edits);
         if reservation.try_grow(held).is_err() {
             corpora.evict_but(&[]);
             reservation.try_grow(held)?;

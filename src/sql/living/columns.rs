@@ -194,6 +194,7 @@ fn kind_of(edit: &Edit) -> &'static str {
         Edit::AddDocument { .. } => "add",
         Edit::DropDocument { .. } => "drop",
         Edit::ReplaceDocument { .. } => "replace",
+        Edit::SetColumns { .. } => "set",
     }
 }
 
@@ -201,7 +202,7 @@ fn text_of(edit: &Edit) -> Option<&[u8]> {
     match edit {
         Edit::InsertText { text, .. } | Edit::AppendText { text, .. } => Some(text),
         Edit::AddDocument { content, .. } | Edit::ReplaceDocument { content, .. } => Some(content),
-        Edit::DeleteText { .. } | Edit::DropDocument { .. } => None,
+        Edit::DeleteText { .. } | Edit::DropDocument { .. } | Edit::SetColumns { .. } => None,
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) async fn make_version(
 
 /// Peak memory of making a version: segments of files that an edit touches, and what edits bring.
 fn peak_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
-    let mut edited = view.edited();
+    let mut edited = view.with_edited_texts();
     edited.extend(&view.dropped);
     let of_files = view.version.part_ids().filter(|(part, _)| part.file_name().is_some());
     let touched =

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use crate::edits::Edit;
+use crate::edits::{Edit, column_tables};
 use crate::error::Error;
 use crate::living::{Part, Version, VersionEdits};
 use crate::sql::columns::RowSource;
@@ -43,9 +44,10 @@ impl LivingView {
         self.edits.iter().map(|edits| edits.batch.edits.len()).sum()
     }
 
-    /// Whether its texts are those of its files.
-    pub(crate) fn is_as_in_files(&self) -> bool {
-        self.edits.is_empty() && self.dropped.is_empty()
+    /// Whether its texts are those of its files, whatever user columns edits set.
+    pub(crate) fn has_texts_of_files(&self) -> bool {
+        let mut edits = self.edits.iter().flat_map(|edits| &edits.batch.edits);
+        self.dropped.is_empty() && edits.all(Edit::sets_columns)
     }
 
     /// Where the rows of user columns come from, in order of id.
@@ -66,6 +68,12 @@ impl LivingView {
             doc_ids.get(place).is_some_and(|id| ids.contains(id))
         };
         of_files.enumerate().filter(|(_, (_, ids))| holds_any(ids)).map(|(idx, _)| idx).collect()
+    }
+
+    /// Ids of documents whose texts edits name, ascending.
+    pub(crate) fn with_edited_texts(&self) -> BTreeSet<u64> {
+        let edits = self.edits.iter().flat_map(|edits| &edits.batch.edits);
+        edits.filter(|edit| !edit.sets_columns()).filter_map(Edit::doc_id).collect()
     }
 
     /// Ids of documents that edits name, ascending.
@@ -99,6 +107,12 @@ pub(super) fn dropped_docs(
     dropped.sort_unstable();
     dropped.dedup();
     Ok(dropped)
+}
+
+/// Bytes of the tables of user columns that `edits` set.
+pub(super) fn table_bytes(edits: &[Arc<VersionEdits>]) -> usize {
+    let edits = edits.iter().flat_map(|edits| &edits.batch.edits);
+    column_tables(edits).map(Bytes::len).sum()
 }
 
 /// Bytes of text of `edits`.

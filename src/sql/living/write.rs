@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -36,7 +37,7 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use super::recompress::recompress_if_due;
-use crate::edits::{Edit, EditBatch, EditMode};
+use crate::edits::{Edit, EditBatch, EditMode, column_tables};
 use crate::error::Error;
 use crate::living::{Change, CommitKind, LivingStore, Version};
 use crate::sql::failure::{core_error, datafusion_error};
@@ -68,7 +69,7 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
     fn read(&self, rows: &RecordBatch, edits: &mut Vec<Edit>) -> Result<()>;
 
     /// Whether the edits can be made on the version that `session` reads; puts them in order: that of
-    /// ids, one for each, where nothing else is said (partitions answer in any order).
+    /// ids, one of a kind for each, where nothing else is said (partitions answer in any order).
     ///
     /// # Errors
     /// An execution error that names the edit that cannot.
@@ -78,8 +79,8 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
         edits: &mut Vec<Edit>,
         _context: &Arc<TaskContext>,
     ) -> Result<()> {
-        edits.sort_by_key(Edit::doc_id);
-        edits.dedup_by_key(|edit| edit.doc_id());
+        edits.sort_by_key(|edit| (edit.doc_id(), edit.sets_columns()));
+        edits.dedup_by_key(|edit| (edit.doc_id(), edit.sets_columns()));
         Ok(())
     }
 }
@@ -153,15 +154,16 @@ impl ChangeExec {
             MemoryConsumer::new("TadocChangeExec").register(&context.runtime_env().memory_pool);
         let plan = self.session.create_physical_plan(&self.query).await?;
         let mut rows = execute_stream(plan, Arc::clone(context))?;
-        let (mut edits, mut num_rows, mut text_bytes) = (Vec::new(), 0, 0);
+        let (mut edits, mut num_rows, mut value_bytes) = (Vec::new(), 0, 0);
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             let first = edits.len();
             self.operation.read(&batch, &mut edits)?;
             num_rows += batch.num_rows() as u64;
-            text_bytes += edits[first..].iter().map(Edit::text_len_bytes).sum::<u64>() as usize;
-            // The edits, and their text once more in the bytes of the commit.
-            reservation.try_resize(size_of::<Edit>() * edits.len() + 2 * text_bytes)?;
+            value_bytes += edits[first..].iter().map(Edit::text_len_bytes).sum::<u64>() as usize;
+            value_bytes += column_tables(&edits[first..]).map(Bytes::len).sum::<usize>();
+            // The edits, and what they bring once more in the bytes of the commit.
+            reservation.try_resize(size_of::<Edit>() * edits.len() + 2 * value_bytes)?;
         }
         self.operation.check(&self.session, &mut edits, context).await?;
         Ok((edits, num_rows))

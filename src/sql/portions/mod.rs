@@ -127,14 +127,15 @@ pub(crate) struct Files {
     pub(crate) files: Vec<OpenFile>,
 }
 
-/// The files of `source` in portions; `None` where there is room for all of it, or where it is no sum of files.
+/// The files of `source` in portions; `None` where there is room for all of it, or where its texts are no sum of files.
+/// User columns that edits set are not in them.
 pub(crate) fn portions_of(
     source: &Source,
     session: &dyn Session,
     options: &TadocOptions,
     uses: Uses,
 ) -> Option<Portions> {
-    if source.living().is_some_and(|view| !view.is_as_in_files()) {
+    if source.living().is_some_and(|view| !view.has_texts_of_files()) {
         return None;
     }
     let pool = match session.runtime_env().memory_pool.memory_limit() {

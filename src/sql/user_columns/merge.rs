@@ -1,53 +1,62 @@
 //! The columns of consecutive files joined to those of one: by name, with a type that holds all
-//! values, NULL where a file has none and where a document was dropped.
+//! values, what edits set over them, NULL where a file has none and where a document was dropped.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array,
-};
+use datafusion::arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
 use datafusion::arrow::compute::nullif;
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::parquet::errors::ParquetError;
 
+use super::overlay::{Overlay, table_schema};
 use super::{join_schemas, parquet_properties, types};
 use crate::containment::contain_panics;
+use crate::edits::{Edit, column_tables};
 use crate::error::{Error, Result};
 use crate::living::ColumnsOfPart;
 
 /// Rows of NULLs made at a time.
 const ROWS_AT_ONCE: u64 = 8192;
 
-/// The columns of all `parts` as one Parquet file; those of the `dropped` rows are NULL. None where
-/// no part has any.
+/// The columns of all `parts` as one Parquet file, with what `edits` set over them; those of the
+/// `dropped` rows are NULL. None where no part and no edit has any.
 ///
 /// # Errors
 /// A column whose types do not meet, or bytes that are no Parquet file.
-pub fn merge_columns(parts: &[ColumnsOfPart], dropped: &[Range<u64>]) -> Result<Option<Vec<u8>>> {
-    contain_panics("joining columns", || merge(parts, dropped)).flatten()
+pub fn merge_columns(
+    parts: &[ColumnsOfPart],
+    edits: &[Edit],
+    dropped: &[Range<u64>],
+) -> Result<Option<Vec<u8>>> {
+    contain_panics("joining columns", || merge(parts, edits, dropped)).flatten()
 }
 
-fn merge(parts: &[ColumnsOfPart], dropped: &[Range<u64>]) -> Result<Option<Vec<u8>>> {
+fn merge(
+    parts: &[ColumnsOfPart],
+    edits: &[Edit],
+    dropped: &[Range<u64>],
+) -> Result<Option<Vec<u8>>> {
     let mut schema = Schema::empty();
-    for parquet in parts.iter().filter_map(|part| part.parquet.clone()) {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(parquet);
-        let reader = reader.map_err(|error| Error::external("reading columns", error))?;
-        schema = join_schemas(&schema, reader.schema())
+    let of_parts = parts.iter().filter_map(|part| part.parquet.as_ref());
+    for parquet in of_parts.chain(column_tables(edits)) {
+        schema = join_schemas(&schema, table_schema(parquet)?.as_ref())
             .map_err(|reason| Error::external("joining columns", reason))?;
     }
     if schema.fields().is_empty() {
         return Ok(None);
     }
-    let written = write(parts, dropped, &Arc::new(schema));
+    let overlay = Overlay::read(edits, schema.fields(), u64::MAX)?;
+    let written = write(parts, &overlay, dropped, &Arc::new(schema));
     written.map(Some).map_err(|error| Error::external("storing columns", error))
 }
 
 fn write(
     parts: &[ColumnsOfPart],
+    overlay: &Overlay,
     dropped: &[Range<u64>],
     schema: &SchemaRef,
 ) -> std::result::Result<Vec<u8>, ParquetError> {
@@ -56,7 +65,7 @@ fn write(
     let mut first_row = 0;
     let mut push = |batch: &RecordBatch| -> std::result::Result<(), ParquetError> {
         let num_rows = batch.num_rows() as u64;
-        writer.write(&conform(batch, schema, first_row, dropped)?)?;
+        writer.write(&conform(batch, schema, overlay, first_row, dropped)?)?;
         first_row += num_rows;
         Ok(())
     };
@@ -82,10 +91,11 @@ fn write(
     writer.into_inner()
 }
 
-/// `batch`, which begins at `first_row`, with the columns of `schema`.
+/// `batch`, which begins at `first_row`, with the columns of `schema`, to whose fields `overlay` belongs.
 fn conform(
     batch: &RecordBatch,
     schema: &SchemaRef,
+    overlay: &Overlay,
     first_row: u64,
     dropped: &[Range<u64>],
 ) -> std::result::Result<RecordBatch, ArrowError> {
@@ -95,23 +105,25 @@ fn conform(
     };
     let rows = first_row..first_row + batch.num_rows() as u64;
     let gone: BooleanArray = rows.map(|row| Some(is_dropped(row))).collect();
-    let columns =
-        schema.fields().iter().map(|field| -> std::result::Result<ArrayRef, ArrowError> {
-            match batch.column_by_name(field.name()) {
-                Some(column) => match gone.true_count() {
-                    0 => types::conform(column, field.data_type()),
-                    _ => nullif(&types::conform(column, field.data_type())?, &gone),
-                },
-                None => Ok(new_null_array(field.data_type(), batch.num_rows())),
-            }
-        });
-    RecordBatch::try_new(schema.clone(), columns.collect::<std::result::Result<_, _>>()?)
+    let column = |(place, field): (usize, &FieldRef)| {
+        let came = match batch.column_by_name(field.name()) {
+            Some(column) => types::conform(column, field.data_type())?,
+            None => new_null_array(field.data_type(), batch.num_rows()),
+        };
+        let column = overlay.over(place, &came, first_row)?;
+        match gone.true_count() {
+            0 => Ok(column),
+            _ => nullif(&column, &gone),
+        }
+    };
+    let columns = schema.fields().iter().enumerate().map(column);
+    RecordBatch::try_new(schema.clone(), columns.collect::<std::result::Result<_, ArrowError>>()?)
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use datafusion::arrow::array::{AsArray, Float64Array, Int64Array, StringArray};
+    use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, StringArray};
     use datafusion::arrow::datatypes::Float64Type;
 
     use super::*;
@@ -130,12 +142,12 @@ mod tests {
     #[test]
     fn parts_are_joined_by_name_and_dropped_rows_are_emptied() {
         let none = |num_docs| ColumnsOfPart { num_docs, parquet: None };
-        assert_eq!(merge_columns(&[none(2), none(0)], &[]).unwrap(), None);
+        assert_eq!(merge_columns(&[none(2), none(0)], &[], &[]).unwrap(), None);
         let ints: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
         let parts = [part(vec![("n", ints)]), none(2), part(vec![("who", names), ("n", floats)])];
-        let parquet = merge_columns(&parts, &[1..2, 4..5]).unwrap().unwrap();
+        let parquet = merge_columns(&parts, &[], &[1..2, 4..5]).unwrap().unwrap();
         let mut reader = ParquetRecordBatchReaderBuilder::try_new(Bytes::from(parquet))
             .unwrap()
             .build()
@@ -158,7 +170,7 @@ mod tests {
             _,
         >([Some([Some(1)])]);
         let parts = [part(vec![("n", ints)]), part(vec![("n", Arc::new(list))])];
-        let text = merge_columns(&parts, &[]).unwrap_err().to_string();
+        let text = merge_columns(&parts, &[], &[]).unwrap_err().to_string();
         assert!(text.contains("column `n` is Int64 first"), "{text}");
     }
 }

@@ -52,6 +52,7 @@ fn join(left: &DataType, right: &DataType) -> Option<DataType> {
             Some(DataType::List(Arc::new(Field::new(left.name(), item, true))))
         }
         _ if is_nested(left) || is_nested(right) => None,
+        _ if is_bytes(left) && is_bytes(right) => Some(DataType::BinaryView),
         _ if left.is_numeric() && right.is_numeric() => {
             type_union_resolution(&[left.clone(), right.clone()]).or(Some(DataType::Utf8))
         }
@@ -110,6 +111,10 @@ pub fn conform(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, Arro
     }
 }
 
+fn is_bytes(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
 /// Whether a type has parts of its own.
 fn is_nested(data_type: &DataType) -> bool {
     data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..))
@@ -121,12 +126,14 @@ mod tests {
 
     #[test]
     fn types_meet() {
-        use DataType::{Boolean, Float64, Int32, Int64, Null, Utf8};
+        use DataType::{Binary, BinaryView, Boolean, Float64, Int32, Int64, Null, Utf8};
         let list = |item| DataType::List(Arc::new(Field::new("item", item, true)));
         assert_eq!(join(&Null, &Int64), Some(Int64));
         assert_eq!(join(&Int64, &Float64), Some(Float64));
         assert_eq!(join(&Int32, &Int64), Some(Int64));
         assert_eq!(join(&Boolean, &Int64), Some(Utf8));
+        // As they come from files, and as statements write them.
+        assert_eq!(join(&Binary, &BinaryView), Some(BinaryView));
         assert_eq!(join(&list(Null), &list(Int64)), Some(list(Int64)));
         assert_eq!(join(&list(Int64), &Int64), None);
     }

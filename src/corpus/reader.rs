@@ -19,8 +19,8 @@ use rayon::prelude::*;
 
 use super::cursor::Place;
 use super::format::{
-    ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta,
-    check_header,
+    ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, HEADER_BYTES, SectionKind, SectionMeta,
+    SegmentMeta, check_header,
 };
 use super::grammar_codec::count_tokens;
 use super::{
@@ -275,6 +275,7 @@ impl Corpus {
                 FooterOutcome::NeedsTail(len) => return Err(lacks_tail(&source.name, len)),
             }
         };
+        check_header(&source.name, &source.read(0, HEADER_BYTES as u64)?)?;
         limits.check_memory(memory_bytes(&footer))?;
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
             let range = footer.segments[i].byte_range();

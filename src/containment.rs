@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Crates whose panics are about the bytes that they were given, as they stand in paths of sources.
-const READERS: [&str; 2] = ["/parquet-", "/arrow-"];
+/// Crates whose panics are about the bytes that they were given, as they stand in paths of sources. `bytes` cuts them
+/// where a damaged file says.
+const READERS: [&str; 3] = ["/parquet-", "/arrow-", "/bytes-"];
 
 thread_local! {
     /// How many calls of [`contain_panics`] this thread is in.

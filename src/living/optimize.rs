@@ -42,6 +42,8 @@ const MAX_ATTEMPTS: u32 = 3;
 /// The user columns of consecutive documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnsOfPart {
+    /// The file they come from, for errors; empty where there is none.
+    pub file: String,
     /// Rows.
     pub num_docs: u64,
     /// A Parquet file of as many rows; none where the documents have no columns: NULL in all.

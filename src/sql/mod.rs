@@ -32,7 +32,7 @@
 //! `exec`, `functions`, `filter` (what is pushed down), `corpora` (what is cached), `portions` (what memory has no
 //! room for at once), `batch_rows` (long rows), `device_tasks` (what devices count), `opening` (when they are opened), `living`
 //! (corpora that change), then `factory`, `file_format`, `sink` and `building`, and `options` (everything under
-//! `SET tadoc.`); `resolver` (locations without statements). Before a statement is planned comes
+//! `SET tadoc.`); `resolver` (locations without statements), `parquet_files` (files that are no corpora). Before a statement is planned comes
 //! `statement_depth`; errors and plans go through `secrets` and `way_out`.
 //! What to ask: [`recipes`].
 
@@ -58,6 +58,7 @@ mod memory;
 mod opening;
 mod options;
 mod output;
+mod parquet_files;
 mod planner;
 mod portions;
 pub mod recipes;
@@ -104,6 +105,7 @@ use corpora::CorpusCache;
 use device_tasks::{ShowBatches, SpreadRows};
 use functions::{CorpusFunction, Home, TadocFunction};
 use living::{LivingCatalogs, LivingStatements};
+use parquet_files::{NameParquetFiles, wrap_parquet_format};
 
 /// Name of corpora in `STORED AS`.
 pub const FILE_TYPE: &str = "TADOC";
@@ -137,6 +139,7 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
         .with_physical_optimizer_rule(Arc::new(SpreadRows))
         .with_physical_optimizer_rule(Arc::new(ShowBatches))
         .with_physical_optimizer_rule(Arc::new(BatchRows))
+        .with_physical_optimizer_rule(Arc::new(NameParquetFiles))
         .build();
     let extensions = &mut state.config_mut().options_mut().extensions;
     if extensions.get::<TadocOptions>().is_none() {
@@ -148,6 +151,9 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     let factories = state.table_factories_mut();
     factories.insert(FILE_TYPE.to_string(), factory);
     factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
+    if let Some(parquet) = state.get_file_format_factory("parquet") {
+        state.register_file_format(wrap_parquet_format(parquet), true)?;
+    }
     state.register_file_format(Arc::<GsstFormatFactory>::default(), true)?;
     state.register_file_format(Arc::new(TadocFormatFactory), true)
 }
@@ -211,6 +217,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         factories.insert(FILE_TYPE.to_string(), factory);
         factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
         let formats = self.file_formats().get_or_insert_default();
+        *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).collect();
         formats.push(Arc::<GsstFormatFactory>::default());
         formats.push(Arc::new(TadocFormatFactory));
         self.relation_planners().get_or_insert_default().push(Arc::new(TadocRelationPlanner));
@@ -219,6 +226,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(ShowBatches));
         rules.push(Arc::new(BatchRows));
+        rules.push(Arc::new(NameParquetFiles));
         self
     }
 }

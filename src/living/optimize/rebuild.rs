@@ -52,7 +52,8 @@ impl LivingStore {
                 parquet = self.columns_of(part, &footer).await?;
                 files.push((footer, corpus));
             }
-            columns.push(ColumnsOfPart { num_docs, parquet });
+            let file = part.file_name().map(|name| self.name_of(&name)).unwrap_or_default();
+            columns.push(ColumnsOfPart { file, num_docs, parquet });
         }
         let edits = restricted.edits.iter().flat_map(|edits| &edits.batch.edits);
         let set: Vec<Edit> = edits.filter(|edit| edit.sets_columns()).cloned().collect();

@@ -26,7 +26,7 @@ const ROWS_AT_ONCE: u64 = 8192;
 /// `dropped` rows are NULL. None where no part and no edit has any.
 ///
 /// # Errors
-/// A column whose types do not meet, or bytes that are no Parquet file.
+/// A column whose types do not meet; bytes that are no Parquet file, whose file it names.
 pub fn merge_columns(
     parts: &[ColumnsOfPart],
     edits: &[Edit],
@@ -41,17 +41,33 @@ fn merge(
     dropped: &[Range<u64>],
 ) -> Result<Option<Vec<u8>>> {
     let mut schema = Schema::empty();
-    let of_parts = parts.iter().filter_map(|part| part.parquet.as_ref());
-    for parquet in of_parts.chain(column_tables(edits)) {
-        schema = join_schemas(&schema, table_schema(parquet)?.as_ref())
+    let mut join = |other: SchemaRef| -> Result<()> {
+        schema = join_schemas(&schema, &other)
             .map_err(|reason| Error::external("joining columns", reason))?;
+        Ok(())
+    };
+    for part in parts {
+        if let Some(parquet) = &part.parquet {
+            join(in_columns(part, || table_schema(parquet))?)?;
+        }
+    }
+    for parquet in column_tables(edits) {
+        join(table_schema(parquet)?)?;
     }
     if schema.fields().is_empty() {
         return Ok(None);
     }
     let overlay = Overlay::read(edits, schema.fields(), u64::MAX)?;
-    let written = write(parts, &overlay, dropped, &Arc::new(schema));
-    written.map(Some).map_err(|error| Error::external("storing columns", error))
+    write(parts, &overlay, dropped, &Arc::new(schema)).map(Some)
+}
+
+/// What `work` on the columns of `part` returns, or an error that names their file.
+fn in_columns<T, E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+    part: &ColumnsOfPart,
+    work: impl FnOnce() -> std::result::Result<T, E>,
+) -> Result<T> {
+    let what = format!("{}: section columns", part.file);
+    contain_panics(&what, work)?.map_err(|error| Error::external(what, error))
 }
 
 fn write(
@@ -59,9 +75,11 @@ fn write(
     overlay: &Overlay,
     dropped: &[Range<u64>],
     schema: &SchemaRef,
-) -> std::result::Result<Vec<u8>, ParquetError> {
-    let properties = parquet_properties()?;
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties))?;
+) -> Result<Vec<u8>> {
+    let failed = |error| Error::external("storing columns", error);
+    let properties = parquet_properties().map_err(failed)?;
+    let writer = ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties));
+    let mut writer = writer.map_err(failed)?;
     let mut first_row = 0;
     let mut push = |batch: &RecordBatch| -> std::result::Result<(), ParquetError> {
         let num_rows = batch.num_rows() as u64;
@@ -70,25 +88,34 @@ fn write(
         Ok(())
     };
     for part in parts {
-        let mut left = part.num_docs;
-        if let Some(parquet) = part.parquet.clone() {
-            for batch in ParquetRecordBatchReaderBuilder::try_new(parquet)?.build()? {
-                let batch = batch?;
-                left = left.checked_sub(batch.num_rows() as u64).ok_or_else(|| {
-                    ParquetError::General("a file has more rows than documents".into())
-                })?;
-                push(&batch)?;
-            }
-        }
-        while left > 0 {
-            let num_rows = left.min(ROWS_AT_ONCE);
-            let options = RecordBatchOptions::new().with_row_count(Some(num_rows as usize));
-            let schema = Arc::new(Schema::empty());
-            push(&RecordBatch::try_new_with_options(schema, Vec::new(), &options)?)?;
-            left -= num_rows;
+        in_columns(part, || push_part(part, &mut push))?;
+    }
+    writer.into_inner().map_err(failed)
+}
+
+/// Hands out the rows of `part`, which are NULLs where it has no columns.
+fn push_part(
+    part: &ColumnsOfPart,
+    push: &mut impl FnMut(&RecordBatch) -> std::result::Result<(), ParquetError>,
+) -> std::result::Result<(), ParquetError> {
+    let mut left = part.num_docs;
+    if let Some(parquet) = part.parquet.clone() {
+        for batch in ParquetRecordBatchReaderBuilder::try_new(parquet)?.build()? {
+            let batch = batch?;
+            left = left.checked_sub(batch.num_rows() as u64).ok_or_else(|| {
+                ParquetError::General("a file has more rows than documents".into())
+            })?;
+            push(&batch)?;
         }
     }
-    writer.into_inner()
+    while left > 0 {
+        let num_rows = left.min(ROWS_AT_ONCE);
+        let options = RecordBatchOptions::new().with_row_count(Some(num_rows as usize));
+        let schema = Arc::new(Schema::empty());
+        push(&RecordBatch::try_new_with_options(schema, Vec::new(), &options)?)?;
+        left -= num_rows;
+    }
+    Ok(())
 }
 
 /// `batch`, which begins at `first_row`, with the columns of `schema`, to whose fields `overlay` belongs.
@@ -136,12 +163,12 @@ mod tests {
         let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
         writer.write(&batch).unwrap();
         let parquet = Some(writer.into_inner().unwrap().into());
-        ColumnsOfPart { num_docs: batch.num_rows() as u64, parquet }
+        ColumnsOfPart { file: String::new(), num_docs: batch.num_rows() as u64, parquet }
     }
 
     #[test]
     fn parts_are_joined_by_name_and_dropped_rows_are_emptied() {
-        let none = |num_docs| ColumnsOfPart { num_docs, parquet: None };
+        let none = |num_docs| ColumnsOfPart { file: String::new(), num_docs, parquet: None };
         assert_eq!(merge_columns(&[none(2), none(0)], &[], &[]).unwrap(), None);
         let ints: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));

@@ -1,0 +1,228 @@
+//! Scans of Parquet files whose errors, and what libraries panic of, name the file.
+//!
+//! ```text
+//! Morselizer ─ plan_file(x.parquet) ─▶ MorselPlanner ─ plan ─▶ Morsel ─ into_stream ─▶ rows
+//!                                        ▲    └ pending (footer, bytes of pages)
+//!                                        └──────┘             each of them carries the file's name
+//! ```
+//!
+//! The last rule of the physical optimizer puts [`NamingSource`] around the source of each scan: no rule after it looks
+//! for DataFusion's own. Plans look the same.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Poll;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{
+    FileOpener, FileScanConfig, FileScanConfigBuilder, FileSource,
+};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, PhysicalExpr};
+use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use object_store::ObjectStore;
+
+use super::{contain, contain_future};
+
+/// Makes scans of Parquet files name the file in their errors.
+#[derive(Debug, Default)]
+pub(in super::super) struct NameParquetFiles;
+
+impl PhysicalOptimizerRule for NameParquetFiles {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            Ok(match naming(&node) {
+                Some(named) => Transformed::yes(named),
+                None => Transformed::no(node),
+            })
+        })
+        .data()
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_name_parquet_files"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The scan `node` with a source that names files; `None` where it is no scan of Parquet files, or has one.
+fn naming(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+    let exec = node.downcast_ref::<DataSourceExec>()?;
+    let scan = exec.data_source().downcast_ref::<FileScanConfig>()?;
+    let source = scan.file_source();
+    if source.file_type() != "parquet" || source.is::<NamingSource>() {
+        return None;
+    }
+    let source = Arc::new(NamingSource(Arc::clone(source)));
+    let scan = FileScanConfigBuilder::from(scan.clone()).with_source(source).build();
+    Some(Arc::new(exec.clone().with_data_source(Arc::new(scan))))
+}
+
+/// A source of Parquet files that is planned: it only reads.
+struct NamingSource(Arc<dyn FileSource>);
+
+impl FileSource for NamingSource {
+    fn create_file_opener(
+        &self,
+        _: Arc<dyn ObjectStore>,
+        _: &FileScanConfig,
+        _: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        internal_err!("Parquet files are read in morsels")
+    }
+
+    fn create_morselizer(
+        &self,
+        object_store: Arc<dyn ObjectStore>,
+        base_config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Box<dyn Morselizer>> {
+        let inner = self.0.create_morselizer(object_store, base_config, partition)?;
+        Ok(Box::new(NamingMorselizer(inner)))
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        self.0.table_schema()
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self(self.0.with_batch_size(batch_size)))
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.0.filter()
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        self.0.projection()
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        self.0.metrics()
+    }
+
+    fn file_type(&self) -> &str {
+        self.0.file_type()
+    }
+
+    fn fmt_extra(&self, kind: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt_extra(kind, f)
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        self.0.supports_repartitioning()
+    }
+
+    fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
+        self.0.reorder_files(files)
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.0.apply_expressions(f)
+    }
+}
+
+#[derive(Debug)]
+struct NamingMorselizer(Box<dyn Morselizer>);
+
+impl Morselizer for NamingMorselizer {
+    fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
+        let name: Arc<str> = file.object_meta.location.to_string().into();
+        let inner = contain(&name, || self.0.plan_file(file))?;
+        Ok(NamingPlanner::new(inner, &name))
+    }
+}
+
+/// The next steps of reading `file`.
+#[derive(Debug)]
+struct NamingPlanner {
+    inner: Box<dyn MorselPlanner>,
+    file: Arc<str>,
+}
+
+impl NamingPlanner {
+    fn new(inner: Box<dyn MorselPlanner>, file: &Arc<str>) -> Box<dyn MorselPlanner> {
+        Box::new(Self { inner, file: Arc::clone(file) })
+    }
+}
+
+impl MorselPlanner for NamingPlanner {
+    fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
+        let Self { inner, file } = *self;
+        let Some(mut plan) = contain(&file, || inner.plan())? else { return Ok(None) };
+        let morsels = plan.take_morsels().into_iter();
+        let morsels = morsels.map(|morsel| NamingMorsel::new(morsel, &file)).collect();
+        let planners = plan.take_ready_planners().into_iter();
+        let planners = planners.map(|planner| Self::new(planner, &file)).collect();
+        let pending = plan.take_pending_planner();
+        let mut named = MorselPlan::new().with_morsels(morsels).with_planners(planners);
+        if let Some(pending) = pending {
+            named.set_pending_planner(async move {
+                let planner = contain_future(&file, pending).await?;
+                Ok(Self::new(planner, &file))
+            });
+        }
+        Ok(Some(named))
+    }
+}
+
+/// Rows of `file` whose bytes were read.
+#[derive(Debug)]
+struct NamingMorsel {
+    inner: Box<dyn Morsel>,
+    file: Arc<str>,
+}
+
+impl NamingMorsel {
+    fn new(inner: Box<dyn Morsel>, file: &Arc<str>) -> Box<dyn Morsel> {
+        Box::new(Self { inner, file: Arc::clone(file) })
+    }
+}
+
+impl Morsel for NamingMorsel {
+    fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
+        let Self { inner, file } = *self;
+        let mut rows = match contain(&file, || Ok(inner.into_stream())) {
+            Ok(rows) => Some(rows),
+            Err(error) => return stream::iter([Err(error)]).boxed(),
+        };
+        stream::poll_fn(move |context| {
+            let Some(stream) = &mut rows else { return Poll::Ready(None) };
+            let polled = contain(&file, || match stream.poll_next_unpin(context) {
+                Poll::Ready(Some(batch)) => batch.map(|batch| Poll::Ready(Some(batch))),
+                Poll::Ready(None) => Ok(Poll::Ready(None)),
+                Poll::Pending => Ok(Poll::Pending),
+            });
+            polled.map_or_else(
+                |error| {
+                    // Behind an error, of which a panic is one, it is not polled again.
+                    rows = None;
+                    Poll::Ready(Some(Err(error)))
+                },
+                |poll| poll.map(|batch| batch.map(Ok)),
+            )
+        })
+        .boxed()
+    }
+}

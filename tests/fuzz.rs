@@ -16,6 +16,8 @@
 mod anatomy;
 #[path = "malformed_input/answers.rs"]
 mod answers;
+#[path = "malformed_input/busy_time.rs"]
+mod busy_time;
 mod common;
 #[path = "fuzz/gsst.rs"]
 mod gsst;
@@ -24,6 +26,8 @@ mod living;
 #[allow(dead_code, reason = "the other half is for `malformed_input`")]
 #[path = "malformed_input/mutations.rs"]
 mod mutations;
+#[path = "fuzz/parquet.rs"]
+mod parquet;
 #[path = "malformed_input/random.rs"]
 mod random;
 #[path = "malformed_input/rewrite.rs"]
@@ -187,7 +191,7 @@ mod stable {
 
     tests_of_targets! {
         footer dictionary grammar documents word_counts user_columns manifest edit_records gsst_block
-        gsst_parquet query location
+        gsst_parquet parquet_file query location
     }
 
     #[test]

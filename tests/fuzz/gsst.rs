@@ -1,6 +1,7 @@
 //! GSST blocks and the index of a Parquet file of them: refused, or rows that are the same whichever way they are
 //! decoded.
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use datafusion_tadoc::gsst::parquet::{
     GsstFooter, GsstParquetOptions, GsstParquetReader, GsstParquetWriter, INDEX_KEY, ReadOptions,
 };
 use datafusion_tadoc::gsst::{
-    Block, BlockOptions, CodeWidth, SealedBlock, write_block, write_block_with,
+    Block, BlockOptions, CodeWidth, DecodedRows, SealedBlock, write_block, write_block_with,
 };
 
 use super::living::{changed, seeds_of};
@@ -79,7 +80,7 @@ pub fn block(input: &Input<'_>) -> Verdict {
         Err(error) => return Verdict::of(&error),
     };
     let sealed = sealed.unwrap();
-    assert_eq!((sealed.num_rows(), sealed.num_codes()), (block.num_rows(), block.num_codes()));
+    check_sealed(&block, &sealed);
     let decoded = block.decode_all();
     assert_eq!(decoded.offsets.len(), block.num_rows() + 1);
     let row_of = |row: usize| {
@@ -92,6 +93,7 @@ pub fn block(input: &Input<'_>) -> Verdict {
         assert_eq!(block.decode_row(row, &mut text).unwrap(), expected.is_some());
         assert_eq!(text, expected.unwrap_or_default());
     }
+    check_ranges(&block, &decoded);
     let options = BlockOptions { has_text_lengths: true, ..BlockOptions::new(block.width()) };
     match write_block_with(block.table(), &rows, &options) {
         Ok(again) => assert!(Block::open(&again[..]).unwrap().decode_all() == decoded),
@@ -100,6 +102,52 @@ pub fn block(input: &Input<'_>) -> Verdict {
         Err(error) => panic!("{error}"),
     }
     Verdict::Answered
+}
+
+/// What a device asks of the sealed block is what the open one says.
+fn check_sealed(block: &Block<&[u8]>, sealed: &SealedBlock<&[u8]>) {
+    for sealed in [sealed, &SealedBlock::of_valid(block)] {
+        assert_eq!((sealed.num_rows(), sealed.num_nulls()), (block.num_rows(), block.num_nulls()));
+        assert_eq!(sealed.num_codes(), block.num_codes());
+        assert_eq!(sealed.text_len_bytes(), block.text_len_bytes());
+        assert_eq!((sealed.width(), sealed.table()), (block.width(), block.table()));
+        assert_eq!(1 << sealed.split_codes_log2(), block.split_codes());
+        assert_eq!(sealed.num_splits(), block.splits().len());
+        assert_eq!(sealed.has_text_lengths(), block.text_ends().is_some());
+        assert_eq!((sealed.as_bytes(), sealed.validity()), (block.as_bytes(), block.validity()));
+        let split = sealed.splits_offset()..sealed.splits_offset() + 4 * sealed.num_splits();
+        let words = sealed.as_bytes()[split].chunks(4).map(|word| word.try_into().unwrap());
+        assert!(words.map(u32::from_le_bytes).eq(block.splits()));
+        let validity = sealed.validity_offset().map(|at| &sealed.as_bytes()[at..]);
+        assert!(validity.zip(block.validity()).is_none_or(|(at, bits)| at.starts_with(bits)));
+        assert!(!sealed.is_ascii() || block.decode_all().text.is_ascii());
+    }
+}
+
+/// Rows decoded in other ways are the same; rows that are not there are refused.
+fn check_ranges(block: &Block<&[u8]>, all: &DecodedRows) {
+    let num_rows = block.num_rows();
+    let (start, end) = (num_rows / 3, num_rows - num_rows / 4);
+    let slice = |rows: Range<usize>| DecodedRows {
+        text: all.text[all.offsets[rows.start] as usize..all.offsets[rows.end] as usize].to_vec(),
+        offsets: all.offsets[rows.clone()]
+            .iter()
+            .chain([&all.offsets[rows.end]])
+            .map(|offset| offset - all.offsets[rows.start])
+            .collect(),
+    };
+    assert_eq!(block.decode_rows(start..end).unwrap(), slice(start..end));
+    let selected: Vec<u32> = (start as u32..end as u32).collect();
+    assert_eq!(block.decode_selected(&selected).unwrap(), slice(start..end));
+    let mut text = Vec::new();
+    block.decode_text(&mut text);
+    assert_eq!(text, all.text);
+    assert!(block.text_ends().is_none_or(|ends| ends == all.offsets));
+    assert_eq!(block.code_ends().last().copied(), Some(block.num_codes() as u32));
+    let is_refused = |error: Error| matches!(error, Error::OutOfRange { what: "row", .. });
+    assert!(is_refused(block.decode_rows(0..num_rows + 1).unwrap_err()));
+    assert!(is_refused(block.decode_row(num_rows, &mut text).unwrap_err()));
+    assert!(is_refused(block.decode_selected(&[num_rows as u32]).unwrap_err()));
 }
 
 fn seal(bytes: &mut [u8]) {

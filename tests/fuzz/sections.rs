@@ -1,10 +1,10 @@
 //! Footer and sections of a corpus file: refused, or a corpus that answers as its own expansion does, whose
 //! parts say the same when they are read alone, and that comes back when it is written once more.
 
-use datafusion_tadoc::Corpus;
 use datafusion_tadoc::corpus::{
-    CorpusWriter, FileFooter, FooterOutcome, Segment, read_paths, read_words,
+    CorpusWriter, FileFooter, FooterOutcome, Segment, read_columns, read_paths, read_words,
 };
+use datafusion_tadoc::{Corpus, Error};
 
 use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};
 use super::mutations::{mutant_of_footer, mutant_of_kind};
@@ -119,6 +119,7 @@ fn section(kind: [u8; 2], input: &Input<'_>) -> Verdict {
 fn judge(number: u64, file: &[u8]) -> Verdict {
     let opened = Corpus::from_bytes("mutant", file, &LIMITS);
     check_parts_alone(file, opened.as_ref().ok().map(|(_, corpus)| corpus));
+    check_on_disk(file, &opened);
     match opened {
         Err(error) => Verdict::of(&error),
         Ok((footer, corpus)) => {
@@ -127,6 +128,38 @@ fn judge(number: u64, file: &[u8]) -> Verdict {
             Verdict::Answered
         }
     }
+}
+
+/// The same file on disk opens where its bytes do, as the same. What it says of its columns is read apart.
+fn check_on_disk(file: &[u8], opened: &Result<(FileFooter, Corpus), Error>) {
+    thread_local!(static FOLDER: tempfile::TempDir = tempfile::tempdir().unwrap());
+    let path = FOLDER.with(|folder| folder.path().join("mutant"));
+    std::fs::write(&path, file).unwrap();
+    match (Corpus::open(&path, &LIMITS), opened) {
+        (Ok((footer, corpus)), Ok((expected, whole))) => {
+            assert_eq!((&footer, corpus.num_docs()), (expected, whole.num_docs()));
+            check_columns(file, &footer);
+        }
+        (Ok(_), Err(error)) => {
+            let is_of_columns = matches!(
+                error,
+                Error::Checksum { section: "columns", .. }
+                    | Error::Format { section: "columns", .. }
+                    | Error::Version { .. }
+            );
+            assert!(is_of_columns, "only its bytes are refused: {error}");
+        }
+        (Err(error), Err(_)) => assert_ne!(Verdict::of(&error), Verdict::Answered),
+        (Err(error), Ok(_)) => panic!("only its bytes open: {error}"),
+    }
+}
+
+fn check_columns(file: &[u8], footer: &FileFooter) {
+    let Some(section) = &footer.columns else { return };
+    let bytes = &file[section.offset as usize..(section.offset + section.len) as usize];
+    assert_eq!(read_columns("mutant", section, bytes).unwrap(), bytes);
+    let cut = read_columns("mutant", section, &bytes[..bytes.len().saturating_sub(1)]);
+    assert!(bytes.is_empty() || matches!(cut, Err(Error::InvalidArgument { .. })));
 }
 
 /// Words and paths read alone are errors, or those of the whole.

@@ -1,19 +1,26 @@
-//! User columns and locations, which only SQL reads: an error that is not one of ours or of a library's panic, or
-//! rows. All files lie in memory, whatever a location says: nothing is read and nobody is asked.
+//! User columns and locations, which only SQL reads: an error that is no bug of ours or of a library and says where, or
+//! rows. Files lie in memory, whatever URL a location has, or in a folder of the test: nobody else is asked.
 
 use std::cell::OnceCell;
+use std::fs;
 use std::sync::{Arc, LazyLock};
 
-use datafusion::arrow::array::RecordBatch;
+use bytes::Bytes;
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::parquet::file::metadata::ParquetMetaDataReader;
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use datafusion_tadoc::Corpus;
+use datafusion_tadoc::living::ColumnsOfPart;
 use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::sql::user_columns::merge_columns;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use url::Url;
 
@@ -21,7 +28,7 @@ use super::LIMITS;
 use super::anatomy::Anatomy;
 use super::mutations::mutant_of_kind;
 use super::random::Random;
-use super::samples::{Content, Sample};
+use super::samples::{Content, Sample, content_of};
 use super::strings::strung;
 use super::target::{Input, Verdict, part_input};
 
@@ -29,7 +36,7 @@ const COLUMNS: [u8; 2] = [4, 0];
 /// Statements of a session, before the next one: a session keeps what it read.
 const MAX_STATEMENTS: usize = 100;
 /// What locations are strung together from.
-const PIECES: [&str; 32] = [
+const PIECES: [&str; 33] = [
     "a",
     "c.tadoc",
     "c",
@@ -62,8 +69,9 @@ const PIECES: [&str; 32] = [
     "\\",
     ":",
     "~",
+    "tape://b/",
 ];
-const SEEDS: [&str; 10] = [
+const SEEDS: [&str; 18] = [
     "c.tadoc",
     "/c.tadoc",
     "memory:///c.tadoc",
@@ -74,7 +82,20 @@ const SEEDS: [&str; 10] = [
     "s3://bucket/prefix/*.tadoc",
     "../c.tadoc",
     "%2e%2e/c.tadoc",
+    "FOLDER/c.tadoc",
+    "FOLDER",
+    "FOLDER/a/../**/*.tadoc",
+    "FOLDER/**/[!a-b]?tadoc",
+    "FOLDER/notes",
+    "file://FOLDER/a",
+    "tape://bucket/c.tadoc",
+    "corpora",
 ];
+
+/// Its URLs have no store: this package is built without it.
+const UNKNOWN_SCHEME: &str = "tape";
+/// Locations on disk begin so, and are below [`folder`].
+const FOLDER: &str = "FOLDER";
 
 /// The only store, for every URL.
 #[derive(Debug, Default)]
@@ -85,13 +106,16 @@ impl ObjectStoreRegistry for OneStore {
         None
     }
 
-    fn get_store(&self, _: &Url) -> Result<Arc<dyn ObjectStore>> {
-        Ok(self.0.clone())
+    fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        match url.scheme() {
+            UNKNOWN_SCHEME => plan_err!("nobody registered {url}"),
+            _ => Ok(self.0.clone()),
+        }
     }
 }
 
 /// A session on a store of its own.
-struct Engine {
+pub struct Engine {
     runtime: Runtime,
     store: Arc<InMemory>,
     session: SessionContext,
@@ -99,7 +123,7 @@ struct Engine {
 }
 
 impl Engine {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let store = Arc::new(InMemory::new());
         let registry = Arc::new(OneStore(store.clone()));
         let environment = RuntimeEnvBuilder::new().with_object_store_registry(registry);
@@ -112,18 +136,37 @@ impl Engine {
         Self { runtime, store, session, num_statements: 0 }
     }
 
-    fn put(&self, path: &str, bytes: Vec<u8>) {
+    /// How many statements were asked, this one included: names of files are made of it.
+    pub fn num_statements(&self) -> usize {
+        self.num_statements
+    }
+
+    pub fn get(&self, path: &str) -> Vec<u8> {
+        let path = Path::from(path);
+        let bytes = async { self.store.get(&path).await?.bytes().await };
+        self.runtime.block_on(bytes).unwrap().to_vec()
+    }
+
+    pub fn put(&self, path: &str, bytes: Vec<u8>) {
         let path = Path::from(path);
         self.runtime.block_on(self.store.put(&path, bytes.into())).unwrap();
     }
 
-    fn rows(&self, sql: &str) -> Result<Vec<RecordBatch>> {
-        self.runtime.block_on(async { self.session.sql(sql).await?.collect().await })
+    pub fn frame(&self, sql: &str) -> Result<DataFrame> {
+        self.runtime.block_on(self.session.sql(sql))
+    }
+
+    pub fn collect(&self, frame: DataFrame) -> Result<Vec<RecordBatch>> {
+        self.runtime.block_on(frame.collect())
+    }
+
+    pub fn rows(&self, sql: &str) -> Result<Vec<RecordBatch>> {
+        self.collect(self.frame(sql)?)
     }
 }
 
 /// Calls `ask` with the session of this thread.
-fn with_engine<T>(ask: impl FnOnce(&Engine) -> T) -> T {
+pub fn with_engine<T>(ask: impl FnOnce(&Engine) -> T) -> T {
     thread_local!(static ENGINE: std::cell::RefCell<OnceCell<Engine>> = const { std::cell::RefCell::new(OnceCell::new()) });
     ENGINE.with_borrow_mut(|cell| {
         if cell.get().is_some_and(|engine| engine.num_statements >= MAX_STATEMENTS) {
@@ -136,11 +179,23 @@ fn with_engine<T>(ask: impl FnOnce(&Engine) -> T) -> T {
     })
 }
 
-/// Refuses errors that are bugs: of ours, of a library, or panics that somebody caught.
-fn check_error(error: &DataFusionError, what: &str) {
+/// The verdict on a mutant that was refused with `error`, whose text says all of `parts`. Bugs, of ours or of a library,
+/// and panics that somebody else caught are none.
+pub fn refused(error: &DataFusionError, parts: &[&str]) -> Verdict {
     let text = error.to_string();
-    let is_bug = matches!(error.find_root(), DataFusionError::Internal(_));
-    assert!(!is_bug && !text.contains("panic"), "{what}: {text}");
+    let root = error.find_root();
+    let is_bug = matches!(root, DataFusionError::Internal(_));
+    assert!(!is_bug && !text.contains("panic"), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "no word of {part}: {text}");
+    }
+    match root {
+        DataFusionError::External(inner) => match inner.downcast_ref() {
+            Some(datafusion_tadoc::Error::Checksum { .. }) => Verdict::StoppedByChecksum,
+            _ => Verdict::Refused,
+        },
+        _ => Verdict::Refused,
+    }
 }
 
 /// Corpora whose columns are of many types.
@@ -156,14 +211,11 @@ fn samples() -> &'static [Sample] {
                 "COPY (SELECT {columns} FROM ({rows})) TO 'memory:///c.tadoc' STORED AS TADOC"
             );
             engine.rows(&sql).unwrap();
+            let file = engine.get("c.tadoc");
             let path = Path::from("c.tadoc");
-            let file = engine.runtime.block_on(async {
-                let file = engine.store.get(&path).await.unwrap().bytes().await.unwrap();
-                engine.store.delete(&path).await.unwrap();
-                file
-            });
+            engine.runtime.block_on(engine.store.delete(&path)).unwrap();
             let content = Content { documents: Vec::new(), columns: None };
-            Sample { name: columns.into(), file: file.to_vec(), content }
+            Sample { name: columns.into(), file, content }
         };
         ["path, text, n", "path, text, n, name, at", "path, text, tags, name"].map(of).into()
     });
@@ -191,25 +243,60 @@ pub fn columns(input: &Input<'_>) -> Verdict {
             parts.tied().assemble()
         }
     };
-    let footer = match Corpus::from_bytes("mutant", &file, &LIMITS) {
-        Ok((footer, _)) => footer,
+    let content = match Corpus::from_bytes("mutant", &file, &LIMITS) {
+        Ok((footer, corpus)) => content_of(&file, &footer, &corpus).unwrap(),
         Err(error) => return Verdict::of(&error),
     };
+    check_merged(&content);
     with_engine(|engine| {
         let table = format!("mutant{}", engine.num_statements);
         engine.put(&format!("{table}.tadoc"), file);
         match rows_of_table(engine, &table) {
-            Err(error) => {
-                check_error(&error, "columns");
-                Verdict::Refused
-            }
+            Err(error) => refused(&error, &[&format!("{table}.tadoc"), "section columns"]),
             Ok(batches) => {
-                let num_rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-                assert_eq!(num_rows as u64, footer.num_docs());
+                check_documents(&batches, &content);
                 Verdict::Answered
             }
         }
     })
+}
+
+/// Joined with those of another part, columns are refused by the name of their file, or as many as documents.
+fn check_merged(content: &Content) {
+    let num_docs = content.documents.len() as u64;
+    let part = |file: &str, columns: Option<&Vec<u8>>| ColumnsOfPart {
+        file: file.into(),
+        num_docs,
+        parquet: columns.map(|columns| columns.clone().into()),
+    };
+    let parts = [part("mutant.tadoc", content.columns.as_ref()), part("none.tadoc", None)];
+    match merge_columns(&parts, &[], &[0..1]) {
+        Ok(Some(joined)) => {
+            let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(joined));
+            assert_eq!(footer.unwrap().file_metadata().num_rows(), 2 * num_docs as i64);
+        }
+        Ok(None) => {}
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("mutant.tadoc: section columns"), "{text}");
+        }
+    }
+}
+
+/// Paths and texts are those of the corpus, whatever stands beside them.
+fn check_documents(batches: &[RecordBatch], content: &Content) {
+    let mut documents = content.documents.iter();
+    for batch in batches {
+        batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+        let column = |name: &str| batch.column_by_name(name).unwrap().as_string_view();
+        let (paths, texts) = (column("path"), column("text"));
+        for (path, text) in paths.iter().zip(texts) {
+            let (expected_path, expected_text) = documents.next().unwrap();
+            assert_eq!(path, Some(expected_path.as_str()));
+            assert_eq!(text.map(str::as_bytes), Some(expected_text.as_slice()));
+        }
+    }
+    assert!(documents.next().is_none());
 }
 
 /// All columns of the corpus `table`, those of the user too.
@@ -221,6 +308,29 @@ fn rows_of_table(engine: &Engine, table: &str) -> Result<Vec<RecordBatch>> {
     rows
 }
 
+/// A folder of corpora and other files on disk.
+fn folder() -> &'static str {
+    static MADE: LazyLock<(TempDir, String)> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let corpus = &samples()[0].file;
+        for (path, bytes) in [
+            ("c.tadoc", corpus.as_slice()),
+            ("a/c.tadoc", corpus),
+            ("a/[b]?.tadoc", corpus),
+            ("a/broken.tadoc", &corpus[..corpus.len() / 2]),
+            ("notes/n.md", b"no corpus"),
+            ("notes/.hidden", b"nor this"),
+        ] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        let path = folder.path().to_str().unwrap().to_owned();
+        (folder, path)
+    });
+    &MADE.1
+}
+
 pub fn location_seeds() -> Vec<Vec<u8>> {
     SEEDS.iter().map(|text| part_input(0, text.as_bytes())).collect()
 }
@@ -229,8 +339,12 @@ pub fn location(input: &Input<'_>) -> Verdict {
     let mut random = Random(input.number());
     let location = match *input {
         Input::Part { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
-        Input::Number(_) => strung(&mut random, &PIECES),
+        Input::Number(_) => {
+            let start = *random.pick(&["", "", "FOLDER/", "file://FOLDER/"]);
+            start.to_owned() + &strung(&mut random, &PIECES)
+        }
     };
+    let location = location.replace(FOLDER, folder());
     let call = *random.pick(&["documents", "word_count", "read_text", "read_lines", "corpus_info"]);
     with_engine(|engine| {
         for path in ["c.tadoc", "a/c.tadoc", "corpora/z.tadoc"] {
@@ -238,10 +352,7 @@ pub fn location(input: &Input<'_>) -> Verdict {
         }
         let sql = format!("SELECT * FROM {call}('{}')", location.replace('\'', "''"));
         match engine.rows(&sql) {
-            Err(error) => {
-                check_error(&error, &location);
-                Verdict::Refused
-            }
+            Err(error) => refused(&error, &[]),
             Ok(_) => Verdict::Answered,
         }
     })

@@ -9,12 +9,13 @@
 //! of a part's structure. Both get right checksums, so that what is behind them is reached.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use datafusion_tadoc::Error;
 
+use super::busy_time::busy_time;
 use super::samples::{Sample, samples};
-use super::{gsst, living, sections, statements, strings};
+use super::{gsst, living, parquet, sections, statements, strings};
 
 /// Longest time of a case.
 const MAX_CASE_TIME: Duration = Duration::from_secs(1);
@@ -56,7 +57,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "footer", seeds: sections::footer_seeds, run: sections::footer },
     Target { name: "dictionary", seeds: sections::dictionary_seeds, run: sections::dictionary },
     Target { name: "grammar", seeds: sections::grammar_seeds, run: sections::grammar },
@@ -67,6 +68,7 @@ pub const TARGETS: [Target; 12] = [
     Target { name: "edit_records", seeds: living::edits_seeds, run: living::edits },
     Target { name: "gsst_block", seeds: gsst::block_seeds, run: gsst::block },
     Target { name: "gsst_parquet", seeds: gsst::index_seeds, run: gsst::index },
+    Target { name: "parquet_file", seeds: parquet::file_seeds, run: parquet::file },
     Target { name: "query", seeds: strings::query_seeds, run: strings::query },
     Target { name: "location", seeds: statements::location_seeds, run: statements::location },
 ];
@@ -133,12 +135,4 @@ pub fn try_input(target: &Target, input: &[u8]) -> Verdict {
     let taken = busy_time() - before;
     assert!(taken <= MAX_CASE_TIME, "a case took {taken:?}");
     verdict
-}
-
-/// Time that this thread had a processor; where nobody says, time that went by.
-fn busy_time() -> Duration {
-    static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = statistics.split(' ').next().and_then(|nanos| nanos.parse().ok());
-    nanos.map_or_else(|| STARTED.elapsed(), Duration::from_nanos)
 }

@@ -1,0 +1,58 @@
+//! A dictionary that is so large that the writer cuts it into parts, and lies about these.
+
+use datafusion_tadoc::access::document_bytes;
+use datafusion_tadoc::{Corpus, Error};
+
+use super::LIMITS;
+use super::anatomy::{Anatomy, Section};
+use super::common::{BUILDERS, PROFILES, compress, numbered, options};
+
+const DICTIONARY: [u8; 2] = [1, 0];
+/// Its codec where there are parts.
+const PARTS: [u8; 2] = [2, 0];
+const NUM_WORDS: u64 = 14_000;
+
+/// All words once, and no two of them alike behind their first letters.
+fn text() -> Vec<u8> {
+    let word = |i: u64| format!("{:08x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32);
+    (0..NUM_WORDS).map(|i| word(i) + " ").collect::<String>().into_bytes()
+}
+
+fn dictionary_of(parts: &mut Anatomy) -> &mut Section {
+    let sections = &mut parts.segments[0].sections;
+    sections.iter_mut().find(|section| section.kind == DICTIONARY).unwrap()
+}
+
+#[test]
+fn parts_of_a_dictionary_are_one_and_lies_about_them_are_refused() {
+    let documents = numbered([text()]);
+    let file = compress(&documents, &options(PROFILES[0], BUILDERS[0], 1 << 20));
+    let (_, corpus) = Corpus::from_bytes("large", &file, &LIMITS).unwrap();
+    assert_eq!(document_bytes(&corpus, 0, 1 << 20).unwrap(), documents[0].1);
+    let anatomy = Anatomy::of(&file);
+    let section = dictionary_of(&mut anatomy.clone()).clone();
+    let num_parts = section.bytes[0];
+    assert_eq!((section.codec, num_parts), (PARTS, 2));
+    // The number of parts, then of the first its tokens in two bytes, and all of that without its lists.
+    for (at, byte) in [(0, 0), (0, 1), (0, 3), (0, 17), (0, 0x80), (1, section.bytes[1] ^ 1)] {
+        let mut lie = anatomy.clone();
+        dictionary_of(&mut lie).bytes[at] = byte;
+        refused(lie);
+    }
+    for len in [0, 1, 5, section.bytes.len() / 2, section.bytes.len() - 1] {
+        let mut lie = anatomy.clone();
+        dictionary_of(&mut lie).bytes.truncate(len);
+        refused(lie);
+    }
+    for codec in [1, 3] {
+        let mut lie = anatomy.clone();
+        dictionary_of(&mut lie).codec = [codec, 0];
+        refused(lie);
+    }
+}
+
+fn refused(lie: Anatomy) {
+    let error = Corpus::from_bytes("large", &lie.tied().assemble(), &LIMITS).unwrap_err();
+    let is_typed = matches!(error, Error::Format { section: "dictionary", .. });
+    assert!(is_typed || matches!(error, Error::Version { .. }), "{error}");
+}

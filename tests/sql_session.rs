@@ -16,6 +16,8 @@ mod every_function;
 mod long_rows;
 #[path = "sql_session/portions.rs"]
 mod portions;
+#[path = "sql_session/races.rs"]
+mod races;
 mod sql_fixtures;
 #[path = "sql_session/threads.rs"]
 mod threads;

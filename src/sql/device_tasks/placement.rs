@@ -16,7 +16,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 
 use super::answers::missing_elements;
-use super::chooser::{SOME_DOCUMENTS, Work, choose};
+use super::chooser::{SOME_DOCUMENTS, Work, choose, hoped};
 use crate::analytics::{SegmentShape, Traversal};
 use crate::corpus::SegmentMeta;
 use crate::ingestion::DeviceState;
@@ -262,6 +262,12 @@ fn choose_place(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Place
     if let Some(effort) = choice.missed {
         device::miss(effort.gain_s(), effort.startup_s, work.num_cores);
         loaded.inspect(|loaded| loaded.tasks.note_missed(task, effort.gain_s()));
+    } else if let Some(effort) = hoped(&work, &rates)
+        && !choice.is_on_device
+        && effort.gain_s() > 0.0
+        && device::state() == DeviceState::Closed
+    {
+        device::miss(effort.gain_s(), effort.startup_s, work.num_cores);
     }
     let timed = loaded.filter(|_| !work.are_words_kept).map(|_| task);
     if !choice.is_on_device {

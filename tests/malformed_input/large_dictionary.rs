@@ -1,10 +1,13 @@
 //! A dictionary that is so large that the writer cuts it into parts, and lies about these.
 
+use std::path::Path;
+
 use datafusion_tadoc::access::document_bytes;
+use datafusion_tadoc::corpus::{FileFooter, OpenLimits};
 use datafusion_tadoc::{Corpus, Error};
 
 use super::LIMITS;
-use super::anatomy::{Anatomy, Section};
+use super::anatomy::{Anatomy, Section, footer_start};
 use super::common::{BUILDERS, PROFILES, compress, numbered, options};
 
 const DICTIONARY: [u8; 2] = [1, 0];
@@ -55,4 +58,34 @@ fn refused(lie: Anatomy) {
     let error = Corpus::from_bytes("large", &lie.tied().assemble(), &LIMITS).unwrap_err();
     let is_typed = matches!(error, Error::Format { section: "dictionary", .. });
     assert!(is_typed || matches!(error, Error::Version { .. }), "{error}");
+}
+
+#[test]
+fn a_footer_longer_than_the_first_read_is_read_whole() {
+    // A document in so many segments that their records do not fit into the tail that is read first.
+    let options = options(PROFILES[0], BUILDERS[0], 6);
+    let text = "ab cd ".repeat(700).into_bytes();
+    let file = compress(&numbered([text.clone()]), &options);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.tadoc");
+    std::fs::write(&path, &file).unwrap();
+    let (_, corpus) = Corpus::open(&path, &OpenLimits::default()).unwrap();
+    assert!((file.len() - footer_start(&file)) as u64 > FileFooter::TAIL_BYTES);
+    assert_eq!(document_bytes(&corpus, 0, 1 << 20).unwrap(), text);
+    check_damaged(&path, &file);
+}
+
+/// What only reading from disk meets.
+fn check_damaged(path: &Path, file: &[u8]) {
+    let of = |bytes: &[u8]| {
+        std::fs::write(path, bytes).unwrap();
+        Corpus::open(path, &LIMITS).unwrap_err().to_string()
+    };
+    let mut damaged = file.to_vec();
+    damaged[0] ^= 1;
+    assert!(of(&damaged).contains("header"));
+    assert!(of(&file[..100]).contains("long.tadoc"));
+    std::fs::remove_file(path).unwrap();
+    let missing = Corpus::open(path, &LIMITS).unwrap_err();
+    assert!(matches!(missing, Error::Io { .. }), "{missing}");
 }

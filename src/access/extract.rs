@@ -95,7 +95,7 @@ pub fn extract_batch(
 ///
 /// # Errors
 /// As [`extract_batch`].
-pub(crate) fn passage_ends(
+fn passage_ends(
     corpus: &Corpus,
     queries: &[ExtractQuery],
     max_output_bytes: u64,
@@ -116,11 +116,7 @@ pub(crate) fn passage_ends(
 ///
 /// # Errors
 /// [`Error::Capacity`] where the machine has too little memory.
-pub(crate) fn read_passages(
-    corpus: &Corpus,
-    queries: &[ExtractQuery],
-    ends: Vec<usize>,
-) -> Result<Passages> {
+fn read_passages(corpus: &Corpus, queries: &[ExtractQuery], ends: Vec<usize>) -> Result<Passages> {
     let len = ends.last().copied().unwrap_or(0);
     let mut bytes = Vec::new();
     reserve(&mut bytes, len)?;

@@ -61,13 +61,9 @@ pub use word_pattern::WordPattern;
 
 pub(crate) use batch::in_batch;
 pub(crate) use climb::climb;
-pub(crate) use extract::{passage_ends, read_passages};
 pub(crate) use kept_count::kept_count;
 pub(crate) use search::check_num_hits;
 pub(crate) use word_batch::check_word;
-#[cfg(feature = "cuda")]
-pub(crate) use word_plan::AskedWord;
-pub(crate) use word_plan::{WordPlan, WordTask};
 
 use crate::error::{Error, Result};
 

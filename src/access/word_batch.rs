@@ -93,7 +93,7 @@ impl WordPlan<'_> {
     ///
     /// # Errors
     /// [`Error::InBatch`] for the first count that has more than 64 bits.
-    pub(crate) fn counts(&self) -> Result<Vec<u64>> {
+    fn counts(&self) -> Result<Vec<u64>> {
         let mut of_parts = vec![0u64; self.num_parts()];
         for (part_idx, answer) in self.answers(&Asking::new(None))? {
             of_parts[part_idx as usize] = answer.count;
@@ -105,7 +105,7 @@ impl WordPlan<'_> {
     ///
     /// # Errors
     /// [`Error::Capacity`] for more offsets than allowed.
-    pub(crate) fn lists(&self, max_hits: u64) -> Result<OffsetLists> {
+    fn lists(&self, max_hits: u64) -> Result<OffsetLists> {
         let answers = self.answers(&Asking::new(Some(max_hits)))?;
         let mut of_parts: Vec<&[u64]> = vec![&[]; self.num_parts()];
         for (part_idx, answer) in &answers {

@@ -1,12 +1,11 @@
 //! What a batch of words in documents asks, before anybody answers: parts, words looked up, groups.
 //!
-//! `word_batch` has the drawing, and the answers of the cores; answers from elsewhere are put together
-//! here the same way.
+//! `word_batch` has the drawing, and answers the parts; their answers are put together here.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::corpus::Corpus;
 use crate::dag::Dag;
@@ -41,30 +40,18 @@ struct Part {
 /// Where a part stands in an order by word or by document.
 pub(super) type Key = (u32, u32, u32, u32);
 
-/// A word that occurs in a segment, and is asked of one of its documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AskedWord {
-    pub(crate) segment_idx: usize,
-    pub(crate) doc: u32,
-    pub(crate) word: u32,
-    /// Where its answer belongs.
-    pub(crate) part_idx: usize,
-}
-
 /// What is asked of all words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WordTask {
+pub(super) enum WordTask {
     /// How often they occur.
     Count,
-    /// The same from the rules, whatever else segments keep: for those who measure it.
-    CountFromRules,
     /// Where they occur.
     Find,
 }
 
 /// Queries as parts, and the groups they are answered in.
 #[derive(Debug)]
-pub(crate) struct WordPlan<'a> {
+pub(super) struct WordPlan<'a> {
     pub(super) corpus: &'a Corpus,
     /// Parts of one query after the other.
     parts: Vec<Part>,
@@ -84,7 +71,7 @@ impl<'a> WordPlan<'a> {
     ///
     /// # Errors
     /// As [`count_batch`](super::count_batch).
-    pub(crate) fn new(
+    pub(super) fn new(
         corpus: &'a Corpus,
         queries: &[WordQuery<'a>],
         task: WordTask,
@@ -124,66 +111,22 @@ impl<'a> WordPlan<'a> {
             let with_id = |&(segment, _, doc, part_idx): &Key| (segment, id, doc, part_idx);
             plan.by_word.extend(group.iter().map(with_id));
         }
-        if task != WordTask::CountFromRules {
-            plan.note_effort();
-            plan.look_up(task);
-        }
+        plan.note_effort();
+        plan.look_up(task);
         plan.choose();
         Ok(plan)
     }
 
-    /// What has to be answered: each word of a document once, and none that its segment lacks.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = AskedWord> + '_ {
-        let asked = |(segment_idx, doc, word, part_idx): Key| AskedWord {
-            segment_idx: segment_idx as usize,
-            doc,
-            word,
-            part_idx: part_idx as usize,
-        };
-        let by_word = self.by_word.iter();
-        let by_word = by_word.map(|&(segment, word, doc, part)| (segment, doc, word, part));
-        by_word.chain(self.by_doc.iter().copied()).map(asked)
-    }
-
-    /// Parts of all queries: what [`AskedWord::part_idx`] is below of.
-    pub(crate) fn num_parts(&self) -> usize {
+    /// Returns the number of parts of all queries.
+    pub(super) fn num_parts(&self) -> usize {
         self.parts.len()
-    }
-
-    /// Bytes of text that one core reads in the time in which it answers.
-    pub(crate) fn effort_bytes(&self) -> u64 {
-        let words = self.by_word.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
-        let docs = self.by_doc.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
-        let climbing = words.map(|group| self.places(group[0].0, group[0].1) * BYTES_PER_PLACE);
-        let reading = docs.map(|group| self.reading_bytes(group[0].0, group[0].1));
-        climbing.chain(reading).fold(0, u64::saturating_add)
-    }
-
-    /// Text of the documents that are asked about, each counted once.
-    pub(crate) fn text_bytes(&self) -> u64 {
-        let docs: FxHashSet<(usize, u32)> =
-            self.asked().map(|asked| (asked.segment_idx, asked.doc)).collect();
-        let len =
-            |(segment_idx, doc): (usize, u32)| self.dag(segment_idx).doc_len_bytes(doc as usize);
-        docs.into_iter().map(len).fold(0, u64::saturating_add)
-    }
-
-    /// Places of the words that are asked for, were they as frequent in each document as in all.
-    pub(crate) fn expected_places(&self) -> u64 {
-        let places = |asked: AskedWord| {
-            let dag = self.dag(asked.segment_idx);
-            let (all, doc) = (dag.len_bytes(dag.num_terminals()), asked.doc as usize);
-            let weight = dag.weights()[asked.word as usize] as f64;
-            weight * dag.doc_len_bytes(doc) as f64 / all.max(1) as f64
-        };
-        self.asked().map(places).sum::<f64>() as u64
     }
 
     /// Counts of all queries, with `of_parts` as answers of the parts.
     ///
     /// # Errors
     /// As [`counts`](Self::counts).
-    pub(crate) fn join_counts(&self, of_parts: &[u64]) -> Result<Vec<u64>> {
+    pub(super) fn join_counts(&self, of_parts: &[u64]) -> Result<Vec<u64>> {
         let count = |part_idx: usize| {
             let answered = self.answered[part_idx] as usize;
             of_parts[answered] + self.known_counts.get(answered).unwrap_or(&0)
@@ -199,7 +142,7 @@ impl<'a> WordPlan<'a> {
     ///
     /// # Errors
     /// As [`lists`](Self::lists).
-    pub(crate) fn join_lists(&self, of_parts: &[&[u64]], max_hits: u64) -> Result<OffsetLists> {
+    pub(super) fn join_lists(&self, of_parts: &[&[u64]], max_hits: u64) -> Result<OffsetLists> {
         let of_part = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
         // Equal queries were answered once and are listed each.
         let lens = (0..self.parts.len()).map(|part_idx| of_part(part_idx).len() as u64);

@@ -102,7 +102,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use batch_rows::BatchRows;
 use corpora::CorpusCache;
-use device_tasks::{ShowBatches, SpreadRows};
+use device_tasks::SpreadRows;
 use functions::{CorpusFunction, Home, TadocFunction};
 use living::{LivingCatalogs, LivingStatements};
 use parquet_files::{NameParquetFiles, wrap_parquet_format};
@@ -137,7 +137,6 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     *state = SessionStateBuilder::new_from_existing(state.clone())
         .with_session_id(session_id)
         .with_physical_optimizer_rule(Arc::new(SpreadRows))
-        .with_physical_optimizer_rule(Arc::new(ShowBatches))
         .with_physical_optimizer_rule(Arc::new(BatchRows))
         .with_physical_optimizer_rule(Arc::new(NameParquetFiles))
         .build();
@@ -224,7 +223,6 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));
-        rules.push(Arc::new(ShowBatches));
         rules.push(Arc::new(BatchRows));
         rules.push(Arc::new(NameParquetFiles));
         self

@@ -8,7 +8,6 @@ use crate::corpus::Segment;
 use crate::error::Result;
 use crate::gsst::Block;
 
-use super::batches::measure_device_batches;
 use super::corpora::{CorpusTask, CorpusTimes, ProbeCorpora, measure_device_corpora};
 use super::{DeviceCalibration, NUM_CORPUS_TASKS};
 
@@ -49,19 +48,6 @@ pub trait DeviceProbe {
         segment: &Arc<Segment>,
         task: CorpusTask,
     ) -> Result<Option<CorpusTimes>>;
-    /// What passages of a segment take that it has nothing of: document, offset and length of each.
-    fn passage_times(
-        &mut self,
-        segment: &Arc<Segment>,
-        passages: &[(u32, u64, u64)],
-    ) -> Result<Option<CorpusTimes>>;
-    /// Seconds for counting words in documents of a segment of which it has the text: document and word
-    /// of each.
-    fn document_words_s(
-        &mut self,
-        segment: &Arc<Segment>,
-        words: &[(u32, u32)],
-    ) -> Result<Option<f64>>;
 }
 
 /// What devices are measured with.
@@ -96,7 +82,6 @@ pub(super) fn measure_device(
         .max(traffic(decode_12bit_gb_per_s, twelve));
     let h2d_pageable = probe.h2d_gb_per_s(eight, HostMemory::Pageable)?;
     let d2h_pageable = probe.d2h_gb_per_s(flat, HostMemory::Pageable)?;
-    let batches = measure_device_batches(probe, corpora)?;
     let corpora = measure_device_corpora(probe, corpora)?;
     let corpus_unit_s = corpora.as_ref().map(|times| times.unit_s.map(Some));
     Ok(DeviceCalibration {
@@ -115,6 +100,5 @@ pub(super) fn measure_device(
         corpus_prepare_s: corpora.as_ref().map(|times| times.prepare_s),
         corpus_row_s: corpora.as_ref().map(|times| times.row_s),
         corpus_unit_s: corpus_unit_s.unwrap_or([None; NUM_CORPUS_TASKS]),
-        batches,
     })
 }

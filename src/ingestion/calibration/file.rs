@@ -21,7 +21,8 @@
 //! One key and value in a line, numbers with their unit; empty lines and lines that start with `#`
 //! are skipped. A key may stand once. Numbers that are not there and keys that are not known are
 //! errors, so a slip of the pen is not silently ignored; deleting the file brings the built-in
-//! values back. The file is replaced as a whole: readers see the old one or the new one.
+//! values back. Lines with keys of older builds are skipped. The file is replaced as a whole:
+//! readers see the old one or the new one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,6 +47,17 @@ const HEADER: &str = "\
 const GB_PER_S: &str = "GB/s";
 pub(super) const SECONDS: &str = "s";
 const NO_UNIT: &str = "";
+/// Keys of older builds, which measured batches of questions to a corpus, too.
+const OLD_KEYS: [&str; 8] = [
+    "corpus_passage",
+    "corpus_passage_byte",
+    "corpus_word_byte",
+    "device_corpus_batch",
+    "device_corpus_question",
+    "device_corpus_passage_byte",
+    "device_corpus_word_byte",
+    "device_corpus_text",
+];
 
 /// Where the calibration of this user is kept: `TADOC_CALIBRATION`, else the file `calibration` in
 /// the folder `tadoc` of the user's configuration. `None` where no variable says where that is.
@@ -252,6 +264,7 @@ impl Calibration {
                 (Slot::Optional(slot), value) => *slot = value,
             }
         }
+        lines.retain(|key, _| !OLD_KEYS.contains(key));
         match lines.into_iter().min_by_key(|(_, line)| line.number) {
             Some((key, line)) => {
                 let reason = format!("line {}: unknown key {key}", line.number);
@@ -298,7 +311,6 @@ impl Calibration {
             let (key, unit) = (key.to_owned(), NO_UNIT);
             numbers.push(Number { key, unit, slot: Slot::Optional(slot) });
         }
-        numbers.extend(self.batches.numbers());
         numbers.extend(self.device.iter_mut().flat_map(DeviceCalibration::numbers));
         numbers
     }
@@ -329,7 +341,6 @@ impl DeviceCalibration {
                 number(&format!("corpus_{unit}"), SECONDS, Slot::Optional(slot))
             }),
         );
-        numbers.extend(self.batches.numbers());
         numbers
     }
 }

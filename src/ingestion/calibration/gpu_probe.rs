@@ -20,8 +20,7 @@ use std::time::{Duration, Instant};
 use crate::corpus::Segment;
 use crate::error::Result;
 use crate::gpu::{
-    CorpusCopies, Device, DocWord, GpuError, GsstDecoder, GsstScanner, PassageQuery, PendingRows,
-    RowForm, ScanOptions,
+    CorpusCopies, Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions,
 };
 use crate::gsst::{Block, CodeWidth, SealedBlock};
 
@@ -221,44 +220,6 @@ impl DeviceProbe for GpuProbe {
             copy_s: second.copy_s.min(third.copy_s),
             num_rows: first.num_rows,
         }))
-    }
-
-    fn passage_times(
-        &mut self,
-        segment: &Arc<Segment>,
-        passages: &[(u32, u64, u64)],
-    ) -> Result<Option<CorpusTimes>> {
-        let query = |&(doc, offset, len_bytes): &_| PassageQuery { doc, offset, len_bytes };
-        let queries: Vec<PassageQuery> = passages.iter().map(query).collect();
-        let mut copies = CorpusCopies::new(self.device.clone());
-        let mut seconds = || -> Result<f64> {
-            let start = Instant::now();
-            std::hint::black_box(copies.passages(segment, &queries)?);
-            Ok(start.elapsed().as_secs_f64())
-        };
-        let (first_s, again_s) = (seconds()?, seconds()?.min(seconds()?));
-        Ok(Some(CorpusTimes { first_s, again_s, copy_s: 0.0, num_rows: queries.len() }))
-    }
-
-    fn document_words_s(
-        &mut self,
-        segment: &Arc<Segment>,
-        words: &[(u32, u32)],
-    ) -> Result<Option<f64>> {
-        let query = |&(doc, word): &_| DocWord { doc, word: Some(word) };
-        let queries: Vec<DocWord> = words.iter().map(query).collect();
-        let mut copies = CorpusCopies::new(self.device.clone());
-        let mut count = || -> Result<()> {
-            std::hint::black_box(copies.document_word_counts(segment, &queries)?);
-            Ok(())
-        };
-        count()?;
-        let seconds = fastest(|| {
-            let start = Instant::now();
-            count()?;
-            Ok(start.elapsed())
-        })?;
-        Ok(Some(seconds))
     }
 }
 

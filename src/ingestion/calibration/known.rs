@@ -19,7 +19,7 @@ use std::path::Path;
 
 use super::file::cache_path;
 use super::measure::machine;
-use super::{Calibration, DeviceBatches, DeviceCalibration};
+use super::{Calibration, DeviceCalibration};
 
 /// Words of a device's name; the link in GB/s each way, from pinned memory; its memory in GB/s.
 const KNOWN: [(&str, f64, f64); 14] = [
@@ -70,7 +70,6 @@ impl DeviceCalibration {
             corpus_prepare_s: seconds(3e-9),
             corpus_row_s: Some(3e-9 / of_link),
             corpus_unit_s: [1e-9, 1e-9, 1.5e-9, 1e-9, 2e-9].map(seconds),
-            batches: DeviceBatches::default(),
         }
     }
 }

@@ -32,7 +32,6 @@ use crate::gsst::{
 };
 
 use super::super::model::{CoreRate, CpuRates};
-use super::batches::measure_core_batches;
 use super::corpora::{ProbeCorpora, measure_cores};
 use super::device::{DeviceProbe, ProbeBlocks, measure_device};
 use super::storage::measure_storage;
@@ -101,7 +100,6 @@ pub fn measure(
     (calibration.eight, calibration.twelve) = (eight, twelve);
     on_step(Step::CoresCorpus);
     let corpora = ProbeCorpora::new(num_cores)?;
-    calibration.batches = measure_core_batches(&corpora)?;
     let times = measure_cores(&corpora, num_cores)?;
     calibration.corpus_elements = times.elements;
     for (at, slot) in calibration.corpora.iter_mut().enumerate() {
@@ -319,24 +317,6 @@ mod tests {
             let first_s = again_s + 3e-9 * shape.num_elements as f64;
             Ok(Some(CorpusTimes { first_s, again_s, copy_s, num_rows }))
         }
-        fn passage_times(
-            &mut self,
-            segment: &Arc<Segment>,
-            passages: &[(u32, u64, u64)],
-        ) -> Result<Option<CorpusTimes>> {
-            let len_bytes: u64 = passages.iter().map(|passage| passage.2).sum();
-            let again_s = 1e-4 + 5e-8 * passages.len() as f64 + 1e-9 * (len_bytes as f64);
-            let first_s = again_s + 2e-9 * SegmentShape::from(segment.as_ref()).num_elements as f64;
-            let (copy_s, num_rows) = (0.0, passages.len());
-            Ok(Some(CorpusTimes { first_s, again_s, copy_s, num_rows }))
-        }
-        fn document_words_s(
-            &mut self,
-            _: &Arc<Segment>,
-            words: &[(u32, u32)],
-        ) -> Result<Option<f64>> {
-            Ok(Some(5e-3 + 5e-8 * words.len() as f64))
-        }
     }
 
     #[test]
@@ -367,14 +347,6 @@ mod tests {
         }
         assert!((2.9e-9..3.1e-9).contains(&rates.prepare_s), "{rates:?}");
         assert!((4.9e-9..5.1e-9).contains(&rates.row_s), "{rates:?}");
-        let batches = calibration.batch_rates();
-        assert!((1e-4..1.1e-4).contains(&batches.device_batch_s), "{batches:?}");
-        assert!((6.4e-8..6.7e-8).contains(&batches.device_question_s), "{batches:?}");
-        assert!((0.9e-9..1.1e-9).contains(&batches.device_passage_byte_s), "{batches:?}");
-        assert!((1.9e-9..2.1e-9).contains(&batches.prepare_s), "{batches:?}");
-        assert!((1.0e-9..1.2e-9).contains(&batches.device_word_byte_s), "{batches:?}");
-        assert!(calibration.batches.word_byte_s.is_some_and(|seconds| seconds > 0.0));
-        assert!(batches.passage_s > 0.0 && batches.passage_byte_s > 0.0);
         assert!(rates.task_s > 1e-3 && rates.startup_s == 0.25);
         let read = Calibration::from_text("test", &calibration.to_text()).unwrap();
         assert_eq!(read, calibration);

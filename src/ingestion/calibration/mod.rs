@@ -7,13 +7,12 @@
 //!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
 //! device     what a device has to answer; gpu_probe has the answers of `gpu`
 //! known      devices with built-in rates; others are measured when they are opened, and cached
-//! corpora    the same for tasks over corpora, batches for batches of questions to them
+//! corpora    the same for tasks over corpora
 //! ```
 //!
 //! Without a file the built-in values of [`Calibration::default`] are used. They are on the low
 //! side for machines of 2026.
 
-mod batches;
 mod corpora;
 mod device;
 mod file;
@@ -30,7 +29,6 @@ use crate::gsst::CodeWidth;
 
 use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
 
-pub use batches::{BatchRates, CoreBatches, DeviceBatches, PROBE_TEXT_BYTES};
 pub use corpora::{CorpusRates, CorpusTask, CorpusTimes, Growth, NUM_CORPUS_TASKS, TaskRates};
 pub use device::{DeviceProbe, HostMemory};
 pub use file::path;
@@ -59,8 +57,6 @@ pub struct Calibration {
     pub corpora: [CoreTimes; NUM_CORPUS_TASKS],
     /// Elements of the grammars of the corpus that was counted and of the larger one.
     pub corpus_elements: [Option<f64>; 2],
-    /// Batches of questions to a corpus on one core.
-    pub batches: CoreBatches,
     /// The device; `None` where none was measured.
     pub device: Option<DeviceCalibration>,
 }
@@ -120,8 +116,6 @@ pub struct DeviceCalibration {
     /// A window of a sequence, a word, or a pair that is counted, in seconds, in the order of
     /// [`CorpusTask::MEASURED`].
     pub corpus_unit_s: [Option<f64>; NUM_CORPUS_TASKS],
-    /// Batches of questions to a corpus.
-    pub batches: DeviceBatches,
 }
 
 impl Calibration {
@@ -167,11 +161,6 @@ impl Calibration {
             rates.row_s = device.corpus_row_s.unwrap_or(0.0);
         }
         rates
-    }
-
-    /// What batches of questions to a corpus take; what was not measured is built in.
-    pub fn batch_rates(&self) -> BatchRates {
-        BatchRates::of(&self.batches, self.device.as_ref())
     }
 
     /// The cores' rates for one width.
@@ -228,7 +217,6 @@ impl Default for Calibration {
             twelve: width(2.88, [0.6, 8.0, 2.5, 1.8, 0.06]),
             corpora: [CoreTimes::default(); NUM_CORPUS_TASKS],
             corpus_elements: [None; 2],
-            batches: CoreBatches::default(),
             device: None,
         }
     }
@@ -273,7 +261,6 @@ impl Default for DeviceCalibration {
             corpus_prepare_s: None,
             corpus_row_s: None,
             corpus_unit_s: [None; NUM_CORPUS_TASKS],
-            batches: DeviceBatches::default(),
         }
     }
 }

@@ -189,12 +189,6 @@ pub(crate) fn missing_elements(task: Task, segments: &[Arc<Segment>]) -> u64 {
     missing.map(|segment| segment.dag.grammar().symbols.len() as u64).sum()
 }
 
-/// Whether a device that works keeps what `key` names.
-pub(super) fn is_kept(key: &CopyKey) -> bool {
-    let seats = SEATS.get().map_or(&[][..], Vec::as_slice);
-    seats.iter().any(|seat| seat.device.check().is_ok() && lock(&seat.kept).contains(key))
-}
-
 /// Gives up what devices have of `segments`, which are not loaded any more; where a device works, before its
 /// next work.
 pub(crate) fn forget<'a>(segments: impl Iterator<Item = &'a Arc<Segment>>) {

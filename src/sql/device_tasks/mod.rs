@@ -20,7 +20,6 @@ mod answers;
 #[cfg(not(feature = "cuda"))]
 #[path = "no_answers.rs"]
 mod answers;
-mod batches;
 mod chooser;
 #[cfg(feature = "cuda")]
 mod devices;
@@ -43,7 +42,6 @@ pub(super) use answers::{
     cooccurrences, forget, inverted_index, ranked_inverted_index, ranked_parts, sequence_counts,
     term_vectors, word_counts,
 };
-pub(super) use batches::{Batches, ShowBatches};
 #[cfg(feature = "cuda")]
 pub(super) use devices::release;
 pub(super) use grammars::rounds_engine;

@@ -72,6 +72,25 @@ fn faults_name_file_and_line() {
     assert!(matches!(error, Err(Error::Version { .. })), "{error:?}");
 }
 
+/// Builds until November 2026 measured batches of questions, too.
+#[test]
+fn files_of_older_builds_are_read() {
+    let text = with_device().to_text();
+    let cores = "corpus_passage = 0.0000008412 s\ncorpus_passage_byte = 0.0000000003 s\n\
+                 corpus_word_byte = 0.0000000007021 s\n";
+    let device = "device_corpus_batch = 0.0001003 s\ndevice_corpus_question = 0.0000000655 s\n\
+                  device_corpus_passage_byte = 0.000000001 s\n\
+                  device_corpus_word_byte = 0.0000000011 s\ndevice_corpus_text = 0.000000002 s\n";
+    let old = text.replacen("device_h2d", &format!("{cores}device_h2d"), 1) + device;
+    let read = Calibration::from_text("f", &old).unwrap();
+    assert_eq!(read, with_device());
+    assert_eq!(read.to_text(), text);
+    // Their values are no longer looked at; a key may still stand once.
+    assert!(Calibration::from_text("f", &old.replace("0.0001003 s", "fast")).is_ok());
+    let twice = reason(&format!("{old}corpus_passage = 1 s\n"));
+    assert!(twice.contains("corpus_passage stands in line"), "{twice}");
+}
+
 #[test]
 fn device_numbers_need_a_device() {
     let text = with_device().to_text().replacen("\ndevice = NVIDIA H200", "", 1);

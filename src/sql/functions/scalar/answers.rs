@@ -13,9 +13,8 @@ use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 
 use super::Kind;
-use crate::access::{ExtractQuery, WordPlan, WordQuery, WordTask, passage_ends, read_passages};
+use crate::access::{ExtractQuery, WordQuery, count_batch, extract_batch, search_batch};
 use crate::error::Error;
-use crate::sql::device_tasks::Batches;
 use crate::sql::failure::datafusion_error;
 use crate::sql::functions::strings::{Texts, int64, int64_lists};
 use crate::sql::table::LoadedTable;
@@ -26,13 +25,12 @@ pub(super) struct Ask<'a> {
     pub(super) table: &'a LoadedTable,
     /// The arguments behind the corpus.
     pub(super) columns: Vec<ArrayRef>,
-    /// Where a device may answer; `None`: nowhere.
-    pub(super) batches: Option<&'a Batches>,
 }
 
 impl Ask<'_> {
     /// The answers of `num_rows` rows.
     pub(super) fn answer(&self, num_rows: usize) -> Result<ArrayRef> {
+        let corpus = &self.table.corpus.corpus;
         let nulls = self.columns.iter().map(|column| column.logical_nulls());
         let nulls = nulls.reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref())).flatten();
         let is_asked = |row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
@@ -42,23 +40,13 @@ impl Ask<'_> {
             Kind::CountWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let plan = self.plan(&queries, WordTask::Count)?;
-                let counts = match self.batches {
-                    Some(batches) => batches.counts(self.table, &plan)?,
-                    None => None,
-                };
-                let counts = counts.map_or_else(|| plan.counts(), Ok);
+                let counts = count_batch(corpus, &queries);
                 int64(counts.map_err(|error| self.explain(error, &queries))?.into_iter())?
             }
             Kind::SearchWord => {
                 let words = self.words()?;
                 let queries = self.word_queries(&words, &rows)?;
-                let plan = self.plan(&queries, WordTask::Find)?;
-                let lists = match self.batches {
-                    Some(batches) => batches.lists(self.table, &plan)?,
-                    None => None,
-                };
-                let lists = lists.map_or_else(|| plan.lists(self.table.options.max_hits), Ok);
+                let lists = search_batch(corpus, &queries, self.table.options.max_hits);
                 let lists = lists.map_err(|error| self.explain(error, &queries))?;
                 let (offsets, ends) = lists.into_parts();
                 int64_lists(offsets.into_iter(), ends.into_iter())?
@@ -83,20 +71,8 @@ impl Ask<'_> {
         };
         let queries: Vec<ExtractQuery> = rows.iter().map(query).collect::<Result<_>>()?;
         let limit = self.table.options.max_output_bytes.min(i32::MAX as u64);
-        let corpus = &self.table.corpus.corpus;
-        let ends = passage_ends(corpus, &queries, limit);
-        let ends = ends.map_err(|error| self.explain(error, &queries))?;
-        let bytes = match self.batches {
-            Some(batches) => batches.passages(self.table, &queries, &ends)?,
-            None => None,
-        };
-        let (bytes, ends) = match bytes {
-            Some(bytes) => (bytes, ends),
-            None => {
-                let passages = read_passages(corpus, &queries, ends);
-                passages.map_err(|error| self.explain(error, &queries))?.into_parts()
-            }
-        };
+        let passages = extract_batch(&self.table.corpus.corpus, &queries, limit);
+        let (bytes, ends) = passages.map_err(|error| self.explain(error, &queries))?.into_parts();
         Ok(Arc::new(Texts::new(bytes, ends)?.text()?))
     }
 
@@ -116,11 +92,6 @@ impl Ask<'_> {
             Ok(WordQuery { doc_id, word: words.value(row) })
         };
         rows.iter().map(query).collect()
-    }
-
-    fn plan<'w>(&'w self, queries: &[WordQuery<'w>], task: WordTask) -> Result<WordPlan<'w>> {
-        let plan = WordPlan::new(&self.table.corpus.corpus, queries, task);
-        plan.map_err(|error| self.explain(error, queries))
     }
 
     /// The first argument behind the corpus.

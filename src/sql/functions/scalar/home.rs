@@ -20,7 +20,6 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use crate::Error;
 use crate::sql::corpora::CorpusCache;
-use crate::sql::device_tasks::Batches;
 use crate::sql::failure::datafusion_error;
 use crate::sql::functions::Documents;
 use crate::sql::living::Reading;
@@ -59,18 +58,11 @@ pub(super) struct BoundCorpus {
     reading: Option<Arc<Reading>>,
     location: String,
     loaded: OnceLock<LoadedTable>,
-    /// Where batches of rows are answered.
-    batches: Arc<Batches>,
 }
 
 impl BoundCorpus {
     pub(super) fn new(home: Arc<Home>, reading: Option<Arc<Reading>>, location: &str) -> Self {
-        let (loaded, batches) = (OnceLock::new(), Arc::default());
-        Self { home, reading, location: location.to_owned(), loaded, batches }
-    }
-
-    pub(super) fn batches(&self) -> &Arc<Batches> {
-        &self.batches
+        Self { home, reading, location: location.to_owned(), loaded: OnceLock::new() }
     }
 
     pub(super) fn location(&self) -> &str {

@@ -1,7 +1,7 @@
 //! The command line as a user meets it: the binary is run on files in temporary folders.
 //!
 //! `ingest`: every kind of input, byte for byte. `odd_inputs`: names, links, devices. `long`: inputs of
-//! any length, in bounded memory. `rows`: documents with columns. `failures`: exit statuses and pinned
+//! any length, in bounded memory; `memory`: statements with a limit of it. `rows`: documents with columns. `failures`: exit statuses and pinned
 //! error texts, and what is left behind. `sql`, `reading`: the other commands.
 //! `remote`: corpora behind HTTP and S3; `places`: each command at each kind of location. `living`:
 //! corpora that change; `killed`, `leftovers`: with `kill -9`. `full_disk`: no space left; `pipes`: readers
@@ -30,6 +30,9 @@ mod leftovers;
 mod living;
 #[path = "cli/long.rs"]
 mod long;
+#[cfg(target_os = "linux")]
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/odd_inputs.rs"]
 mod odd_inputs;
 #[path = "cli/pipes.rs"]

@@ -36,12 +36,16 @@ use datafusion::physical_plan::{
 
 use futures::FutureExt;
 
-use super::corpora::CorpusCache;
+use super::corpora::{CorpusCache, OpenFile};
 use super::filter::{Stage, project_schema};
 use super::functions::TableFunction;
+use super::memory::MemoryWhenUsed;
 use super::output::Output;
 use super::scan::{Run, Scan, Shared};
 use super::secrets::mask_secrets;
+
+/// Bytes of a row of numbers and words, as operators keep it.
+const SHORT_ROW_BYTES: u64 = 64;
 
 /// Scan of a table function; see the module's description.
 #[derive(Debug)]
@@ -105,6 +109,25 @@ impl TadocExec {
     /// Bytes of a row, where they may be more than some numbers and words.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.function.row_bytes(&self.scan)
+    }
+
+    /// Bytes of all rows, about.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        let rows = self.num_rows.get_value().map(|&rows| rows as u64);
+        match self.row_bytes() {
+            0 => {
+                rows.unwrap_or_else(|| self.scan.num_word_tokens()).saturating_mul(SHORT_ROW_BYTES)
+            }
+            row_bytes => rows.unwrap_or(0).saturating_mul(row_bytes).max(self.scan.len_bytes()),
+        }
+    }
+
+    /// What the segments of each file need, by its key.
+    pub(super) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
+        let uses = self.function.uses(&self.scan);
+        let of_file =
+            move |open: &OpenFile| (open.key(), MemoryWhenUsed::of(&open.footer.segments, uses));
+        self.scan.corpora().iter().map(of_file)
     }
 
     /// What EXPLAIN says, in order.

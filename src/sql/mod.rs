@@ -42,6 +42,7 @@ mod building;
 mod columns;
 mod corpora;
 mod device_tasks;
+mod enough;
 mod exec;
 mod factory;
 mod failure;
@@ -74,6 +75,7 @@ mod upload;
 pub mod user_columns;
 mod way_out;
 
+pub use enough::enough_memory;
 pub use exec::TadocExec;
 pub use factory::TadocTableFactory;
 pub use failure::contain_panics_of;

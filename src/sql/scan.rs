@@ -248,6 +248,12 @@ impl Scan {
         (self.len_bytes() / words.max(1)).max(1).saturating_mul(num_words as u64)
     }
 
+    /// Words of all corpora, each as often as it is there.
+    pub(crate) fn num_word_tokens(&self) -> u64 {
+        let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        segments.map(|segment| segment.num_word_tokens).fold(0, u64::saturating_add)
+    }
+
     /// Bytes of text of all corpora; of a living one at most so many.
     pub(crate) fn len_bytes(&self) -> u64 {
         let of_files = self.corpora().iter().map(|open| open.footer.len_bytes());

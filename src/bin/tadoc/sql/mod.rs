@@ -1,8 +1,10 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
+mod heap;
 mod print;
 mod prompt;
 mod remote;
+mod resident;
 mod script;
 
 use std::fs;
@@ -25,6 +27,8 @@ use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::output::note;
+
+use self::resident::ResidentPool;
 
 /// Ask questions in SQL
 ///
@@ -178,10 +182,23 @@ fn read_script(path: &Path) -> Outcome<String> {
     }
 }
 
+/// Lets `COPY` to Parquet end a row group where it has an eighth of `limit`; it would keep a million rows.
+fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
+    if config.execution.parquet.max_row_group_bytes.is_none() {
+        let bytes = (limit / 8).max(1).to_string();
+        config.set("datafusion.execution.parquet.max_row_group_bytes", &bytes)?;
+        // Only a writer that has all columns counts them.
+        config.execution.parquet.allow_single_file_parallelism = false;
+    }
+    Ok(())
+}
+
 /// A DataFusion session with all table functions.
 pub struct Session {
     context: SessionContext,
     options: PrintOptions,
+    /// Where memory is limited.
+    memory: Option<Arc<ResidentPool>>,
 }
 
 impl Session {
@@ -216,14 +233,19 @@ impl Session {
         if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
             config.format.null = "NULL".to_owned();
         }
-        let config = SessionConfig::from(config).with_information_schema(true);
         let mut runtime = RuntimeEnvBuilder::new()
             .with_object_store_registry(options.instrumented_registry.clone());
+        let mut memory = None;
         if let Some(limit) = memory_limit {
-            runtime = runtime.with_memory_limit(usize::try_from(limit).unwrap_or(usize::MAX), 1.0);
+            heap::keep_little();
+            limit_row_groups(&mut config, limit)?;
+            let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
+            runtime = runtime.with_memory_pool(Arc::clone(&pool) as _);
+            memory = Some(pool);
         }
+        let config = SessionConfig::from(config).with_information_schema(true);
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        Ok(Self { context: context.enable_url_table(), options })
+        Ok(Self { context: context.enable_url_table(), options, memory })
     }
 
     /// Registers catalogs and functions.

@@ -3,15 +3,17 @@
 //! Statements are parsed one at a time, so those before a syntax error have run, and `SET` may
 //! change the dialect of what follows in the next script.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::sql::{
-    TadocOptions, check_statement_depth, contain_panics_of, expect_last_statement,
+    TadocOptions, check_statement_depth, contain_panics_of, enough_memory, expect_last_statement,
 };
 
 use super::{Session, print};
@@ -88,12 +90,22 @@ impl Session {
         let start = Instant::now();
         let plan = self.context.state().statement_to_plan(statement).await?;
         let whole = print::is_shown_whole(&plan);
-        let mut stream = self.execute(plan).await?.execute_stream().await?;
-        if whole {
-            stream = print::masked(stream);
-        }
-        let format_options = self.context.state_ref().read().config_options().format.clone();
-        let num_rows = print::print(stream, &self.options, whole, &format_options).await?;
+        let frame = self.execute(plan).await?;
+        let context = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
+        let rows = async {
+            let mut stream = execute_stream(plan, context)?;
+            if whole {
+                stream = print::masked(stream);
+            }
+            let format_options = self.context.state_ref().read().config_options().format.clone();
+            print::print(stream, &self.options, whole, &format_options).await
+        };
+        let num_rows = match limited {
+            Some(limited) => limited.run(rows).await?,
+            None => rows.await?,
+        };
         if !self.options.quiet {
             note(print::footer(&num_rows, start.elapsed()));
         }

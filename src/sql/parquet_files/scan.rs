@@ -150,7 +150,7 @@ impl Morselizer for NamingMorselizer {
     fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
         let name: Arc<str> = file.object_meta.location.to_string().into();
         let inner = contain(&name, || self.0.plan_file(file))?;
-        Ok(NamingPlanner::new(inner, &name))
+        Ok(NamingPlanner::boxed(inner, &name))
     }
 }
 
@@ -162,7 +162,7 @@ struct NamingPlanner {
 }
 
 impl NamingPlanner {
-    fn new(inner: Box<dyn MorselPlanner>, file: &Arc<str>) -> Box<dyn MorselPlanner> {
+    fn boxed(inner: Box<dyn MorselPlanner>, file: &Arc<str>) -> Box<dyn MorselPlanner> {
         Box::new(Self { inner, file: Arc::clone(file) })
     }
 }
@@ -172,15 +172,15 @@ impl MorselPlanner for NamingPlanner {
         let Self { inner, file } = *self;
         let Some(mut plan) = contain(&file, || inner.plan())? else { return Ok(None) };
         let morsels = plan.take_morsels().into_iter();
-        let morsels = morsels.map(|morsel| NamingMorsel::new(morsel, &file)).collect();
+        let morsels = morsels.map(|morsel| NamingMorsel::boxed(morsel, &file)).collect();
         let planners = plan.take_ready_planners().into_iter();
-        let planners = planners.map(|planner| Self::new(planner, &file)).collect();
+        let planners = planners.map(|planner| Self::boxed(planner, &file)).collect();
         let pending = plan.take_pending_planner();
         let mut named = MorselPlan::new().with_morsels(morsels).with_planners(planners);
         if let Some(pending) = pending {
             named.set_pending_planner(async move {
                 let planner = contain_future(&file, pending).await?;
-                Ok(Self::new(planner, &file))
+                Ok(Self::boxed(planner, &file))
             });
         }
         Ok(Some(named))
@@ -195,7 +195,7 @@ struct NamingMorsel {
 }
 
 impl NamingMorsel {
-    fn new(inner: Box<dyn Morsel>, file: &Arc<str>) -> Box<dyn Morsel> {
+    fn boxed(inner: Box<dyn Morsel>, file: &Arc<str>) -> Box<dyn Morsel> {
         Box::new(Self { inner, file: Arc::clone(file) })
     }
 }

@@ -270,7 +270,7 @@ fn check_merged(content: &Content) {
         parquet: columns.map(|columns| columns.clone().into()),
     };
     let parts = [part("mutant.tadoc", content.columns.as_ref()), part("none.tadoc", None)];
-    match merge_columns(&parts, &[], &[0..1]) {
+    match merge_columns(&parts, &[], std::slice::from_ref(&(0..1))) {
         Ok(Some(joined)) => {
             let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(joined));
             assert_eq!(footer.unwrap().file_metadata().num_rows(), 2 * num_docs as i64);

@@ -55,6 +55,8 @@ pub(super) const KNOWN_FEATURES: u64 = 0;
 /// Sections begin at multiples of this, so that arrays in them may be used in place.
 pub(super) const ALIGNMENT: u64 = 64;
 pub(super) const HEADER_BYTES: usize = 64;
+/// Where the version begins that the postscript repeats, from the end of the file.
+pub(super) const VERSION_FROM_END: usize = 14;
 pub(super) const POSTSCRIPT_BYTES: usize = 40;
 /// Columns are stored as they come: Parquet compresses on its own.
 pub(super) const COLUMNS_CODEC: u16 = 0;
@@ -659,8 +661,8 @@ pub(super) fn header() -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Checks the header, the first 64 bytes of a file. `bytes` is the header alone, or the whole file,
-/// whose postscript then has to name the same minor version.
+/// Checks the header, the first 64 bytes of a file. `bytes` is the header alone, or goes on to the end of the file or
+/// with it; the postscript then has to name the same minor version.
 ///
 /// # Errors
 /// [`Error::Format`].
@@ -668,7 +670,7 @@ pub fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
     let place = Place { file, section: "header", offset: 0 };
     let mut expected = header();
     let minor_offset =
-        if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(14) };
+        if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(VERSION_FROM_END) };
     if let Some(minor) = bytes.get(minor_offset..minor_offset + 2) {
         expected[10..12].copy_from_slice(minor);
     }

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use super::cursor::Place;
 use super::format::{
     ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, HEADER_BYTES, SectionKind, SectionMeta,
-    SegmentMeta, check_header,
+    SegmentMeta, VERSION_FROM_END, check_header,
 };
 use super::grammar_codec::count_tokens;
 use super::{
@@ -275,7 +275,11 @@ impl Corpus {
                 FooterOutcome::NeedsTail(len) => return Err(lacks_tail(&source.name, len)),
             }
         };
-        check_header(&source.name, &source.read(0, HEADER_BYTES as u64)?)?;
+        // Both ends: the postscript repeats the version of the header.
+        let mut ends = source.read(0, HEADER_BYTES as u64)?;
+        let version_len = VERSION_FROM_END as u64;
+        ends.extend(source.read(file_len.saturating_sub(version_len), version_len)?);
+        check_header(&source.name, &ends)?;
         limits.check_memory(memory_bytes(&footer))?;
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
             let range = footer.segments[i].byte_range();

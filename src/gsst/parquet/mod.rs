@@ -86,7 +86,9 @@ fn guarded<T, E: Into<Box<dyn Error + Send + Sync>>>(
 ) -> Result<T> {
     match std::panic::catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(|error| crate::Error::external(what, error)),
-        Err(_) => Err(crate::Error::external(what, "the Parquet crate panicked: a damaged file")),
+        Err(_) => {
+            Err(crate::Error::external(what, "the file is damaged; the Parquet crate gave up"))
+        }
     }
 }
 

@@ -12,11 +12,11 @@ use std::hint::black_box;
 
 use corpora::{Subject, subjects};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use datafusion_tadoc::access::{
+use tadoc::access::{
     DocumentDecoder, Query, SearchOptions, TextPattern, candidate_documents, count,
     count_by_document, extract_into, search,
 };
-use datafusion_tadoc::analytics::word_count;
+use tadoc::analytics::word_count;
 
 /// Bytes of a passage.
 const PASSAGE_BYTES: u64 = 64;

@@ -15,15 +15,15 @@ use std::sync::Arc;
 
 use corpora::{Subject, subjects};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::analytics::{
+use rustc_hash::FxHashMap;
+use tadoc::Corpus;
+use tadoc::analytics::{
     DocSelection, DocumentSequences, InvertedIndex, TermVectors, Traversal, Vocabulary,
     cooccurrence, corpus_statistics, ranked_inverted_index, sequence_count, word_count,
 };
-use datafusion_tadoc::corpus::Segment;
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::text::for_each_token;
-use rustc_hash::FxHashMap;
+use tadoc::corpus::Segment;
+use tadoc::dag::Dag;
+use tadoc::text::for_each_token;
 
 /// The corpus again, with nothing derived yet.
 fn cold(corpus: &Corpus) -> Corpus {

@@ -22,14 +22,14 @@ mod dump;
 use std::hint::black_box;
 
 use corpora::{Subject, subjects};
-use datafusion_tadoc::access::ExtractQuery;
-use datafusion_tadoc::analytics::word_count;
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
-use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
-use datafusion_tadoc::living::{
+use memchr::memmem;
+use tadoc::access::ExtractQuery;
+use tadoc::analytics::word_count;
+use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc_store::{
     Change, CommitKind, LivingStore, LocalFolder, OptimizeOptions, StoreOptions, Version,
 };
-use memchr::memmem;
 
 const NUM_OPERATIONS: usize = 100_000;
 const TEXT_BYTES: u64 = 64;

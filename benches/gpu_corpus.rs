@@ -26,19 +26,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cudarc::driver::{CudaContext, DriverError};
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::extract_into;
-use datafusion_tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
-    Traversal, Vocabulary,
-};
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
-use datafusion_tadoc::dag::{Dag, Measure};
-use datafusion_tadoc::gpu::{Device, DeviceCorpus, GpuError, PassageQuery};
-use datafusion_tadoc::grammar::Grammar;
 use measuring::{AMPLE, CpuRuns, Pools, built, number, open_device, variable};
 use rayon::ThreadPool;
 use rayon::prelude::*;
+use tadoc::Corpus;
+use tadoc::access::extract_into;
+use tadoc::analytics::{
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
+    Traversal, Vocabulary,
+};
+use tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
+use tadoc::dag::{Dag, Measure};
+use tadoc::grammar::Grammar;
+use tadoc_cuda::{Device, DeviceCorpus, GpuError, PassageQuery};
 use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;

@@ -18,17 +18,17 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::{
-    ExtractQuery, WordQuery, count_batch, extract_batch, extract_into, search_batch,
-};
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
-use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
-use datafusion_tadoc::gpu::{CorpusText, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
-use datafusion_tadoc::text::for_each_token;
 use measuring::{AMPLE, CpuRuns, Pools, built, device_seconds, median, open_device};
 use rayon::ThreadPool;
 use rayon::prelude::*;
+use tadoc::Corpus;
+use tadoc::access::{
+    ExtractQuery, WordQuery, count_batch, extract_batch, extract_into, search_batch,
+};
+use tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
+use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::text::for_each_token;
+use tadoc_cuda::{CorpusText, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
 use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;

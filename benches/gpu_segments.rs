@@ -22,10 +22,10 @@ mod texts;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
-use datafusion_tadoc::gpu::{CorpusCopies, Device, GpuError};
 use measuring::{AMPLE, built, number, open_device, variable};
+use tadoc::Corpus;
+use tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
+use tadoc_cuda::{CorpusCopies, Device, GpuError};
 use texts::documents;
 
 fn main() -> Result<(), GpuError> {

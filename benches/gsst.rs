@@ -14,11 +14,11 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use datafusion_tadoc::gsst::{
+use fsst::Compressor;
+use gsst::{
     Block, BlockOptions, CodeWidth, Parse, Pattern, Symbol, SymbolTable, num_rows_that_fit,
     write_block, write_block_with,
 };
-use fsst::Compressor;
 
 /// Single rows of one iteration.
 const NUM_PICKED: usize = 10_000;

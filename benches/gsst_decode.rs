@@ -12,10 +12,10 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use datafusion_tadoc::gpu::{
+use gsst::{Block, BlockOptions, CodeWidth, Parse, SealedBlock};
+use tadoc_cuda::{
     Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions, ScannedRows,
 };
-use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, SealedBlock};
 
 mod gsst_column;
 mod measuring;

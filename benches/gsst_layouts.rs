@@ -16,8 +16,8 @@ use std::sync::Arc;
 use cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT;
 use cudarc::driver::{CudaContext, CudaModule, CudaSlice, CudaStream, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
-use datafusion_tadoc::gpu::{Device, GpuError, GsstDecoder};
-use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse};
+use gsst::{Block, BlockOptions, CodeWidth, Parse};
+use tadoc_cuda::{Device, GpuError, GsstDecoder};
 
 mod gsst_column;
 mod measuring;
@@ -26,9 +26,9 @@ use gsst_column::{Case, NUM_RUNS, NUM_WARM_UPS, POISONS, TEXT_BYTES, blocks, col
 use measuring::open_device;
 
 const LIBRARY: &str = "gsst_decode";
-const SM_80: &[u8] = include_bytes!("../kernels/layouts/gsst_layouts.sm_80.cubin");
-const SM_90: &[u8] = include_bytes!("../kernels/layouts/gsst_layouts.sm_90.cubin");
-const COMPUTE_90: &str = include_str!("../kernels/layouts/gsst_layouts.compute_90.ptx");
+const SM_80: &[u8] = include_bytes!("../kernels/layouts/compiled/gsst_layouts.sm_80.cubin");
+const SM_90: &[u8] = include_bytes!("../kernels/layouts/compiled/gsst_layouts.sm_90.cubin");
+const COMPUTE_90: &str = include_str!("../kernels/layouts/compiled/gsst_layouts.compute_90.ptx");
 /// Codes that a thread loads at once, and splits whose codes are transposed together.
 const CHUNK_CODES: usize = 16;
 const GROUP_SPLITS: usize = 32;

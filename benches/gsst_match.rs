@@ -9,11 +9,11 @@
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use datafusion_tadoc::gpu::{
+use gsst::{Block, BlockOptions, CodeWidth, Parse, Pattern};
+use rayon::prelude::*;
+use tadoc_cuda::{
     Device, DeviceRows, DeviceSelection, GpuError, GsstDecoder, GsstMatcher, RowPredicate,
 };
-use datafusion_tadoc::gsst::{Block, BlockOptions, CodeWidth, Parse, Pattern};
-use rayon::prelude::*;
 
 mod gsst_column;
 mod measuring;

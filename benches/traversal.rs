@@ -5,7 +5,7 @@
 //! milliseconds of processor time of one thread (the least of several interleaved runs), the way that
 //! the cost model chooses and its regret (how much longer it takes than the fastest), the best peer (hash
 //! tables or sorting) and how many times faster the chosen way is. At the end stands the table of
-//! `src/analytics/costs.rs` fitted anew (`fitting/mod.rs`), and how good its choices are.
+//! `src/tadoc/analytics/costs.rs` fitted anew (`fitting/mod.rs`), and how good its choices are.
 //!
 //! Processor time is the kernel's (`/proc/thread-self/schedstat`), so this bench needs Linux.
 
@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use corpora::{Subject, subjects};
-use datafusion_tadoc::analytics::{
+use fitting::{Choices, Sample, print_fit};
+use rustc_hash::FxHashMap;
+use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, InvertedIndex, RankedInvertedIndex,
     SegmentShape, SequenceCounts, TermVectors, Traversal, TraversalTask, Vocabulary,
     choose_task_traversal, traversal_costs, traversal_statistics,
 };
-use fitting::{Choices, Sample, print_fit};
-use rustc_hash::FxHashMap;
 
 /// More than any task here needs.
 const AMPLE: u64 = 64 << 30;

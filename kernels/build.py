@@ -4,7 +4,8 @@ to those of a bench; needs no CUDA toolkit.
 
     pip install --target .venv nvidia-cuda-nvrtc-cu12==12.2.140
     PYTHONPATH=.venv kernels/build.py            writes <stem>.sm_{80,90}.cubin and
-                                                 <stem>.compute_90.ptx beside each source
+                                                 <stem>.compute_90.ptx into the folder compiled
+                                                 beside each source
     PYTHONPATH=.venv kernels/build.py --check    compiles for sm_86 and sm_89, too; fails where a
                                                  committed file is not what its source compiles to
 
@@ -104,13 +105,13 @@ def main():
         for (source, target), compiled in zip(jobs, pool.imap(compile_kernel, jobs, chunksize=1)):
             if target not in TARGETS:
                 continue
-            at = source.with_name(f"{source.stem}.{target}.{TARGETS[target]}")
+            at = source.parent / "compiled" / f"{source.stem}.{target}.{TARGETS[target]}"
             expected.add(at)
             if not is_check:
                 at.write_bytes(compiled)
             elif not at.exists() or at.read_bytes() != compiled:
                 stale.append(at.name)
-    made = in_folders("*.ptx") + in_folders("*.cubin")
+    made = in_folders("compiled/*.ptx") + in_folders("compiled/*.cubin")
     stale += [at.name for at in made if at not in expected]
     if stale:
         sys.exit(f"stale, run kernels/build.py (and delete what has no source): {', '.join(stale)}")

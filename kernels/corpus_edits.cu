@@ -34,7 +34,7 @@ constexpr u8 BEGINS_WITH_WORD = 1;
 constexpr u8 ENDS_WITH_WORD = 2;
 constexpr u32 IS_TOKEN = 0x80000000u;
 
-// The same struct is in src/gpu/corpus/launch.rs.
+// The same struct is in src/cuda/corpus/launch.rs.
 struct Splices {
     const u32* docs;
     const u32* splice_starts;

@@ -9,7 +9,7 @@
 // not known yet, since none expands to nothing. `infos[e]` is its number of words << 3, 4, 2 where it ends
 // with a word, 1 where it begins with one; 0 is not known yet. A blank is implied between an element that
 // ends with a word and one that begins with one, in the same rule, and in the root in the same document
-// (src/dag/mod.rs). `blanks` has a bit for each position: a blank is implied before it.
+// (src/tadoc/dag/mod.rs). `blanks` has a bit for each position: a blank is implied before it.
 //
 // Mapping of work. A thread has a rule, from the last to the first, and waits for those that it holds
 // (corpus_tickets.cuh); a rule of more than 64 elements is added up by its warp, 32 at a time. Then a

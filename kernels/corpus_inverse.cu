@@ -4,7 +4,7 @@
 //   corpus_inverse_parents   the rules of positions that were sorted by their element
 //
 // Data layout. Positions are those of `symbols`, the root's first. Sorting them by element, equal ones
-// in order, gives what src/dag/inverse.rs gives: for each element its positions, ascending.
+// in order, gives what src/tadoc/dag/inverse.rs gives: for each element its positions, ascending.
 //
 // Mapping of work. A thread has a position.
 //

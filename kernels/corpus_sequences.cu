@@ -9,7 +9,7 @@
 //   corpus_sequences_emit_pairs   first is the second, begin in each element and end behind it; these
 //
 // A window belongs to the rule where it crosses a border between two elements, and occurs as often
-// as that rule (src/analytics/sequences/edges.rs). Of an element only the last n - 1 words begin such
+// as that rule (src/tadoc/analytics/sequences/edges.rs). Of an element only the last n - 1 words begin such
 // windows, and of what follows in its rule, or in its document, the first n - 1 words end them: tail
 // and follow of t and f words have t + f - n + 1 windows.
 //
@@ -29,7 +29,7 @@
 constexpr u32 NO_WORD = 0xffffffffu;
 constexpr u32 NO_LEN = 0xff;
 
-// The same struct is in src/gpu/corpus/launch.rs.
+// The same struct is in src/cuda/corpus/launch.rs.
 struct CorpusRules {
     const u32* symbols;
     const u32* rule_offsets;

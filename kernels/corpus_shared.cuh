@@ -1,4 +1,4 @@
-// What kernels over the grammar of a segment share. src/gpu/corpus/mod.rs draws the arrays.
+// What kernels over the grammar of a segment share. src/cuda/corpus/mod.rs draws the arrays.
 
 typedef unsigned long long u64;
 typedef unsigned int u32;

@@ -6,7 +6,7 @@
 // a rule is its end; a bit in `blanks` for each position before which a blank is implied. Terminals
 // are bytes `token_offsets[t]` to `token_offsets[t + 1]` of `tokens`.
 
-// The same struct is in src/gpu/corpus/launch.rs.
+// The same struct is in src/cuda/corpus/launch.rs.
 struct CorpusText {
     const u32* symbols;
     const u32* rule_offsets;

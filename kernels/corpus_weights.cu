@@ -16,7 +16,7 @@
 //
 // Limits. A weight is read as soon as it is written, half a microsecond later: the depth of the grammar
 // times that. Else reading weights at random places. Sums wrap as the CPU's do: weights of elements
-// with bytes are below 2^64 (src/dag/mod.rs).
+// with bytes are below 2^64 (src/tadoc/dag/mod.rs).
 #include "corpus_shared.cuh"
 #include "corpus_tickets.cuh"
 

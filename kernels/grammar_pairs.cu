@@ -1,4 +1,4 @@
-// Numbers pairs of neighbours on the device: the ids that src/grammar/pair_join.rs gives.
+// Numbers pairs of neighbours on the device: the ids that src/tadoc/grammar/pair_join.rs gives.
 //
 //   grammar_pairs_heads    of sorted pairs, where a pair begins; where its second one stands
 //   grammar_pairs_seconds  how many second ones stand in each word of the sequence

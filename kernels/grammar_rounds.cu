@@ -12,7 +12,7 @@
 //   grammar_rounds_fresh       all pairs of a sequence that has no ids yet, marked and counted
 //   grammar_rounds_fresh_write these pairs
 //
-// The same as src/grammar/chunk.rs, which says what wins. Chunks are kept, since no pair crosses their
+// The same as src/tadoc/grammar/chunk.rs, which says what wins. Chunks are kept, since no pair crosses their
 // border, as one bit for each element.
 //
 //   elements    the  cat  sat |  the  cat  |      symbols; | is BARRIER

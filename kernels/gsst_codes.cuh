@@ -8,7 +8,7 @@ typedef unsigned int u32;
 typedef unsigned short u16;
 typedef unsigned char u8;
 
-// One block of a launch; the same struct is in src/gpu/gsst_decode.rs.
+// One block of a launch; the same struct is in src/cuda/gsst_decode.rs.
 struct GsstBlock {
     u64 codes_at;      // of its codes in `bytes`, a multiple of 16
     u64 text_at;       // of its text in `out`

@@ -15,7 +15,7 @@
 
 #include "gsst_match_frame.cuh"
 
-// One block of a launch; the same struct is in src/gpu/gsst_match/rows.rs.
+// One block of a launch; the same struct is in src/cuda/gsst_match/rows.rs.
 struct MatchBlock {
     u64 at;            // of its bytes in `bytes`, a multiple of 16
     u32 num_rows;      // at least 1

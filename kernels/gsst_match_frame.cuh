@@ -1,4 +1,4 @@
-// A frame of 128 rows as the kernels of gsst_match.cu take it; src/gpu/gsst_match/rows.rs has the same
+// A frame of 128 rows as the kernels of gsst_match.cu take it; src/cuda/gsst_match/rows.rs has the same
 // struct.
 
 #pragma once

@@ -1,4 +1,4 @@
-// Where the rows of a checked run lie, as gsst_match.cu takes it: what src/gpu/gsst_match/rows.rs does
+// Where the rows of a checked run lie, as gsst_match.cu takes it: what src/cuda/gsst_match/rows.rs does
 // on the host for blocks that were validated there.
 //
 // One thread per group of 16 rows: it finds the code they start with in the ends that the checks of

@@ -1,5 +1,5 @@
 // A run: GSST blocks of one column in device memory, whose rows lie one behind the other. What
-// gsst_check.cu and gsst_rows.cu share; src/gpu/gsst_run.rs makes these structs.
+// gsst_check.cu and gsst_rows.cu share; src/cuda/gsst_run.rs makes these structs.
 //
 //   blocks   B0          B1       B2           as stored, from multiples of 16 on
 //   rows     0 … n0      … n1     …            numbered through the run, 128 of a block per frame
@@ -49,7 +49,7 @@ struct alignas(16) SplitRows {
 
 constexpr u32 FRAME_WIDTH_BIT = 26;
 constexpr u32 FRAME_ROWS = 128;
-// What is wrong with a run; src/gpu/block_check.rs has the same numbers.
+// What is wrong with a run; src/cuda/block_check.rs has the same numbers.
 constexpr u32 CHECK_CODE_COUNTS = 1;     // numbers of codes do not sum up to that of the block
 constexpr u32 CHECK_TEXT_LENGTHS = 2;    // lengths of texts do not sum up to that of the block
 constexpr u32 CHECK_EMPTY_ROW = 3;       // a row without codes has text

@@ -10,15 +10,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use common::reading::Plain;
-use datafusion_tadoc::access::{
+use proptest::prelude::*;
+use scrambled::{bomb, recipes};
+use tadoc::access::{
     DocumentDecoder, Hit, Query, SearchOptions, TextPattern, WordPattern, candidate_docs,
     candidate_documents, count, count_by_document, document_bytes, document_len_bytes,
     document_num_words, extract, kwic, search, search_with,
 };
-use datafusion_tadoc::text::TokenizerProfile;
-use datafusion_tadoc::{Corpus, Error};
-use proptest::prelude::*;
-use scrambled::{bomb, recipes};
+use tadoc::text::TokenizerProfile;
+use tadoc::{Corpus, Error};
 
 const NO_LIMIT: u64 = u64::MAX;
 

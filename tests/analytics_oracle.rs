@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use common::reading::Plain;
-use datafusion_tadoc::analytics::{
+use proptest::prelude::*;
+use scrambled::recipes;
+use tadoc::analytics::{
     InvertedIndex, Traversal, Vocabulary, choose_traversal, corpus_statistics, inverted_index,
     word_count,
 };
-use proptest::prelude::*;
-use scrambled::recipes;
 
 fn read_counts(plain: &Plain) -> BTreeMap<&str, u64> {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -121,9 +121,9 @@ fn many_documents_and_words_are_joined_in_order() {
             expected.entry(word.to_owned()).or_default().insert(doc_id as u64);
         });
     }
-    let profile = datafusion_tadoc::text::TokenizerProfile::Word;
+    let profile = tadoc::text::TokenizerProfile::Word;
     let segments = vec![Arc::new(scrambled::segment_of(profile, &docs, false, 7))];
-    let corpus = datafusion_tadoc::Corpus::new(profile, segments);
+    let corpus = tadoc::Corpus::new(profile, segments);
     for traversal in [Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan] {
         let index = inverted_index(&corpus, traversal).unwrap();
         assert_eq!(index.len(), expected.len());

@@ -6,15 +6,15 @@ mod common;
 mod scrambled;
 
 use common::reading::Plain;
-use datafusion_tadoc::Error;
-use datafusion_tadoc::access::{
+use proptest::prelude::*;
+use scrambled::{Case, bomb, recipes};
+use tadoc::Error;
+use tadoc::access::{
     ExtractQuery, Query, SearchOptions, WordQuery, count, count_batch, extract, extract_batch,
     search, search_batch,
 };
-use datafusion_tadoc::edits::{Edit, EditBatch, LivingCorpus};
-use datafusion_tadoc::text::TokenizerProfile;
-use proptest::prelude::*;
-use scrambled::{Case, bomb, recipes};
+use tadoc::edits::{Edit, EditBatch, LivingCorpus};
+use tadoc::text::TokenizerProfile;
 
 const NO_LIMIT: u64 = u64::MAX;
 const WORDS: [&str; 10] = ["a", "b", "ab", "aa", "power", "loss", "c1", "é", "中", "zz"];

@@ -19,16 +19,16 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::{Query, SearchOptions, kwic, search, term_count};
-use datafusion_tadoc::analytics::{
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use tadoc::Corpus;
+use tadoc::access::{Query, SearchOptions, kwic, search, term_count};
+use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
     TermVectors, Tfidf, TokenCursor, Traversal, Vocabulary, document_counts, term_vector,
     word_count,
 };
-use datafusion_tadoc::corpus::BuilderKind;
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
-use datafusion_tadoc::text::TokenizerProfile;
+use tadoc::corpus::BuilderKind;
+use tadoc::text::TokenizerProfile;
 
 /// Text taken of each corpus. Reading all of it (59 MB) would take half an hour without optimization.
 const MAX_BYTES: usize = 1 << 20;

@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::reading::{Term, best, terms};
-use datafusion_tadoc::analytics::{
+use proptest::prelude::*;
+use scrambled::{Case, recipes};
+use tadoc::analytics::{
     DocSelection, InvertedIndex, TermVectorChunk, TermVectors, Tfidf, TokenCursor, Traversal,
     Vocabulary, document_counts, term_vector, word_count,
 };
-use datafusion_tadoc::corpus::{Paths, Segment};
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile, tokenize_block};
-use datafusion_tadoc::{Corpus, Error};
-use proptest::prelude::*;
-use scrambled::{Case, recipes};
+use tadoc::corpus::{Paths, Segment};
+use tadoc::dag::Dag;
+use tadoc::grammar::Grammar;
+use tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile, tokenize_block};
+use tadoc::{Corpus, Error};
 
 const WAYS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
@@ -174,14 +174,12 @@ fn versions_are_counted_by_their_differences() {
             docs.push(b"something else altogether".to_vec());
         }
     }
-    let mut builder = datafusion_tadoc::corpus::CorpusBuilder::new(
-        Vec::new(),
-        datafusion_tadoc::corpus::IngestOptions::default(),
-    )
-    .unwrap();
+    let mut builder =
+        tadoc::corpus::CorpusBuilder::new(Vec::new(), tadoc::corpus::IngestOptions::default())
+            .unwrap();
     docs.iter().for_each(|doc| builder.push_document("", doc).unwrap());
     let (file, _) = builder.finish(None).unwrap();
-    let limits = datafusion_tadoc::corpus::OpenLimits::default();
+    let limits = tadoc::corpus::OpenLimits::default();
     let (_, corpus) = Corpus::from_bytes("versions", &file, &limits).unwrap();
     let plain = scrambled::case_of(TokenizerProfile::Word, docs, 1).plain;
     let ids: Vec<u64> = (0..plain.docs.len() as u64).collect();

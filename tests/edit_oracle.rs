@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use common::{BUILDERS, Document, PROFILES, corpus_of, naive, options};
-use datafusion_tadoc::access::{ExtractQuery, Query, WordQuery, document_bytes, search};
-use datafusion_tadoc::analytics::{Traversal, inverted_index, word_count};
-use datafusion_tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
-use datafusion_tadoc::text::TokenizerProfile;
-use datafusion_tadoc::{Corpus, Error};
 use edit_model::{Model, Random};
+use tadoc::access::{ExtractQuery, Query, WordQuery, document_bytes, search};
+use tadoc::analytics::{Traversal, inverted_index, word_count};
+use tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::text::TokenizerProfile;
+use tadoc::{Corpus, Error};
 
 const DEFAULT_OPERATIONS: usize = 1_000_000;
 const BATCHES_PER_CASE: usize = 24;

@@ -8,14 +8,14 @@ mod scrambled;
 
 use std::sync::Arc;
 
-use datafusion_tadoc::analytics::{
+use proptest::prelude::*;
+use scrambled::{Case, recipes};
+use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex,
     RepeatedPhrases, SequenceCounts, Sequences, TermVectors, Tfidf, TokenCursor, Traversal,
     Vocabulary, WordCounts,
 };
-use datafusion_tadoc::text::TokenizerProfile;
-use proptest::prelude::*;
-use scrambled::{Case, recipes};
+use tadoc::text::TokenizerProfile;
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 1 << 30;

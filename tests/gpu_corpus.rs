@@ -6,7 +6,6 @@
 //! each comparison. Under compute-sanitizer: `TADOC_MAX_ELEMENTS=20000 compute-sanitizer --tool memcheck
 //! target/debug/deps/gpu_corpus-… --test-threads=1`, then racecheck, synccheck and initcheck.
 
-#![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "common/device.rs"]
@@ -16,20 +15,20 @@ mod grammars;
 
 use std::sync::Arc;
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::extract;
-use datafusion_tadoc::analytics::{
+use device::{POISONS, Random, open_device};
+use grammars::{NUM_SEPARATORS, corpus_of, segment};
+use tadoc::Corpus;
+use tadoc::access::extract;
+use tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
     Tfidf, Traversal, Vocabulary, segment_word_counts,
 };
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
-use datafusion_tadoc::dag::Measure;
-use datafusion_tadoc::gpu::{
+use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
+use tadoc::dag::Measure;
+use tadoc_cuda::{
     CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages,
     RankedRows, SequenceRows, WordDocuments, WordOffsets,
 };
-use device::{POISONS, Random, open_device};
-use grammars::{NUM_SEPARATORS, corpus_of, segment};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 4 << 30;

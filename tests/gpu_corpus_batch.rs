@@ -5,7 +5,6 @@
 //! are skipped, with a line that says so, where there is none. Texts come from random grammars, with
 //! rules that hold half words' borders, implied blanks and empty separators, and from the builder.
 
-#![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "common/device.rs"]
@@ -15,19 +14,17 @@ mod grammars;
 
 use std::sync::Arc;
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::{WordQuery, count_batch, search_batch};
-use datafusion_tadoc::analytics::segment_word_counts;
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Paths, Segment};
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
-use datafusion_tadoc::gpu::{
-    CorpusText, CorpusWords, Device, DeviceCorpus, DocWord, GpuError, PassageQuery,
-};
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
 use device::{Random, open_device};
 use grammars::{NUM_SEPARATORS, corpus_of, segment};
+use tadoc::Corpus;
+use tadoc::access::{WordQuery, count_batch, search_batch};
+use tadoc::analytics::segment_word_counts;
+use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Paths, Segment};
+use tadoc::dag::Dag;
+use tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::grammar::Grammar;
+use tadoc::text::{Dictionary, TokenizerProfile};
+use tadoc_cuda::{CorpusText, CorpusWords, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
 
 /// Chunks of several sizes: words and rules end in them, at their ends and behind.
 const CHUNK_BYTES: [u32; 3] = [64, 129, 4096];

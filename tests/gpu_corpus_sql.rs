@@ -24,12 +24,12 @@ use std::fs;
 use alone::{Process, alone};
 use corpora_sql::{create_living, documents, living_statements};
 use datafusion::arrow::array::RecordBatch;
-use datafusion_tadoc::gpu::num_devices;
-use datafusion_tadoc::ingestion::Calibration;
-use datafusion_tadoc::ingestion::calibration::CoreTimes;
+use datafusion_tadoc::throughput::Calibration;
+use datafusion_tadoc::throughput::calibration::CoreTimes;
 use device::Random;
 use queries::{QUERIES, WHOLE_DOCUMENTS};
 use scene::{Done, NOTHING, Scene, shown};
+use tadoc_cuda::num_devices;
 
 #[tokio::test]
 async fn rows_are_those_of_the_cpu() {

@@ -23,8 +23,8 @@ mod scene;
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::collect;
-use datafusion_tadoc::gpu::{GpuError, num_devices};
 use futures::StreamExt;
+use tadoc_cuda::{GpuError, num_devices};
 
 use breakage::{Fault, break_device, fill_device};
 use scene::{NUM_ROW_GROUPS, Scene, alone, alone_on_device, gpu_error};

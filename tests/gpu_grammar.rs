@@ -3,7 +3,6 @@
 //! `REQUIRE_GPU=1 cargo test --test gpu_grammar`; without `REQUIRE_GPU=1` tests are skipped, with a line
 //! that says so, where there is no device.
 
-#![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "common/device.rs"]
@@ -11,12 +10,12 @@ mod device;
 
 use std::sync::Arc;
 
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
-use datafusion_tadoc::gpu::{Device, DeviceRounds, GpuError};
-use datafusion_tadoc::grammar::{
+use device::{Random, open_device};
+use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::grammar::{
     Dedup, RoundsEngine, RoundsOptions, RoundsOutput, build_rounds, build_rounds_by,
 };
-use device::{Random, open_device};
+use tadoc_cuda::{Device, DeviceRounds, GpuError};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 4 << 30;

@@ -3,19 +3,18 @@
 //!
 //! Without a device these tests say that they are skipped; `REQUIRE_GPU=1` makes that a failure.
 
-#![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "common/device.rs"]
 mod device;
 
-use datafusion_tadoc::gpu::{
-    Device, DeviceSelection, GpuError, GsstMatcher, GsstScanner, MatchedRows, RowPredicate,
-    ScanOptions,
-};
-use datafusion_tadoc::gsst::{
+use gsst::{
     Block, BlockOptions, CodeWidth, Pattern, RowMask, SealedBlock, Symbol, SymbolTable,
     num_rows_that_fit, write_block, write_block_with,
+};
+use tadoc_cuda::{
+    Device, DeviceSelection, GpuError, GsstMatcher, GsstScanner, MatchedRows, RowPredicate,
+    ScanOptions,
 };
 
 use device::{POISONS, Random, WIDTHS, open_device};

@@ -3,15 +3,14 @@
 //! Without a device these tests say that they are skipped; `REQUIRE_GPU=1` makes that a failure.
 //! What every machine can check is checked everywhere: errors instead of panics.
 
-#![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use datafusion_tadoc::Error;
-use datafusion_tadoc::gpu::{Device, GpuError, GsstDecoder, num_devices};
-use datafusion_tadoc::gsst::{
+use gsst::{
     Block, BlockOptions, CodeWidth, Symbol, SymbolTable, num_rows_that_fit, write_block,
     write_block_with,
 };
+use tadoc::Error;
+use tadoc_cuda::{Device, GpuError, GsstDecoder, num_devices};
 
 #[path = "common/device.rs"]
 mod device;

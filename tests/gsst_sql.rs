@@ -21,7 +21,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::parquet::file::reader::FileReader;
 use datafusion::parquet::file::serialized_reader::SerializedFileReader;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
 use futures::StreamExt;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
@@ -269,7 +269,7 @@ async fn a_device_decodes_and_says_so() {
 #[tokio::test]
 async fn a_device_that_is_not_there_is_named() {
     #[cfg(feature = "cuda")]
-    if datafusion_tadoc::gpu::num_devices().is_ok() {
+    if tadoc_cuda::num_devices().is_ok() {
         return;
     }
     let (dir, ctx) = (tempfile::tempdir().unwrap(), session(1));

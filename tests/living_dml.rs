@@ -13,11 +13,11 @@ mod sql_fixtures;
 use datafusion::arrow::array::{Array, Int64Array, RecordBatch, UInt64Array};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
-use datafusion_tadoc::corpus::OpenLimits;
-use datafusion_tadoc::edits::{Edit, EditBatch, EditMode};
-use datafusion_tadoc::living::{CommitKind, LivingStore, LocalFolder, StoreOptions, Version};
-use datafusion_tadoc::text::TokenizerProfile;
 use futures::StreamExt;
+use tadoc::corpus::OpenLimits;
+use tadoc::edits::{Edit, EditBatch, EditMode};
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{CommitKind, LivingStore, LocalFolder, StoreOptions, Version};
 use tempfile::TempDir;
 
 /// Path and text of a document, or nothing where it was dropped.

@@ -17,18 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use datafusion_tadoc::Error;
-use datafusion_tadoc::analytics::word_count;
-use datafusion_tadoc::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
-use datafusion_tadoc::edits::{Edit, EditBatch, EditMode};
-use datafusion_tadoc::living::{
-    Change, CommitKind, LivingStore, ObjectPrefix, OptimizeOptions, Part, Version,
-};
-use datafusion_tadoc::text::TokenizerProfile;
 use futures::executor::block_on;
 use model::{Texts, batch, eager};
 use object_store::memory::InMemory;
 use random::Random;
+use tadoc::Error;
+use tadoc::analytics::word_count;
+use tadoc::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::edits::{Edit, EditBatch, EditMode};
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, OptimizeOptions, Part, Version};
 
 const WORDS: [&str; 8] = ["to", "be", "or", "not", "that", "is", "the", "question"];
 
@@ -316,7 +314,7 @@ fn user_columns_are_never_lost_silently() {
         assert!(matches!(refused, Error::InvalidArgument { name: "merge_columns", .. }));
         assert_eq!(store.latest().await.unwrap().number, 3);
         let merge = Arc::new(
-            |parts: &[datafusion_tadoc::living::ColumnsOfPart],
+            |parts: &[tadoc_store::ColumnsOfPart],
              set: &[Edit],
              dropped: &[std::ops::Range<u64>]| {
                 let described = parts.iter().map(|part| {

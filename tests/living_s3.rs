@@ -32,9 +32,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use datafusion_tadoc::Error;
-use datafusion_tadoc::living::{Change, CommitKind, LivingStore, ObjectPrefix, Storage, Version};
-use datafusion_tadoc::text::TokenizerProfile;
 use futures::StreamExt;
 use harness::{Folder, Ran};
 use model::{Ledger, Step, Texts, append, batch, eager, run, texts, workload};
@@ -47,6 +44,9 @@ use plan::{Fault, Plan};
 use proxy::Proxy;
 use random::Random;
 use server::{BUCKET, server};
+use tadoc::Error;
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, Storage, Version};
 
 /// No answer takes so long.
 const PATIENT: Duration = Duration::from_secs(60);

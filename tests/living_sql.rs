@@ -28,19 +28,17 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::optimizer::Analyzer;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::IngestOptions;
-use datafusion_tadoc::edits::{Edit, EditBatch};
-use datafusion_tadoc::living::{
-    Change, CommitKind, LivingStore, ObjectPrefix, Part, StoreOptions, Version,
-};
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
-use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
 use futures::executor::block_on;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use random::Random;
 use sql_fixtures::living::{commit, create, edit, write_notes, write_part};
 use sql_fixtures::{session, write_corpus};
+use tadoc::corpus::IngestOptions;
+use tadoc::edits::{Edit, EditBatch};
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, Part, StoreOptions, Version};
 use url::Url;
 
 /// Documents by id, with their paths; none where one was dropped.
@@ -236,7 +234,7 @@ async fn work(ctx: &SessionContext, sql: &str) -> (usize, usize) {
 fn notes(dir: &Path) -> (LivingStore, String) {
     let path = dir.join("notes");
     write_notes(&path);
-    let folder = datafusion_tadoc::living::LocalFolder::new(&path);
+    let folder = tadoc_store::LocalFolder::new(&path);
     let store = block_on(LivingStore::open(folder, StoreOptions::default())).unwrap();
     (store, path.display().to_string())
 }

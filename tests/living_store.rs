@@ -24,13 +24,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use datafusion_tadoc::Error;
-use datafusion_tadoc::corpus::OpenLimits;
-use datafusion_tadoc::living::{
-    Change, CommitKind, LivingStore, LocalFolder, ObjectPrefix, OptimizeOptions, Part, Storage,
-    StoreOptions, Version, decode_manifest, encode_manifest,
-};
-use datafusion_tadoc::text::TokenizerProfile;
 use disk::SimulatedDisk;
 use faults::{Fault, FaultyStore};
 use futures::executor::block_on;
@@ -38,6 +31,13 @@ use model::{Ledger, Step, Texts, add, append, batch, eager, optimization, run, t
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use random::Random;
+use tadoc::Error;
+use tadoc::corpus::OpenLimits;
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{
+    Change, CommitKind, LivingStore, LocalFolder, ObjectPrefix, OptimizeOptions, Part, Storage,
+    StoreOptions, Version, decode_manifest, encode_manifest,
+};
 
 const ROOT: &str = "/disk/corpora/c";
 
@@ -53,7 +53,7 @@ async fn create(storage: impl Storage) -> LivingStore {
     LivingStore::create(storage, TokenizerProfile::Word, eager()).await.unwrap()
 }
 
-fn edit(batch: datafusion_tadoc::edits::EditBatch) -> Change {
+fn edit(batch: tadoc::edits::EditBatch) -> Change {
     Change::edit(CommitKind::Edit, &batch)
 }
 
@@ -588,7 +588,7 @@ fn later_formats_are_told_from_damage() {
         assert!(matches!(&error, Error::Version { got: g, .. } if g == got), "{error}");
     }
     let long = batch(vec![append(0, &"x".repeat(5_000))]);
-    let edits = datafusion_tadoc::edits::encode_batch(&long);
+    let edits = tadoc::edits::encode_batch(&long);
     let (version, _) = decode_manifest("f", &sample, 0).unwrap();
     let bytes = encode_manifest(&version, Some(&edits)).unwrap();
     assert!(bytes.len() < 400, "{}", bytes.len());

@@ -41,18 +41,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use datafusion_tadoc::access::{
-    DEFAULT_MAX_OUTPUT_BYTES, Query, document_bytes, extract, extract_into, search,
-};
-use datafusion_tadoc::analytics::{Traversal, inverted_index, word_count};
-use datafusion_tadoc::corpus::{
-    BuilderKind, CorpusBuilder, CorpusWriter, FileFooter, FooterOutcome, OpenLimits, Paths,
-};
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
-use datafusion_tadoc::{Corpus, Error};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
+use tadoc::access::{
+    DEFAULT_MAX_OUTPUT_BYTES, Query, document_bytes, extract, extract_into, search,
+};
+use tadoc::analytics::{Traversal, inverted_index, word_count};
+use tadoc::corpus::{
+    BuilderKind, CorpusBuilder, CorpusWriter, FileFooter, FooterOutcome, OpenLimits, Paths,
+};
+use tadoc::grammar::Grammar;
+use tadoc::text::{Dictionary, TokenizerProfile};
+use tadoc::{Corpus, Error};
 
 use busy_time::busy_time;
 use mutations::{Allowed, Mutant, kinds, mutant};

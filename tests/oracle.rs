@@ -11,16 +11,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::naive::{self, Place};
 use common::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds};
 use common::{BUILDERS, Document, PROFILES, corpus_of, numbered, options, path_of};
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::{
+use proptest::prelude::*;
+use proptest::sample::Index;
+use tadoc::Corpus;
+use tadoc::access::{
     Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count,
     count_by_document, document_bytes, document_num_words, extract, search,
 };
-use datafusion_tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
-use datafusion_tadoc::corpus::BuilderKind;
-use datafusion_tadoc::text::TokenizerProfile;
-use proptest::prelude::*;
-use proptest::sample::Index;
+use tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
+use tadoc::corpus::BuilderKind;
+use tadoc::text::TokenizerProfile;
 
 const TRAVERSALS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
@@ -94,7 +94,7 @@ fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String
     }
     let query = parsed.unwrap();
     let hits = search(corpus, &query, None).unwrap();
-    let place = |hit: &datafusion_tadoc::access::Hit| Place {
+    let place = |hit: &tadoc::access::Hit| Place {
         doc_id: hit.doc_id,
         byte_offset: hit.byte_offset,
         byte_len: hit.byte_len,

@@ -9,11 +9,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion_tadoc::Error;
-use datafusion_tadoc::analytics::{DocSelection, RepeatedPhrases, Vocabulary, repeated_phrases};
-use datafusion_tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile};
 use proptest::prelude::*;
 use scrambled::{doubled, recipes};
+use tadoc::Error;
+use tadoc::analytics::{DocSelection, RepeatedPhrases, Vocabulary, repeated_phrases};
+use tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 1 << 30;

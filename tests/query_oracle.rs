@@ -9,14 +9,14 @@ mod scrambled;
 use std::ops::ControlFlow;
 
 use common::reading::{self, Plain};
-use datafusion_tadoc::access::{
+use proptest::prelude::*;
+use scrambled::{Case, recipes};
+use tadoc::access::{
     DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, count, count_by_document, kwic,
     search, search_with, term_count,
 };
-use datafusion_tadoc::text::{Fold, MAX_TOKEN_BYTES, TokenizerProfile};
-use datafusion_tadoc::{Corpus, Error};
-use proptest::prelude::*;
-use scrambled::{Case, recipes};
+use tadoc::text::{Fold, MAX_TOKEN_BYTES, TokenizerProfile};
+use tadoc::{Corpus, Error};
 
 const NO_LIMIT: u64 = u64::MAX;
 

@@ -9,20 +9,20 @@ use std::collections::BTreeSet;
 
 use common::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds, unbroken};
 use common::{BUILDERS, Document, PROFILES, compress, corpus_of, numbered, open, options, path_of};
-use datafusion_tadoc::access::{
-    DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
-};
-use datafusion_tadoc::corpus::{BuilderKind, IngestOptions};
-use datafusion_tadoc::text::TokenizerProfile;
-use datafusion_tadoc::{Corpus, Error};
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
+use tadoc::access::{
+    DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
+};
+use tadoc::corpus::{BuilderKind, IngestOptions};
+use tadoc::text::TokenizerProfile;
+use tadoc::{Corpus, Error};
 
 const DEFAULT: IngestOptions = IngestOptions {
     profile: TokenizerProfile::Word,
     builder: BuilderKind::Rounds,
     block_bytes: 16 << 20,
-    dedup: datafusion_tadoc::grammar::Dedup::Auto,
+    dedup: tadoc::grammar::Dedup::Auto,
 };
 
 /// The first document that does not come back as it went in, in words.

@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use common::reading;
-use datafusion_tadoc::analytics::{
+use proptest::prelude::*;
+use scrambled::{doubled, recipes};
+use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
     Traversal, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
-use datafusion_tadoc::text::{TokenizerProfile, for_each_token};
-use datafusion_tadoc::{Corpus, Error};
-use proptest::prelude::*;
-use scrambled::{doubled, recipes};
+use tadoc::text::{TokenizerProfile, for_each_token};
+use tadoc::{Corpus, Error};
 
 /// More than any of these tests needs.
 const AMPLE: u64 = 1 << 30;

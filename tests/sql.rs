@@ -72,7 +72,7 @@ async fn run_slt(file: &Path) -> Result<(), String> {
 /// Whether the driver sees a device, which files ask by `skipif device` and `onlyif device`.
 fn has_device() -> bool {
     #[cfg(feature = "cuda")]
-    return datafusion_tadoc::gpu::num_devices().is_ok();
+    return tadoc_cuda::num_devices().is_ok();
     #[cfg(not(feature = "cuda"))]
     false
 }

@@ -36,12 +36,12 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
-use datafusion_tadoc::sql::{TadocSessionStateBuilderExt, register_all};
+use datafusion_tadoc::{TadocSessionStateBuilderExt, register_all};
 use futures::StreamExt;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
+use tadoc::corpus::{CorpusBuilder, IngestOptions};
 use tempfile::TempDir;
 use url::Url;
 
@@ -162,8 +162,8 @@ async fn damage_is_our_own_typed_error() {
     let sql = format!("SELECT text FROM documents('{damaged}')");
     let error = batches(&sql_fixtures::session(), &sql).await.unwrap_err();
     let DataFusionError::External(inner) = error.find_root() else { panic!("{error}") };
-    let inner = inner.downcast_ref::<datafusion_tadoc::Error>();
-    assert!(matches!(inner, Some(datafusion_tadoc::Error::Checksum { .. })), "{error}");
+    let inner = inner.downcast_ref::<tadoc::Error>();
+    assert!(matches!(inner, Some(tadoc::Error::Checksum { .. })), "{error}");
 }
 
 #[tokio::test]

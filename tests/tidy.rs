@@ -11,10 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Top-level modules and the others each of them may name, in reading order.
+/// Packages of the workspace and the others each of them may depend on, in reading order.
+const CRATES: &[(&str, &[&str])] = &[
+    ("tadoc", &[]),
+    ("gsst", &[]),
+    ("testkit", &["tadoc"]),
+    ("tadoc-store", &["tadoc"]),
+    ("tadoc-cuda", &["tadoc", "gsst"]),
+    ("datafusion-tadoc", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
+    ("tadoc-cli", &["tadoc", "tadoc-store", "tadoc-cuda", "datafusion-tadoc"]),
+];
+
+/// Modules of the core and the others each of them may name, in reading order.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
-    ("containment", &["error"]),
     ("text", &["error"]),
     ("grammar", &["error"]),
     ("dag", &["error", "grammar"]),
@@ -22,94 +32,74 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("analytics", &["error", "text", "grammar", "dag", "corpus"]),
     ("access", &["error", "text", "grammar", "dag", "corpus"]),
     ("edits", &["error", "text", "grammar", "dag", "corpus", "access"]),
-    ("staging", &[]),
-    ("living", &["error", "text", "corpus", "edits", "staging"]),
-    ("gsst", &["error"]),
-    ("gpu", &["error", "text", "grammar", "dag", "corpus", "edits", "gsst"]),
-    ("plot", &[]),
-    ("ingestion", &["error", "corpus", "analytics", "access", "gsst", "gpu", "plot"]),
-    (
-        "sql",
-        &[
-            "error",
-            "containment",
-            "text",
-            "grammar",
-            "dag",
-            "corpus",
-            "analytics",
-            "access",
-            "edits",
-            "living",
-            "gsst",
-            "gpu",
-            "ingestion",
-            "staging",
-        ],
-    ),
 ];
 
-/// Names that `lib.rs` re-exports, and the module each stands for.
+/// Names that the core's `lib.rs` re-exports, and the module each stands for.
 const REEXPORTS: &[(&str, &str)] = &[("Error", "error"), ("Result", "error"), ("Corpus", "corpus")];
 
-/// Crates the core must not know; `sql` and the command line may, and `living` those it stores things
-/// with.
-const ENGINE_CRATES: &[&str] =
-    &["datafusion", "datafusion_cli", "arrow", "parquet", "object_store", "tokio", "futures"];
+/// Packages and the crates of engines and devices that they may depend on.
+const ENGINES: &[(&str, &[&str])] = &[
+    ("tadoc", &[]),
+    ("testkit", &[]),
+    ("gsst", &["arrow", "parquet"]),
+    ("tadoc-store", &["object_store", "futures"]),
+    ("tadoc-cuda", &["cudarc"]),
+];
 
-/// What `living` may know of [`ENGINE_CRATES`].
-const STORE_CRATES: &[&str] = &["object_store", "futures"];
-
-/// The crate that only `gpu` may know.
-const DEVICE_CRATE: &str = "cudarc";
-
-/// Files that are about Arrow and Parquet and may know those crates, and the calibration, which
-/// measures `gsst::arrow`.
-const KNOW_ARROW: &[&str] =
-    &["src/gsst/arrow", "src/gsst/parquet", "src/ingestion/calibration/measure"];
+/// Crates of engines and devices.
+const ENGINE_CRATES: &[&str] = &[
+    "datafusion",
+    "datafusion-cli",
+    "arrow",
+    "parquet",
+    "object_store",
+    "tokio",
+    "futures",
+    "cudarc",
+];
 
 /// Files that may contain unsafe code.
 const MAY_BE_UNSAFE: &[&str] = &[
     "benches/gsst_layouts.rs",
-    "src/bin/tadoc/leave.rs",
-    "src/bin/tadoc/sql/heap.rs",
+    "src/cli/leave.rs",
+    "src/cli/sql/heap.rs",
     "src/gsst/decode.rs",
-    "src/gpu/corpus/edits.rs",
-    "src/gpu/corpus/extract.rs",
-    "src/gpu/corpus/grammar/kernels.rs",
-    "src/gpu/corpus/grammar/pairs.rs",
-    "src/gpu/corpus/grammar/sequence.rs",
-    "src/gpu/corpus/index.rs",
-    "src/gpu/corpus/inverse.rs",
-    "src/gpu/corpus/launch.rs",
-    "src/gpu/corpus/ranked.rs",
-    "src/gpu/corpus/search.rs",
-    "src/gpu/corpus/sequences.rs",
-    "src/gpu/corpus/sort.rs",
-    "src/gpu/corpus/terms.rs",
-    "src/gpu/corpus/transfer.rs",
-    "src/gpu/corpus/weights.rs",
-    "src/gpu/device.rs",
-    "src/gpu/device_text.rs",
-    "src/gpu/gsst_decode.rs",
-    "src/gpu/gsst_match.rs",
-    "src/gpu/gsst_match/kernels.rs",
-    "src/gpu/gsst_match/rows.rs",
-    "src/gpu/gsst_match/run.rs",
-    "src/gpu/gsst_match/selection.rs",
-    "src/gpu/gsst_run.rs",
-    "src/gpu/arrow_device.rs",
-    "src/gpu/device_column.rs",
-    "src/gpu/gsst_scan.rs",
-    "src/gpu/gsst_scan/matching.rs",
-    "src/gpu/managed.rs",
-    "src/gpu/memory.rs",
-    "src/gpu/pinned.rs",
-    "src/gpu/run_kernels.rs",
-    "src/gpu/scan_slot.rs",
-    "src/gpu/scanned_rows.rs",
-    "src/sql/functions/sequence_texts.rs",
-    "src/sql/gsst/device_rows.rs",
+    "src/cuda/corpus/edits.rs",
+    "src/cuda/corpus/extract.rs",
+    "src/cuda/corpus/grammar/kernels.rs",
+    "src/cuda/corpus/grammar/pairs.rs",
+    "src/cuda/corpus/grammar/sequence.rs",
+    "src/cuda/corpus/index.rs",
+    "src/cuda/corpus/inverse.rs",
+    "src/cuda/corpus/launch.rs",
+    "src/cuda/corpus/ranked.rs",
+    "src/cuda/corpus/search.rs",
+    "src/cuda/corpus/sequences.rs",
+    "src/cuda/corpus/sort.rs",
+    "src/cuda/corpus/terms.rs",
+    "src/cuda/corpus/transfer.rs",
+    "src/cuda/corpus/weights.rs",
+    "src/cuda/device.rs",
+    "src/cuda/device_text.rs",
+    "src/cuda/gsst_decode.rs",
+    "src/cuda/gsst_match.rs",
+    "src/cuda/gsst_match/kernels.rs",
+    "src/cuda/gsst_match/rows.rs",
+    "src/cuda/gsst_match/run.rs",
+    "src/cuda/gsst_match/selection.rs",
+    "src/cuda/gsst_run.rs",
+    "src/cuda/arrow_device.rs",
+    "src/cuda/device_column.rs",
+    "src/cuda/gsst_scan.rs",
+    "src/cuda/gsst_scan/matching.rs",
+    "src/cuda/managed.rs",
+    "src/cuda/memory.rs",
+    "src/cuda/pinned.rs",
+    "src/cuda/run_kernels.rs",
+    "src/cuda/scan_slot.rs",
+    "src/cuda/scanned_rows.rs",
+    "src/datafusion/functions/sequence_texts.rs",
+    "src/datafusion/gsst/device_rows.rs",
     "tests/gpu_faults/breakage.rs",
 ];
 
@@ -123,16 +113,20 @@ struct Source {
 }
 
 impl Source {
-    /// The module below `src` this file belongs to: `corpus` for `src/corpus/reader.rs`.
-    fn module(&self) -> &str {
+    /// Its path below the folder of its crate.
+    fn below_crate(&self) -> &str {
         let below_src = self.path.strip_prefix("src/").unwrap_or(&self.path);
-        below_src.split(['/', '.']).next().unwrap_or_default()
+        below_src.split_once('/').map_or(below_src, |(_, path)| path)
     }
 
-    /// How deep its module lies: 1 for `src/error.rs` and `src/text/mod.rs`, 2 for `src/sql/scan.rs`.
+    /// The module of its crate that it belongs to: `corpus` for `src/tadoc/corpus/reader.rs`.
+    fn module(&self) -> &str {
+        self.below_crate().split(['/', '.']).next().unwrap_or_default()
+    }
+
+    /// How deep its module lies: 1 for `text/mod.rs` of a crate, 2 for `text/tokenizer.rs`.
     fn depth(&self) -> usize {
-        let below_src = self.path.strip_prefix("src/").unwrap_or(&self.path);
-        below_src.split('/').filter(|&part| part != "mod.rs").count()
+        self.below_crate().split('/').filter(|&part| part != "mod.rs").count()
     }
 
     /// The code without what is compiled for tests only (by habit the last item of a file).
@@ -311,74 +305,98 @@ fn assert_none(what: &str, findings: Vec<String>) {
 }
 
 #[test]
-fn modules_import_only_what_the_table_allows() {
-    let sources = sources("src");
+fn modules_of_the_core_import_only_what_the_table_allows() {
+    let sources = sources("src/tadoc");
     let test_only = test_only_files(&sources);
     let allowed: BTreeMap<_, _> = IMPORTS.iter().copied().collect();
     let module_of: BTreeMap<_, _> = REEXPORTS.iter().copied().collect();
     let mut findings = Vec::new();
     for source in &sources {
         let module = source.module();
-        if matches!(module, "lib" | "bin") || test_only.contains(&source.path) {
+        if module == "lib" || test_only.contains(&source.path) {
             continue;
         }
         let Some(allowed) = allowed.get(module) else {
             findings.push(format!("{}: module {module} is not in the table", source.path));
             continue;
         };
-        let code = source.code_without_tests();
-        for name in crate_edges(code) {
+        for name in crate_edges(source.code_without_tests()) {
             let target = module_of.get(name).copied().unwrap_or(name);
             if target != module && !allowed.contains(&target) {
                 findings.push(format!("{}: {module} -> {target}", source.path));
             }
-        }
-        if longest_chain_of_supers(code) >= source.depth() {
-            findings
-                .push(format!("{}: super:: up to the crate's root, write crate::", source.path));
         }
     }
     assert_none("imports that tests/tidy.rs does not allow", findings);
 }
 
 #[test]
-fn the_table_has_no_cycle() {
-    for (i, (module, imports)) in IMPORTS.iter().enumerate() {
-        for import in *imports {
-            let before = IMPORTS[..i].iter().any(|(earlier, _)| earlier == import);
-            assert!(before, "{module} -> {import}, which does not stand before it");
+fn paths_to_the_root_of_a_crate_begin_with_crate() {
+    let to_the_root =
+        |source: &Source| longest_chain_of_supers(source.code_without_tests()) >= source.depth();
+    let is_root = |source: &Source| ["lib.rs", "main.rs"].contains(&source.below_crate());
+    let found = sources("src").into_iter().filter(|s| !is_root(s) && s.depth() > 1);
+    let findings = found.filter(to_the_root).map(|source| source.path).collect();
+    assert_none("super:: up to the crate's root, write crate::", findings);
+}
+
+#[test]
+fn the_tables_have_no_cycle() {
+    for table in [CRATES, IMPORTS] {
+        for (i, (name, imports)) in table.iter().enumerate() {
+            for import in *imports {
+                let before = table[..i].iter().any(|(earlier, _)| earlier == import);
+                assert!(before, "{name} -> {import}, which does not stand before it");
+            }
         }
     }
 }
 
-#[test]
-fn the_core_knows_no_engine() {
-    let engines: BTreeSet<_> = ENGINE_CRATES.iter().copied().collect();
-    let mut findings = Vec::new();
-    for source in sources("src") {
-        let is_engine = matches!(source.module(), "sql" | "bin");
-        let knows_arrow = KNOW_ARROW.iter().any(|path| source.path.starts_with(path));
-        let may_name = |name: &str| match name {
-            DEVICE_CRATE => source.module() == "gpu",
-            "arrow" | "parquet" => is_engine || knows_arrow,
-            _ if STORE_CRATES.contains(&name) => is_engine || source.module() == "living",
-            _ => is_engine || !engines.contains(name),
-        };
-        let uses = |name: &&str| !may_name(name) && source.code.contains(&format!("{name}::"));
-        findings.extend(
-            names(&source.code).filter(uses).map(|name| format!("{}: {name}", source.path)),
-        );
+/// The manifest of a package.
+fn manifest(package: &str) -> String {
+    match package {
+        "datafusion-tadoc" => read("Cargo.toml"),
+        _ => read(format!("src/{}/Cargo.toml", package.trim_start_matches("tadoc-"))),
     }
-    assert_none("crates of engines and devices named where they must not be", findings);
+}
+
+/// Names in the table `[dependencies]` of a package.
+fn dependencies(package: &str) -> Vec<String> {
+    let manifest = manifest(package);
+    let (_, table) = manifest.split_once("\n[dependencies]\n").unwrap();
+    let table = table.split("\n[").next().unwrap();
+    let lines = table.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| line.split([' ', '.', '=']).next().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn the_command_line_uses_the_public_api() {
-    let sources = sources("src/bin");
+fn members_depend_only_on_what_the_tables_allow() {
+    let engines: BTreeMap<_, _> = ENGINES.iter().copied().collect();
+    let is_member = |name: &str| CRATES.iter().any(|(package, _)| *package == name);
+    let mut findings = Vec::new();
+    for (package, members) in CRATES {
+        for name in dependencies(package) {
+            let is_engine = ENGINE_CRATES.contains(&name.as_str());
+            let may_be = match engines.get(package) {
+                _ if is_member(&name) => members.contains(&name.as_str()),
+                Some(own) if is_engine => own.contains(&name.as_str()),
+                _ => true,
+            };
+            if !may_be {
+                findings.push(format!("{package} -> {name}"));
+            }
+        }
+    }
+    assert_none("dependencies that tests/tidy.rs does not allow", findings);
+}
+
+#[test]
+fn nothing_reaches_into_other_crates() {
     let reaches_in =
         |source: &&Source| ["#[path", "include!"].iter().any(|way| source.code.contains(way));
+    let sources = sources("src");
     let findings = sources.iter().filter(reaches_in).map(|source| source.path.clone()).collect();
-    assert_none("files of the command line that reach into the library", findings);
+    assert_none("files that reach into other crates", findings);
 }
 
 #[test]
@@ -483,17 +501,17 @@ fn files_stay_small() {
     assert_none("files over 700 lines: is there a second room in them", findings);
 }
 
-/// Names of the SQL functions: the files of `src/sql/functions` that implement one.
+/// Names of the SQL functions: the files of `src/datafusion/functions` that implement one.
 fn sql_functions() -> Vec<String> {
     let is_function = |source: &Source| source.code.contains("impl TableFunction for ");
     let stem =
         |source: Source| Path::new(&source.path).file_stem().unwrap().to_str().unwrap().to_owned();
-    sources("src/sql/functions").into_iter().filter(is_function).map(stem).collect()
+    sources("src/datafusion/functions").into_iter().filter(is_function).map(stem).collect()
 }
 
 /// Names in the table of signatures.
 fn signatures() -> Vec<String> {
-    let text = read("src/sql/signature.rs");
+    let text = read("src/datafusion/signature.rs");
     let name = |behind: &str| behind.split('"').next().unwrap().to_owned();
     let names: Vec<String> =
         text.split("\n    Signature {\n        name: \"").skip(1).map(name).collect();
@@ -531,29 +549,27 @@ fn every_sql_function_has_a_test_and_a_place_in_the_readme() {
 
 #[test]
 fn every_bench_is_declared_and_explained() {
-    let manifest = read("Cargo.toml");
+    let manifests: Vec<String> = CRATES.iter().map(|(package, _)| manifest(package)).collect();
     let explained = read("benches/README.md");
     let mut findings = Vec::new();
     for path in files("benches", "rs").iter().chain(&files("benches/peers", "py")) {
         let path = Path::new(path);
-        let (name, stem) = (path.file_name().unwrap(), path.file_stem().unwrap());
-        let (name, stem) = (name.to_str().unwrap(), stem.to_str().unwrap());
+        let name = path.file_name().unwrap().to_str().unwrap();
         let is_target = name.ends_with(".rs") && path.parent() == Some(Path::new("benches"));
-        let declaration = format!("[[bench]]\nname = \"{stem}\"\nharness = false");
-        if is_target && !manifest.contains(&declaration) {
-            findings.push(format!("{name}: Cargo.toml lacks\n{declaration}"));
+        let declaration = format!("benches/{name}\"\nharness = false");
+        if is_target && !manifests.iter().any(|manifest| manifest.contains(&declaration)) {
+            findings.push(format!("{name}: no Cargo.toml has {declaration}"));
         }
         if !explained.contains(name) {
             findings.push(format!("{name}: benches/README.md does not name it"));
         }
     }
-    for (kind, folder) in [("[[bench]]\nname = \"", "benches"), ("[[test]]\nname = \"", "tests")] {
-        for declared in manifest.split(kind).skip(1) {
-            let stem = declared.split('"').next().unwrap();
-            if !root().join(folder).join(format!("{stem}.rs")).exists() {
-                findings
-                    .push(format!("Cargo.toml declares {stem}, there is no {folder}/{stem}.rs"));
-            }
+    for path in files("tests", "rs") {
+        let path = Path::new(&path);
+        let declaration = format!("{}\"", path.display());
+        let is_target = path.parent() == Some(Path::new("tests"));
+        if is_target && !manifests.iter().any(|manifest| manifest.contains(&declaration)) {
+            findings.push(format!("{}: no Cargo.toml declares it", path.display()));
         }
     }
     assert_none("benches and tests that do not fit Cargo.toml and benches/README.md", findings);
@@ -568,10 +584,10 @@ fn the_lexer_sees_code_only() {
     assert_eq!(code.len(), text.len());
     assert_eq!(crate_edges(&code), ["a", "f", "h", "i", "l"].into_iter().collect());
     let tests = "fn a() {}\n#[cfg(test)]\nmod t;\n#[cfg(test)]\nmod tests {\n mod x;\n}\n";
-    let source = Source { path: "src/a/mod.rs".into(), text: tests.into(), code: tests.into() };
+    let source = Source { path: "src/x/a/mod.rs".into(), text: tests.into(), code: tests.into() };
     assert_eq!(source.test_modules().collect::<Vec<_>>(), ["t"]);
     assert!(source.code_without_tests().ends_with("mod t;\n"));
     assert_eq!((source.module(), source.depth()), ("a", 1));
     assert_eq!(longest_chain_of_supers("super::x; super::super::y"), 2);
-    assert!(test_only_files(&[source]).contains("src/a/t.rs"));
+    assert!(test_only_files(&[source]).contains("src/x/a/t.rs"));
 }

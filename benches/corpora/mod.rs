@@ -8,10 +8,10 @@
 
 use std::path::{Path, PathBuf};
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::DocumentDecoder;
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
-use datafusion_tadoc::text::for_each_token;
+use tadoc::Corpus;
+use tadoc::access::DocumentDecoder;
+use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::text::for_each_token;
 
 /// Files that tell where a corpus comes from.
 const NO_DOCUMENTS: [&str; 2] = ["PROVENANCE.md", "LICENSE"];

@@ -5,9 +5,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use datafusion_tadoc::access::{ExtractQuery, WordQuery};
-use datafusion_tadoc::edits::{EditMode, LivingCorpus, Operation};
 use rayon::prelude::*;
+use tadoc::access::{ExtractQuery, WordQuery};
+use tadoc::edits::{EditMode, LivingCorpus, Operation};
 
 use super::{Plain, ROUNDS, Workload};
 

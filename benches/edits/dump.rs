@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use datafusion_tadoc::edits::{Edit, EditMode, Operation};
+use tadoc::edits::{Edit, EditMode, Operation};
 
 use super::{MIXES, Plain, Workload};
 

@@ -1,4 +1,4 @@
-//! The table of `src/analytics/costs.rs`, fitted to measured times.
+//! The table of `src/tadoc/analytics/costs.rs`, fitted to measured times.
 //!
 //! ```text
 //! beginnings   the table in use, least squares of relative errors
@@ -13,9 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use datafusion_tadoc::analytics::{
-    NUM_STATISTICS, TRAVERSAL_COSTS, Traversal, TraversalTask, traversal_cost,
-};
+use tadoc::analytics::{NUM_STATISTICS, TRAVERSAL_COSTS, Traversal, TraversalTask, traversal_cost};
 
 /// One way of one task on one corpus.
 pub struct Sample {

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use datafusion_tadoc::gsst::{Block, BlockOptions, write_block};
+use gsst::{Block, BlockOptions, write_block};
 use rayon::prelude::*;
 
 /// Text of the column, repeated until it is as long.

@@ -4,10 +4,10 @@
 
 use std::time::Instant;
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::corpus::{CorpusBuilder, OpenLimits};
-use datafusion_tadoc::gpu::{Device, GpuError};
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use tadoc::Corpus;
+use tadoc::corpus::{CorpusBuilder, OpenLimits};
+use tadoc_cuda::{Device, GpuError};
 
 /// More memory than any bench needs, in bytes.
 pub const AMPLE: u64 = 64 << 30;

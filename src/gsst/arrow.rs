@@ -134,15 +134,15 @@ fn bytes_of<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<&'a [
 ///
 /// ```
 /// use arrow::array::StringArray;
-/// use datafusion_tadoc::gsst::arrow::{BlockEncoder, TextType, decode_rows};
-/// use datafusion_tadoc::gsst::{Block, BlockOptions};
+/// use gsst::arrow::{BlockEncoder, TextType, decode_rows};
+/// use gsst::{Block, BlockOptions};
 ///
 /// let names = StringArray::from(vec![Some("Amersfoort"), None, Some(""), Some("Amsterdam")]);
 /// let blocks = BlockEncoder::new(BlockOptions::default()).encode(&names)?;
 /// let block = Block::open(&blocks[0][..])?;
 /// let read = decode_rows(&block, 0..4, TextType::Utf8)?;
 /// assert_eq!(read.as_ref(), &names as &dyn arrow::array::Array);
-/// # Ok::<(), datafusion_tadoc::Error>(())
+/// # Ok::<(), crate::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct BlockEncoder {

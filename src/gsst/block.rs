@@ -16,7 +16,7 @@ use super::symbol_table::{CodeWidth, SymbolTable};
 /// Rows of text as codes of one symbol table; `B` owns or borrows its bytes.
 ///
 /// ```
-/// use datafusion_tadoc::gsst::{Block, BlockOptions, write_block};
+/// use gsst::{Block, BlockOptions, write_block};
 ///
 /// let rows = [Some(&b"http://a.example"[..]), None, Some(b""), Some(b"http://b.example")];
 /// let block = Block::open(write_block(&rows, &BlockOptions::default())?)?;
@@ -24,7 +24,7 @@ use super::symbol_table::{CodeWidth, SymbolTable};
 /// let mut text = Vec::new();
 /// assert!(block.decode_row(3, &mut text)?);
 /// assert_eq!(text, b"http://b.example");
-/// # Ok::<(), datafusion_tadoc::Error>(())
+/// # Ok::<(), crate::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Block<B> {

@@ -18,7 +18,7 @@ use super::pattern::{Pattern, Token, is_continuation, num_continuations};
 /// An automaton; state 0 is the first.
 ///
 /// ```
-/// use datafusion_tadoc::gsst::{ByteAutomaton, Pattern};
+/// use gsst::{ByteAutomaton, Pattern};
 ///
 /// let is_either = ByteAutomaton::one_of(&[b"to", b"tea"]).expect("few states");
 /// assert!(is_either.matches(b"tea") && !is_either.matches(b"te"));

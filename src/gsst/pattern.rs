@@ -21,7 +21,7 @@ pub(super) enum Token {
 /// A pattern on the bytes of a text.
 ///
 /// ```
-/// use datafusion_tadoc::gsst::Pattern;
+/// use gsst::Pattern;
 ///
 /// let pattern = Pattern::like("gr_ß%", Some('\\'));
 /// assert!(pattern.matches("größe".as_bytes()) && !pattern.matches(b"gross"));

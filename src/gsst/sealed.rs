@@ -20,12 +20,12 @@ use super::symbol_table::{CodeWidth, SymbolTable};
 /// A block whose frame is checked, and whose codes are not; `B` owns or borrows its bytes.
 ///
 /// ```
-/// use datafusion_tadoc::gsst::{Block, BlockOptions, SealedBlock, write_block};
+/// use gsst::{Block, BlockOptions, SealedBlock, write_block};
 ///
 /// let bytes = write_block(&[Some(&b"a"[..]), None], &BlockOptions::default())?;
 /// let sealed = SealedBlock::open(&bytes)?;
 /// assert_eq!((sealed.num_rows(), sealed.text_len_bytes()), (2, 1));
-/// # Ok::<(), datafusion_tadoc::Error>(())
+/// # Ok::<(), crate::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct SealedBlock<B> {

@@ -22,12 +22,12 @@ pub(super) const PREFIX_MASKS: [u64; MAX_SYMBOL_BYTES + 1] = prefix_masks();
 /// A string of 1 to 8 bytes; one of 8 bytes does not end in a byte below 8.
 ///
 /// ```
-/// use datafusion_tadoc::gsst::Symbol;
+/// use gsst::Symbol;
 ///
 /// let symbol = Symbol::new(b"the ")?;
 /// assert_eq!((symbol.as_bytes(), symbol.len_bytes()), (&b"the "[..], 4));
 /// assert!(Symbol::new(b"").is_err() && Symbol::new(b"123456\n\x07").is_err());
-/// # Ok::<(), datafusion_tadoc::Error>(())
+/// # Ok::<(), crate::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Symbol {

@@ -55,13 +55,13 @@ impl CodeWidth {
 /// Symbols by code.
 ///
 /// ```
-/// use datafusion_tadoc::gsst::{CodeWidth, Symbol, SymbolTable};
+/// use gsst::{CodeWidth, Symbol, SymbolTable};
 ///
 /// let symbols = vec![Symbol::new(b"the ")?, Symbol::new(b"t")?];
 /// let table = SymbolTable::new(CodeWidth::Eight, symbols)?;
 /// assert_eq!(table.symbols()[0].as_bytes(), b"the ");
 /// assert_eq!(SymbolTable::from_bytes(CodeWidth::Eight, &table.to_bytes())?, table);
-/// # Ok::<(), datafusion_tadoc::Error>(())
+/// # Ok::<(), crate::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolTable {

@@ -77,7 +77,7 @@ impl SymbolTable {
     /// and options give the same table.
     ///
     /// ```
-    /// use datafusion_tadoc::gsst::{CodeWidth, SymbolTable, TrainingOptions};
+    /// use gsst::{CodeWidth, SymbolTable, TrainingOptions};
     ///
     /// let rows = [Some(&b"http://a.example"[..]), None, Some(b"http://b.example")].repeat(50);
     /// let options = TrainingOptions::new(CodeWidth::Eight);

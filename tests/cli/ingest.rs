@@ -96,7 +96,7 @@ fn a_device_that_is_demanded_must_be_there() {
 
 #[cfg(feature = "cuda")]
 fn has_device() -> bool {
-    datafusion_tadoc::gpu::num_devices().is_ok()
+    tadoc_cuda::num_devices().is_ok()
 }
 
 #[cfg(not(feature = "cuda"))]

@@ -10,9 +10,9 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use datafusion_tadoc::corpus::OpenLimits;
-use datafusion_tadoc::living::{LivingStore, LocalFolder, StoreOptions};
 use futures::executor::block_on;
+use tadoc::corpus::OpenLimits;
+use tadoc_store::{LivingStore, LocalFolder, StoreOptions};
 
 use crate::harness::Folder;
 use crate::random::Random;

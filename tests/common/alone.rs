@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::process::Command;
 
-use datafusion_tadoc::ingestion::Calibration;
+use datafusion_tadoc::throughput::Calibration;
 
 use super::device::open_device;
 

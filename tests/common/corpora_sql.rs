@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::corpus::{CorpusBuilder, IngestOptions};
 use tokio::sync::Mutex;
 
 use super::device::Random;

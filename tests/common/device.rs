@@ -4,8 +4,8 @@
 
 use std::io::Write;
 
-use datafusion_tadoc::gpu::Device;
-use datafusion_tadoc::gsst::CodeWidth;
+use gsst::CodeWidth;
+use tadoc_cuda::Device;
 
 /// What outputs are filled with before a kernel writes them.
 pub const POISONS: [u8; 2] = [0xA5, 0x5A];

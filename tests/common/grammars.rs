@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use datafusion_tadoc::corpus::{Corpus, Paths, Segment};
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{Dictionary, TokenizerProfile};
+use tadoc::corpus::{Corpus, Paths, Segment};
+use tadoc::dag::Dag;
+use tadoc::grammar::Grammar;
+use tadoc::text::{Dictionary, TokenizerProfile};
 
 pub const NUM_SEPARATORS: u32 = 4;
 

@@ -6,9 +6,9 @@ pub mod naive;
 pub mod reading;
 pub mod texts;
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::corpus::{BuilderKind, CorpusBuilder, IngestOptions, OpenLimits};
-use datafusion_tadoc::text::TokenizerProfile;
+use tadoc::Corpus;
+use tadoc::corpus::{BuilderKind, CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::text::TokenizerProfile;
 
 /// Path and bytes of a document.
 pub type Document = (String, Vec<u8>);

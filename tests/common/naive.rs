@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use datafusion_tadoc::text::TokenizerProfile;
 use regex::bytes::Regex;
+use tadoc::text::TokenizerProfile;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::Document;

@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion_tadoc::access::Hit;
-use datafusion_tadoc::text::TokenizerProfile;
 use regex::Regex;
+use tadoc::access::Hit;
+use tadoc::text::TokenizerProfile;
 
 use super::{Document, naive};
 

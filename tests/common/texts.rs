@@ -152,15 +152,21 @@ pub fn documents_below(folder: &Path) -> Vec<Document> {
     paths.into_iter().map(read).collect()
 }
 
+/// The root of the workspace, above the package of the suite.
+fn root() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().find(|folder| folder.join("kernels").is_dir()).unwrap()
+}
+
 /// Real text that is always there: this package's own sources.
 pub fn own_sources() -> Vec<Document> {
-    documents_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+    documents_below(&root().join("src"))
 }
 
 /// The corpora of the project's machines, each with its name: `TADOC_CORPORA`, or
 /// `../shared/corpora`. Says so and returns none where there is neither.
 pub fn real_corpora() -> Vec<(String, Vec<Document>)> {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpora");
+    let beside = || root().join("../shared/corpora");
     let folder = std::env::var_os("TADOC_CORPORA").map_or_else(beside, PathBuf::from);
     let Ok(entries) = fs::read_dir(&folder) else {
         println!("skipped: no corpora at {}; TADOC_CORPORA names another folder", folder.display());

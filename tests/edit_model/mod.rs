@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion_tadoc::edits::{Answer, Edit, EditMode, Operation};
-use datafusion_tadoc::text::TokenizerProfile;
+use tadoc::edits::{Answer, Edit, EditMode, Operation};
+use tadoc::text::TokenizerProfile;
 
 use crate::common::naive;
 use crate::scrambled::PIECES;

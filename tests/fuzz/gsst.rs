@@ -7,12 +7,11 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use datafusion::arrow::array::{ArrayRef, BinaryViewArray, Int64Array, RecordBatch, StringArray};
 use datafusion::parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaData};
-use datafusion_tadoc::Error;
-use datafusion_tadoc::gsst::parquet::{
+use gsst::parquet::{
     GsstFooter, GsstParquetOptions, GsstParquetReader, GsstParquetWriter, INDEX_KEY, ReadOptions,
 };
-use datafusion_tadoc::gsst::{
-    Block, BlockOptions, CodeWidth, DecodedRows, SealedBlock, write_block, write_block_with,
+use gsst::{
+    Block, BlockOptions, CodeWidth, DecodedRows, Error, SealedBlock, write_block, write_block_with,
 };
 
 use super::living::{changed, seeds_of};
@@ -77,7 +76,7 @@ pub fn block(input: &Input<'_>) -> Verdict {
     let sealed = SealedBlock::open(&bytes[..]);
     let block = match Block::open(&bytes[..]) {
         Ok(block) => block,
-        Err(error) => return Verdict::of(&error),
+        Err(error) => return verdict(&error),
     };
     let sealed = sealed.unwrap();
     check_sealed(&block, &sealed);
@@ -228,7 +227,19 @@ fn verdict_of(error: &Error) -> Verdict {
             assert!(!error.to_string().contains("panic"), "{error}");
             Verdict::Refused
         }
-        error => Verdict::of(error),
+        error => verdict(error),
+    }
+}
+
+/// The verdict on a mutant that was refused with `error`.
+fn verdict(error: &Error) -> Verdict {
+    match error {
+        Error::Checksum { .. } => Verdict::StoppedByChecksum,
+        Error::Format { section: "footer", reason, .. } if reason.contains("from a copy") => {
+            Verdict::StoppedByChecksum
+        }
+        Error::Format { .. } | Error::Version { .. } | Error::Capacity { .. } => Verdict::Refused,
+        other => panic!("an error of another kind: {other:?}"),
     }
 }
 

@@ -4,11 +4,11 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use datafusion_tadoc::edits::{Edit, EditBatch, EditMode, decode_batch, encode_batch};
-use datafusion_tadoc::living::{
+use tadoc::edits::{Edit, EditBatch, EditMode, decode_batch, encode_batch};
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{
     CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest,
 };
-use datafusion_tadoc::text::TokenizerProfile;
 
 use super::mutations::changed_bytes;
 use super::random::Random;

@@ -1,10 +1,10 @@
 //! Footer and sections of a corpus file: refused, or a corpus that answers as its own expansion does, whose
 //! parts say the same when they are read alone, and that comes back when it is written once more.
 
-use datafusion_tadoc::corpus::{
+use tadoc::corpus::{
     CorpusWriter, FileFooter, FooterOutcome, Segment, read_columns, read_paths, read_words,
 };
-use datafusion_tadoc::{Corpus, Error};
+use tadoc::{Corpus, Error};
 
 use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};
 use super::mutations::{mutant_of_footer, mutant_of_kind};

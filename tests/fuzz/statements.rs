@@ -14,12 +14,12 @@ use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::parquet::file::metadata::ParquetMetaDataReader;
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::living::ColumnsOfPart;
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
-use datafusion_tadoc::sql::user_columns::merge_columns;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use datafusion_tadoc::user_columns::merge_columns;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt, path::Path};
+use tadoc::Corpus;
+use tadoc_store::ColumnsOfPart;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use url::Url;
@@ -191,7 +191,7 @@ pub fn refused(error: &DataFusionError, parts: &[&str]) -> Verdict {
     }
     match root {
         DataFusionError::External(inner) => match inner.downcast_ref() {
-            Some(datafusion_tadoc::Error::Checksum { .. }) => Verdict::StoppedByChecksum,
+            Some(tadoc::Error::Checksum { .. }) => Verdict::StoppedByChecksum,
             _ => Verdict::Refused,
         },
         _ => Verdict::Refused,

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use datafusion_tadoc::access::{Query, SearchOptions, count, count_by_document, search_with};
-use datafusion_tadoc::text::Fold;
-use datafusion_tadoc::{Corpus, Error};
+use tadoc::access::{Query, SearchOptions, count, count_by_document, search_with};
+use tadoc::text::Fold;
+use tadoc::{Corpus, Error};
 
 use super::common::{BUILDERS, PROFILES, corpus_of, numbered, options, texts};
 use super::random::Random;

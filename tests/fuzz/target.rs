@@ -11,7 +11,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use datafusion_tadoc::Error;
+use tadoc::Error;
 
 use super::busy_time::busy_time;
 use super::samples::{Sample, samples};

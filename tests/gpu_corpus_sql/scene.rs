@@ -10,7 +10,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tempfile::TempDir;
 use tokio::sync::MutexGuard;
 

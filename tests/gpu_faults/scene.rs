@@ -12,9 +12,9 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::gpu::GpuError;
-use datafusion_tadoc::ingestion::Calibration;
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use datafusion_tadoc::throughput::Calibration;
+use tadoc_cuda::GpuError;
 use tempfile::TempDir;
 
 use super::alone::{self, Process};

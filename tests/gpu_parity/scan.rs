@@ -1,13 +1,13 @@
 //! Rows of runs: texts, offsets, views and validity are those of the CPU, and what the CPU refuses
 //! the device refuses, too.
 
-use datafusion_tadoc::gpu::{
-    BlockCheck, ColumnType, Device, DeviceColumn, Devices, GpuError, GsstScanner, RowForm,
-    ScanOptions, ScannedRows, num_devices,
-};
-use datafusion_tadoc::gsst::{
+use gsst::{
     Block, BlockOptions, CodeWidth, Pattern, SealedBlock, SymbolTable, write_block,
     write_block_with,
+};
+use tadoc_cuda::{
+    BlockCheck, ColumnType, Device, DeviceColumn, Devices, GpuError, GsstScanner, RowForm,
+    ScanOptions, ScannedRows, num_devices,
 };
 
 use super::{POISONS, Random, WIDTHS, decoder, options};

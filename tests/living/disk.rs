@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use datafusion_tadoc::living::{Disk, DiskFile};
+use tadoc_store::{Disk, DiskFile};
 
 use super::random::Random;
 

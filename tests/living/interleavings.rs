@@ -19,16 +19,16 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use datafusion_tadoc::Error;
-use datafusion_tadoc::edits::Edit;
-use datafusion_tadoc::living::{
-    ByteStream, Change, CommitKind, LivingStore, Storage, StorageError, StorageResult, StoredFile,
-    Version,
-};
-use datafusion_tadoc::text::TokenizerProfile;
 use shuttle::future::{self, JoinHandle};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+use tadoc::Error;
+use tadoc::edits::Edit;
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{
+    ByteStream, Change, CommitKind, LivingStore, Storage, StorageError, StorageResult, StoredFile,
+    Version,
+};
 
 use crate::model::{batch, eager};
 

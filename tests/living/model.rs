@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
-use datafusion_tadoc::edits::{Edit, EditBatch};
-use datafusion_tadoc::living::{
+use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::edits::{Edit, EditBatch};
+use tadoc::text::TokenizerProfile;
+use tadoc::{Error, Result};
+use tadoc_store::{
     Change, CommitKind, LivingStore, RetryPolicy, Storage, StoreOptions, Version, WrittenPart,
 };
-use datafusion_tadoc::text::TokenizerProfile;
-use datafusion_tadoc::{Error, Result};
 
 /// Documents by id; none where it was dropped.
 pub type Texts = Vec<Option<Vec<u8>>>;

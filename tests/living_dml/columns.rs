@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::AsArray;
 use datafusion::prelude::SessionContext;
-use datafusion_tadoc::Error;
-use datafusion_tadoc::living::{CommitKind, OptimizeOptions, encode_manifest};
-use datafusion_tadoc::sql::user_columns::merge_columns;
+use datafusion_tadoc::user_columns::merge_columns;
+use tadoc::Error;
+use tadoc_store::{CommitKind, OptimizeOptions, encode_manifest};
 
 use self::random::Random;
 use super::{MANY, Notes, count_of, sql_fixtures};

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
-use datafusion_tadoc::edits::Edit;
-use datafusion_tadoc::living::{Change, CommitKind, LivingStore, ObjectPrefix, StoreOptions};
-use datafusion_tadoc::text::TokenizerProfile;
 use object_store::memory::InMemory;
+use tadoc::edits::Edit;
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, StoreOptions};
 use url::Url;
 
 use super::reads::NotingStore;

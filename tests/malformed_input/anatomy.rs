@@ -1,4 +1,4 @@
-//! A file taken apart by its documented layout (`src/corpus/format.rs`), written out once more so
+//! A file taken apart by its documented layout (`src/tadoc/corpus/format.rs`), written out once more so
 //! that a hostile writer's work can be done here: parts are changed, put together again and given
 //! right checksums.
 

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use datafusion_tadoc::access::{
+use tadoc::access::{
     DocumentDecoder, Hit, Query, SearchOptions, TextPattern, candidate_documents, count,
     count_by_document, document_len_bytes, document_num_words, extract, search_with,
 };
-use datafusion_tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
-use datafusion_tadoc::corpus::FileFooter;
-use datafusion_tadoc::grammar::expand_tokens;
-use datafusion_tadoc::{Corpus, Error};
+use tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
+use tadoc::corpus::FileFooter;
+use tadoc::grammar::expand_tokens;
+use tadoc::{Corpus, Error};
 
 use super::random::Random;
 

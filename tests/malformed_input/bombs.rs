@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use datafusion_tadoc::access::{Query, SearchOptions, count, document_bytes, extract};
-use datafusion_tadoc::analytics::word_count;
-use datafusion_tadoc::corpus::{CorpusWriter, OpenLimits, Paths};
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::TokenizerProfile;
-use datafusion_tadoc::{Corpus, Error};
+use tadoc::access::{Query, SearchOptions, count, document_bytes, extract};
+use tadoc::analytics::word_count;
+use tadoc::corpus::{CorpusWriter, OpenLimits, Paths};
+use tadoc::grammar::Grammar;
+use tadoc::text::TokenizerProfile;
+use tadoc::{Corpus, Error};
 
 use super::anatomy::Anatomy;
 use super::rewrite::Draft;

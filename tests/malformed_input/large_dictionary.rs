@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use datafusion_tadoc::access::document_bytes;
-use datafusion_tadoc::corpus::{FileFooter, OpenLimits};
-use datafusion_tadoc::{Corpus, Error};
+use tadoc::access::document_bytes;
+use tadoc::corpus::{FileFooter, OpenLimits};
+use tadoc::{Corpus, Error};
 
 use super::LIMITS;
 use super::anatomy::{Anatomy, Section, footer_start};

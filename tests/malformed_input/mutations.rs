@@ -5,7 +5,7 @@ use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, Section, footer_start, reseal};
 use super::random::Random;
 use super::rewrite::rewritten;
 use super::samples::{Content, Sample};
-use datafusion_tadoc::Corpus;
+use tadoc::Corpus;
 
 /// What may come of opening a mutant.
 pub enum Allowed<'a> {

@@ -1,13 +1,11 @@
 //! Files that are whole and right in every byte, written by the crate itself, of grammars that no
 //! builder would make: this is how hostile content comes past checksums and entropy coding.
 
-use datafusion_tadoc::corpus::{
-    Corpus, CorpusWriter, EncodedSegment, Paths, Segment, SegmentParts,
-};
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::error::Result;
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::Dictionary;
+use tadoc::corpus::{Corpus, CorpusWriter, EncodedSegment, Paths, Segment, SegmentParts};
+use tadoc::dag::Dag;
+use tadoc::error::Result;
+use tadoc::grammar::Grammar;
+use tadoc::text::Dictionary;
 
 use super::random::Random;
 

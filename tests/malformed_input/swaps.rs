@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use datafusion_tadoc::corpus::{CorpusBuilder, SectionKind, read_words};
-use datafusion_tadoc::text::TokenizerProfile;
-use datafusion_tadoc::{Corpus, Error};
+use tadoc::corpus::{CorpusBuilder, SectionKind, read_words};
+use tadoc::text::TokenizerProfile;
+use tadoc::{Corpus, Error};
 
 use super::LIMITS;
 use super::anatomy::{Anatomy, Section, TIES};

@@ -9,12 +9,12 @@
 
 use std::sync::Arc;
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::corpus::{Paths, Segment};
-use datafusion_tadoc::dag::Dag;
-use datafusion_tadoc::grammar::Grammar;
-use datafusion_tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 use proptest::prelude::*;
+use tadoc::Corpus;
+use tadoc::corpus::{Paths, Segment};
+use tadoc::dag::Dag;
+use tadoc::grammar::Grammar;
+use tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 
 use crate::common::reading::{PlacedWord, Plain};
 

@@ -15,13 +15,11 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
-use datafusion_tadoc::edits::{Edit, EditBatch};
-use datafusion_tadoc::living::{
-    Change, CommitKind, LivingStore, LocalFolder, StoreOptions, WrittenPart,
-};
-use datafusion_tadoc::text::TokenizerProfile;
 use futures::executor::block_on;
+use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::edits::{Edit, EditBatch};
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{Change, CommitKind, LivingStore, LocalFolder, StoreOptions, WrittenPart};
 
 /// Begins a living corpus at `path`.
 pub fn create(path: &Path) -> LivingStore {

@@ -27,9 +27,9 @@ use std::path::{Path, PathBuf};
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions};
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
-use datafusion_tadoc::text::TokenizerProfile;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::text::TokenizerProfile;
 
 /// Name and text of the documents of `plays.tadoc`, in order of path.
 pub const PLAYS: [(&str, &[u8]); 5] = [

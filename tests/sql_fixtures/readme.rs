@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::write_corpus;
 use datafusion::prelude::SessionContext;
-use datafusion_tadoc::corpus::IngestOptions;
+use tadoc::corpus::IngestOptions;
 
 /// Statements that make the tables and `lineitem.parquet`.
 const TABLES: &[&str] = &[

@@ -9,7 +9,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tempfile::TempDir;
 
 use super::table;

@@ -25,8 +25,8 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::IngestOptions;
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use tadoc::corpus::IngestOptions;
 use tempfile::TempDir;
 
 use super::every_function::CALLS;

@@ -8,8 +8,8 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::IngestOptions;
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use tadoc::corpus::IngestOptions;
 use tempfile::TempDir;
 
 use super::{batches, sql_fixtures, table, wait_until, write_large_in};
@@ -46,7 +46,7 @@ fn corpora(dir: &TempDir) -> [String; 2] {
     let options = IngestOptions { block_bytes: 100_000, ..IngestOptions::default() };
     let large = write_large_in(dir.path(), options);
     let sources = dir.path().join("sources.tadoc");
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sql");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/datafusion");
     let texts: Vec<(String, Vec<u8>)> = sql_fixtures::files_below(&root)
         .into_iter()
         .map(|file| (file.display().to_string(), std::fs::read(&file).unwrap()))

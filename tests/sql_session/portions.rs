@@ -6,8 +6,8 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::corpus::IngestOptions;
-use datafusion_tadoc::sql::TadocSessionStateBuilderExt;
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use tadoc::corpus::IngestOptions;
 use tempfile::TempDir;
 
 use super::{batches, session_with, sql_fixtures, table};

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use datafusion_tadoc::Corpus;
-use datafusion_tadoc::access::{Query, SearchOptions, kwic, search, term_count};
-use datafusion_tadoc::analytics::{
+use tadoc::Corpus;
+use tadoc::access::{Query, SearchOptions, kwic, search, term_count};
+use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex,
     SequenceCounts, TermVectors, Tfidf, Traversal, Vocabulary, document_counts, repeated_phrases,
     word_count,
 };
-use datafusion_tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
 
 use super::sql_fixtures::files_below;
 
@@ -18,11 +18,11 @@ const AMPLE: u64 = 1 << 30;
 const WAYS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
-/// The sources of `src/sql`, in segments of 100 KB that cut documents.
+/// The sources of `src/datafusion`, in segments of 100 KB that cut documents.
 fn corpus() -> Corpus {
     let options = IngestOptions { block_bytes: 100_000, ..IngestOptions::default() };
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sql");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/datafusion");
     for file in files_below(&root) {
         builder.push_document(&file.display().to_string(), &std::fs::read(&file).unwrap()).unwrap();
     }

@@ -53,7 +53,7 @@ use std::panic::AssertUnwindSafe;
 
 use parquet::errors::ParquetError;
 
-use crate::Result;
+use crate::error::Result;
 
 mod column_writer;
 mod footer;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
 
-use crate::Result;
+use crate::error::Result;
 
 use super::super::block::Block;
 use super::super::pattern::Pattern;

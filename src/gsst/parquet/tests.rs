@@ -15,9 +15,9 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
 use super::*;
+use crate::arrow::{TextType, decode_selected};
 use crate::error::Error;
-use crate::gsst::arrow::{TextType, decode_selected};
-use crate::gsst::{Block, BlockOptions, CodeWidth, Pattern};
+use crate::{Block, BlockOptions, CodeWidth, Pattern};
 
 /// A row: an ordinary number, a list, and text for two columns.
 type Row = (i32, Option<String>, Option<String>);

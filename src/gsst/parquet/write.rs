@@ -78,7 +78,7 @@ impl Default for GsstParquetOptions {
 ///
 /// use arrow::array::{Int64Array, RecordBatch, StringArray};
 /// use bytes::Bytes;
-/// use datafusion_tadoc::gsst::parquet::{
+/// use gsst::parquet::{
 ///     GsstParquetOptions, GsstParquetReader, GsstParquetWriter, ReadOptions,
 /// };
 ///

@@ -1,0 +1,75 @@
+//! `tadoc calibrate`: measures this machine for the throughput model.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use datafusion_tadoc::throughput::Calibration;
+use datafusion_tadoc::throughput::calibration::{DeviceProbe, measure, path};
+
+use crate::failure::{Failure, Outcome};
+use crate::output::note;
+
+/// Measure this machine, so that plans choose between CPU and GPU by its rates
+///
+/// Reads a file or folder if one is named (storage), decodes and matches generated text and counts
+/// sequences of a generated corpus on one core and on all, and does the same on the first GPU if there is
+/// one. Takes a few seconds. The
+/// rates are kept beside your configuration and used by `tadoc.device = auto`, EXPLAIN and
+/// ingestion_model(). Nothing needs it: without them built-in rates are used, and a GPU that has none is
+/// measured when it is first opened.
+#[derive(Args)]
+pub struct Arguments {
+    /// A file or folder on the storage that holds your data
+    #[arg(value_name = "PATH")]
+    storage: Option<PathBuf>,
+
+    /// Print the rates, keep nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let mut probe = probe();
+    let storage = arguments.storage.as_deref();
+    let say = |step| note(format_args!("measuring {step}"));
+    let calibration = match &mut probe {
+        Ok(probe) => measure(storage, Some(&mut **probe), say),
+        Err(_) => measure(storage, None, say),
+    }?;
+    let mut out = io::stdout().lock();
+    out.write_all(calibration.to_text().as_bytes())?;
+    if let Err(reason) = probe {
+        writeln!(out, "# no device was measured: {reason}")?;
+    }
+    if arguments.dry_run {
+        return Ok(());
+    }
+    keep(&calibration)
+}
+
+fn keep(calibration: &Calibration) -> Outcome {
+    let Some(path) = path() else {
+        return Err(Failure::new(
+            "there is no folder for configuration; set TADOC_CALIBRATION to a file, or use --dry-run"
+                .to_owned(),
+        ));
+    };
+    calibration.save_to(&path)?;
+    note(format_args!("kept in {}", path.display()));
+    Ok(())
+}
+
+/// The first GPU, or why there is none.
+#[cfg(feature = "cuda")]
+fn probe() -> Result<Box<dyn DeviceProbe>, String> {
+    use datafusion_tadoc::throughput::calibration::GpuProbe;
+    let probe = GpuProbe::open(0).map_err(|error| error.to_string())?;
+    Ok(Box::new(probe))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn probe() -> Result<Box<dyn DeviceProbe>, String> {
+    Err("built without the feature cuda".to_owned())
+}

@@ -1,0 +1,179 @@
+//! `tadoc cat`: exact bytes of documents to standard output.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use tadoc::corpus::path_text;
+use tadoc::edits::LivingCorpus;
+
+use crate::failure::{Failure, Outcome};
+use crate::places::Places;
+
+/// Longer documents are written piece by piece.
+const PIECE_BYTES: u64 = 64 << 20;
+/// How many paths an error suggests.
+const NUM_SUGGESTIONS: usize = 3;
+/// Paths that are compared letter by letter for a suggestion.
+const MAX_COMPARED: usize = 100_000;
+
+/// Write the exact bytes of documents
+///
+/// A path that several documents share (lines and rows of one file) gives all of them, each
+/// followed by a line end.
+#[derive(Args)]
+#[command(
+    disable_version_flag = true,
+    after_long_help = "Examples:\n  \
+    tadoc cat notes.tadoc todo/monday.md\n  \
+    tadoc cat notes.tadoc --doc-id 0 --doc-id 7 | less\n  \
+    tadoc cat notes/ --version 3 todo/monday.md        a living corpus, as it was\n  \
+    tadoc cat s3://bucket/notes.tadoc todo/monday.md   the same file in an object store\n  \
+    tadoc sql --quiet --format csv -c \"SELECT path FROM documents('notes.tadoc')\"   lists the paths"
+)]
+pub struct Arguments {
+    /// The corpus: a file, a living corpus, or a folder or glob of files; a path or URL
+    #[arg(value_name = "CORPUS")]
+    corpus: PathBuf,
+
+    /// Paths of documents, as `SELECT path FROM documents(…)` shows them, or the names of their files
+    #[arg(value_name = "PATH", required_unless_present = "doc_ids")]
+    paths: Vec<OsString>,
+
+    /// A document by its number, after those named by path (may be given several times)
+    #[arg(long = "doc-id", value_name = "N")]
+    doc_ids: Vec<u64>,
+
+    /// Of a living corpus, the documents as they were at this version
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let corpus = Places::new()?.open(&arguments.corpus, arguments.version)?;
+    let named = ids_of(&corpus, &arguments.paths)?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for doc_ids in &named {
+        for &doc_id in doc_ids {
+            write_document(&corpus, doc_id, &mut out)?;
+            if doc_ids.len() > 1 {
+                out.write_all(b"\n")?;
+            }
+        }
+    }
+    for &doc_id in &arguments.doc_ids {
+        write_document(&corpus, doc_id, &mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> Outcome {
+    let len_bytes = corpus.len_bytes(doc_id)?;
+    let mut offset = 0;
+    while offset < len_bytes {
+        out.write_all(&corpus.extract(doc_id, offset, PIECE_BYTES)?)?;
+        offset += PIECE_BYTES;
+    }
+    Ok(())
+}
+
+/// The documents that each of `names` means, in order.
+fn ids_of(corpus: &LivingCorpus, names: &[OsString]) -> Outcome<Vec<Vec<u64>>> {
+    let mut found: HashMap<Cow<'_, str>, Vec<u64>> =
+        names.iter().flat_map(|name| paths_of(name)).map(|path| (path, Vec::new())).collect();
+    for (doc_id, path) in document_paths(corpus) {
+        if let Some(doc_ids) = found.get_mut(path) {
+            doc_ids.push(doc_id);
+        }
+    }
+    let ids_of = |name: &OsString| {
+        let doc_ids = paths_of(name).into_iter().filter_map(|path| found.get(&path));
+        let mut doc_ids = doc_ids.filter(|doc_ids| !doc_ids.is_empty());
+        doc_ids
+            .next()
+            .cloned()
+            .ok_or_else(|| unknown_path(corpus, &path_text(name.as_encoded_bytes())))
+    };
+    names.iter().map(ids_of).collect()
+}
+
+/// The paths that `name` may mean: itself, then the path of a file of that name (see [`path_text`]).
+fn paths_of(name: &OsStr) -> Vec<Cow<'_, str>> {
+    let of_file = path_text(name.as_encoded_bytes());
+    name.to_str().map(Cow::Borrowed).into_iter().chain([of_file]).collect()
+}
+
+/// Every document that is there and its path.
+fn document_paths(corpus: &LivingCorpus) -> impl Iterator<Item = (u64, &str)> {
+    let there = (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id));
+    there.filter_map(|doc_id| Some((doc_id, corpus.path(doc_id)?)))
+}
+
+fn unknown_path(corpus: &LivingCorpus, path: &str) -> Failure {
+    let nearest = nearest_paths(path, document_paths(corpus).map(|(_, path)| path));
+    let hint = match nearest.is_empty() {
+        true => "the corpus is empty".to_owned(),
+        false => format!("the nearest are {}", nearest.join(", ")),
+    };
+    Failure::new(format!("there is no document `{path}`; {hint}"))
+}
+
+/// The paths that end or begin with `path`, or else those with the fewest differences.
+fn nearest_paths<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut nearest: Vec<(usize, &str)> = Vec::new();
+    for candidate in paths.take(MAX_COMPARED) {
+        let is_part = candidate.ends_with(path) || path.ends_with(candidate);
+        let distance = match (is_part, candidate.starts_with(path)) {
+            (true, _) => 0,
+            (_, true) => 1,
+            _ => 2 + edit_distance(path, candidate),
+        };
+        let at = nearest.partition_point(|&(other, _)| other <= distance);
+        if at < NUM_SUGGESTIONS && nearest.iter().all(|&(_, known)| known != candidate) {
+            nearest.insert(at, (distance, candidate));
+            nearest.truncate(NUM_SUGGESTIONS);
+        }
+    }
+    nearest.into_iter().map(|(_, path)| format!("`{path}`")).collect()
+}
+
+/// Letters to insert, remove or replace to get from one text to the other.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (left_idx, left) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = left_idx + 1;
+        for (idx, &right) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != right);
+            diagonal = row[idx + 1];
+            row[idx + 1] = replaced.min(diagonal + 1).min(row[idx] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("same", "same"), 0);
+    }
+
+    #[test]
+    fn the_nearest_paths_come_first() {
+        let paths = ["src/main.rs", "docs/readme.md", "docs/readmy.md", "zzz"];
+        assert_eq!(nearest_paths("main.rs", paths.into_iter())[0], "`src/main.rs`");
+        assert_eq!(nearest_paths("docs/readme.m", paths.into_iter())[0], "`docs/readme.md`");
+        assert_eq!(nearest_paths("docs/", paths.into_iter())[0], "`docs/readme.md`");
+        assert!(nearest_paths("x", std::iter::empty()).is_empty());
+    }
+}

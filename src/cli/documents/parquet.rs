@@ -1,0 +1,113 @@
+//! Parquet rows. The reader needs to seek, so other sources than plain files are copied to a
+//! temporary file first.
+//!
+//! Rows are decoded in batches of about [`BATCH_BYTES`] as the file tells their size. Texts are views
+//! into the pages, so that one value of a dictionary in a thousand rows is in memory once.
+
+use std::fs::File;
+use std::io::{self, Seek};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::parquet::arrow::ProjectionMask;
+use datafusion::parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::metadata::ParquetMetaData;
+
+use datafusion_tadoc::contain_panics;
+
+use super::BATCH_BYTES;
+use super::open::{Counts, Opened, open};
+use super::rows::{PATH_COLUMN, Rows};
+use crate::failure::{Failure, Outcome};
+use crate::inputs::Source;
+
+/// Most rows decoded at once.
+const BATCH_ROWS: usize = 1024;
+
+/// Reads the rows of one input; `column` holds the text.
+pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
+    let file = rows.input.shown();
+    let bad = |error: &(dyn std::error::Error + 'static)| {
+        Failure::with_cause(format!("{file}: no valid Parquet"), error)
+    };
+    let opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
+    let file = seekable(opened, rows)?;
+    let file_bytes = file.metadata()?.len();
+    let contained = |error: tadoc::Error| bad(&error);
+    let metadata = contain_panics("footer", || metadata(column, &file)).map_err(contained)?;
+    let metadata = metadata.map_err(|error| bad(&error))?;
+    rows.check_text_column(column, metadata.schema())?;
+    let batch_rows = batch_rows(metadata.metadata());
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+    let mask = match rows.options.keep_columns {
+        true => ProjectionMask::all(),
+        false => ProjectionMask::columns(reader.parquet_schema(), [column, PATH_COLUMN]),
+    };
+    let num_rows = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let reader = reader.with_batch_size(batch_rows).with_projection(mask);
+    let mut row_idx = 0;
+    let batches = contain_panics("pages", || reader.build()).map_err(contained)?;
+    let mut batches = batches.map_err(|error| bad(&error))?;
+    while let Some(batch) = contain_panics("pages", || batches.next()).map_err(contained)? {
+        let batch = batch.map_err(|error| bad(&error))?;
+        let share = |whole| share(whole, batch.num_rows() as u64, num_rows);
+        let disk_bytes = share(rows.input.len_bytes);
+        rows.sink.count_read(Counts { disk_bytes, text_bytes: share(file_bytes) });
+        rows.take(column, &batch, &|idx| format!("row {}", row_idx + idx + 1))?;
+        row_idx += batch.num_rows();
+    }
+    Ok(())
+}
+
+/// What the reader needs to know of `file`, with views for the texts in `column`.
+fn metadata(column: &str, file: &File) -> Result<ArrowReaderMetadata, ParquetError> {
+    let metadata = ArrowReaderMetadata::load(file, ArrowReaderOptions::new())?;
+    let fields = metadata.schema().fields().iter().map(|field| {
+        let view = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            other => other.clone(),
+        };
+        match field.name() == column {
+            true => Arc::new(field.as_ref().clone().with_data_type(view)),
+            false => Arc::clone(field),
+        }
+    });
+    let schema =
+        Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata.schema().metadata().clone());
+    let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+    // Not every schema can be asked for; the values are the same.
+    Ok(ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).unwrap_or(metadata))
+}
+
+/// How many rows are about [`BATCH_BYTES`], where rows are largest.
+fn batch_rows(metadata: &ParquetMetaData) -> usize {
+    let row_bytes = metadata.row_groups().iter().map(|group| {
+        let (bytes, num_rows) = (group.total_byte_size(), group.num_rows());
+        usize::try_from(bytes / num_rows.max(1)).unwrap_or(0)
+    });
+    (BATCH_BYTES / row_bytes.max().unwrap_or(0).max(1)).clamp(1, BATCH_ROWS)
+}
+
+/// A part of `whole` for the progress bar: columns are read in any order, rows come in order.
+fn share(whole: u64, num_rows: u64, all_rows: u64) -> u64 {
+    (u128::from(whole) * u128::from(num_rows) / u128::from(all_rows.max(1))) as u64
+}
+
+fn seekable(mut opened: Opened, rows: &Rows<'_, '_>) -> Outcome<File> {
+    if let (Source::File(path), None) = (&rows.input.source, opened.codec) {
+        let is_plain = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        if let (true, Ok(file)) = (is_plain, File::open(path)) {
+            return Ok(file);
+        }
+    }
+    let copied = tempfile::tempfile().and_then(|mut file| {
+        io::copy(&mut opened.reader, &mut file)?;
+        file.rewind()?;
+        Ok(file)
+    });
+    copied.map_err(|error| opened.failed(rows.input, &error))
+}

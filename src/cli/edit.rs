@@ -1,0 +1,227 @@
+//! `tadoc edit`: changes of documents of a living corpus, all in one commit or none.
+//!
+//! Edits come from flags and from JSON lines, in the order of the command line. They are made on
+//! the documents as they are now before they are committed, so that what cannot be made is refused
+//! and named; where another commit comes first, they are looked at again.
+
+mod flags;
+mod lines;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tadoc::Error;
+use tadoc::corpus::{IngestOptions, OpenLimits};
+use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus};
+use tadoc_store::{Change, CommitKind, RECOMPRESS_RATIO, Version};
+
+use self::flags::Flags;
+use crate::display::plural;
+use crate::failure::{Failure, Outcome};
+use crate::living::{Living, parse_share};
+use crate::output::say;
+
+/// Change documents of a living corpus
+///
+/// Edits are made in the order of the command line, all of them in one commit or none. ID is the
+/// number of a document (SELECT doc_id, path FROM documents('CORPUS')), OFFSET and LENGTH count
+/// bytes. A document keeps its number for ever; that of a dropped one is not used again.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// The corpus: a folder or URL
+    #[arg(value_name = "CORPUS")]
+    corpus: PathBuf,
+
+    #[command(flatten)]
+    flags: Flags,
+
+    /// What offsets refer to: in_sequence (the text after the edit before) or in_batch (the text
+    /// before all of them)
+    #[arg(long, default_value_t, value_name = "MODE", verbatim_doc_comment)]
+    mode: EditMode,
+
+    /// Change nothing if there has been a commit since version N
+    #[arg(long, value_name = "N")]
+    if_version: Option<u64>,
+
+    /// Only check whether the edits can be made
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Compress the corpus anew once its edits are more than this share of its bytes (and 1 MiB), or
+    /// 64 small files lie side by side; 0 for never
+    #[arg(long, default_value_t = RECOMPRESS_RATIO, value_name = "SHARE", value_parser = parse_share)]
+    recompress_ratio: f64,
+
+    /// Say nothing unless something fails
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc edit notes/ --append 7 ' and one more thing'
+  tadoc edit notes/ --insert 7:120 'not ' --delete 3:0:5
+  tadoc edit notes/ --add todo/friday.md friday.md --replace 7 new.md --drop 3
+  tadoc edit notes/ --from edits.jsonl --mode in_batch
+  jq -c '…' changes.json | tadoc edit notes/ --from -
+
+JSON lines, one edit each (`file` names a file instead of `text`):
+  {\"op\":\"append\",\"doc_id\":7,\"text\":\" and one more thing\"}
+  {\"op\":\"insert\",\"doc_id\":7,\"pos\":120,\"text\":\"not \"}
+  {\"op\":\"delete\",\"doc_id\":3,\"pos\":0,\"len\":5}
+  {\"op\":\"add\",\"path\":\"todo/friday.md\",\"text\":\"buy milk\"}
+  {\"op\":\"replace\",\"doc_id\":7,\"file\":\"new.md\"}
+  {\"op\":\"drop\",\"doc_id\":3}
+
+Exit status: 0 done, 1 failed and nothing changed, 2 usage, 130 interrupted.";
+
+/// An edit and where it was asked for.
+pub struct Asked {
+    /// The edit.
+    edit: Edit,
+    /// Such as `--drop` or `edits.jsonl: line 3`.
+    place: String,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let asked = arguments.flags.edits()?;
+    if asked.is_empty() {
+        return Err(Failure::usage(
+            "no edits; pass --append, --insert, --delete, --add, --replace, --drop or --from",
+        ));
+    }
+    let (edits, places): (Vec<Edit>, Vec<String>) =
+        asked.into_iter().map(|asked| (asked.edit, asked.place)).unzip();
+    let batch = EditBatch { mode: arguments.mode, edits };
+    let living = Living::open(&arguments.corpus)?;
+    if arguments.dry_run {
+        let version = living.version(None)?;
+        check_version(&living, &version, arguments.if_version)?;
+        try_edits(living.corpus(&version)?, &batch, &places)?;
+        if !arguments.quiet {
+            let (shown, told) = (shown(arguments), told(&batch));
+            say(format_args!("{shown}: version {}: would be made: {told}", version.number))?;
+        }
+        return Ok(());
+    }
+    let version = commit(&living, arguments, &batch, &places)?;
+    // What is due is done even if nobody reads what was said.
+    let said = if arguments.quiet { Ok(()) } else { say_committed(arguments, &batch, &version) };
+    let ratio = arguments.recompress_ratio;
+    let done = living.recompress(&version, ratio, IngestOptions::default());
+    said?;
+    done.filter(|_| !arguments.quiet).map_or(Ok(()), say)
+}
+
+fn say_committed(arguments: &Arguments, batch: &EditBatch, version: &Version) -> Outcome {
+    let (shown, told) = (shown(arguments), told(batch));
+    say(format_args!("{shown}: version {}: {told}", version.number))?;
+    added(version, batch)
+        .try_for_each(|(doc_id, path)| say(format_args!("document {doc_id} is {path}")))
+}
+
+fn shown(arguments: &Arguments) -> std::path::Display<'_> {
+    arguments.corpus.display()
+}
+
+fn commit(
+    living: &Living,
+    arguments: &Arguments,
+    batch: &EditBatch,
+    places: &[String],
+) -> Outcome<Version> {
+    let change = Change::edit(CommitKind::Edit, batch);
+    // The failure in our words, where it is ours.
+    let refused = RefCell::new(None);
+    let committed = living.wait(async {
+        let update = living.store.update(async |latest: Version| {
+            if let Err(failure) = check_version(living, &latest, arguments.if_version) {
+                refused.replace(Some(failure));
+                return Err(Error::Cancelled);
+            }
+            // What only adds can always be made.
+            if batch.edits.iter().any(|edit| edit.doc_id().is_some()) {
+                let corpus = living.store.corpus(&latest, &OpenLimits::default()).await?;
+                if let Err(failure) = try_edits(corpus, batch, places) {
+                    refused.replace(Some(failure));
+                    return Err(Error::Cancelled);
+                }
+            }
+            Ok(change.clone())
+        });
+        Ok(update.await)
+    })?;
+    match (committed, refused.into_inner()) {
+        (Err(Error::Cancelled), Some(failure)) => Err(failure),
+        (committed, _) => Ok(committed?),
+    }
+}
+
+fn check_version(living: &Living, latest: &Version, expected: Option<u64>) -> Outcome {
+    match expected {
+        Some(expected) if expected != latest.number => Err(Failure::new(format!(
+            "{}: expected version {expected}, it is at version {} ({}); look at it and try again",
+            living.store.place(),
+            latest.number,
+            latest.kind
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the edits, in memory; names the first that cannot be made.
+fn try_edits(corpus: LivingCorpus, batch: &EditBatch, places: &[String]) -> Outcome {
+    let try_first = |num_edits: usize| {
+        let edits = batch.edits[..num_edits].to_vec();
+        corpus.clone().apply(&EditBatch { mode: batch.mode, edits })
+    };
+    let Err(error) = try_first(batch.edits.len()) else { return Ok(()) };
+    let (mut num_good, mut num_bad) = (0, batch.edits.len());
+    while num_good + 1 < num_bad {
+        let middle = num_good.midpoint(num_bad);
+        match try_first(middle) {
+            Ok(_) => num_good = middle,
+            Err(_) => num_bad = middle,
+        }
+    }
+    let error = try_first(num_bad).err().unwrap_or(error);
+    Err(Failure::from(error).within(&places[num_bad - 1]))
+}
+
+/// How many edits of each kind.
+fn told(batch: &EditBatch) -> String {
+    const KINDS: [&str; 7] = ["insert", "append", "delete", "add", "drop", "replace", "set"];
+    let kind_of = |edit: &Edit| match edit {
+        Edit::InsertText { .. } => 0,
+        Edit::AppendText { .. } => 1,
+        Edit::DeleteText { .. } => 2,
+        Edit::AddDocument { .. } => 3,
+        Edit::DropDocument { .. } => 4,
+        Edit::ReplaceDocument { .. } => 5,
+        Edit::SetColumns { .. } => 6,
+    };
+    let counted = (0..KINDS.len()).filter_map(|kind| {
+        let num_edits = batch.edits.iter().filter(|edit| kind_of(edit) == kind).count() as u64;
+        (num_edits > 0).then(|| plural(num_edits, KINDS[kind]))
+    });
+    counted.collect::<Vec<_>>().join(", ")
+}
+
+/// Numbers and paths of the documents that came.
+fn added<'a>(version: &Version, batch: &'a EditBatch) -> impl Iterator<Item = (u64, &'a str)> {
+    let paths = batch.edits.iter().filter_map(|edit| match edit {
+        Edit::AddDocument { path, .. } => Some(path.as_str()),
+        _ => None,
+    });
+    let paths: Vec<&str> = paths.collect();
+    (version.num_doc_ids() - paths.len() as u64..).zip(paths)
+}
+
+/// The bytes of a file that an edit names.
+fn read(file: &Path) -> Outcome<Vec<u8>> {
+    std::fs::read(file).map_err(|error| Failure::with_cause(file.display(), &error))
+}

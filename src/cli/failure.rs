@@ -1,0 +1,237 @@
+//! How a command fails: one line on standard error and an exit status.
+//!
+//! The line starts with `error: ` and holds the whole cause chain, without backtraces. A reader
+//! that goes away (`tadoc cat … | head`) is no failure worth a line: it ends the program silently.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion_tadoc::{Secrets, way_out};
+
+use crate::display;
+
+/// Exit status of a command that failed.
+const FAILED: u8 = 1;
+/// Exit status of a command line that could not be understood (clap uses the same).
+const USAGE: u8 = 2;
+/// Exit status after an interrupt: 128 + SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
+/// Secrets of the statements of this process.
+static SECRETS: LazyLock<Mutex<Secrets>> = LazyLock::new(Mutex::default);
+
+/// Result of a command or of a step of it.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// What to say and the status to exit with.
+#[derive(Debug)]
+pub struct Failure {
+    text: Option<String>,
+    status: u8,
+    is_damage: bool,
+}
+
+impl Failure {
+    /// A failure with its text, exit status 1.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), status: FAILED, is_damage: false }
+    }
+
+    /// The arguments do not fit together, exit status 2.
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self { status: USAGE, ..Self::new(text) }
+    }
+
+    /// The user asked to stop, exit status 130.
+    pub fn interrupted() -> Self {
+        Self { status: INTERRUPTED, ..Self::new("interrupted") }
+    }
+
+    /// `what: cause`, with the causes of the cause.
+    pub fn with_cause(what: impl fmt::Display, cause: &(dyn StdError + 'static)) -> Self {
+        match is_broken_pipe(cause) {
+            true => Self::broken_pipe(),
+            false => Self::new(format!("{what}: {}", chain(cause))),
+        }
+    }
+
+    /// The same failure with `what: ` in front of its text; an interrupt is about no place.
+    pub fn within(mut self, what: impl fmt::Display) -> Self {
+        if self.status != INTERRUPTED {
+            self.text = self.text.map(|text| format!("{what}: {text}"));
+        }
+        self
+    }
+
+    /// Returns true where stored bytes are not what was written; where they could not be read, false.
+    pub fn is_damage(&self) -> bool {
+        self.is_damage
+    }
+
+    /// What would be printed.
+    pub fn into_text(self) -> String {
+        one_line(&masked(&self.text.unwrap_or_default()))
+    }
+
+    /// Prints the text and returns the exit status.
+    pub fn report(self) -> u8 {
+        if let Some(text) = self.text {
+            // Where standard error is gone too there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "error: {}", one_line(&masked(&text)));
+        }
+        self.status
+    }
+
+    fn broken_pipe() -> Self {
+        Self { text: None, status: 0, is_damage: false }
+    }
+
+    fn from_cause(cause: &(dyn StdError + 'static)) -> Self {
+        match is_broken_pipe(cause) {
+            true => Self::broken_pipe(),
+            false => Self { is_damage: is_damage(cause), ..Self::new(chain(cause)) },
+        }
+    }
+}
+
+impl From<tadoc::Error> for Failure {
+    fn from(error: tadoc::Error) -> Self {
+        match error {
+            tadoc::Error::Cancelled => Self::interrupted(),
+            error => Self::from_cause(&error),
+        }
+    }
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        match is_broken_pipe(&error) {
+            true => Self::broken_pipe(),
+            false => Self { is_damage: is_damage(&error), ..Self::new(query_error(&error)) },
+        }
+    }
+}
+
+impl From<ArrowError> for Failure {
+    fn from(error: ArrowError) -> Self {
+        Self::from_cause(&error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::from_cause(&error)
+    }
+}
+
+/// Remembers the secrets in `sql`, so that no text repeats them.
+pub fn remember_secrets(sql: &str) {
+    SECRETS.lock().unwrap_or_else(PoisonError::into_inner).remember(sql);
+}
+
+/// `text` without secrets.
+pub fn masked(text: &str) -> String {
+    SECRETS.lock().unwrap_or_else(PoisonError::into_inner).mask(text)
+}
+
+/// Text of a query's error with the way out, without the names of its kinds, which say nothing to a user.
+fn query_error(error: &DataFusionError) -> String {
+    let text = cause_of_query(error);
+    let Some(way_out) = way_out(&text) else { return text };
+    // DataFusion's own guess is among other functions.
+    let (fault, _) = text.split_once(". Did you mean").unwrap_or((&text, ""));
+    format!("{}; {way_out}", fault.trim_end_matches('.'))
+}
+
+fn cause_of_query(error: &DataFusionError) -> String {
+    match error {
+        DataFusionError::SQL(error, _) => match error.as_ref() {
+            ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
+                format!("no valid SQL: {text}")
+            }
+            ParserError::RecursionLimitExceeded => "the SQL is nested too deeply".to_owned(),
+        },
+        DataFusionError::Context(what, error) => format!("{what}: {}", cause_of_query(error)),
+        DataFusionError::Diagnostic(_, error) => cause_of_query(error),
+        DataFusionError::Shared(error) => cause_of_query(error),
+        DataFusionError::External(error) => chain(error.as_ref()),
+        other => {
+            let text = other.message();
+            let (text, _) = text.split_once(DataFusionError::BACK_TRACE_SEP).unwrap_or((&text, ""));
+            text.to_owned()
+        }
+    }
+}
+
+/// Text of an error and of its causes; a cause that an outer text repeats is left out.
+fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let inner = error.to_string();
+        if !text.contains(&inner) {
+            text = format!("{text}: {inner}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// One line without control characters, which may come from the name of a file.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    display::plain(&lines.join(" ")).into_owned()
+}
+
+fn is_broken_pipe(error: &(dyn StdError + 'static)) -> bool {
+    causes(error).any(|error| io_kind(error) == Some(io::ErrorKind::BrokenPipe))
+}
+
+fn is_damage(error: &(dyn StdError + 'static)) -> bool {
+    let ours = |error: &(dyn StdError + 'static)| {
+        error.downcast_ref().is_some_and(tadoc::Error::is_damage)
+    };
+    causes(error).any(ours)
+}
+
+/// `error` and what lies below it.
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// Kind of the I/O error that `error` is or holds without naming it as its source.
+fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return Some(error.kind());
+    }
+    match error.downcast_ref::<ArrowError>() {
+        Some(ArrowError::IoError(_, error)) => Some(error.kind()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once_and_on_one_line() {
+        let cause = io::Error::other("disk\n  full");
+        let error = tadoc::Error::io("writing x.tadoc", cause);
+        assert_eq!(one_line(&chain(&error)), "writing x.tadoc: disk full");
+    }
+
+    #[test]
+    fn a_reader_that_went_away_is_no_error() {
+        let cause = io::Error::from(io::ErrorKind::BrokenPipe);
+        let failure = Failure::from(ArrowError::IoError("x".to_owned(), cause));
+        assert!(failure.text.is_none() && failure.status == 0);
+    }
+}

@@ -1,0 +1,211 @@
+//! `tadoc info`: what corpora hold, from their footers; of a living one from its version.
+
+mod living;
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use datafusion_tadoc::mask_secrets;
+use tadoc::corpus::{SectionMeta, SegmentMeta};
+
+use crate::display::{bytes, grouped, percent, plain};
+use crate::failure::Outcome;
+use crate::places::{Corpora, CorpusFile, Places};
+
+/// Show what a corpus holds
+///
+/// Only the footer is read, so this is instant for corpora of any size. G/N, the elements of the
+/// grammar for each token of the text, is the honest measure of how much the text repeats itself:
+/// 1 means not at all.
+#[derive(Args)]
+#[command(disable_version_flag = true)]
+pub struct Arguments {
+    /// The corpus: a file, a living corpus, or a folder or glob of files; a path or URL
+    #[arg(value_name = "CORPUS")]
+    corpus: PathBuf,
+
+    /// Write JSON instead, an object on a line for each file
+    #[arg(long)]
+    json: bool,
+
+    /// Of a living corpus, this version instead of the latest
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let files = match Places::new()?.corpora(&arguments.corpus, arguments.version)? {
+        Corpora::Living(living) => return living::run(&living, arguments),
+        Corpora::Files(files) => files,
+    };
+    let mut out = io::stdout().lock();
+    for (file_idx, stored) in files.into_iter().enumerate() {
+        let file = stored.open()?;
+        let facts = facts(&file);
+        if file_idx > 0 && !arguments.json {
+            writeln!(out)?;
+        }
+        let text = if arguments.json { as_json(&file, &facts) } else { as_table(&file, &facts) };
+        out.write_all(text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// One line: key, value for people, value for programs.
+struct Fact {
+    key: &'static str,
+    shown: String,
+    json: String,
+}
+
+impl Fact {
+    fn text(key: &'static str, value: &str) -> Self {
+        let value = mask_secrets(value);
+        Self { key, shown: plain(&value).into_owned(), json: json_string(&value) }
+    }
+
+    fn count(key: &'static str, count: u64) -> Self {
+        Self { key, shown: grouped(count), json: count.to_string() }
+    }
+
+    fn size(key: &'static str, len_bytes: u64, remark: &str) -> Self {
+        let shown = match len_bytes {
+            0..1000 => bytes(len_bytes),
+            _ => format!("{} ({} bytes)", bytes(len_bytes), grouped(len_bytes)),
+        };
+        Self { key, shown: format!("{shown}{remark}"), json: len_bytes.to_string() }
+    }
+
+    fn fraction(key: &'static str, part: u64, whole: u64) -> Self {
+        let (shown, json) = match whole {
+            0 => ("-".to_owned(), "null".to_owned()),
+            _ => {
+                let fraction = part as f64 / whole as f64;
+                (format!("{fraction:.3}"), format!("{fraction:.6}"))
+            }
+        };
+        Self { key, shown, json }
+    }
+}
+
+fn facts(file: &CorpusFile) -> Vec<Fact> {
+    let footer = &file.footer;
+    let sum = |of: fn(&SegmentMeta) -> u64| footer.segments.iter().map(of).sum();
+    let (major, minor, micro) = footer.unicode_version;
+    let ratio = format!(", {} of the text", percent(file.len_bytes, footer.len_bytes()));
+    vec![
+        Fact::text("file", &file.name),
+        Fact::size("file_bytes", file.len_bytes, &ratio),
+        Fact::count("documents", footer.num_docs()),
+        Fact::size("text_bytes", footer.len_bytes(), ""),
+        Fact::count("words", footer.num_word_tokens()),
+        Fact::count("tokens_n", footer.num_tokens()),
+        Fact::count("elements_g", footer.num_elements()),
+        Fact::fraction("g_over_n", footer.num_elements(), footer.num_tokens()),
+        Fact::count("rules", sum(|segment| u64::from(segment.num_rules))),
+        Fact::count("segments", footer.segments.len() as u64),
+        Fact::size("columns_bytes", footer.columns.as_ref().map_or(0, |section| section.len), ""),
+        Fact::text("tokenizer", &footer.profile.to_string()),
+        Fact::text("unicode_version", &format!("{major}.{minor}.{micro}")),
+        Fact::text("builder", &footer.builder),
+        Fact::text("writer", &footer.writer),
+    ]
+}
+
+/// One line a fact.
+fn lines_of(facts: &[Fact]) -> String {
+    let mut text = String::new();
+    for Fact { key, shown, .. } in facts {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:<16} {shown}", key.replace('_', " "));
+    }
+    text
+}
+
+/// `"key":value` of each fact.
+fn members_of(facts: &[Fact]) -> Vec<String> {
+    facts.iter().map(|fact| format!("{}:{}", json_string(fact.key), fact.json)).collect()
+}
+
+fn as_table(file: &CorpusFile, facts: &[Fact]) -> String {
+    let mut text = lines_of(facts);
+    for (segment_idx, segment) in file.footer.segments.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "segment {segment_idx:<8} {} documents, {} of text, {} words in the dictionary, {} rules",
+            grouped(segment.num_docs),
+            bytes(segment.len_bytes),
+            grouped(segment.num_words.into()),
+            grouped(segment.num_rules.into()),
+        );
+        for section in &segment.sections {
+            let share = percent(section.len, file.len_bytes);
+            let _ = writeln!(
+                text,
+                "  {:<14} {} ({share} of the file)",
+                section.kind.name(),
+                bytes(section.len)
+            );
+        }
+    }
+    text
+}
+
+fn as_json(file: &CorpusFile, facts: &[Fact]) -> String {
+    let mut parts = members_of(facts);
+    let segments: Vec<String> = file.footer.segments.iter().map(segment_json).collect();
+    parts.push(format!("\"segment_list\":[{}]", segments.join(",")));
+    format!("{{{}}}\n", parts.join(","))
+}
+
+fn segment_json(segment: &SegmentMeta) -> String {
+    let sections: Vec<String> = segment.sections.iter().map(section_json).collect();
+    format!(
+        "{{\"documents\":{},\"continues\":{},\"text_bytes\":{},\"tokens_n\":{},\"elements_g\":{},\
+         \"distinct_words\":{},\"distinct_separators\":{},\"rules\":{},\"sections\":[{}]}}",
+        segment.num_docs,
+        segment.continues,
+        segment.len_bytes,
+        segment.num_tokens,
+        segment.num_elements,
+        segment.num_words,
+        segment.num_separators,
+        segment.num_rules,
+        sections.join(",")
+    )
+}
+
+fn section_json(section: &SectionMeta) -> String {
+    let (kind, offset, len) = (json_string(section.kind.name()), section.offset, section.len);
+    format!("{{\"kind\":{kind},\"offset\":{offset},\"bytes\":{len}}}")
+}
+
+/// `text` as a string of JSON.
+pub fn json_string(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped() {
+        assert_eq!(json_string("a\"b\\c\nd"), r#""a\"b\\c\u000ad""#);
+    }
+}

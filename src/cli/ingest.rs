@@ -1,0 +1,488 @@
+//! `tadoc ingest`: text in, one compressed corpus out, or more documents of a living one.
+//!
+//! ```text
+//! reader thread: inputs ─▶ documents ─▶ batches ──bounded channel──▶ CorpusBuilder ─▶ Output
+//!                                      (columns stay with the reader      │
+//!                                       and are stored last)              └ --append ─▶ a part of a
+//!                                                                           living corpus, one commit
+//! ```
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tadoc::Error;
+use tadoc::corpus::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+use tadoc::text::TokenizerProfile;
+use tadoc_store::{Change, CommitKind, PartWriter, RECOMPRESS_RATIO};
+
+use crate::columns::StoredColumns;
+use crate::display;
+use crate::documents::{self, Batch, Counts, Documents, ExpansionLimits, ReadOptions, Sink};
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{self, Filter, Input};
+use crate::interrupt;
+use crate::living::{self, Living, parse_share};
+use crate::machine::Machine;
+use crate::output::{Output, note};
+use crate::pattern::Pattern;
+use crate::places::local_path;
+use crate::progress::Progress;
+
+/// Batches that may wait between reader and builder.
+const WAITING_BATCHES: usize = 4;
+/// How often a builder that waits for input looks whether it should stop.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// Compress text into a corpus
+///
+/// Reads files, folders (with everything below, hidden files and symbolic links left out), globs, or
+/// standard input (`-`), on this machine and behind URLs (s3://, gs://, http://). Files compressed with
+/// gzip or zstd are read through. Any bytes will do: they come back
+/// exactly.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Files, folders, globs (quote them), URLs of these, or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+
+    /// The corpus to write, such as notes.tadoc or s3://bucket/notes.tadoc; with --append a folder or
+    /// URL, such as notes/
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Add the documents to the living corpus at FILE, which begins there if there is none
+    ///
+    /// A living corpus is a folder, or a URL of an object store, to which documents are added and in
+    /// which they are edited (tadoc edit). All documents of an ingest come at once: one new version.
+    #[arg(long, conflicts_with = "force")]
+    append: bool,
+
+    /// With --append: compress the corpus anew once its edits are more than this share of its bytes
+    /// (and 1 MiB), or 64 small files lie side by side; 0 for never
+    #[arg(long, requires = "append", default_value_t = RECOMPRESS_RATIO, value_name = "SHARE",
+          value_parser = parse_share)]
+    recompress_ratio: f64,
+
+    /// From folders, take only files that match this glob (may be given several times)
+    ///
+    /// A pattern without a slash is matched against file names, one with a slash against the path
+    /// inside the folder. `*` and `?` stay inside one component, `**` does not; `{a,b}` and `[abc]`
+    /// work as in a shell.
+    #[arg(long, value_name = "PATTERN", value_parser = Pattern::new)]
+    glob: Vec<Pattern>,
+
+    /// What one document is: files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN
+    ///
+    /// files: a whole file; its path is relative to the folder given, with the folder's name in
+    /// front when several paths are given.
+    /// lines: a line, without its line end (\n is not part of the document, \r is); its path is the
+    /// file's.
+    /// jsonl, csv, parquet: a row. The column named after the colon is the text, a column called
+    /// `path` is the path, all others become columns of the table (CREATE EXTERNAL TABLE t STORED
+    /// AS TADOC LOCATION 'FILE').
+    #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
+    documents: Documents,
+
+    /// How text is cut into words: word (runs of letters, digits and _), uax29 or whitespace
+    /// [default: word, or that of the living corpus]
+    #[arg(long, value_name = "NAME", verbatim_doc_comment)]
+    tokenizer: Option<TokenizerProfile>,
+
+    /// How the grammar is built: rounds (fast, parallel) or sequitur (the published baseline)
+    #[arg(long, default_value = "rounds", value_name = "NAME")]
+    builder: BuilderKind,
+
+    /// Text that is compressed together; memory grows with it
+    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
+    block_size: u64,
+
+    /// Threads to compute with (default: all cores)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+
+    #[command(flatten)]
+    machine: Machine,
+
+    /// Replace FILE if it exists
+    #[arg(long)]
+    force: bool,
+
+    /// Rows whose text is missing or null become empty documents instead of an error
+    #[arg(long)]
+    allow_missing: bool,
+
+    /// Write a corpus even if there is no file or not one document (always so for standard input)
+    #[arg(long)]
+    allow_empty: bool,
+
+    /// Read what symbolic links inside folders point to
+    ///
+    /// Without it links are left out and counted, wherever they lead: a folder gives what is in it
+    /// and nothing else. A link that is named on the command line is always followed. One that leads
+    /// back to a folder on the way ends there.
+    #[arg(long)]
+    follow_links: bool,
+
+    /// Of rows, keep only text and path
+    #[arg(long)]
+    no_columns: bool,
+
+    /// Most bytes of a row of JSON lines, CSV or Parquet, which is held in memory; files and lines may
+    /// have any length
+    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
+    max_row_size: u64,
+
+    /// Store gzip and zstd files as they are, and say nothing of other packed ones
+    ///
+    /// Files packed by xz, bzip2, lz4, lzip, compress, zip, 7z, rar and tar are never unpacked: their
+    /// packed bytes are stored, with a warning.
+    #[arg(long)]
+    no_decompress: bool,
+
+    /// Most bytes that a byte of a gzip or zstd file may give; the first 64 MiB are free
+    #[arg(long, default_value_t = ExpansionLimits::DEFAULT.max_ratio, value_name = "RATIO",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    max_expansion: u64,
+
+    /// Most bytes that a gzip or zstd file may give in all
+    #[arg(long, default_value = "256GiB", value_name = "SIZE", value_parser = display::parse_size)]
+    max_expanded_size: u64,
+
+    /// Most memory for the window of a zstd file (zstd --long=31 takes 2GiB)
+    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
+    max_window: u64,
+
+    /// Say nothing unless something fails
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc ingest notes/ -o notes.tadoc
+  tadoc ingest src docs --glob '*.rs' --glob '*.md' -o source.tadoc
+  tadoc ingest 'logs/**/*.log.gz' --documents lines -o logs.tadoc
+  tadoc ingest tickets.jsonl --documents jsonl:body -o tickets.tadoc
+  tadoc ingest s3://bucket/mail --glob '*.eml' -o s3://bucket/mail.tadoc
+  tadoc ingest mail.parquet --documents parquet:text -o mail.tadoc --force
+  journalctl | tadoc ingest - --documents lines -o journal.tadoc
+  tadoc ingest today/ -o notes/ --append      adds to the living corpus in the folder notes
+
+The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
+left behind, and what a kill leaves, the next ingest there removes. A living corpus is at its old version
+or at the new one.
+
+Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    if let Some(num_threads) = arguments.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads.into()).build_global();
+        pool.map_err(|error| Failure::with_cause("starting threads", &error))?;
+    }
+    let mut job = arguments.job();
+    let filter = arguments.filter();
+    let summary = match arguments.append {
+        true => {
+            living::check_place(&arguments.output)?;
+            let found = inputs::collect(&arguments.paths, &filter)?;
+            job.notes = found.skipped.notes();
+            return append(job, found.inputs, arguments);
+        }
+        false => {
+            refuse_folder(&arguments.output)?;
+            let output = Output::create(&arguments.output, arguments.force)?;
+            let found = inputs::collect(&arguments.paths, &filter)?;
+            job.notes = found.skipped.notes();
+            job.run(&found.inputs, output, &arguments.output)?
+        }
+    };
+    if !arguments.quiet {
+        note(summary);
+    }
+    Ok(())
+}
+
+/// Refuses a name that can only be a folder's, as it is written; one that exists shows later.
+fn refuse_folder(output: &Path) -> Outcome {
+    let shown = display::path(output);
+    if !shown.ends_with('/') || output.exists() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{shown} names a folder, and a folder is a living corpus; pass --append to begin one there, or \
+         name a file, such as -o {}",
+        display::path(&output.join("corpus.tadoc"))
+    )))
+}
+
+impl Arguments {
+    fn job(&self) -> Job {
+        Job {
+            options: self.options(),
+            documents: self.documents.clone(),
+            read: ReadOptions {
+                decompress: !self.no_decompress,
+                expansion: ExpansionLimits {
+                    max_ratio: self.max_expansion,
+                    max_bytes: self.max_expanded_size,
+                    max_window_bytes: self.max_window,
+                },
+                max_row_bytes: self.max_row_size,
+                allow_missing: self.allow_missing,
+                keep_columns: !self.no_columns,
+            },
+            machine: self.machine.clone(),
+            allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
+            quiet: self.quiet,
+            notes: Vec::new(),
+        }
+    }
+
+    fn filter(&self) -> Filter {
+        Filter {
+            patterns: self.glob.clone(),
+            skip: match local_path(&self.output) {
+                Ok(Some(path)) => path.canonicalize().ok(),
+                _ => Some(self.output.clone()),
+            },
+            follow_links: self.follow_links,
+            may_be_empty: self.allow_empty,
+        }
+    }
+
+    fn options(&self) -> IngestOptions {
+        IngestOptions {
+            profile: self.tokenizer.unwrap_or_default(),
+            builder: self.builder,
+            block_bytes: usize::try_from(self.block_size).unwrap_or(usize::MAX),
+            ..IngestOptions::default()
+        }
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// One ingest, however it was asked for.
+pub struct Job {
+    /// For the library.
+    pub options: IngestOptions,
+    /// What one document is.
+    pub documents: Documents,
+    /// How inputs are read.
+    pub read: ReadOptions,
+    /// What it takes of the machine.
+    pub machine: Machine,
+    /// A corpus without documents is written.
+    pub allow_empty: bool,
+    /// Nothing is shown.
+    pub quiet: bool,
+    /// To be said with what was done.
+    pub notes: Vec<String>,
+}
+
+impl Job {
+    /// Reads `inputs`, writes `output` and gives it its name. Returns what was done, in words.
+    pub fn run(&self, inputs: &[Input], output: Output, path: &Path) -> Outcome<String> {
+        let (writer, done) = self.write(inputs, BufWriter::new(output), &display::path(path))?;
+        let output = writer.into_inner().map_err(|error| {
+            Failure::with_cause(format!("{}: cannot write", display::path(path)), error.error())
+        })?;
+        output.persist()?;
+        Ok(done.summary(&display::path(path)))
+    }
+
+    /// Reads `inputs` and writes a corpus file to `out`, which is called `name` in messages.
+    fn write<W: Write>(&self, inputs: &[Input], out: W, name: &str) -> Outcome<(W, Done)> {
+        let start = Instant::now();
+        let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
+        let is_sized = inputs.iter().all(|input| input.len_bytes > 0);
+        let progress = Progress::new(if is_sized { total_bytes } else { 0 }, self.quiet);
+        let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?)?;
+        let (sender, receiver) = sync_channel(WAITING_BATCHES);
+        let (inputs, documents, read) = (inputs.to_vec(), self.documents.clone(), self.read);
+        // Not waited for where the builder fails: it may wait for input that never comes.
+        let reader =
+            thread::spawn(move || documents::read(&inputs, &documents, read, &mut Sender(sender)));
+        let at_output = |failure: Failure| failure.within(name);
+        let built = build(builder, receiver, progress).map_err(at_output)?;
+        let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
+        if built.num_docs == 0 && !self.allow_empty {
+            return Err(Failure::new(
+                "the inputs hold no document; pass --allow-empty to write an empty corpus",
+            ));
+        }
+        let mut notes: Vec<String> =
+            self.notes.iter().map(|note| format!("note: {note}")).collect();
+        notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
+        let parquet = read.columns.map(|StoredColumns { parquet, notes: of_columns }| {
+            notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
+            parquet
+        });
+        let (out, report) =
+            built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
+        let (read_bytes, waited) = (built.read_bytes, built.waited);
+        Ok((out, Done { report, notes, start, read_bytes, waited }))
+    }
+}
+
+/// Adds the documents of `inputs` to the living corpus, in one commit, and says so.
+fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
+    interrupt::ask_first();
+    let living = Living::open_or_create(&arguments.output, arguments.tokenizer)?;
+    let say = |text: String| {
+        if !arguments.quiet {
+            note(text);
+        }
+    };
+    let name = living.store.place();
+    job.options.profile = living.store.profile();
+    let (base, ingest) = (living.version(None)?, job.options);
+    let outcome = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&outcome);
+    let file = name.clone();
+    let write = move |out: &mut PartWriter| {
+        let written = job.write(&inputs, out, &file).map(|(_, done)| done);
+        let footer = match &written {
+            Ok(done) if done.report.footer.num_docs() > 0 => Ok(done.report.footer.clone()),
+            // Whatever ends the file; the reason is handed out beside it.
+            _ => Err(Error::Cancelled),
+        };
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+        footer
+    };
+    let written = living.store.write_part(write);
+    let written = living.wait(async { Ok(written.await) })?;
+    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (part, done) = match (written, outcome) {
+        (Ok(part), Some(Ok(done))) => (part, done),
+        (Err(Error::Cancelled), Some(Ok(done))) => {
+            say(format!("{name}: nothing to add\n{}", done.times()));
+            return Ok(());
+        }
+        (Err(Error::Cancelled), Some(Err(failure))) => return Err(failure),
+        (Err(error), _) => return Err(error.into()),
+        (Ok(_), _) => return Err(Failure::new("the builder broke down")),
+    };
+    if interrupt::is_asked() {
+        return Err(Failure::interrupted());
+    }
+    let change = Change::append(CommitKind::Append, &[part]);
+    let version = living.wait(living.store.commit(&base, &change))?;
+    say(done.summary(&format!("{name}: version {}", version.number)));
+    if let Some(done) = living.recompress(&version, arguments.recompress_ratio, ingest) {
+        say(done);
+    }
+    Ok(())
+}
+
+/// A builder that has taken all documents.
+struct Built<W: Write> {
+    builder: CorpusBuilder<W>,
+    num_docs: u64,
+    /// Bytes of the inputs, after decompression.
+    read_bytes: u64,
+    /// Time in which the builder had nothing to do.
+    waited: Duration,
+}
+
+fn build<W: Write>(
+    mut builder: CorpusBuilder<W>,
+    batches: Receiver<Batch>,
+    mut progress: Progress,
+) -> Outcome<Built<W>> {
+    let mut num_docs = 0;
+    let mut read = Counts::default();
+    let mut waited = Duration::ZERO;
+    loop {
+        let asked = Instant::now();
+        let batch = batches.recv_timeout(LOOK_UP);
+        waited += asked.elapsed();
+        if interrupt::is_asked() {
+            return Err(Failure::interrupted());
+        }
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        for part in batch.iter() {
+            builder.push_part(part.path, part.text, part.is_last)?;
+            num_docs += u64::from(part.is_last);
+        }
+        read += batch.read;
+        progress.advance(batch.read.disk_bytes, num_docs);
+    }
+    Ok(Built { builder, num_docs, read_bytes: read.text_bytes, waited })
+}
+
+struct Sender(SyncSender<Batch>);
+
+impl Sink for Sender {
+    fn take(&mut self, batch: Batch) -> Outcome {
+        self.0.send(batch).map_err(|_| Failure::new("the builder has stopped"))
+    }
+}
+
+/// A corpus file that is written.
+struct Done {
+    report: IngestReport,
+    notes: Vec<String>,
+    start: Instant,
+    /// Bytes of the inputs, after decompression.
+    read_bytes: u64,
+    /// Time in which the builder had nothing to do.
+    waited: Duration,
+}
+
+impl Done {
+    /// What was done, in two lines: sizes of what is called `name`, then times. Ratio and rate are of
+    /// all bytes that were read; of rows these are more than their text.
+    fn summary(&self, name: &str) -> String {
+        let footer = &self.report.footer;
+        let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
+        let read = match self.read_bytes == text_bytes {
+            true => String::new(),
+            false => format!(" from {} read,", display::bytes(self.read_bytes)),
+        };
+        let reuse = match footer.num_tokens() {
+            0 => String::new(),
+            tokens => format!(", G/N {:.3}", footer.num_elements() as f64 / tokens as f64),
+        };
+        let mut lines = self.notes.clone();
+        lines.push(format!(
+            "{name}: {}, {} of text{read} in {} ({}){reuse}",
+            display::plural(footer.num_docs(), "document"),
+            display::bytes(text_bytes),
+            display::bytes(file_bytes),
+            display::percent(file_bytes, self.read_bytes),
+        ));
+        lines.push(self.times());
+        lines.join("\n")
+    }
+
+    fn times(&self) -> String {
+        let elapsed = self.start.elapsed();
+        let bound = match self.waited * 2 > elapsed {
+            true => "reading",
+            false => "building",
+        };
+        format!(
+            "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
+            display::seconds(elapsed),
+            display::rate(self.read_bytes, elapsed),
+            display::seconds(self.waited),
+            display::seconds(self.report.tokenizing),
+            display::seconds(self.report.grammar),
+            display::seconds(self.report.writing),
+        )
+    }
+}

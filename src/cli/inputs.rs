@@ -1,0 +1,513 @@
+//! Which files are read: paths, folders, globs, URLs and `-` become a list of [`Input`]s.
+//!
+//! A folder is read recursively in the order of its names. Hidden entries, symbolic links, pipes and
+//! devices in it are left out; links are followed on demand, unless they lead back to a folder on the
+//! way. What is named on the command line is always read, hidden or a link or a pipe; only a device,
+//! which may never end, is refused. Names are bytes: those that are no UTF-8 are escaped in the paths
+//! of documents ([`path_text`]), one to one.
+
+use std::collections::HashSet;
+use std::fs::{self, File, Metadata};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use tadoc::corpus::path_text;
+
+use crate::display;
+use crate::failure::{Failure, Outcome};
+use crate::living::url_of;
+use crate::pattern::{self, Pattern};
+use crate::places::{Places, StoredFile, local_path};
+
+/// Where the bytes of an [`Input`] come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file (or a pipe with a name).
+    File(PathBuf),
+    /// A file of a store.
+    Stored(Box<StoredFile>),
+    /// Standard input.
+    Stdin,
+}
+
+impl Source {
+    /// Tells it from others.
+    fn place(&self) -> PathBuf {
+        match self {
+            Self::File(path) => path.clone(),
+            Self::Stored(stored) => stored.file.name().into(),
+            Self::Stdin => "-".into(),
+        }
+    }
+}
+
+/// One file to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// Where its bytes come from.
+    pub source: Source,
+    /// What its documents are called: its name as text, see [`path_text`].
+    pub path: String,
+    /// Size on disk, 0 where it is not known.
+    pub len_bytes: u64,
+}
+
+impl Input {
+    /// The name to use in messages.
+    pub fn shown(&self) -> String {
+        match &self.source {
+            Source::File(path) => display::path(path),
+            Source::Stored(stored) => display::plain(stored.file.name()).into_owned(),
+            Source::Stdin => "standard input".to_owned(),
+        }
+    }
+}
+
+/// What is taken from folders.
+#[derive(Debug, Default)]
+pub struct Filter {
+    /// Only files that match one of these; all files where there is none.
+    pub patterns: Vec<Pattern>,
+    /// A file or folder to leave out, by its real path or URL: the output, when it exists already.
+    pub skip: Option<PathBuf>,
+    /// Symbolic links are read as what they point to.
+    pub follow_links: bool,
+    /// Nothing to read is no error.
+    pub may_be_empty: bool,
+}
+
+impl Filter {
+    fn wanted(&self, hidden: bool) -> Wanted {
+        Wanted { hidden, links: self.follow_links }
+    }
+
+    fn takes(&self, file: &Path, relative: &str) -> bool {
+        let wanted = self.patterns.is_empty() || self.patterns.iter().any(|p| p.matches(relative));
+        wanted && !self.skips(file)
+    }
+
+    /// Whether `file` is the output, or inside it.
+    fn skips(&self, file: &Path) -> bool {
+        let is_skipped = |skip: &Path| match url_of(file) {
+            Some(url) => Path::new(url).starts_with(skip),
+            None => fs::canonicalize(file).is_ok_and(|f| f.starts_with(skip)),
+        };
+        self.skip.as_deref().is_some_and(is_skipped)
+    }
+}
+
+/// The files that a command line names.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// In order, each file once.
+    pub inputs: Vec<Input>,
+    /// Entries of folders that are left out.
+    pub skipped: Skipped,
+}
+
+/// How many entries of folders are left out, without hidden ones.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Skipped {
+    /// Symbolic links.
+    links: u64,
+    /// Pipes, sockets and devices.
+    special: u64,
+}
+
+impl Skipped {
+    /// Says what is left out, and what to type to have it.
+    pub fn notes(self) -> Vec<String> {
+        let links = display::plural(self.links, "symbolic link");
+        let special = display::plural(self.special, "special file");
+        let notes = [
+            (self.links, format!("{links} skipped; --follow-links reads what they point to")),
+            (
+                self.special,
+                format!("{special} (pipe, socket, device) skipped; name one to read it"),
+            ),
+        ];
+        notes.into_iter().filter(|(count, _)| *count > 0).map(|(_, note)| note).collect()
+    }
+
+    fn add(&mut self, other: Self) {
+        self.links += other.links;
+        self.special += other.special;
+    }
+}
+
+/// Finds the inputs that `arguments` name.
+///
+/// # Errors
+/// An argument that names nothing, the output or a device, a folder that cannot be read, or nothing to
+/// read at all where `filter` does not allow it.
+pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
+    let mut found = Found::default();
+    let folders = folder_names(arguments);
+    for argument in arguments {
+        if argument.as_os_str() == "-" {
+            let path = "stdin".to_owned();
+            found.inputs.push(Input { source: Source::Stdin, path, len_bytes: 0 });
+            continue;
+        }
+        let Some(argument) = &local_path(argument)? else {
+            add_url(argument, arguments.len() > 1, filter, &mut found.inputs)?;
+            continue;
+        };
+        match fs::metadata(argument) {
+            Ok(metadata) if metadata.is_dir() => {
+                let prefix = folders.prefix_of(argument);
+                add_folder(argument, &prefix, filter, &mut found)?;
+            }
+            Ok(metadata) => found.inputs.push(named_input(argument, &metadata, filter)?),
+            Err(_) if pattern::is_glob(&text_of(argument)) => {
+                add_glob(argument, filter, &mut found)?
+            }
+            Err(error) => return Err(Failure::with_cause(display::path(argument), &error)),
+        }
+    }
+    let mut seen = HashSet::new();
+    found.inputs.retain(|input| seen.insert((input.path.clone(), input.source.place())));
+    match found.inputs.is_empty() && !filter.may_be_empty {
+        true => Err(nothing_found(arguments, filter, found.skipped)),
+        false => Ok(found),
+    }
+}
+
+/// Returns the input that is `argument` itself.
+fn named_input(argument: &Path, metadata: &Metadata, filter: &Filter) -> Outcome<Input> {
+    let shown = display::path(argument);
+    if filter.skips(argument) {
+        return Err(Failure::new(format!(
+            "{shown} is to be read and written; choose another name for the output"
+        )));
+    }
+    if is_endless(argument, metadata) {
+        return Err(Failure::new(format!(
+            "{shown} is a device, which may never end; pass a part of it, such as \
+             head -c 1000000 {shown} | tadoc ingest -"
+        )));
+    }
+    let source = Source::File(argument.to_owned());
+    Ok(Input { source, path: clean(&text_of(argument)), len_bytes: metadata.len() })
+}
+
+/// Whether a file is a device that nobody types into (`/dev/null` is a file without bytes to many).
+#[cfg(unix)]
+fn is_endless(path: &Path, metadata: &Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let file_type = metadata.file_type();
+    let is_device = file_type.is_char_device() || file_type.is_block_device();
+    let is_terminal = || File::open(path).is_ok_and(|file| file.is_terminal());
+    let is_null = || fs::canonicalize(path).is_ok_and(|path| path == Path::new("/dev/null"));
+    is_device && !is_null() && !is_terminal()
+}
+
+#[cfg(not(unix))]
+fn is_endless(_path: &Path, _metadata: &Metadata) -> bool {
+    false
+}
+
+/// What stands in front of the documents of each folder.
+struct FolderNames {
+    several: bool,
+    ambiguous: bool,
+}
+
+impl FolderNames {
+    fn prefix_of(&self, folder: &Path) -> String {
+        match (self.several, self.ambiguous) {
+            (false, _) => String::new(),
+            (true, false) => format!("{}/", name_of(folder)),
+            (true, true) => format!("{}/", clean(&text_of(folder))),
+        }
+    }
+}
+
+/// Decides whether folder names are needed, and whether the last component is enough.
+fn folder_names(arguments: &[PathBuf]) -> FolderNames {
+    let folders: HashSet<&PathBuf> = arguments.iter().filter(|path| path.is_dir()).collect();
+    let names: HashSet<String> = folders.iter().map(|folder| name_of(folder)).collect();
+    FolderNames { several: arguments.len() > 1, ambiguous: names.len() < folders.len() }
+}
+
+/// Last component of a folder; of its real path where it is written as `.` or `..`.
+fn name_of(folder: &Path) -> String {
+    let name_in = |path: &Path| path.file_name().map(|name| text_of(Path::new(name)));
+    name_in(folder)
+        .or_else(|| name_in(&fs::canonicalize(folder).ok()?))
+        .unwrap_or_else(|| clean(&text_of(folder)))
+}
+
+/// A path as text, see [`path_text`].
+fn text_of(path: &Path) -> String {
+    path_text(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// A path without `./` in front and `/` at the end.
+fn clean(path: &str) -> String {
+    let mut text = path;
+    while let Some(rest) = text.strip_prefix("./") {
+        text = rest.trim_start_matches('/');
+    }
+    match text.trim_end_matches('/') {
+        "" => "/".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+fn add_folder(folder: &Path, prefix: &str, filter: &Filter, found: &mut Found) -> Outcome {
+    let skipped = walk(folder, filter.wanted(false), &mut |file, relative, len_bytes| {
+        if filter.takes(file, relative) {
+            let path = format!("{prefix}{relative}");
+            found.inputs.push(Input { source: Source::File(file.to_owned()), path, len_bytes });
+        }
+    })?;
+    found.skipped.add(skipped);
+    Ok(())
+}
+
+/// Adds the files of the store at `url`: one by its name, those that match a glob by theirs, and those below a prefix by
+/// what follows it, with its last part in front where there are `several` arguments.
+fn add_url(url: &Path, several: bool, filter: &Filter, inputs: &mut Vec<Input>) -> Outcome {
+    let files = Places::new()?.files(url)?;
+    let folder = format!("{}/", url.to_string_lossy().trim_end_matches('/'));
+    let prefix = match folder.trim_end_matches('/').rsplit_once('/') {
+        Some((_, last)) if several => format!("{last}/"),
+        _ => String::new(),
+    };
+    for stored in files {
+        let name = stored.file.name();
+        let path = match name.strip_prefix(&folder) {
+            Some(relative) if !filter.takes(Path::new(name), relative) => continue,
+            Some(relative) => format!("{prefix}{relative}"),
+            None if filter.skips(Path::new(name)) => continue,
+            None => name.to_owned(),
+        };
+        let len_bytes = stored.file.len_bytes();
+        inputs.push(Input { source: Source::Stored(Box::new(stored)), path, len_bytes });
+    }
+    Ok(())
+}
+
+/// Adds the files that match `glob`; the folder before its first special component is walked.
+fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
+    let Some(glob) = glob.to_str() else {
+        let shown = display::path(glob);
+        return Err(Failure::usage(format!(
+            "{shown}: a glob is text; write * for bytes that are no UTF-8"
+        )));
+    };
+    let pattern = Pattern::new(glob).map_err(Failure::usage)?;
+    let base: Vec<&str> = glob.split('/').take_while(|part| !pattern::is_glob(part)).collect();
+    let (base, folder) = match base.join("/") {
+        base if base.is_empty() && !glob.starts_with('/') => (String::new(), PathBuf::from(".")),
+        base => (format!("{base}/"), PathBuf::from(format!("{base}/"))),
+    };
+    let hidden = glob.split('/').any(|part| part.starts_with('.') && !matches!(part, "." | ".."));
+    let before = found.inputs.len();
+    let mut skipped = Skipped::default();
+    if folder.is_dir() {
+        skipped = walk(&folder, filter.wanted(hidden), &mut |file, relative, len_bytes| {
+            let path = format!("{base}{relative}");
+            if pattern.matches_path(&path) && filter.takes(file, relative) {
+                let source = Source::File(file.strip_prefix(".").unwrap_or(file).to_owned());
+                found.inputs.push(Input { source, path: clean(&path), len_bytes });
+            }
+        })?;
+    }
+    found.skipped.add(skipped);
+    if found.inputs.len() > before || filter.may_be_empty {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: no file matches this glob (`*` stays inside one folder, `**` does not; hidden files are \
+         skipped){}",
+        display::plain(glob),
+        and_notes(skipped)
+    )))
+}
+
+/// Which entries of a folder are looked at.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Wanted {
+    /// Names that begin with a dot.
+    pub hidden: bool,
+    /// What symbolic links point to.
+    pub links: bool,
+}
+
+/// Calls `found(file, path relative to folder, size)` for each file below `folder`, in order of names.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn walk(
+    folder: &Path,
+    wanted: Wanted,
+    found: &mut dyn FnMut(&Path, &str, u64),
+) -> Outcome<Skipped> {
+    let mut walk = Walk { wanted, above: Vec::new(), skipped: Skipped::default(), found };
+    walk.folder(folder, "")?;
+    Ok(walk.skipped)
+}
+
+struct Walk<'a> {
+    wanted: Wanted,
+    /// Real paths of the folders on the way, where links are followed.
+    above: Vec<PathBuf>,
+    skipped: Skipped,
+    found: &'a mut dyn FnMut(&Path, &str, u64),
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Path, relative: &str) -> Outcome {
+        let failed =
+            |error| Failure::with_cause(format!("{}: cannot read", display::path(folder)), &error);
+        if self.wanted.links {
+            let real = fs::canonicalize(folder).map_err(failed)?;
+            if self.above.contains(&real) {
+                return Ok(()); // a link to a folder on the way here
+            }
+            self.above.push(real);
+        }
+        let entries = fs::read_dir(folder).map_err(failed)?;
+        let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            self.entry(&entry, relative)?;
+        }
+        self.above.pop();
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &fs::DirEntry, relative: &str) -> Outcome {
+        let name = text_of(Path::new(&entry.file_name()));
+        if name.starts_with('.') && !self.wanted.hidden {
+            return Ok(());
+        }
+        if !self.wanted.links && entry.file_type().is_ok_and(|file_type| file_type.is_symlink()) {
+            self.skipped.links += 1;
+            return Ok(());
+        }
+        let path = entry.path();
+        // A link to nothing, or a file that has just been removed, holds no text.
+        let Ok(metadata) = fs::metadata(&path) else { return Ok(()) };
+        if metadata.is_dir() {
+            return self.folder(&path, &format!("{relative}{name}/"));
+        }
+        match metadata.is_file() {
+            true => (self.found)(&path, &format!("{relative}{name}"), metadata.len()),
+            false => self.skipped.special += 1,
+        }
+        Ok(())
+    }
+}
+
+fn nothing_found(arguments: &[PathBuf], filter: &Filter, skipped: Skipped) -> Failure {
+    let folders: Vec<String> = arguments.iter().map(|path| display::path(path)).collect();
+    let folders = folders.join(", ");
+    let patterns: Vec<&str> = filter.patterns.iter().map(Pattern::as_str).collect();
+    let notes = and_notes(skipped);
+    match patterns.is_empty() {
+        true => Failure::new(format!(
+            "{folders}: no file inside (hidden files are skipped){notes}; --allow-empty writes a \
+             corpus without documents"
+        )),
+        false => {
+            let patterns = patterns.join(", ");
+            Failure::new(format!("{folders}: no file matches --glob {patterns}{notes}"))
+        }
+    }
+}
+
+/// What is left out, for the end of a message.
+fn and_notes(skipped: Skipped) -> String {
+    skipped.notes().iter().map(|note| format!("; {note}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(folder: &Path, arguments: &[&str], patterns: &[&str]) -> Vec<String> {
+        let patterns = patterns.iter().map(|p| Pattern::new(p).unwrap()).collect();
+        paths_with(folder, arguments, &Filter { patterns, ..Filter::default() })
+    }
+
+    fn paths_with(folder: &Path, arguments: &[&str], filter: &Filter) -> Vec<String> {
+        let arguments: Vec<PathBuf> = arguments.iter().map(|a| folder.join(a)).collect();
+        let found = collect(&arguments, filter).unwrap();
+        found.inputs.into_iter().map(|input| input.path).collect()
+    }
+
+    fn tree() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for path in ["one/b.txt", "one/a.md", "one/sub/c.txt", "one/.git/x", "two/b.txt"] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn one_folder_gives_relative_paths_in_order() {
+        let dir = tree();
+        assert_eq!(paths(dir.path(), &["one"], &[]), ["a.md", "b.txt", "sub/c.txt"]);
+        assert_eq!(paths(dir.path(), &["one"], &["*.txt"]), ["b.txt", "sub/c.txt"]);
+        assert_eq!(paths(dir.path(), &["one"], &["sub/*"]), ["sub/c.txt"]);
+    }
+
+    #[test]
+    fn several_folders_stand_in_front() {
+        let dir = tree();
+        let found = paths(dir.path(), &["one", "two"], &["*.txt"]);
+        assert_eq!(found, ["one/b.txt", "one/sub/c.txt", "two/b.txt"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_counted_or_followed_and_loops_end() {
+        use std::os::unix::fs::symlink;
+        let dir = tree();
+        symlink(dir.path().join("one"), dir.path().join("one/sub/up")).unwrap();
+        symlink("../two", dir.path().join("one/two")).unwrap();
+        symlink("a.md", dir.path().join("one/z.md")).unwrap();
+        assert_eq!(paths(dir.path(), &["one"], &[]), ["a.md", "b.txt", "sub/c.txt"]);
+        let found = collect(&[dir.path().join("one")], &Filter::default()).unwrap();
+        assert_eq!(found.skipped.links, 3);
+        let follow = Filter { follow_links: true, ..Filter::default() };
+        let followed = ["a.md", "b.txt", "sub/c.txt", "two/b.txt", "z.md"];
+        assert_eq!(paths_with(dir.path(), &["one"], &follow), followed);
+        // A link that is named is followed.
+        assert_eq!(paths(dir.path(), &["one/two"], &[]), ["b.txt"]);
+        assert_eq!(paths(&dir.path().join("one"), &["z.md"], &[]).len(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn names_that_are_no_utf8_stay_apart() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        for name in
+            [b"n\xff.txt".as_slice(), b"n\xfe.txt", br"n\xFF.txt", "n\u{fffd}.txt".as_bytes()]
+        {
+            fs::write(dir.path().join(OsStr::from_bytes(name)), "x").unwrap();
+        }
+        let expected = [r"n\x5CxFF.txt", "n\u{fffd}.txt", r"n\xFE.txt", r"n\xFF.txt"];
+        assert_eq!(paths(dir.path(), &["."], &[]), expected);
+        let glob = dir.path().join("*.txt");
+        let found = collect(&[glob], &Filter::default()).unwrap();
+        assert_eq!(found.inputs.len(), 4);
+        let is_there =
+            |input: &Input| matches!(&input.source, Source::File(file) if file.is_file());
+        assert!(found.inputs.iter().all(is_there));
+    }
+
+    #[test]
+    fn paths_are_cleaned() {
+        assert_eq!(clean("./a/b.txt"), "a/b.txt");
+        assert_eq!(clean("a/"), "a");
+        assert_eq!(clean("../x"), "../x");
+    }
+}

@@ -1,0 +1,159 @@
+//! `tadoc optimize`: a living corpus compressed anew, and old files removed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use datafusion_tadoc::user_columns::merge_columns;
+use tadoc::corpus::IngestOptions;
+use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, Stretch, Version};
+
+use crate::clean_up::told;
+use crate::display::{bytes, parse_age, parse_size, percent, plural};
+use crate::failure::Outcome;
+use crate::living::Living;
+use crate::output::say;
+
+/// Compress a living corpus anew
+///
+/// Files of which documents were edited, added documents, and small files side by side are rebuilt;
+/// large files that nothing touched stay as they are. Every document keeps its number, path, text
+/// and columns. Readers and writers go on meanwhile, and old versions can still be read, until
+/// --clean-up removes their files.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// The corpus: a folder or URL
+    #[arg(value_name = "CORPUS")]
+    corpus: PathBuf,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Remove the files that no version of the last AGE (90s, 30m, 12h, 7d, 0) needs, before and after
+    ///
+    /// The age protects those that still read an old version or are about to commit. With 0 nobody
+    /// may do either. Where the disk is too full even then, tadoc clean-up does this alone.
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    clean_up: Option<Duration>,
+
+    /// Text that is compressed together; memory grows with it
+    #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = parse_size)]
+    block_size: u64,
+
+    /// Say nothing unless something fails
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc optimize notes/ --dry-run             what would be rebuilt
+  tadoc optimize notes/ --clean-up 7d         versions of the last 7 days can still be read
+  tadoc optimize s3://bucket/notes
+
+Interrupted or killed, the corpus is at its old version or at the new one.
+
+Exit status: 0 done or nothing to do, 1 failed, 2 usage, 130 interrupted.";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let living = Living::open(&arguments.corpus)?;
+    let ingest = IngestOptions {
+        block_bytes: usize::try_from(arguments.block_size).unwrap_or(usize::MAX).max(1),
+        ..IngestOptions::default()
+    };
+    let merge_columns = Some(Arc::new(merge_columns) as _);
+    let options = OptimizeOptions { ingest, merge_columns, ..OptimizeOptions::default() };
+    // What nobody needs goes first: the new files may need its room. The latest version stays whole.
+    let mut cleaned = clean_up(&living, arguments)?;
+    let base = living.version(None)?;
+    let plan = living.wait(living.store.optimize_plan(&base, &options))?;
+    let mut lines = Vec::new();
+    match (plan.is_worth_it(), arguments.dry_run) {
+        (false, _) => {
+            let place = living.store.place();
+            lines.push(format!("{place}: version {}: nothing to do", base.number));
+        }
+        (true, true) => lines.extend(planned(&plan)),
+        (true, false) => {
+            lines.push(rebuild(&living, &plan, &options)?);
+            // And what this made old.
+            if let Some(CleanUp { removed, oldest_version }) = clean_up(&living, arguments)? {
+                let before = cleaned.get_or_insert_default();
+                before.removed.extend(removed);
+                before.oldest_version = oldest_version;
+            }
+        }
+    }
+    lines.extend(cleaned.map(|cleaned| told(&living, &cleaned, arguments.dry_run)));
+    match arguments.quiet {
+        true => Ok(()),
+        false => lines.iter().try_for_each(say),
+    }
+}
+
+/// The clean-up that was asked for.
+fn clean_up(living: &Living, arguments: &Arguments) -> Outcome<Option<CleanUp>> {
+    let clean_up = |age| living.wait(living.store.clean_up(age, arguments.dry_run));
+    arguments.clean_up.map(clean_up).transpose()
+}
+
+/// Carries out what was planned.
+fn rebuild(living: &Living, plan: &OptimizePlan, options: &OptimizeOptions) -> Outcome<String> {
+    let version = living.wait(living.store.optimize(options))?;
+    // Another may have done it a moment ago.
+    let version = version.map_or_else(|| living.version(None), Ok)?;
+    done(living, plan, &version, options)
+}
+
+/// Parts that are rebuilt.
+fn rebuilt(plan: &OptimizePlan) -> impl Iterator<Item = (&Stretch, &[Part])> {
+    let stretches = plan.stretches().iter().filter(|stretch| stretch.is_rebuilt);
+    stretches.map(|stretch| (stretch, &plan.base().parts[stretch.parts.clone()]))
+}
+
+/// What would be done.
+fn planned(plan: &OptimizePlan) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{} in {} would be built in",
+        plural(plan.num_edits(), "edit"),
+        bytes(plan.edit_bytes)
+    )];
+    for (stretch, parts) in rebuilt(plan) {
+        let (first, end) = (stretch.doc_ids.start, stretch.doc_ids.end);
+        lines.push(format!("would become one file, documents {first} to {end}:"));
+        lines.extend(parts.iter().map(|part| match part {
+            Part::File { len_bytes, .. } => {
+                format!("  {}, {}", part.file_name().unwrap_or_default(), bytes(*len_bytes))
+            }
+            Part::Edits { version, num_docs } => {
+                format!("  {} added by version {version}", plural(*num_docs, "document"))
+            }
+        }));
+    }
+    lines
+}
+
+fn done(
+    living: &Living,
+    before: &OptimizePlan,
+    version: &Version,
+    options: &OptimizeOptions,
+) -> Outcome<String> {
+    let after = living.wait(living.store.optimize_plan(version, options))?;
+    let (old, new) = (before.file_bytes + before.edit_bytes, after.file_bytes + after.edit_bytes);
+    Ok(format!(
+        "{}: version {}: {} and {} rebuilt as {}, {} before, {} after ({})",
+        living.store.place(),
+        version.number,
+        plural(rebuilt(before).map(|(_, parts)| parts.len() as u64).sum(), "part"),
+        plural(before.num_edits(), "edit"),
+        plural(rebuilt(before).count() as u64, "file"),
+        bytes(old),
+        bytes(new),
+        percent(new, old),
+    ))
+}

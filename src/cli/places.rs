@@ -1,0 +1,226 @@
+//! Corpora by location: what a path or URL leads to, and reading it.
+//!
+//! The library finds them, as for SQL; here calls wait for their answers.
+
+use std::borrow::Cow;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::error::Result;
+use datafusion_tadoc::{FileAt, Found, Resolver};
+use futures::TryStreamExt;
+use futures::stream::BoxStream;
+use tadoc::corpus::{FileFooter, OpenLimits, path_text};
+use tadoc::edits::LivingCorpus;
+use tadoc_store::{LivingStore, Part, StoreOptions};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use crate::failure::{Failure, Outcome};
+use crate::living::{Living, is_living_folder, url_of};
+use crate::sql;
+
+/// Finds what locations lead to, and waits. Clones share threads and stores.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// Of the library.
+    pub resolver: Resolver,
+    runtime: Arc<Runtime>,
+}
+
+/// The corpora at a location.
+pub enum Corpora {
+    /// A living corpus.
+    Living(Living),
+    /// Corpus files, at least one.
+    Files(Vec<StoredFile>),
+}
+
+impl Places {
+    /// Starts the threads that wait.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub fn new() -> Outcome<Self> {
+        Ok(Self { resolver: Resolver::default(), runtime: Arc::new(sql::runtime()?) })
+    }
+
+    /// Waits for `future`.
+    pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// The corpora at `location`. Only a living one has versions: `version` must not be given of others.
+    ///
+    /// # Errors
+    /// Nothing is there, or it cannot be looked up; a version of files.
+    pub fn corpora(&self, location: &Path, version: Option<u64>) -> Outcome<Corpora> {
+        let places = self.clone();
+        // By the name that was typed, which messages repeat.
+        if is_living_folder(location) {
+            let storage = self.resolver.storage(location)?;
+            let store = self.wait(LivingStore::open(storage, StoreOptions::default()))?;
+            return Ok(Corpora::Living(Living { store, places }));
+        }
+        match (self.wait(self.resolver.corpora(&text_of(location)))?, version) {
+            (Found::Living(store), _) => Ok(Corpora::Living(Living { store, places })),
+            (Found::Files(_), Some(_)) => Err(Failure::new(format!(
+                "{} is no living corpus and has no versions; leave out --version",
+                location.display()
+            ))),
+            (Found::Files(files), None) => {
+                let stored = |file| StoredFile { file, places: self.clone() };
+                Ok(Corpora::Files(files.into_iter().map(stored).collect()))
+            }
+        }
+    }
+
+    /// All files at the URL `location`, in order of name, at least one.
+    ///
+    /// # Errors
+    /// Nothing is there, or it cannot be looked up.
+    pub fn files(&self, location: &Path) -> Outcome<Vec<StoredFile>> {
+        let files = self.wait(self.resolver.files(&text_of(location)))?;
+        let stored = |file| StoredFile { file, places: self.clone() };
+        Ok(files.into_iter().map(stored).collect())
+    }
+
+    /// Opens and checks all documents at `location`: of files together, or of a version of a living
+    /// corpus.
+    ///
+    /// # Errors
+    /// As [`Places::corpora`]; what is damaged.
+    pub fn open(&self, location: &Path, version: Option<u64>) -> Outcome<LivingCorpus> {
+        let files = match self.corpora(location, version)? {
+            Corpora::Living(living) => return living.corpus(&living.version(version)?),
+            Corpora::Files(files) => files,
+        };
+        let files: Vec<FileAt> = files.into_iter().map(|stored| stored.file).collect();
+        let corpus = self.wait(self.resolver.open(&files, &OpenLimits::default()))?;
+        Ok(LivingCorpus::new(corpus))
+    }
+
+    /// The file of `part` of the living corpus at `location`, and its footer; `None` for edits.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn part(&self, location: &Path, part: &Part) -> Outcome<Option<CorpusFile>> {
+        let file = self.resolver.part(&text_of(location), part)?;
+        file.map(|file| StoredFile { file, places: self.clone() }.open()).transpose()
+    }
+}
+
+/// The path that `location` is on this machine, `file://` or not; `None` for what lies in a store.
+///
+/// # Errors
+/// A URL that is none.
+pub fn local_path(location: &Path) -> Outcome<Option<PathBuf>> {
+    let Some(text) = url_of(location) else { return Ok(Some(location.to_owned())) };
+    let url = Url::parse(text).map_err(|error| Failure::with_cause(text, &error))?;
+    if url.scheme() != "file" {
+        return Ok(None);
+    }
+    let path = url.to_file_path();
+    path.map(Some).map_err(|()| Failure::new(format!("{text}: expected file:///FOLDER/NAME")))
+}
+
+/// A location as text, which SQL and URLs are made of: a name that is no UTF-8 is escaped, and the
+/// library undoes that.
+pub fn text_of(location: &Path) -> Cow<'_, str> {
+    match url_of(location) {
+        Some(url) => Cow::Borrowed(url),
+        None => path_text(location.as_os_str().as_encoded_bytes()),
+    }
+}
+
+/// A file of the disk or of a store; two are equal that have one name.
+#[derive(Debug, Clone)]
+pub struct StoredFile {
+    /// Of the library.
+    pub file: FileAt,
+    places: Places,
+}
+
+impl StoredFile {
+    /// Reads the footer, in two reads at most.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no corpus.
+    pub fn open(self) -> Outcome<CorpusFile> {
+        let footer = self.places.wait(self.file.footer(&OpenLimits::default()))?;
+        let (name, len_bytes) = (self.file.name().to_owned(), self.file.len_bytes());
+        Ok(CorpusFile { name, len_bytes, footer, stored: self })
+    }
+}
+
+impl StoredFile {
+    /// Reads all of it, as it comes.
+    pub fn reader(&self) -> impl Read + use<> {
+        StoredBytes { file: self.clone(), stream: None, chunk: Bytes::new() }
+    }
+}
+
+impl PartialEq for StoredFile {
+    fn eq(&self, other: &Self) -> bool {
+        self.file.name() == other.file.name()
+    }
+}
+
+impl Eq for StoredFile {}
+
+/// The bytes of a file; asked for with the first read.
+struct StoredBytes {
+    file: StoredFile,
+    stream: Option<BoxStream<'static, Result<Bytes>>>,
+    chunk: Bytes,
+}
+
+impl StoredBytes {
+    fn next_chunk(&mut self) -> Result<Option<Bytes>> {
+        self.file.places.wait(async {
+            let stream = match &mut self.stream {
+                Some(stream) => stream,
+                None => self.stream.insert(self.file.file.stream().await?),
+            };
+            stream.try_next().await
+        })
+    }
+}
+
+impl Read for StoredBytes {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() && !bytes.is_empty() {
+            match self.next_chunk().map_err(io::Error::other)? {
+                Some(chunk) => self.chunk = chunk,
+                None => return Ok(0),
+            }
+        }
+        let len = self.chunk.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&self.chunk.split_to(len));
+        Ok(len)
+    }
+}
+
+/// A corpus file and what its footer says.
+pub struct CorpusFile {
+    /// Name for messages.
+    pub name: String,
+    /// Size in bytes.
+    pub len_bytes: u64,
+    /// What the file holds and where.
+    pub footer: FileFooter,
+    stored: StoredFile,
+}
+
+impl CorpusFile {
+    /// The bytes of a range of the file.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn read(&self, range: Range<u64>) -> Outcome<Bytes> {
+        Ok(self.stored.places.wait(self.stored.file.read(range))?)
+    }
+}

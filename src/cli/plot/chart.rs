@@ -1,0 +1,203 @@
+//! Series as bars or lines.
+
+use super::drawing::{Axis, BarChart, COLORS, Curve, Group, LineChart, Scale};
+
+use super::series::{AllSeries, Series};
+use crate::failure::{Failure, Outcome};
+
+/// More would not be told apart.
+const MAX_GROUPS: usize = 100;
+const MAX_LABEL_CHARS: usize = 32;
+const MAX_SUBTITLE_CHARS: usize = 130;
+/// Dates that are named along the axis.
+const MAX_NAMED: usize = 6;
+/// Neighbours at up to so many times the smallest distance have nothing missing between them.
+const STEP_TOLERANCE: f64 = 1.5;
+
+/// The picture. `sql` stands below its title.
+pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String> {
+    if all.series.len() > COLORS.len() {
+        return Err(Failure::new(format!(
+            "the query gives {} series, a plot has at most {}; say WHERE which of them",
+            all.series.len(),
+            COLORS.len()
+        )));
+    }
+    let values = || all.series.iter().flat_map(|series| series.present().map(|(_, value)| value));
+    if values().next().is_none() {
+        return Err(Failure::new("the query gives no value to draw"));
+    }
+    let title = match title {
+        Some(title) => title.to_owned(),
+        None if all.value_name.is_empty() => format!("by {}", all.key_name),
+        None => format!("{} by {}", all.value_name, all.key_name),
+    };
+    let subtitle = cut(&sql.split_whitespace().collect::<Vec<_>>().join(" "), MAX_SUBTITLE_CHARS);
+    let axis = Axis::of(&all.value_name, values(), true);
+    match &all.places {
+        Some(places) => Ok(lines(all, places, axis, title, subtitle).to_svg()),
+        None if values().any(|value| value < 0.0) => Err(Failure::new(
+            "bars of text begin at 0, and the query gives values below; put a column of numbers first",
+        )),
+        None => Ok(bars(all, axis, title, subtitle)?.to_svg()),
+    }
+}
+
+fn bars(all: &AllSeries, axis: Axis, title: String, subtitle: String) -> Outcome<BarChart> {
+    let mut groups: Vec<(&str, Group)> = Vec::new();
+    for (series_idx, series) in all.series.iter().enumerate() {
+        for (row, value) in series.present() {
+            let label = all.labels[row].as_str();
+            let is_free = |(name, group): &(&str, Group)| {
+                *name == label && group.values[series_idx].is_none()
+            };
+            let found = groups.iter().position(is_free);
+            let group_idx = found.unwrap_or_else(|| {
+                let values = vec![None; all.series.len()];
+                groups.push((label, Group { label: cut(label, MAX_LABEL_CHARS), values }));
+                groups.len() - 1
+            });
+            groups[group_idx].1.values[series_idx] = Some(value);
+        }
+        if groups.len() > MAX_GROUPS {
+            return Err(Failure::new(format!(
+                "the query gives more than {MAX_GROUPS} texts in its first column; LIMIT what is to be drawn"
+            )));
+        }
+    }
+    let name = |(series, color): (&Series, _)| (cut(&series.name, MAX_LABEL_CHARS), color);
+    Ok(BarChart {
+        title,
+        subtitle,
+        axis,
+        // The axis says what a single one is.
+        series: match all.series.as_slice() {
+            [_] => vec![(String::new(), COLORS[0])],
+            several => several.iter().zip(COLORS).map(name).collect(),
+        },
+        groups: groups.into_iter().map(|(_, group)| group).collect(),
+        notes: Vec::new(),
+    })
+}
+
+fn lines(
+    all: &AllSeries,
+    places: &[Option<f64>],
+    y: Axis,
+    title: String,
+    subtitle: String,
+) -> LineChart {
+    let step = step_of(places);
+    let curve = |(series, color): (&Series, _)| {
+        let (points, breaks) = points_of(series, places, step);
+        Curve { label: cut(&series.name, MAX_LABEL_CHARS), color, is_dashed: false, points, breaks }
+    };
+    let mut x = Axis::of(&all.key_name, places.iter().copied().flatten(), false);
+    if !all.is_numeric {
+        let mut named: Vec<(f64, String)> = places
+            .iter()
+            .zip(&all.labels)
+            .filter_map(|(at, name)| Some(((*at)?, date(name))))
+            .collect();
+        named.sort_by(|a, b| a.0.total_cmp(&b.0));
+        named.dedup_by(|a, b| a.0 == b.0);
+        if let [first, .., last] = named.as_slice() {
+            (x.min, x.max) = (first.0, last.0);
+        }
+        let every = named.len().div_ceil(MAX_NAMED).max(1);
+        x.scale = Scale::Named(named.into_iter().step_by(every).collect());
+    }
+    let missing = places.iter().filter(|place| place.is_none()).count();
+    let notes =
+        (missing > 0).then(|| format!("{missing} rows without {} are left out", all.key_name));
+    LineChart {
+        title,
+        subtitle,
+        x,
+        y,
+        legend: String::new(),
+        curves: all.series.iter().zip(COLORS).map(curve).collect(),
+        points: Vec::new(),
+        guides: Vec::new(),
+        notes: notes.into_iter().collect(),
+    }
+}
+
+/// The points of a series by ascending place, and the indices of those that no line leads to.
+fn points_of(
+    series: &Series,
+    places: &[Option<f64>],
+    step: Option<f64>,
+) -> (Vec<(f64, f64)>, Vec<usize>) {
+    let placed = |&(row, value): &(usize, Option<f64>)| Some((places[row]?, value));
+    let mut placed: Vec<(f64, Option<f64>)> = series.values.iter().filter_map(placed).collect();
+    placed.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut points, mut breaks) = (Vec::<(f64, f64)>::new(), Vec::new());
+    let mut is_absent = false;
+    for (place, value) in placed {
+        let Some(value) = value else {
+            is_absent = true;
+            continue;
+        };
+        if let Some((last, _)) = points.last()
+            && (is_absent || step.is_some_and(|step| place - last > step))
+        {
+            breaks.push(points.len());
+        }
+        points.push((place, value));
+        is_absent = false;
+    }
+    (points, breaks)
+}
+
+/// The largest distance of neighbours where places are regular: at least half of them are about as far
+/// apart as the nearest two (months have 28 to 31 days). None where they are not, and nothing is missing.
+fn step_of(places: &[Option<f64>]) -> Option<f64> {
+    let mut places: Vec<f64> = places.iter().copied().flatten().collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let distances = || places.windows(2).map(|pair| pair[1] - pair[0]);
+    let step = STEP_TOLERANCE * distances().min_by(f64::total_cmp)?;
+    let num_near = distances().filter(|&distance| distance <= step).count();
+    (2 * num_near >= places.len() - 1).then_some(step)
+}
+
+/// A date without a time of day that says nothing.
+fn date(name: &str) -> String {
+    name.trim_end_matches('Z').trim_end_matches("T00:00:00").to_owned()
+}
+
+/// `text` with at most `max_chars` characters.
+fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regular_places_have_a_step() {
+        let step = |places: &[f64]| step_of(&places.iter().copied().map(Some).collect::<Vec<_>>());
+        assert_eq!(step(&[1990.0, 1992.0, 1991.0, 1995.0, 1990.0]), Some(1.5));
+        // Days of months, one of which is missing.
+        assert_eq!(step(&[0.0, 31.0, 59.0, 120.0, 151.0]), Some(42.0));
+        assert_eq!(step(&[1.0, 10.0, 100.0, 1000.0]), None);
+        assert_eq!(step(&[7.0]), None);
+        assert_eq!(step_of(&[None]), None);
+    }
+
+    #[test]
+    fn lines_end_where_values_or_rows_are_missing() {
+        let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)].into_iter().enumerate();
+        let series = Series { name: String::new(), values: values.collect() };
+        let places = [0.0, 1.0, 2.0, 3.0, 9.0].map(Some);
+        let (points, breaks) = points_of(&series, &places, Some(1.5));
+        assert_eq!(points, [(0.0, 1.0), (1.0, 2.0), (3.0, 4.0), (9.0, 5.0)]);
+        assert_eq!(breaks, [2, 3]);
+        assert_eq!(points_of(&series, &places, None).1, [2]);
+    }
+}

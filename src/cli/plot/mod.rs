@@ -1,0 +1,131 @@
+//! `tadoc plot`: an SVG of what a query says.
+//!
+//! ```text
+//! first column    second            others     drawn as
+//! text            numbers           numbers    bars, one for each column of numbers
+//! text            text              numbers    bars, one for each text of the second column
+//! numbers, dates  numbers           numbers    lines over the first column, one for each other
+//! numbers, dates  text              numbers    lines, one for each text of the second column
+//! ```
+
+mod chart;
+mod drawing;
+mod series;
+
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+
+use crate::display;
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use crate::output::{check_file, write_file};
+use crate::sql::{Session, runtime};
+
+/// More rows than a picture shows.
+const MAX_ROWS: usize = 100_000;
+
+/// Draw what a query says as an SVG
+///
+/// The first column says what is compared: text gives bars, numbers and dates give lines. The other
+/// columns are numbers, or a text that names the bar or line and its number. A line ends where a value is
+/// NULL, and where rows are missing: most are one step apart, and two are more. Several statements share
+/// one session; the last one is drawn.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Statements, the last one with the rows
+    #[arg(value_name = "SQL")]
+    sql: String,
+
+    /// The file to write; standard output without it
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Replace FILE if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+
+    /// First line of the picture
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+}
+
+/// Endings of pictures that are no SVG.
+const OTHER_PICTURES: [&str; 12] =
+    ["png", "jpg", "jpeg", "gif", "webp", "avif", "bmp", "tif", "tiff", "pdf", "ps", "eps"];
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc plot \"SELECT word, count FROM word_count('notes.tadoc')
+              ORDER BY count DESC LIMIT 20\" -o words.svg
+  tadoc plot \"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'laws.tadoc';
+              SELECT d.year, s.sequence, sum(s.count)
+              FROM sequence_count('d', n => 2, by_doc => true) AS s JOIN d USING (doc_id)
+              WHERE s.sequence IN ('data protection', 'climate change')
+              GROUP BY 1, 2\" -o years.svg";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    if let Some(path) = &arguments.output {
+        refuse_other_pictures(path)?;
+        check_file(path, arguments.force)?;
+    }
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let interrupted = interrupt::watch();
+        tokio::select! {
+            outcome = draw(arguments) => outcome,
+            () = interrupted.notified() => Err(Failure::interrupted()),
+        }
+    });
+    runtime.shutdown_timeout(interrupt::GRACE);
+    let svg = outcome?;
+    match &arguments.output {
+        Some(path) => write_file(path, svg.as_bytes(), arguments.force),
+        None => Ok(stdout().lock().write_all(svg.as_bytes())?),
+    }
+}
+
+/// Refuses a name that promises another kind of picture.
+fn refuse_other_pictures(path: &Path) -> Outcome {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    if !OTHER_PICTURES.contains(&ending.to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    let (shown, svg) = (display::path(path), display::path(&path.with_extension("svg")));
+    Err(Failure::usage(format!(
+        "{shown}: a plot is an SVG; write -o {svg}, which browsers show, and turn it into {ending} with \
+         rsvg-convert, Inkscape or ImageMagick, such as rsvg-convert {svg} -f {ending} -o {shown}"
+    )))
+}
+
+async fn draw(arguments: &Arguments) -> Outcome<String> {
+    let session = Session::for_tables()?;
+    session.prepare().await?;
+    let (stream, sql) = session.rows_of(&arguments.sql).await?;
+    let series = series::series_of(&rows_of(stream).await?)?;
+    let title = arguments.title.as_deref();
+    chart::svg_of(&series, title, &sql)
+}
+
+async fn rows_of(mut stream: SendableRecordBatchStream) -> Outcome<RecordBatch> {
+    let (mut batches, mut num_rows) = (Vec::new(), 0);
+    while let Some(batch) = stream.next().await {
+        let batch = batch?;
+        num_rows += batch.num_rows();
+        if num_rows > MAX_ROWS {
+            let most = display::grouped(MAX_ROWS as u64);
+            return Err(Failure::new(format!(
+                "the query gives more than {most} rows; GROUP BY or LIMIT what is to be drawn"
+            )));
+        }
+        batches.push(batch);
+    }
+    Ok(concat_batches(&stream.schema(), &batches)?)
+}

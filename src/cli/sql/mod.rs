@@ -1,0 +1,270 @@
+//! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
+
+mod heap;
+mod print;
+mod prompt;
+mod remote;
+mod resident;
+mod script;
+
+use std::fs;
+use std::io::{IsTerminal, Read, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::ExplainFormat;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_cli::catalog::DynamicObjectStoreCatalog;
+use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
+use datafusion_cli::print_format::PrintFormat;
+use datafusion_cli::print_options::{MaxRows, PrintOptions};
+use tokio::runtime::Runtime;
+
+use crate::display;
+use crate::failure::{Failure, Outcome};
+use crate::interrupt;
+use crate::output::note;
+
+use self::resident::ResidentPool;
+
+/// Ask questions in SQL
+///
+/// Statements come from -c, from files, from standard input, or from a prompt. Corpora are named by
+/// their path: word_count('notes.tadoc'), or registered with CREATE EXTERNAL TABLE … STORED AS
+/// TADOC. Files that DataFusion knows (CSV, JSON, Parquet) can be used in the same statement.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Run these statements (may be given several times; all share one session)
+    #[arg(short, long = "command", value_name = "SQL")]
+    commands: Vec<String>,
+
+    /// Run the statements of this file, after those of -c; - is standard input
+    #[arg(short, long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// How rows are written: table, csv, tsv, json, ndjson; automatic is table
+    #[arg(long, value_enum, default_value = "automatic", hide_possible_values = true)]
+    format: Format,
+
+    /// Rows that a table shows at most (inf for all); other formats always write every row
+    #[arg(long, default_value = "40", value_name = "N")]
+    maxrows: MaxRows,
+
+    /// Memory that queries may use, such as 4GiB (default: no limit)
+    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
+    memory_limit: Option<u64>,
+
+    /// Write rows only: no row counts, no times, no banner
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The formats, under the names that datafusion-cli has for them (it calls ndjson `nd-json` in
+/// places).
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Table,
+    Csv,
+    Tsv,
+    Json,
+    #[value(alias = "nd-json")]
+    Ndjson,
+    Automatic,
+}
+
+impl From<Format> for PrintFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Table => Self::Table,
+            Format::Csv => Self::Csv,
+            Format::Tsv => Self::Tsv,
+            Format::Json => Self::Json,
+            Format::Ndjson => Self::NdJson,
+            Format::Automatic => Self::Automatic,
+        }
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc sql                                   a prompt; \\q leaves it, \\? helps
+  tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
+  tadoc sql -c \"SELECT path, byte_offset FROM search('notes.tadoc', '\\\"to do\\\"')\"
+  tadoc sql -c \"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'notes.tadoc'\" \\
+            -c \"SELECT path FROM d WHERE text LIKE '%deadline%'\"
+  tadoc sql -f report.sql --format csv > report.csv
+
+Rows go to standard output; row counts, times and errors go to standard error. The first statement
+that fails ends the run.
+
+Exit status: 0 done, 1 a statement failed, 2 usage, 130 interrupted.";
+
+const BANNER: &str = concat!(
+    "tadoc ",
+    env!("CARGO_PKG_VERSION"),
+    " (DataFusion): SQL on compressed text. \\q leaves, \\? helps.\n",
+    "Try: SELECT * FROM word_count('FILE.tadoc') ORDER BY count DESC LIMIT 10;"
+);
+
+/// Runs the command.
+pub fn run(arguments: Arguments) -> Outcome {
+    let runtime = runtime()?;
+    let scripts = scripts(&arguments)?;
+    let session = Session::new(&arguments)?;
+    let outcome = match scripts {
+        Some(scripts) => runtime.block_on(run_scripts(session, scripts)),
+        None => runtime.block_on(session.prompt()),
+    };
+    // Dropping the runtime would wait for queries that compute without end.
+    runtime.shutdown_timeout(interrupt::GRACE);
+    outcome
+}
+
+/// Runs scripts in order until one fails or the user interrupts.
+async fn run_scripts(session: Session, scripts: Vec<String>) -> Outcome {
+    let interrupted = interrupt::watch();
+    let run = async {
+        session.prepare().await?;
+        for (at, script) in scripts.iter().enumerate() {
+            session.run_script(script, at + 1 == scripts.len()).await?;
+        }
+        Ok(())
+    };
+    tokio::select! {
+        outcome = run => outcome,
+        () = interrupted.notified() => Err(Failure::interrupted()),
+    }
+}
+
+/// Stack of each thread that plans or runs statements. One of `tadoc.max_statement_depth`, 4,000, takes
+/// 27 KB for each step without optimizations. What is not used takes no memory.
+pub const STACK_BYTES: usize = 128 << 20;
+
+/// The runtime that queries run on.
+pub fn runtime() -> Outcome<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build();
+    runtime.map_err(|error| Failure::with_cause("starting threads", &error))
+}
+
+/// What is to be run; none where the user is to be asked.
+fn scripts(arguments: &Arguments) -> Outcome<Option<Vec<String>>> {
+    let mut scripts = arguments.commands.clone();
+    for path in &arguments.files {
+        scripts.push(read_script(path)?);
+    }
+    if scripts.is_empty() {
+        if stdin().is_terminal() {
+            return Ok(None);
+        }
+        scripts.push(read_script(Path::new("-"))?);
+    }
+    Ok(Some(scripts))
+}
+
+fn read_script(path: &Path) -> Outcome<String> {
+    let text = match path.as_os_str() == "-" {
+        true => {
+            let mut text = String::new();
+            stdin().read_to_string(&mut text).map(|_| text)
+        }
+        false => fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| Failure::with_cause(path.display(), &error))?;
+    // A script may be executable: `#!/usr/bin/env -S tadoc sql -f`.
+    match text.starts_with("#!") {
+        true => Ok(text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned())),
+        false => Ok(text),
+    }
+}
+
+/// Lets `COPY` to Parquet end a row group where it has an eighth of `limit`; it would keep a million rows.
+fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
+    if config.execution.parquet.max_row_group_bytes.is_none() {
+        let bytes = (limit / 8).max(1).to_string();
+        config.set("datafusion.execution.parquet.max_row_group_bytes", &bytes)?;
+        // Only a writer that has all columns counts them.
+        config.execution.parquet.allow_single_file_parallelism = false;
+    }
+    Ok(())
+}
+
+/// A DataFusion session with all table functions.
+pub struct Session {
+    context: SessionContext,
+    options: PrintOptions,
+    /// Where memory is limited.
+    memory: Option<Arc<ResidentPool>>,
+}
+
+impl Session {
+    fn new(arguments: &Arguments) -> Outcome<Self> {
+        let options = PrintOptions {
+            format: arguments.format.into(),
+            quiet: arguments.quiet,
+            maxrows: arguments.maxrows,
+            color: false,
+            instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
+        };
+        Self::with_options(options, arguments.memory_limit)
+    }
+
+    /// A session that prints whole tables.
+    pub fn for_tables() -> Outcome<Self> {
+        let options = PrintOptions {
+            format: PrintFormat::Table,
+            quiet: true,
+            maxrows: MaxRows::Unlimited,
+            color: false,
+            instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
+        };
+        Self::with_options(options, None)
+    }
+
+    fn with_options(options: PrintOptions, memory_limit: Option<u64>) -> Outcome<Self> {
+        let mut config = ConfigOptions::from_env()?;
+        if std::env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
+            config.explain.format = ExplainFormat::Indent;
+        }
+        if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
+            config.format.null = "NULL".to_owned();
+        }
+        let mut runtime = RuntimeEnvBuilder::new()
+            .with_object_store_registry(options.instrumented_registry.clone());
+        let mut memory = None;
+        if let Some(limit) = memory_limit {
+            heap::keep_little();
+            limit_row_groups(&mut config, limit)?;
+            let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
+            runtime = runtime.with_memory_pool(Arc::clone(&pool) as _);
+            memory = Some(pool);
+        }
+        let config = SessionConfig::from(config).with_information_schema(true);
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        Ok(Self { context: context.enable_url_table(), options, memory })
+    }
+
+    /// Registers catalogs and functions.
+    pub async fn prepare(&self) -> Outcome {
+        let context = &self.context;
+        context.refresh_catalogs().await?;
+        context.register_catalog_list(Arc::new(DynamicObjectStoreCatalog::new(
+            context.state().catalog_list().clone(),
+            context.state_weak_ref(),
+        )));
+        datafusion_tadoc::register_all(context)?;
+        Ok(())
+    }
+
+    async fn prompt(self) -> Outcome {
+        self.prepare().await?;
+        if !self.options.quiet {
+            note(BANNER);
+        }
+        self.answer_lines().await
+    }
+}

@@ -1,0 +1,131 @@
+//! Runs a script statement by statement and stops at the first that fails.
+//!
+//! Statements are parsed one at a time, so those before a syntax error have run, and `SET` may
+//! change the dialect of what follows in the next script.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::execute_stream;
+use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion_tadoc::{
+    TadocOptions, check_statement_depth, contain_panics_of, enough_memory, expect_last_statement,
+};
+
+use super::{Session, print};
+use crate::failure::{self, Failure, Outcome};
+use crate::output::note;
+
+/// The statements of a script, parsed as they are asked for.
+struct Statements<'a>(DFParser<'a>);
+
+impl<'a> Statements<'a> {
+    fn new(script: &'a str, dialect: &'a dyn Dialect) -> Result<Self> {
+        Ok(Self(DFParserBuilder::new(script).with_dialect(dialect).build()?))
+    }
+
+    /// Returns true where no statement is left.
+    fn is_at_end(&mut self) -> bool {
+        let parser = &mut self.0.parser;
+        while parser.consume_token(&Token::SemiColon) {}
+        parser.peek_token().token == Token::EOF
+    }
+
+    /// The next statement, which may be `max_depth` deep: even a parsed one that is deeper cannot be
+    /// dropped safely.
+    fn next(&mut self, max_depth: u64) -> Result<Option<Statement>> {
+        if self.is_at_end() {
+            return Ok(None);
+        }
+        let parser = &mut self.0;
+        let tokens = (0..).map(|n| parser.parser.peek_nth_token_no_skip(n).token);
+        let of_statement =
+            tokens.take_while(|token| !matches!(token, Token::SemiColon | Token::EOF));
+        check_statement_depth(of_statement, max_depth)?;
+        let statement = parser.parse_statement()?;
+        let next = parser.parser.peek_token();
+        if next.token != Token::SemiColon && next.token != Token::EOF {
+            let parsed = parser.parser.expected("end of statement", next);
+            return parsed.map_err(|error: _| DataFusionError::SQL(Box::new(error), None));
+        }
+        Ok(Some(statement))
+    }
+}
+
+impl Session {
+    /// Runs all statements of `script`, which `is_last` where no other script comes. Of a long one no more
+    /// than one statement is there in parsed form.
+    pub async fn run_script(&self, script: &str, is_last: bool) -> Outcome {
+        failure::remember_secrets(script);
+        let dialect = self.dialect()?;
+        let mut statements = Statements::new(script, dialect.as_ref())?;
+        while let Some(statement) = statements.next(self.max_depth())? {
+            if is_last && statements.is_at_end() {
+                expect_last_statement();
+            }
+            contain_panics_of("the statement", self.run_statement(statement)).await??;
+        }
+        Ok(())
+    }
+
+    fn max_depth(&self) -> u64 {
+        TadocOptions::from_config(self.context.state().config_options()).max_statement_depth
+    }
+
+    /// How scripts are written.
+    fn dialect(&self) -> Result<Box<dyn Dialect>> {
+        let state = self.context.state();
+        let name = &state.config_options().sql_parser.dialect;
+        dialect_from_str(name).ok_or_else(|| {
+            DataFusionError::Configuration(format!("there is no SQL dialect `{name}`"))
+        })
+    }
+
+    /// Runs one statement and prints its rows.
+    pub async fn run_statement(&self, statement: Statement) -> Outcome {
+        let start = Instant::now();
+        let plan = self.context.state().statement_to_plan(statement).await?;
+        let whole = print::is_shown_whole(&plan);
+        let frame = self.execute(plan).await?;
+        let context = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
+        let rows = async {
+            let mut stream = execute_stream(plan, context)?;
+            if whole {
+                stream = print::masked(stream);
+            }
+            let format_options = self.context.state_ref().read().config_options().format.clone();
+            print::print(stream, &self.options, whole, &format_options).await
+        };
+        let num_rows = match limited {
+            Some(limited) => limited.run(rows).await?,
+            None => rows.await?,
+        };
+        if !self.options.quiet {
+            note(print::footer(&num_rows, start.elapsed()));
+        }
+        Ok(())
+    }
+
+    /// Runs all statements of `script`; the rows of the last one, and its text.
+    pub async fn rows_of(&self, script: &str) -> Outcome<(SendableRecordBatchStream, String)> {
+        failure::remember_secrets(script);
+        let dialect = self.dialect()?;
+        let mut statements = Statements::new(script, dialect.as_ref())?;
+        let last = statements.next(self.max_depth())?;
+        let mut last = last.ok_or_else(|| Failure::usage("there is no statement"))?;
+        while let Some(next) = statements.next(self.max_depth())? {
+            self.run_statement(std::mem::replace(&mut last, next)).await?;
+        }
+        expect_last_statement();
+        let sql = last.to_string();
+        let plan = self.context.state().statement_to_plan(last).await?;
+        let frame = self.context.execute_logical_plan(plan).await?;
+        Ok((frame.execute_stream().await?, sql))
+    }
+}

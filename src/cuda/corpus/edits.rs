@@ -1,0 +1,329 @@
+//! A text with edits on a device: the wrapper of `kernels/corpus_edits.cu`.
+//!
+//! ```text
+//! EditBatch ──plan──▶ changes ──windows, cuts, words──▶ splices ──▶ runs ──▶ a new CorpusText
+//!            host               host, windows read on the device     device
+//! ```
+//!
+//! The new text has the rules of the old one under a new root; the old one stays as it is, and both
+//! can be read, searched and edited. Each has its own copy of the grammar: 12 1/8 bytes for each
+//! element, and the dictionary.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use cudarc::driver::CudaFunction;
+use rustc_hash::FxHashMap;
+
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::module::{CORPUS_EDITS, Module};
+use tadoc::edits::EditBatch;
+use tadoc::text::TokenizerProfile;
+
+use super::edits_plan::{BatchPlan, NewDocument, OperationRef, check_num_documents};
+use super::edits_tokens::{BaseText, Splices};
+use super::launch::{Argument, SpliceArrays, THREADS, address, grid_for, launch};
+use super::sort::Sorter;
+use super::sort_space::num_sums;
+use super::text::NewText;
+use super::transfer::one_to_host;
+use super::{CorpusText, check_limit};
+
+/// Elements of a text at most: places of tokens have a bit more.
+const MAX_SYMBOLS: u64 = (1 << 31) - 1;
+const BEGINS_AND_ENDS_WITH_WORD: u8 = 3;
+
+/// Edits of a text, checked and tokenized, on the device.
+#[derive(Debug)]
+pub struct CorpusEdits {
+    text: CorpusText,
+    splices: Splices,
+    kernels: Kernels,
+    sorter: Sorter,
+    docs: DeviceBuffer<u32>,
+    starts: DeviceBuffer<u32>,
+    froms: DeviceBuffer<u64>,
+    tos: DeviceBuffer<u64>,
+    token_starts: DeviceBuffer<u32>,
+    tokens: DeviceBuffer<u32>,
+    new_edges: DeviceBuffer<u8>,
+}
+
+#[derive(Debug)]
+struct Kernels {
+    edges: CudaFunction,
+    count: CudaFunction,
+    runs: CudaFunction,
+    symbols: CudaFunction,
+    offsets: CudaFunction,
+    blanks: CudaFunction,
+    lens: CudaFunction,
+    starts: CudaFunction,
+}
+
+/// Runs of positions and tokens, with where each begins in the new root.
+struct Runs {
+    first_runs: DeviceBuffer<u32>,
+    sources: DeviceBuffer<u32>,
+    starts: DeviceBuffer<u64>,
+    num_runs: usize,
+    num_root: usize,
+}
+
+impl CorpusText {
+    /// The edits of `batch` on this text, whose corpus has tokenizer `profile`; documents are counted
+    /// from the first of the segment. What offsets refer to says the batch's mode.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] for a document or an offset that is not there, and for edits that add,
+    /// drop or replace documents; [`GpuError::Unsupported`], [`GpuError::OutOfMemory`],
+    /// [`GpuError::Driver`].
+    pub fn plan_edits(
+        &self,
+        profile: TokenizerProfile,
+        batch: &EditBatch,
+    ) -> Result<CorpusEdits, GpuError> {
+        let edits = batch.edits.iter().map(OperationRef::Edit);
+        let plan = BatchPlan::new(self, batch.mode, edits)?;
+        CorpusEdits::new(self, profile, &plan.last)
+    }
+
+    /// This text after the edits of `batch`.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan_edits`](Self::plan_edits) and [`CorpusEdits::write`].
+    pub fn with_edits(
+        &self,
+        profile: TokenizerProfile,
+        batch: &EditBatch,
+    ) -> Result<Self, GpuError> {
+        self.plan_edits(profile, batch)?.write()
+    }
+}
+
+impl CorpusEdits {
+    pub(super) fn new(
+        text: &CorpusText,
+        profile: TokenizerProfile,
+        documents: &[NewDocument],
+    ) -> Result<Self, GpuError> {
+        check_num_documents(documents)?;
+        let device = text.device();
+        let splices = Splices::new(text, profile, documents)?;
+        check_limit("tokens of edits", splices.tokens.len(), MAX_SYMBOLS as usize)?;
+        let module = Module::load(device, CORPUS_EDITS)?;
+        let class = |is_word: bool| if is_word { BEGINS_AND_ENDS_WITH_WORD } else { 0 };
+        let new_edges: Vec<u8> =
+            splices.new_terminals.iter().map(|&(is_word, _)| class(is_word)).collect();
+        Ok(Self {
+            kernels: Kernels::new(&module)?,
+            sorter: Sorter::new(device)?,
+            docs: device.copy_of("documents of edits", &splices.docs)?,
+            starts: device.copy_of("edits of documents", &splices.starts)?,
+            froms: device.copy_of("offsets of edits", &splices.froms)?,
+            tos: device.copy_of("offsets of edits", &splices.tos)?,
+            token_starts: device.copy_of("tokens of edits", &splices.token_starts)?,
+            tokens: device.copy_of("tokens of edits", &splices.tokens)?,
+            new_edges: device.copy_of("tokens of edits", &new_edges)?,
+            text: text.clone(),
+            splices,
+        })
+    }
+
+    /// Number of stretches of tokens that are replaced.
+    pub fn num_splices(&self) -> usize {
+        self.splices.froms.len()
+    }
+
+    /// Ids of the words that the edits bring to the text.
+    pub(super) fn new_words(&self) -> FxHashMap<&[u8], u32> {
+        let new = self.splices.new_terminals.iter().zip(self.text.num_terminals()..);
+        new.filter(|((is_word, _), _)| *is_word).map(|((_, bytes), id)| (&**bytes, id)).collect()
+    }
+
+    /// Makes the text. Returns when the last work is given to the device, not when it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where the new text has 2^31 elements and more, or the old one has tokens
+    /// that its tokenizer would cut; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn write(&self) -> Result<CorpusText, GpuError> {
+        let (device, old) = (self.text.device(), &self.text);
+        let num_new = self.splices.new_terminals.len();
+        let num_elements = old.num_elements() + num_new;
+        check_limit("elements and rules of a text", num_elements, MAX_SYMBOLS as usize)?;
+        let edges: DeviceBuffer<u8> = device.alloc("edges of elements", num_elements)?;
+        let arguments = [
+            Argument::Long(address(device, old.edges())),
+            Argument::Long(address(device, &self.new_edges)),
+            Argument::Short(old.num_terminals()),
+            Argument::Short(num_new as u32),
+            Argument::Short(num_elements as u32),
+            Argument::Long(address(device, &edges)),
+        ];
+        // SAFETY: the arguments are those of the kernel; there is a place for each element.
+        unsafe {
+            launch(device, &self.kernels.edges, grid_for(num_elements), THREADS, &arguments)
+        }?;
+        let splices = Argument::Splices(self.arrays(&edges));
+        let runs = self.runs(splices)?;
+        let num_rules_symbols = old.num_symbols() - old.num_root();
+        let num_symbols = runs.num_root as u64 + num_rules_symbols as u64;
+        check_limit("elements of a text", num_symbols as usize, MAX_SYMBOLS as usize)?;
+        self.text_of(splices, edges, &runs, num_symbols as usize)
+    }
+
+    fn arrays(&self, edges: &DeviceBuffer<u8>) -> SpliceArrays {
+        let device = self.text.device();
+        SpliceArrays {
+            docs: address(device, &self.docs),
+            splice_starts: address(device, &self.starts),
+            froms: address(device, &self.froms),
+            tos: address(device, &self.tos),
+            token_starts: address(device, &self.token_starts),
+            tokens: address(device, &self.tokens),
+            edges: address(device, edges),
+            num_docs: self.splices.docs.len() as u32,
+            num_gaps: self.num_gaps() as u32,
+            num_new: self.splices.new_terminals.len() as u32,
+            num_old_root: self.text.num_root() as u32,
+        }
+    }
+
+    fn num_gaps(&self) -> usize {
+        self.splices.docs.len() + self.num_splices()
+    }
+
+    /// Counts runs, takes room for them, writes them and adds up their lengths.
+    fn runs(&self, splices: Argument) -> Result<Runs, GpuError> {
+        let (device, num_gaps, text) = (self.text.device(), self.num_gaps(), self.text.arrays());
+        let first_runs: DeviceBuffer<u32> = device.alloc("runs of edits", num_gaps + 1)?;
+        let num_inner: DeviceBuffer<u32> = device.alloc("runs of edits", num_gaps)?;
+        let sums = device.alloc("runs of edits", num_sums(num_gaps))?;
+        let is_misplaced: DeviceBuffer<u32> = device.alloc("runs of edits", 1)?;
+        let [first_runs_at, num_inner_at, is_misplaced_at] =
+            [&first_runs, &num_inner, &is_misplaced].map(|b| Argument::Long(address(device, b)));
+        let counting = [text, splices, first_runs_at, num_inner_at, is_misplaced_at];
+        // SAFETY: the arguments are those of the kernel; the text is that of a validated grammar, and
+        // splices lie in its documents, as they were planned.
+        unsafe {
+            launch(device, &self.kernels.count, grid_for(num_gaps), THREADS, &counting)?;
+            self.sorter.scan_narrow(&first_runs, num_gaps, &sums)?;
+        }
+        let is_cut = one_to_host(device, &is_misplaced, 0)?;
+        check_limit("tokens that the tokenizer would cut", is_cut as usize, 0)?;
+        let num_runs = one_to_host(device, &first_runs, num_gaps)? as usize;
+        let sources: DeviceBuffer<u32> = device.alloc("runs of edits", num_runs)?;
+        let starts: DeviceBuffer<u64> = device.alloc("runs of edits", num_runs + 1)?;
+        let sums = device.alloc("runs of edits", num_sums(num_runs))?;
+        let writing = [
+            text,
+            splices,
+            first_runs_at,
+            num_inner_at,
+            Argument::Long(address(device, &sources)),
+            Argument::Long(address(device, &starts)),
+            is_misplaced_at,
+        ];
+        // SAFETY: as above; there is room for the runs that were counted.
+        unsafe {
+            launch(device, &self.kernels.runs, grid_for(num_gaps), THREADS, &writing)?;
+            self.sorter.scan_wide(&starts, num_runs, &sums)?;
+        }
+        let num_root = one_to_host(device, &starts, num_runs)?;
+        let num_root = usize::try_from(num_root).unwrap_or(usize::MAX);
+        check_limit("elements of a text", num_root, MAX_SYMBOLS as usize)?;
+        Ok(Runs { first_runs, sources, starts, num_runs, num_root })
+    }
+
+    /// The text of these runs and the rules.
+    fn text_of(
+        &self,
+        splices: Argument,
+        edges: DeviceBuffer<u8>,
+        runs: &Runs,
+        num_symbols: usize,
+    ) -> Result<CorpusText, GpuError> {
+        let (device, old) = (self.text.device(), &self.text);
+        let (num_docs, num_root, num_rules) =
+            (self.splices.docs.len(), runs.num_root, old.num_rules());
+        let new = NewText {
+            symbols: device.alloc("elements of rules", num_symbols)?,
+            rule_offsets: device.alloc("offsets of rules", num_rules + 1)?,
+            doc_offsets: device.alloc("offsets of documents", num_docs + 1)?,
+            starts: device.alloc("starts of elements", num_symbols + 1)?,
+            blanks: device.alloc("blanks between elements", num_symbols / 32 + 1)?,
+            edges,
+            num_root,
+            num_symbols,
+            doc_lens: self.splices.doc_lens.clone(),
+        };
+        let sums = device.alloc("lengths of elements", num_sums(num_root))?;
+        let dictionary = old.with_terminals(&self.splices.new_terminals)?;
+        let [symbols, rule_offsets, doc_offsets, blanks] =
+            [&new.symbols, &new.rule_offsets, &new.doc_offsets, &new.blanks]
+                .map(|buffer| Argument::Long(address(device, buffer)));
+        let [run_starts, starts] =
+            [&runs.starts, &new.starts].map(|buffer| Argument::Long(address(device, buffer)));
+        let [sources, first_runs, token_offsets] =
+            [&runs.sources, &runs.first_runs, dictionary.offsets()]
+                .map(|buffer| Argument::Long(address(device, buffer)));
+        let text = old.arrays();
+        let [num_runs, num_symbols_at, num_root_at, num_rules_at] =
+            [runs.num_runs, num_symbols, num_root, num_rules].map(|n| Argument::Short(n as u32));
+        let num_terminals = old.num_terminals() + self.splices.new_terminals.len() as u32;
+        let writing = [text, splices, sources, run_starts, num_runs, num_symbols_at, symbols];
+        let placing = [
+            text,
+            splices,
+            first_runs,
+            run_starts,
+            num_runs,
+            num_rules_at,
+            rule_offsets,
+            doc_offsets,
+        ];
+        let blanking = [text, splices, symbols, doc_offsets, num_symbols_at, blanks];
+        let measuring = [
+            text,
+            symbols,
+            blanks,
+            token_offsets,
+            Argument::Short(num_terminals),
+            num_root_at,
+            starts,
+        ];
+        let moving =
+            [text, Argument::Short(old.num_root() as u32), num_root_at, num_symbols_at, starts];
+        let kernels = &self.kernels;
+        // SAFETY: the arguments are those of the kernels; buffers are as long as they say, runs lie in
+        // the old text and among the tokens, and what a kernel reads was written by those before.
+        unsafe {
+            launch(device, &kernels.symbols, grid_for(num_symbols), THREADS, &writing)?;
+            let num_offsets = num_rules.max(num_docs) + 1;
+            launch(device, &kernels.offsets, grid_for(num_offsets), THREADS, &placing)?;
+            launch(device, &kernels.blanks, grid_for(num_symbols / 32 + 1), THREADS, &blanking)?;
+            launch(device, &kernels.lens, grid_for(num_root), THREADS, &measuring)?;
+            self.sorter.scan_wide(&new.starts, num_root, &sums)?;
+            launch(device, &kernels.starts, grid_for(num_symbols - num_root), THREADS, &moving)?;
+        }
+        Ok(old.edited(new, dictionary))
+    }
+}
+
+impl Kernels {
+    fn new(module: &Module) -> Result<Self, GpuError> {
+        Ok(Self {
+            edges: module.kernel("corpus_edits_edges")?,
+            count: module.kernel("corpus_edits_count")?,
+            runs: module.kernel("corpus_edits_runs")?,
+            symbols: module.kernel("corpus_edits_symbols")?,
+            offsets: module.kernel("corpus_edits_offsets")?,
+            blanks: module.kernel("corpus_edits_blanks")?,
+            lens: module.kernel("corpus_edits_lens")?,
+            starts: module.kernel("corpus_edits_starts")?,
+        })
+    }
+}

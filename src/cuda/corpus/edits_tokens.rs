@@ -1,0 +1,329 @@
+//! From changes of bytes to tokens in the place of whole tokens.
+//!
+//! ```text
+//! text       … the power loss of …       insert "wer ro" at 6
+//! window       [the po|wer loss]         read on the device, 48 bytes to each side, more where needed
+//! splice        the [power rower] loss   from the last cut before the change to the first one behind
+//! ```
+//!
+//! Between two cuts ([`tadoc::text::last_cut`]) a text is tokenized apart, so splices take whole tokens
+//! out and put whole tokens in. Changes with fewer than two bytes between their cuts become one
+//! splice. Tokens are looked up in the dictionary; new ones get numbers behind all terminals.
+//! Documents are worked on by all cores; O(bytes of windows and texts, log words for each token).
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::error::GpuError;
+use tadoc::text::{TokenizerProfile, first_cut, for_each_token, last_cut};
+
+use super::edits_plan::{Change, NewDocument};
+use super::{PassageQuery, Passages};
+
+/// Bytes on each side of a change that are first looked at for a cut, and how much wider the next
+/// window is.
+const WINDOW_BYTES: u64 = 48;
+const WINDOW_GROWTH: u64 = 9;
+/// Documents that one task works on.
+const MIN_DOCUMENTS: usize = 16;
+/// Marks the numbers of terminals that only one task knows.
+const IS_NEW: u32 = 1 << 31;
+
+/// Class and bytes of a terminal.
+pub(super) type Terminal = (bool, Box<[u8]>);
+
+/// A text that is edited.
+pub(super) trait BaseText: Sync {
+    fn num_docs(&self) -> usize;
+
+    /// Bytes of a document; an error where it is not there.
+    fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError>;
+
+    fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError>;
+
+    /// Id of the word or separator with exactly these bytes.
+    fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32>;
+
+    fn num_terminals(&self) -> u32;
+}
+
+/// What is put into documents, as `corpus_edits` takes it.
+#[derive(Debug, Default)]
+pub(super) struct Splices {
+    pub(super) docs: Vec<u32>,
+    pub(super) doc_lens: Vec<u64>,
+    pub(super) starts: Vec<u32>,
+    pub(super) froms: Vec<u64>,
+    pub(super) tos: Vec<u64>,
+    pub(super) token_starts: Vec<u32>,
+    pub(super) tokens: Vec<u32>,
+    /// Terminals that the text does not have, in the order of their numbers.
+    pub(super) new_terminals: Vec<Terminal>,
+}
+
+/// The windows of a change: bytes that end where it starts and begin where it ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct Windows {
+    /// In which round of reading it was seen enough of, and its place there.
+    round: usize,
+    place: usize,
+    /// Bytes from the cut to the change, and from the change to the cut.
+    num_before: u64,
+    num_behind: u64,
+}
+
+/// A change and where it was looked for cuts.
+struct Pending {
+    change: usize,
+    doc: u32,
+    doc_len: u64,
+    start: u64,
+    end: u64,
+}
+
+impl Splices {
+    /// What `documents`, of `text`, become.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading passages.
+    pub(super) fn new(
+        text: &impl BaseText,
+        profile: TokenizerProfile,
+        documents: &[NewDocument],
+    ) -> Result<Self, GpuError> {
+        let (windows, rounds) = read_windows(text, profile, documents)?;
+        let mut first_changes = Vec::with_capacity(documents.len());
+        let mut num_changes = 0;
+        for document in documents {
+            first_changes.push(num_changes);
+            num_changes += document.changes.len();
+        }
+        let [empty, blank] = [&b""[..], b" "].map(|bytes| text.terminal_id(false, bytes));
+        let parts: Vec<Writer<'_, _>> = documents
+            .par_chunks(MIN_DOCUMENTS)
+            .zip(first_changes.par_chunks(MIN_DOCUMENTS))
+            .map(|(documents, firsts)| {
+                let mut writer = Writer::new(text, profile);
+                for (document, &first) in documents.iter().zip(firsts) {
+                    writer.add(document, &windows[first..], &rounds);
+                }
+                writer
+            })
+            .collect();
+        let mut splices = Self::default();
+        let mut numbers = Numbers { first: text.num_terminals(), new: FxHashMap::default() };
+        // What kernels put beside cuts.
+        for (is_there, bytes) in [(empty, &b""[..]), (blank, b" ")] {
+            let id = is_there.unwrap_or_else(|| splices.number(&mut numbers, false, bytes));
+            splices.tokens.push(id);
+        }
+        splices.token_starts.push(splices.tokens.len() as u32);
+        splices.starts.push(0);
+        for part in parts {
+            splices.append(&mut numbers, part);
+        }
+        splices.docs = documents.iter().map(|document| document.doc).collect();
+        splices.doc_lens = documents.iter().map(|document| document.len_bytes).collect();
+        Ok(splices)
+    }
+
+    /// The number of a terminal that the text does not have.
+    fn number(&mut self, numbers: &mut Numbers, is_word: bool, bytes: &[u8]) -> u32 {
+        let next = numbers.first + self.new_terminals.len() as u32;
+        let key = (is_word, Box::from(bytes));
+        *numbers.new.entry(key).or_insert_with_key(|key| {
+            self.new_terminals.push(key.clone());
+            next
+        })
+    }
+
+    fn append(&mut self, numbers: &mut Numbers, part: Writer<'_, impl BaseText>) {
+        let new: Vec<u32> = part
+            .new_terminals
+            .iter()
+            .map(|(is_word, bytes)| self.number(numbers, *is_word, bytes))
+            .collect();
+        let first = self.tokens.len() as u32;
+        let id = |token: &u32| match token & IS_NEW {
+            0 => *token,
+            _ => new[(token & !IS_NEW) as usize],
+        };
+        self.tokens.extend(part.tokens.iter().map(id));
+        self.token_starts.extend(part.token_ends.iter().map(|end| first + end));
+        let first = self.froms.len() as u32;
+        self.starts.extend(part.ends.iter().map(|end| first + end));
+        self.froms.extend(part.froms);
+        self.tos.extend(part.tos);
+    }
+}
+
+/// Numbers of terminals that the text does not have.
+struct Numbers {
+    first: u32,
+    new: FxHashMap<Terminal, u32>,
+}
+
+/// Reads around all changes until there is a cut on both sides, or the document ends.
+fn read_windows(
+    text: &impl BaseText,
+    profile: TokenizerProfile,
+    documents: &[NewDocument],
+) -> Result<(Vec<Windows>, Vec<Passages>), GpuError> {
+    let mut pending = Vec::new();
+    for document in documents {
+        let doc_len = text.doc_len_bytes(document.doc)?;
+        for &Change { start, end, .. } in &document.changes {
+            let change = pending.len();
+            pending.push(Pending { change, doc: document.doc, doc_len, start, end });
+        }
+    }
+    let mut windows = vec![Windows::default(); pending.len()];
+    let (mut rounds, mut window) = (Vec::new(), WINDOW_BYTES);
+    while !pending.is_empty() {
+        let query = |at: &Pending| {
+            let first = at.start.saturating_sub(window);
+            let before = PassageQuery { doc: at.doc, offset: first, len_bytes: at.start - first };
+            let behind = PassageQuery { doc: at.doc, offset: at.end, len_bytes: window };
+            [before, behind]
+        };
+        let queries: Vec<PassageQuery> = pending.iter().flat_map(query).collect();
+        let seen = text.read(&queries)?;
+        let round = rounds.len();
+        let look = |(place, at): (usize, &Pending)| {
+            let (before, behind) = (seen.get(2 * place), seen.get(2 * place + 1));
+            let is_start_seen = before.len() as u64 == at.start;
+            let is_end_seen = behind.len() as u64 == at.doc_len - at.end;
+            let from = last_cut(profile, before).or(is_start_seen.then_some(0))?;
+            let to = first_cut(profile, behind).or(is_end_seen.then_some(behind.len()))?;
+            let num_before = (before.len() - from) as u64;
+            Some(Windows { round, place: 2 * place, num_before, num_behind: to as u64 })
+        };
+        let looked: Vec<Option<Windows>> =
+            pending.par_iter().enumerate().map(|(place, at)| look((place, at))).collect();
+        let mut left = Vec::new();
+        for (at, looked) in pending.into_iter().zip(looked) {
+            match looked {
+                Some(found) => windows[at.change] = found,
+                None => left.push(at),
+            }
+        }
+        pending = left;
+        rounds.push(seen);
+        window = window.saturating_mul(WINDOW_GROWTH);
+    }
+    Ok((windows, rounds))
+}
+
+/// Splices of some documents, one after the other.
+struct Writer<'a, T> {
+    text: &'a T,
+    profile: TokenizerProfile,
+    /// Splices up to the end of each document.
+    ends: Vec<u32>,
+    froms: Vec<u64>,
+    tos: Vec<u64>,
+    /// Tokens up to the end of each splice.
+    token_ends: Vec<u32>,
+    tokens: Vec<u32>,
+    new_terminals: Vec<Terminal>,
+    /// Those that were looked up, separators and words.
+    ids: [FxHashMap<Box<[u8]>, u32>; 2],
+    /// The text of a splice.
+    bytes: Vec<u8>,
+}
+
+impl<'a, T: BaseText> Writer<'a, T> {
+    fn new(text: &'a T, profile: TokenizerProfile) -> Self {
+        Self {
+            text,
+            profile,
+            ends: Vec::new(),
+            froms: Vec::new(),
+            tos: Vec::new(),
+            token_ends: Vec::new(),
+            tokens: Vec::new(),
+            new_terminals: Vec::new(),
+            ids: Default::default(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// The splices of `document`, whose first change has the first of `windows`.
+    fn add(&mut self, document: &NewDocument, windows: &[Windows], rounds: &[Passages]) {
+        let mut at = 0;
+        while let Some(change) = document.changes.get(at) {
+            let own = windows[at];
+            let from = change.start - own.num_before;
+            let before = rounds[own.round].get(own.place);
+            self.bytes.clear();
+            self.bytes.extend_from_slice(&before[before.len() - own.num_before as usize..]);
+            self.bytes.extend_from_slice(&change.text);
+            let (mut last, mut own) = (change, own);
+            at += 1;
+            // Changes whose cuts are not apart.
+            while let Some(next) = document.changes.get(at)
+                && next.start - windows[at].num_before < last.end + own.num_behind + 2
+            {
+                let next_own = windows[at];
+                let behind = rounds[own.round].get(own.place + 1);
+                let before = rounds[next_own.round].get(next_own.place);
+                let between = next.start - last.end;
+                // What the first window does not show, the second does.
+                let of_first = between.min(behind.len() as u64);
+                self.bytes.extend_from_slice(&behind[..of_first as usize]);
+                let of_second = (between - of_first) as usize;
+                self.bytes.extend_from_slice(&before[before.len() - of_second..]);
+                self.bytes.extend_from_slice(&next.text);
+                (last, own) = (next, next_own);
+                at += 1;
+            }
+            let behind = rounds[own.round].get(own.place + 1);
+            self.bytes.extend_from_slice(&behind[..own.num_behind as usize]);
+            self.froms.push(from);
+            self.tos.push(last.end + own.num_behind);
+            self.add_tokens();
+        }
+        self.ends.push(self.froms.len() as u32);
+    }
+
+    /// The tokens of the text of a splice: a single blank between two words is implied, what stands at
+    /// the ends is not.
+    fn add_tokens(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        let (mut after_word, mut has_blank) = (false, false);
+        for_each_token(self.profile, &bytes, |token| {
+            if token.bytes == b" " && !token.is_word && !has_blank {
+                has_blank = true;
+                return;
+            }
+            let meets_word = after_word && token.is_word;
+            if std::mem::take(&mut has_blank) != meets_word {
+                self.push(false, if meets_word { b"" } else { b" " });
+            }
+            self.push(token.is_word, token.bytes);
+            after_word = token.is_word;
+        });
+        if has_blank {
+            self.push(false, b" ");
+        }
+        self.token_ends.push(self.tokens.len() as u32);
+        self.bytes = bytes;
+    }
+
+    fn push(&mut self, is_word: bool, bytes: &[u8]) {
+        let known = self.ids[usize::from(is_word)].get(bytes).copied();
+        let id = known.unwrap_or_else(|| {
+            let id = self.text.terminal_id(is_word, bytes).unwrap_or_else(|| {
+                self.new_terminals.push((is_word, bytes.into()));
+                IS_NEW | (self.new_terminals.len() - 1) as u32
+            });
+            self.ids[usize::from(is_word)].insert(bytes.into(), id);
+            id
+        });
+        self.tokens.push(id);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,151 @@
+//! Rounds of the grammar builder on a device: the wrapper of `kernels/grammar_rounds.cu` and
+//! `kernels/grammar_pairs.cu`.
+//!
+//! ```text
+//! symbols ─▶ sample ─▶ rounds ─▶ rules learned ─▶ applied to the sequence
+//!                                                        │ all its pairs numbered
+//!            sequence, rules ◀─ rounds, T to 2 ◀─────────┘
+//! round      slopes ─▶ choose ─▶ make rules ─▶ count ─▶ rewrite ─▶ new pairs: sort, group, number
+//! ```
+//!
+//! The rules of `src/tadoc/grammar/rounds.rs` and the sequence that it leaves, byte for byte: thresholds, ends
+//! and shards come from `src/tadoc/grammar/schedule.rs`, and the kernels say how ids and choices do. A round
+//! waits for the device twice, for how much is replaced and how many pairs are new.
+//!
+//! About 80 bytes of device memory an element, kept from one run to the next; a sequence with so many
+//! repeated pairs that their arrays are full (more than half as many as elements, and a million) is
+//! refused.
+
+mod kernels;
+mod pairs;
+mod sequence;
+mod space;
+mod when_large;
+
+pub use when_large::RoundsWhenLarge;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::device::Device;
+use crate::error::GpuError;
+use tadoc::grammar::schedule::{
+    MAX_ROUNDS, is_last_round, next_threshold, sample_len, thresholds_of_sample,
+};
+use tadoc::grammar::{RoundsEngine, RoundsOutput};
+
+use super::check_limit;
+use kernels::Kernels;
+use sequence::Sequence;
+use space::Space;
+
+/// Elements at most: places and their sums are 32 bits wide.
+const MAX_ELEMENTS: usize = 1 << 30;
+
+/// Runs the rounds on a device, one sequence at a time.
+#[derive(Debug)]
+pub struct DeviceRounds {
+    device: Device,
+    kernels: Kernels,
+    space: Mutex<Option<Space>>,
+    fault: Mutex<Option<GpuError>>,
+}
+
+impl DeviceRounds {
+    /// Loads the kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`], [`GpuError::Driver`].
+    pub fn new(device: &Device) -> Result<Self, GpuError> {
+        Ok(Self {
+            device: device.clone(),
+            kernels: Kernels::new(device)?,
+            space: Mutex::default(),
+            fault: Mutex::default(),
+        })
+    }
+
+    /// What the rounds leave of `symbols`, all below `first_rule` but the barriers.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where there are too many elements or repeated pairs,
+    /// [`GpuError::OutOfMemory`], [`GpuError::Lost`], [`GpuError::Driver`].
+    pub fn rounds(&self, symbols: &[u32], first_rule: u32) -> Result<RoundsOutput, GpuError> {
+        self.device.check()?;
+        check_limit("elements of a sequence", symbols.len(), MAX_ELEMENTS)?;
+        if symbols.is_empty() {
+            return Ok(RoundsOutput::default());
+        }
+        let mut kept = lock(&self.space);
+        let fitting = kept.take().filter(|space| space.capacity >= symbols.len());
+        let mut space = match fitting {
+            Some(space) => space,
+            None => Space::new(&self.device, symbols.len())?,
+        };
+        let output = self.run_in(&mut space, symbols, first_rule)?;
+        *kept = Some(space);
+        Ok(output)
+    }
+
+    /// Why the last sequence that was left to the cores was, if one was.
+    pub fn fault(&self) -> Option<GpuError> {
+        lock(&self.fault).clone()
+    }
+
+    fn run_in(
+        &self,
+        space: &mut Space,
+        symbols: &[u32],
+        first_rule: u32,
+    ) -> Result<RoundsOutput, GpuError> {
+        let kernels = &self.kernels;
+        let mut sequence =
+            Sequence::begin(kernels, &mut space.sequence, symbols.len(), first_rule)?;
+        sequence.copy_from(symbols)?;
+        let shared = &mut space.shared;
+        let is_learned = match sample_len(symbols.len()) {
+            Some(len) => {
+                let mut sample = Sequence::begin(kernels, &mut space.sample, len, first_rule)?;
+                sample.sample_from(&sequence)?;
+                let num_keys = sample.find_all_pairs(shared)?;
+                sample.number(shared, num_keys, false)?;
+                let thresholds = thresholds_of_sample(sample.largest_count(shared)?);
+                for &threshold in &thresholds {
+                    sample.round(shared, threshold, false)?;
+                }
+                sequence.learn(shared, &sample, &thresholds)?;
+                true
+            }
+            None => false,
+        };
+        let num_keys = sequence.find_all_pairs(shared)?;
+        sequence.number(shared, num_keys, is_learned)?;
+        let mut threshold = sequence.largest_count(shared)?.max(2);
+        for _ in 0..MAX_ROUNDS {
+            threshold = next_threshold(threshold);
+            let num_replaced = sequence.round(shared, threshold, is_learned)?;
+            sequence.join_chunks();
+            if is_last_round(threshold, num_replaced, sequence.len()) {
+                break;
+            }
+        }
+        sequence.to_host()
+    }
+}
+
+impl RoundsEngine for DeviceRounds {
+    fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput> {
+        match self.rounds(symbols, first_rule) {
+            Ok(output) => Some(output),
+            Err(error) => {
+                *lock(&self.fault) = Some(error);
+                None
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,401 @@
+//! The sequence under replacement on a device: what `Sequence` of `src/tadoc/grammar/rounds.rs` and `Chunk` of
+//! `src/tadoc/grammar/chunk.rs` do.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use crate::corpus::check_limit;
+use crate::corpus::launch::Argument;
+use crate::corpus::sort_space::bits_below;
+use crate::corpus::transfer::{clear, fill, one_to_host, to_host};
+use crate::device::Device;
+use crate::error::GpuError;
+use tadoc::grammar::RoundsOutput;
+use tadoc::grammar::schedule::{CHUNK_LEN, SAMPLE_STEP, STRETCH_LEN, are_joined};
+
+use super::kernels::{Kernels, at, number};
+use super::space::{Arrays, Mask, Shared};
+
+/// Elements in device memory, their pairs, and the rules so far.
+#[derive(Debug)]
+pub(super) struct Sequence<'a> {
+    pub(super) kernels: &'a Kernels,
+    pub(super) arrays: &'a mut Arrays,
+    /// Which of the two buffers has the elements.
+    current: usize,
+    len: usize,
+    pub(super) first_rule: u32,
+    num_rules: usize,
+    /// Pairs that have ids.
+    pub(super) num_pairs: usize,
+    /// Chunks at first; neighbours were joined until there was one for each `chunk_step`.
+    num_chunks: usize,
+    chunk_step: usize,
+}
+
+/// Which pairs compete in a round.
+#[derive(Debug, Clone, Copy)]
+enum Rules {
+    /// Those numbered here; winners become rules.
+    Own,
+    /// Those learned from a sample, which are rules; how often they stood there lies at this address.
+    Learned(u64),
+}
+
+impl<'a> Sequence<'a> {
+    /// A sequence of `len` elements, which are still to be written, in `arrays`.
+    pub(super) fn begin(
+        kernels: &'a Kernels,
+        arrays: &'a mut Arrays,
+        len: usize,
+        first_rule: u32,
+    ) -> Result<Self, GpuError> {
+        let starts: Vec<u32> = (0..len).step_by(CHUNK_LEN).map(|start| start as u32).collect();
+        let num_chunks = starts.len();
+        let copied = kernels
+            .device
+            .stream()
+            .memcpy_htod(&starts, &mut arrays.starts.slice_mut(..num_chunks));
+        copied.map_err(kernels.device.fault("copying places of chunks"))?;
+        Ok(Self {
+            kernels,
+            arrays,
+            current: 0,
+            len,
+            first_rule,
+            num_rules: 0,
+            num_pairs: 0,
+            num_chunks,
+            chunk_step: 1,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn device(&self) -> &'a Device {
+        &self.kernels.device
+    }
+
+    /// Words of a mask.
+    pub(super) fn num_words(&self) -> usize {
+        self.len.div_ceil(32)
+    }
+
+    /// Bits of a symbol.
+    pub(super) fn symbol_bits(&self) -> u32 {
+        bits_below(self.first_rule as usize + self.num_rules)
+    }
+
+    fn symbols_at(&self) -> u64 {
+        self.arrays.at.symbols[self.current]
+    }
+
+    pub(super) fn ids_at(&self) -> u64 {
+        self.arrays.at.ids[self.current]
+    }
+
+    /// Takes `symbols`, as many as it is long, as its elements.
+    pub(super) fn copy_from(&mut self, symbols: &[u32]) -> Result<(), GpuError> {
+        let device = self.device();
+        let target = &mut self.arrays.symbols[0].slice_mut(..symbols.len());
+        let copied = device.stream().memcpy_htod(symbols, target);
+        copied.map_err(device.fault("copying a sequence"))
+    }
+
+    /// Takes stretches of `whole` as its elements.
+    pub(super) fn sample_from(&mut self, whole: &Sequence<'_>) -> Result<(), GpuError> {
+        let arguments = [
+            at(whole.symbols_at()),
+            number(whole.len),
+            number(STRETCH_LEN),
+            number(SAMPLE_STEP),
+            number(self.len),
+            at(self.symbols_at()),
+        ];
+        // SAFETY: the arguments are those of the kernel; `len` is that of the sample of `whole`.
+        unsafe { self.kernels.launch(&self.kernels.sample, self.len, &arguments) }
+    }
+
+    /// Lists all pairs among the keys of `shared`, and says how many; none has an id then.
+    pub(super) fn find_all_pairs(&mut self, shared: &mut Shared) -> Result<usize, GpuError> {
+        let (kernels, device) = (self.kernels, self.device());
+        fill(device, &mut self.arrays.ids[self.current], 0xff)?;
+        self.mark_ends(shared)?;
+        let [symbols, len] = [at(self.symbols_at()), number(self.len)];
+        let [places, sums] = [at(shared.mask(Mask::Places)), at(shared.at.sums)];
+        let find = [symbols, len, at(shared.mask(Mask::Ends)), places, sums];
+        let input = shared.keys.inputs(device);
+        let write = [
+            symbols,
+            len,
+            places,
+            sums,
+            Argument::Short(self.symbol_bits()),
+            at(input.keys_at),
+            at(input.values_at),
+        ];
+        // SAFETY: the arguments are those of the kernels; masks and sums are as long as the sequence, and
+        // there is room for as many keys. The last element is an end.
+        unsafe {
+            kernels.launch(&kernels.fresh, self.len, &find)?;
+            kernels.sorter.scan_wide(&shared.sums, self.num_words(), &shared.wide_tiles)?;
+            kernels.launch(&kernels.fresh_write, self.len, &write)?;
+        }
+        Ok(self.totals(shared)?.1)
+    }
+
+    /// How many pairs are replaced, and how many are to be numbered.
+    fn totals(&self, shared: &Shared) -> Result<(usize, usize), GpuError> {
+        let total = one_to_host(self.device(), &shared.sums, self.num_words())?;
+        Ok((total as u32 as usize, (total >> 32) as usize))
+    }
+
+    /// Marks the last element of each chunk.
+    fn mark_ends(&self, shared: &Shared) -> Result<(), GpuError> {
+        let ends = shared.mask(Mask::Ends);
+        let arguments = [
+            at(self.arrays.at.starts),
+            number(self.num_chunks),
+            number(self.chunk_step),
+            number(self.len),
+            at(ends),
+        ];
+        // SAFETY: the mask has a bit for each element; the arguments are those of the kernel.
+        unsafe {
+            clear(self.device(), ends, self.num_words() * size_of::<u32>())?;
+            self.kernels.launch(&self.kernels.ends, self.num_chunks, &arguments)
+        }
+    }
+
+    /// Learns the rules of `sample` and applies them; the ids of all pairs are to be found anew then.
+    pub(super) fn learn(
+        &mut self,
+        shared: &mut Shared,
+        sample: &Sequence<'_>,
+        thresholds: &[u32],
+    ) -> Result<(), GpuError> {
+        self.make_table(shared, sample)?;
+        let num_learned = sample.num_rules;
+        let num_keys = self.find_all_pairs(shared)?;
+        self.look_up(shared, num_keys)?;
+        self.num_rules = num_learned;
+        for &threshold in thresholds {
+            let rules = Rules::Learned(sample.arrays.at.rule_counts);
+            let (_, num_keys) = self.replace(shared, threshold, rules)?;
+            self.look_up(shared, num_keys)?;
+        }
+        if num_learned > 0 {
+            let device = self.device();
+            let learned = &sample.arrays.rules.slice(..num_learned);
+            let copied = device
+                .stream()
+                .memcpy_dtod(learned, &mut self.arrays.rules.slice_mut(..num_learned));
+            copied.map_err(device.fault("copying learned rules"))?;
+        }
+        self.join_chunks();
+        Ok(())
+    }
+
+    /// The rules of `sample` as a table.
+    fn make_table(&self, shared: &mut Shared, sample: &Sequence<'_>) -> Result<(), GpuError> {
+        let device = self.device();
+        let num_slots = (4 * sample.num_rules).next_power_of_two();
+        check_limit("learned rules", num_slots, shared.num_slots)?;
+        shared.table_mask = num_slots as u32 - 1;
+        fill(device, &mut shared.table_pairs, 0xff)?;
+        fill(device, &mut shared.table_numbers, 0)?;
+        let arguments = [
+            at(sample.arrays.at.rules),
+            number(sample.num_rules),
+            at(shared.at.table_pairs),
+            at(shared.at.table_numbers),
+            Argument::Short(shared.table_mask),
+        ];
+        // SAFETY: the arguments are those of the kernel; three quarters of the slots stay free.
+        unsafe { self.kernels.launch(&self.kernels.insert, sample.num_rules, &arguments) }
+    }
+
+    /// One round at `threshold`; returns how many pairs were replaced.
+    pub(super) fn round(
+        &mut self,
+        shared: &mut Shared,
+        threshold: u32,
+        is_learned: bool,
+    ) -> Result<usize, GpuError> {
+        if self.num_pairs == 0 {
+            return Ok(0);
+        }
+        let (num_replaced, num_keys) = self.replace(shared, threshold, Rules::Own)?;
+        self.number(shared, num_keys, is_learned)?;
+        Ok(num_replaced)
+    }
+
+    /// Replaces the pairs that win and have a rule. Returns how many, and how many pairs are new: the keys
+    /// of `shared`, which have no ids yet.
+    fn replace(
+        &mut self,
+        shared: &mut Shared,
+        threshold: u32,
+        rules: Rules,
+    ) -> Result<(usize, usize), GpuError> {
+        self.mark_ends(shared)?;
+        self.choose(shared, threshold, rules)?;
+        if let Rules::Own = rules {
+            self.make_rules(shared)?;
+        }
+        self.count(shared, rules)?;
+        let (num_replaced, num_keys) = self.totals(shared)?;
+        if num_replaced > 0 {
+            self.rewrite(shared, rules)?;
+            self.current = 1 - self.current;
+            self.len -= num_replaced;
+        }
+        Ok((num_replaced, num_keys))
+    }
+
+    /// Marks the pairs that win.
+    fn choose(&self, shared: &Shared, threshold: u32, rules: Rules) -> Result<(), GpuError> {
+        let (kernels, arrays) = (self.kernels, self.arrays.at);
+        let (counts, uses) = match rules {
+            Rules::Own => (arrays.counts, arrays.uses),
+            Rules::Learned(counts) => (counts, 0),
+        };
+        let [ids, len] = [at(self.ids_at()), number(self.len)];
+        let [candidates, left_first, right_first] =
+            [Mask::Candidates, Mask::LeftFirst, Mask::RightFirst].map(|mask| at(shared.mask(mask)));
+        let slopes =
+            [ids, len, at(counts), Argument::Short(threshold), candidates, left_first, right_first];
+        let chosen = at(shared.mask(Mask::Chosen));
+        let choose = [ids, len, candidates, left_first, right_first, at(uses), chosen];
+        // SAFETY: the arguments are those of the kernels; ids are those of counts, masks are as long as
+        // the sequence.
+        unsafe {
+            kernels.launch(&kernels.slopes, self.len, &slopes)?;
+            kernels.launch(&kernels.choose, self.len, &choose)
+        }
+    }
+
+    /// Makes rules of the pairs that won twice or more, and marks those that have one.
+    fn make_rules(&mut self, shared: &Shared) -> Result<(), GpuError> {
+        let (kernels, arrays) = (self.kernels, self.arrays.at);
+        let num_pairs = number(self.num_pairs);
+        let find = [at(arrays.uses), at(arrays.rule_of_pair), num_pairs, at(arrays.numbers)];
+        let make = [
+            at(arrays.numbers),
+            num_pairs,
+            number(self.num_rules),
+            Argument::Short(self.first_rule),
+            at(arrays.pairs),
+            at(arrays.counts),
+            at(arrays.uses),
+            at(arrays.rule_of_pair),
+            at(arrays.rules),
+            at(arrays.rule_counts),
+        ];
+        let mark = [
+            at(self.ids_at()),
+            number(self.len),
+            at(shared.mask(Mask::Chosen)),
+            at(arrays.rule_of_pair),
+            at(shared.mask(Mask::Replaced)),
+        ];
+        // SAFETY: the arguments are those of the kernels; there is a number for each id and one more, and
+        // a rule for every two elements.
+        unsafe {
+            kernels.launch(&kernels.new_rules, self.num_pairs, &find)?;
+            kernels.sorter.scan_narrow(
+                &self.arrays.numbers,
+                self.num_pairs,
+                &shared.narrow_tiles,
+            )?;
+            kernels.launch(&kernels.make_rules, self.num_pairs, &make)?;
+            kernels.launch(&kernels.replaced, self.len, &mark)?;
+        }
+        let num_new = one_to_host(self.device(), &self.arrays.numbers, self.num_pairs)?;
+        self.num_rules += num_new as usize;
+        Ok(())
+    }
+
+    /// Counts what is replaced, and off what ends.
+    fn count(&self, shared: &Shared, rules: Rules) -> Result<(), GpuError> {
+        let (kernels, counts) = match rules {
+            Rules::Own => (self.kernels, self.arrays.at.counts),
+            Rules::Learned(_) => (self.kernels, 0),
+        };
+        let arguments = [
+            at(self.symbols_at()),
+            at(self.ids_at()),
+            number(self.len),
+            at(rules.replaced_at(shared)),
+            at(shared.mask(Mask::Ends)),
+            at(counts),
+            at(shared.mask(Mask::Places)),
+            at(shared.at.sums),
+        ];
+        // SAFETY: the arguments are those of the kernel; masks and sums are as long as the sequence.
+        unsafe {
+            kernels.launch(&kernels.count, self.len, &arguments)?;
+            kernels.sorter.scan_wide(&shared.sums, self.num_words(), &shared.wide_tiles)
+        }
+    }
+
+    /// Writes the sequence anew, beside the old one.
+    fn rewrite(&self, shared: &Shared, rules: Rules) -> Result<(), GpuError> {
+        let (kernels, arrays) = (self.kernels, self.arrays.at);
+        let rule_of_pair = match rules {
+            Rules::Own => arrays.rule_of_pair,
+            Rules::Learned(_) => 0,
+        };
+        let [replaced, sums] = [at(rules.replaced_at(shared)), at(shared.at.sums)];
+        let input = shared.keys.inputs(self.device());
+        let rewrite = [
+            at(self.symbols_at()),
+            at(self.ids_at()),
+            number(self.len),
+            replaced,
+            at(shared.mask(Mask::Places)),
+            sums,
+            at(rule_of_pair),
+            Argument::Short(self.first_rule),
+            Argument::Short(self.symbol_bits()),
+            at(arrays.symbols[1 - self.current]),
+            at(arrays.ids[1 - self.current]),
+            at(input.keys_at),
+            at(input.values_at),
+        ];
+        let starts = [at(arrays.starts), number(self.num_chunks), replaced, sums];
+        // SAFETY: the arguments are those of the kernels; the new sequence is shorter than the old one,
+        // and has no more new pairs than elements.
+        unsafe {
+            kernels.launch(&kernels.rewrite, self.len, &rewrite)?;
+            kernels.launch(&kernels.starts, self.num_chunks, &starts)
+        }
+    }
+
+    /// Joins neighbours once chunks are half empty on average.
+    pub(super) fn join_chunks(&mut self) {
+        while are_joined(self.num_chunks.div_ceil(self.chunk_step), self.len) {
+            self.chunk_step *= 2;
+        }
+    }
+
+    /// The elements, and the two of each rule, oldest first.
+    pub(super) fn to_host(&self) -> Result<RoundsOutput, GpuError> {
+        let device = self.device();
+        let symbols = to_host(device, &self.arrays.symbols[self.current], self.len)?;
+        let rules = to_host(device, &self.arrays.rules, self.num_rules)?;
+        let rules = rules.into_iter().map(|pair| ((pair >> 32) as u32, pair as u32)).collect();
+        Ok(RoundsOutput { symbols, rules })
+    }
+}
+
+impl Rules {
+    /// The mask of what is replaced: learned pairs are rules, all that win.
+    fn replaced_at(self, shared: &Shared) -> u64 {
+        shared.mask(match self {
+            Self::Own => Mask::Replaced,
+            Self::Learned(_) => Mask::Chosen,
+        })
+    }
+}

@@ -1,0 +1,179 @@
+//! Lengths of expansions and where positions start, made on the device: the wrapper of
+//! `kernels/corpus_index.cu`.
+//!
+//! ```text
+//! token_offsets ─▶ bytes, infos of terminals ─▶ of rules, the last first ─▶ shares of positions
+//!                                                                             │ scanned
+//!                                          starts: bytes before each position ◀┘  blanks: a bit each
+//! ```
+//!
+//! O(G), and the depth of the grammar. Memory: 12 bytes for each position, 16 for each element.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use cudarc::driver::CudaFunction;
+
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::module::{CORPUS_INDEX, CORPUS_INVERSE, Module, unsupported};
+
+use super::DeviceCorpus;
+use super::check_limit;
+use super::inverse::owners;
+use super::launch::{Argument, THREADS, address, grid_for, launch};
+use super::sort::Sorter;
+use super::sort_space::{MAX_KEYS, num_sums};
+use super::tickets::Tickets;
+use super::transfer::{fill, to_host};
+
+const KERNEL: &str = "corpus_index";
+/// Words of a text at most: infos keep 3 bits for themselves.
+const MAX_WORDS: u64 = 1 << 61;
+const WORDS_SHIFT: u32 = 3;
+
+/// Lengths and starts of a segment in device memory.
+#[derive(Debug)]
+pub struct CorpusIndex {
+    corpus: DeviceCorpus,
+    sorter: Sorter,
+    kernels: Kernels,
+    tickets: Tickets,
+    token_offsets: DeviceBuffer<u32>,
+    owners: DeviceBuffer<u32>,
+    bytes: DeviceBuffer<u64>,
+    infos: DeviceBuffer<u64>,
+    starts: DeviceBuffer<u64>,
+    tile_sums: DeviceBuffer<u64>,
+    blanks: DeviceBuffer<u32>,
+}
+
+#[derive(Debug)]
+struct Kernels {
+    terminals: CudaFunction,
+    rules: CudaFunction,
+    shares: CudaFunction,
+    starts: CudaFunction,
+}
+
+impl CorpusIndex {
+    pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
+        let (device, dag) = (&corpus.device, corpus.dag());
+        let len_words = dag.len_words(dag.num_terminals());
+        if len_words >= MAX_WORDS {
+            let reason = format!("{len_words} words, it takes less than {MAX_WORDS} of a segment");
+            return Err(unsupported(device, KERNEL, reason));
+        }
+        let (num_positions, num_elements) = (dag.grammar().symbols.len(), dag.num_elements());
+        check_limit("elements of rules", num_positions, MAX_KEYS)?;
+        let module = Module::load(device, CORPUS_INDEX)?;
+        let mut made = Self {
+            sorter: Sorter::new(device)?,
+            kernels: Kernels {
+                terminals: module.kernel("corpus_index_terminals")?,
+                rules: module.kernel("corpus_index_rules")?,
+                shares: module.kernel("corpus_index_shares")?,
+                starts: module.kernel("corpus_index_starts")?,
+            },
+            tickets: Tickets::new(device)?,
+            token_offsets: device
+                .copy_of("offsets of tokens", corpus.segment.dictionary.offsets())?,
+            owners: owners(corpus, &Module::load(device, CORPUS_INVERSE)?)?,
+            bytes: device.alloc("lengths of elements", num_elements)?,
+            infos: device.alloc("lengths of elements", num_elements)?,
+            starts: device.alloc("starts of elements", num_positions + 1)?,
+            tile_sums: device.alloc("starts of elements", num_sums(num_positions))?,
+            blanks: device.alloc("blanks between elements", num_positions / 32 + 1)?,
+            corpus: corpus.clone(),
+        };
+        made.run()?;
+        Ok(made)
+    }
+
+    /// Makes all of it anew. Returns when the work is given to the device, not when it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn run(&mut self) -> Result<(), GpuError> {
+        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let (grammar, num_terminals) = (dag.grammar(), dag.num_terminals());
+        let (num_positions, num_rules) = (grammar.symbols.len(), grammar.num_rules());
+        // Nothing is known yet.
+        fill(device, &mut self.bytes, 0)?;
+        fill(device, &mut self.infos, 0)?;
+        self.tickets.reset()?;
+        let arrays = &self.corpus.arrays;
+        let symbols = Argument::Long(address(device, &arrays.symbols));
+        let [bytes, infos, starts] = [&self.bytes, &self.infos, &self.starts]
+            .map(|buffer| Argument::Long(address(device, buffer)));
+        let blanks = Argument::Long(address(device, &self.blanks));
+        let len = Argument::Short(num_positions as u32);
+        let terminals = [
+            Argument::Long(address(device, &self.token_offsets)),
+            Argument::Short(dag.num_words()),
+            Argument::Short(num_terminals),
+            bytes,
+            infos,
+        ];
+        let rules = [
+            symbols,
+            Argument::Long(address(device, &arrays.rule_offsets)),
+            Argument::Short(num_terminals),
+            Argument::Short(num_rules as u32),
+            self.tickets.argument(),
+            bytes,
+            infos,
+        ];
+        let owners = Argument::Long(address(device, &self.owners));
+        let num_root = Argument::Short(grammar.root().len() as u32);
+        let shares = [symbols, owners, num_root, len, bytes, infos, starts, blanks];
+        let (kernels, grid) = (&self.kernels, grid_for(num_positions + 1));
+        let grid_of_terminals = grid_for(num_terminals as usize);
+        // SAFETY: the arguments are those of the kernels; the grammar is a validated one, whose rules
+        // stand before those that they hold; there are lengths for each element, a start for each
+        // position and one more, and a bit for each.
+        unsafe {
+            launch(device, &kernels.terminals, grid_of_terminals, THREADS, &terminals)?;
+            launch(device, &kernels.rules, grid_for(num_rules - 1), THREADS, &rules)?;
+            launch(device, &kernels.shares, grid, THREADS, &shares)?;
+            self.sorter.scan_wide(&self.starts, num_positions, &self.tile_sums)?;
+            launch(device, &kernels.starts, grid, THREADS, &[blanks, len, starts])
+        }
+    }
+
+    /// Bytes and words of each element's expansion, by element id; those of the root are 0.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`], also for faults of
+    /// making them.
+    pub fn lens_to_host(&self) -> Result<Vec<(u64, u64)>, GpuError> {
+        self.tickets.check_end(KERNEL)?;
+        let (device, num_elements) = (&self.corpus.device, self.corpus.dag().num_elements());
+        let bytes = to_host(device, &self.bytes, num_elements)?;
+        let infos = to_host(device, &self.infos, num_elements)?;
+        Ok(bytes.into_iter().zip(infos.into_iter().map(|info| info >> WORDS_SHIFT)).collect())
+    }
+
+    /// Bytes before each position of all rules one after the other, its own blank included, and of all:
+    /// what [`PrefixSums::start`](tadoc::dag::PrefixSums::start) gives.
+    ///
+    /// # Errors
+    ///
+    /// As [`lens_to_host`](Self::lens_to_host).
+    pub fn starts_to_host(&self) -> Result<Vec<u64>, GpuError> {
+        self.tickets.check_end(KERNEL)?;
+        let num_positions = self.corpus.dag().grammar().symbols.len();
+        to_host(&self.corpus.device, &self.starts, num_positions + 1)
+    }
+
+    /// Where positions start, and the bits of those with a blank before them, as kernels have them.
+    ///
+    /// # Errors
+    ///
+    /// As [`lens_to_host`](Self::lens_to_host).
+    pub(super) fn into_starts(self) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
+        self.tickets.check_end(KERNEL)?;
+        Ok((self.starts, self.blanks))
+    }
+}

@@ -1,0 +1,151 @@
+//! Batches of edits and reads on a device, each read as of its place.
+//!
+//! ```text
+//! operations   insert 3   search 3   append 7   extract 3   insert 3   count 3
+//! states                  3 after 1             the same               3 after 5
+//! new texts    one of all states that are read, which answers all reads at once;
+//!              one of all documents at the end of the batch
+//! ```
+//!
+//! A document in several states is several documents of the first text, so its memory grows with the
+//! states that are read: elements of their roots. Batches whose states have 2^31 elements and more are
+//! refused; smaller ones, one after the other, are the way out.
+
+use crate::error::GpuError;
+use tadoc::edits::{Answer, EditMode, Operation};
+use tadoc::text::{TokenizerProfile, for_each_token};
+
+use super::edits_plan::{BatchPlan, OperationRef, StateRead};
+use super::extract::{PassageBatch, PassageQuery};
+use super::search::{DeviceOffsets, DocWord};
+use super::{CorpusEdits, CorpusText, check_limit};
+
+/// Edits and reads of a text, planned.
+#[derive(Debug)]
+pub struct MixedBatch {
+    states: CorpusEdits,
+    last: CorpusEdits,
+    passages: Vec<PassageQuery>,
+    words: Vec<DocWord>,
+    kinds: Vec<Kind>,
+}
+
+/// What was asked, in the order of the batch.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Edit,
+    Extract,
+    Search,
+    Count,
+}
+
+/// The text at the end of a batch and what was read on the way, in device memory.
+#[derive(Debug)]
+pub struct MixedResults {
+    text: CorpusText,
+    passages: PassageBatch,
+    words: DeviceOffsets,
+    kinds: Vec<Kind>,
+}
+
+impl CorpusText {
+    /// The edits and reads of `operations` on this text, whose corpus has tokenizer `profile`; offsets of
+    /// reads are those in the text at their place of the batch, in either mode.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan_edits`](Self::plan_edits), and [`GpuError::Mismatch`] for what is not one word.
+    pub fn plan_mixed(
+        &self,
+        profile: TokenizerProfile,
+        mode: EditMode,
+        operations: &[Operation],
+    ) -> Result<MixedBatch, GpuError> {
+        let plan = BatchPlan::new(self, mode, operations.iter().map(OperationRef::from))?;
+        let states = CorpusEdits::new(self, profile, &plan.states)?;
+        let last = CorpusEdits::new(self, profile, &plan.last)?;
+        let kinds = operations.iter().map(Kind::of).collect();
+        let (mut passages, mut words) = (Vec::new(), Vec::new());
+        let new_words = states.new_words();
+        for &StateRead { state: doc, read } in &plan.reads {
+            match read {
+                Operation::Extract { offset_bytes: offset, len_bytes, .. } => {
+                    passages.push(PassageQuery { doc, offset: *offset, len_bytes: *len_bytes });
+                }
+                Operation::Search { word, .. } | Operation::Count { word, .. } => {
+                    check_word(profile, word)?;
+                    let new = || new_words.get(word.as_bytes()).copied();
+                    words.push(DocWord { doc, word: self.word_id(word.as_bytes()).or_else(new) });
+                }
+                Operation::Edit(_) => {}
+            }
+        }
+        drop(new_words);
+        Ok(MixedBatch { states, last, passages, words, kinds })
+    }
+}
+
+impl Kind {
+    fn of(operation: &Operation) -> Self {
+        match operation {
+            Operation::Edit(_) => Self::Edit,
+            Operation::Extract { .. } => Self::Extract,
+            Operation::Search { .. } => Self::Search,
+            Operation::Count { .. } => Self::Count,
+        }
+    }
+}
+
+impl MixedBatch {
+    /// Makes the edits and answers the reads. The text it was planned for stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`CorpusEdits::write`], and those of the reads.
+    pub fn run(&self) -> Result<MixedResults, GpuError> {
+        let states = self.states.write()?;
+        let reader = states.passages()?;
+        let mut passages = reader.batch(&self.passages)?;
+        reader.run(&mut passages)?;
+        let finder = states.words()?;
+        let words = finder.find(&mut finder.batch(&self.words)?, u64::MAX)?;
+        let text = self.last.write()?;
+        Ok(MixedResults { text, passages, words, kinds: self.kinds.clone() })
+    }
+}
+
+impl MixedResults {
+    /// The text after all edits.
+    pub fn text(&self) -> &CorpusText {
+        &self.text
+    }
+
+    /// Copies the answers to the host, in the order of the operations.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the work.
+    pub fn to_host(&self) -> Result<Vec<Answer>, GpuError> {
+        let (passages, words) = (self.passages.to_host()?, self.words.to_host()?);
+        let (mut passage, mut word) = (0.., 0..);
+        let mut next_words = || words.get(word.next().unwrap_or_default());
+        let mut next_passage = || passages.get(passage.next().unwrap_or_default());
+        let answer = |kind: &Kind| match kind {
+            Kind::Edit => Answer::Edited,
+            Kind::Extract => Answer::Text(next_passage().to_vec()),
+            Kind::Search => Answer::Offsets(next_words().to_vec()),
+            Kind::Count => Answer::Count(next_words().len() as u64),
+        };
+        Ok(self.kinds.iter().map(answer).collect())
+    }
+}
+
+/// Refuses what is not one word: it would be found nowhere.
+fn check_word(profile: TokenizerProfile, word: &str) -> Result<(), GpuError> {
+    let (mut num_tokens, mut is_word) = (0, false);
+    for_each_token(profile, word.as_bytes(), |token| {
+        num_tokens += 1;
+        is_word = token.is_word;
+    });
+    check_limit("searches for what is not one word", usize::from(num_tokens != 1 || !is_word), 0)
+}

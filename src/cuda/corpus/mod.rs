@@ -1,0 +1,249 @@
+//! A segment of a corpus on a device: weights and word counts, passages, counts of sequences, words of
+//! documents.
+//!
+//! ```text
+//! Segment ──▶ DeviceCorpus     symbols, rule_offsets, doc_offsets          4 bytes an element each
+//!                │ weights()   CorpusWeights    the inverse grammar, made there
+//!                │ index()     CorpusIndex      lengths and starts, made there
+//!                │ text()      CorpusText       where each position starts; tokens
+//!                │   passages()  words()        CorpusPassages, CorpusWords
+//!                │   with_edits()  plan_mixed()  a CorpusText again, MixedBatch
+//!                │ sequences() CorpusSequences  first and last words of rules; windows
+//!                │ cooccurrences()              the same; pairs
+//!                │ terms()     CorpusTerms      words before each position; all words of the text
+//!                │ ranked()    CorpusRanked     the same; all windows of the text
+//!                ▼
+//!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
+//! ```
+//!
+//! A device that shares the host's memory has all of this in memory that is the host's too: a grammar is written to
+//! where kernels read it, and rows are read from where kernels wrote them (`gpu/managed.rs`).
+//!
+//! [`DeviceRounds`] works the other way round: it makes the rules of a segment.
+//!
+//! Each part is made when it is asked for, and counted in the device's memory budget; kernels trust the
+//! grammar, which was validated. Grammars of 2^31 positions, and those so deep that their rules wait for
+//! each other for a second (some hundred thousand levels), are refused: their answer is the CPU's.
+//!
+//! A document that was cut goes on in another segment, which is another `DeviceCorpus`: its counts
+//! are added by the caller, and windows across the cut are the caller's.
+
+mod answers;
+mod batch_answers;
+mod cache;
+mod coming;
+mod edits;
+mod edits_plan;
+mod edits_tokens;
+mod extract;
+mod grammar;
+mod index;
+mod inverse;
+mod launch;
+mod mixed;
+mod ranked;
+mod search;
+mod sequences;
+mod sort;
+mod sort_space;
+mod term_rows;
+mod terms;
+mod text;
+mod tickets;
+mod transfer;
+mod weights;
+
+pub use cache::{CopyKey, CorpusCopies};
+pub use edits::CorpusEdits;
+pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
+pub use grammar::{DeviceRounds, RoundsWhenLarge};
+pub use index::CorpusIndex;
+pub use inverse::Occurrences;
+pub use mixed::{MixedBatch, MixedResults};
+pub use ranked::{CorpusRanked, DeviceRanked, RankedRows};
+pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
+pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
+pub use term_rows::{DocumentWords, WordDocuments};
+pub use terms::{CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms};
+pub use text::CorpusText;
+pub use weights::CorpusWeights;
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+
+use tadoc::corpus::Segment;
+use tadoc::dag::Dag;
+
+use super::device::Device;
+use super::error::GpuError;
+use super::memory::DeviceBuffer;
+
+/// The grammar of a segment on a device, and what its tasks are made from. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct DeviceCorpus {
+    device: Device,
+    segment: Arc<Segment>,
+    arrays: Arc<GrammarArrays>,
+}
+
+/// The arrays of [`Grammar`](tadoc::grammar::Grammar).
+#[derive(Debug)]
+struct GrammarArrays {
+    symbols: DeviceBuffer<u32>,
+    rule_offsets: DeviceBuffer<u32>,
+    doc_offsets: DeviceBuffer<u32>,
+}
+
+impl GrammarArrays {
+    /// Room for the grammar of `segment`.
+    fn take(device: &Device, segment: &Segment) -> Result<Self, GpuError> {
+        let grammar = segment.dag.grammar();
+        Ok(Self {
+            symbols: device.alloc_to_send("elements of rules", grammar.symbols.len())?,
+            rule_offsets: device.alloc_to_send("offsets of rules", grammar.rule_offsets.len())?,
+            doc_offsets: device.alloc_to_send("offsets of documents", grammar.doc_offsets.len())?,
+        })
+    }
+
+    /// Has the grammar of `segment` copied there by `stream`, behind what was given to other streams for
+    /// these arrays; once.
+    fn fill(
+        &mut self,
+        device: &Device,
+        stream: &Arc<CudaStream>,
+        segment: &Segment,
+    ) -> Result<(), GpuError> {
+        let grammar = segment.dag.grammar();
+        let parts = [
+            (&grammar.symbols, &mut self.symbols),
+            (&grammar.rule_offsets, &mut self.rule_offsets),
+            (&grammar.doc_offsets, &mut self.doc_offsets),
+        ];
+        for (values, buffer) in parts {
+            device.send("copying a grammar", &values[..], stream, buffer)?;
+        }
+        Ok(())
+    }
+}
+
+impl DeviceCorpus {
+    /// Copies the grammar of `segment` to the device.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn upload(device: &Device, segment: &Arc<Segment>) -> Result<Self, GpuError> {
+        let mut arrays = GrammarArrays::take(device, segment)?;
+        arrays.fill(device, device.stream(), segment)?;
+        let corpus =
+            Self { device: device.clone(), segment: segment.clone(), arrays: Arc::new(arrays) };
+        corpus.count_copied();
+        Ok(corpus)
+    }
+
+    /// Counts its bytes among those that were copied; how many they are.
+    fn count_copied(&self) -> u64 {
+        let grammar = self.dag().grammar();
+        let parts = [&grammar.symbols[..], &grammar.rule_offsets, &grammar.doc_offsets];
+        let len_bytes = parts.map(size_of_val::<[u32]>).iter().sum::<usize>() as u64;
+        self.device.budget().count_copied(len_bytes);
+        len_bytes
+    }
+
+    /// What counts elements and words; they are counted once.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where the grammar is too large for the device's numbers,
+    /// [`GpuError::Unsupported`], [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn weights(&self) -> Result<CorpusWeights, GpuError> {
+        CorpusWeights::upload(self)
+    }
+
+    /// Lengths of expansions, and where positions start.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for texts of 2^61 words or more; else as [`weights`](Self::weights).
+    pub fn index(&self) -> Result<CorpusIndex, GpuError> {
+        CorpusIndex::upload(self)
+    }
+
+    /// What passages are read from, and words are looked for in.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where the grammar is too large for the device's numbers,
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn text(&self) -> Result<CorpusText, GpuError> {
+        CorpusText::upload(self)
+    }
+
+    /// What reads passages of documents, with a text of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`weights`](Self::weights).
+    pub fn passages(&self) -> Result<CorpusPassages, GpuError> {
+        self.text()?.passages()
+    }
+
+    /// What counts sequences of `n` words.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where n words take more than 64 bits, or n is below 2; else as
+    /// [`weights`](Self::weights).
+    pub fn sequences(&self, n: usize) -> Result<CorpusSequences, GpuError> {
+        CorpusSequences::upload(self, n)
+    }
+
+    /// What counts pairs of words of which the second is less than `window` words behind the first; the
+    /// smaller one stands first in a row.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for a window below 2 or above 255; else as
+    /// [`weights`](Self::weights).
+    pub fn cooccurrences(&self, window: usize) -> Result<CorpusSequences, GpuError> {
+        CorpusSequences::upload_pairs(self, window)
+    }
+
+    /// What ranks the documents of sequences of `n` words.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where n words take more than 64 bits, n is 0, and for texts of 2^31
+    /// words or more; else as [`weights`](Self::weights).
+    pub fn ranked(&self, n: usize) -> Result<CorpusRanked, GpuError> {
+        CorpusRanked::upload(self, n)
+    }
+
+    /// What finds the documents of words and the words of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for texts of 2^31 words or more; else as
+    /// [`weights`](Self::weights).
+    pub fn terms(&self) -> Result<CorpusTerms, GpuError> {
+        CorpusTerms::upload(self)
+    }
+
+    /// The segment it is a copy of.
+    pub fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    fn dag(&self) -> &Dag {
+        &self.segment.dag
+    }
+}
+
+/// That `got` is at most `expected`.
+fn check_limit(what: &'static str, got: usize, expected: usize) -> Result<(), GpuError> {
+    if got <= expected {
+        return Ok(());
+    }
+    Err(GpuError::Mismatch { what, got: got as u64, expected: expected as u64 })
+}

@@ -1,0 +1,345 @@
+//! For each sequence of n words the documents that hold it, those that repeat it most first: the wrapper
+//! of `kernels/corpus_ranked.cu`.
+//!
+//! The text is written out (`corpus_terms`), its windows are sorted, which keeps documents in order, runs
+//! become rows, and rows are sorted by sequence and count. O(N), whatever documents share. Memory: 40
+//! bytes for each word of the text, 20 for each row, 12 for each sequence.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use cudarc::driver::CudaFunction;
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::module::{CORPUS_RANKED, Module, unsupported};
+
+use super::launch::{Argument, THREADS, address, grid_for, launch};
+use super::sequences::words_of;
+use super::sort_space::{Pairs, SortSpace, bits_below, sort_bytes};
+use super::transfer::{one_to_host, to_host, to_host_as};
+use super::{CorpusTerms, DeviceCorpus};
+
+const KERNEL: &str = "corpus_ranked";
+/// Thread blocks that look for the largest count, at most.
+const MAX_GRID: u32 = 1024;
+
+/// Ranks the documents of the sequences of n words of a segment.
+#[derive(Debug)]
+pub struct CorpusRanked {
+    terms: CorpusTerms,
+    kernels: Kernels,
+    space: Option<SortSpace<u64>>,
+    num_words: usize,
+    word_bits: u32,
+}
+
+#[derive(Debug)]
+struct Kernels {
+    flags: CudaFunction,
+    keys: CudaFunction,
+    heads: CudaFunction,
+    rows: CudaFunction,
+    max: CudaFunction,
+    ranks: CudaFunction,
+    counts: CudaFunction,
+}
+
+/// Sequences with their documents in device memory.
+#[derive(Debug)]
+pub struct DeviceRanked {
+    device: Device,
+    keys: DeviceBuffer<u64>,
+    /// Where the rows of each sequence begin, and the end of the last.
+    starts: DeviceBuffer<u32>,
+    docs: DeviceBuffer<u32>,
+    counts: DeviceBuffer<u32>,
+    num_sequences: usize,
+    num_rows: usize,
+    num_windows: usize,
+    num_words: usize,
+    word_bits: u32,
+}
+
+/// Sequences, ascending by their words in order, with their documents by descending count; those of equal
+/// counts ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankedRows {
+    keys: Vec<u64>,
+    starts: Vec<u32>,
+    docs: Vec<u32>,
+    counts: Vec<u64>,
+    num_words: usize,
+    word_bits: u32,
+}
+
+/// Rows in the order of their windows.
+struct Rows {
+    docs: DeviceBuffer<u32>,
+    starts: DeviceBuffer<u32>,
+    sequences: DeviceBuffer<u32>,
+    num_rows: usize,
+}
+
+impl CorpusRanked {
+    pub(super) fn upload(corpus: &DeviceCorpus, n: usize) -> Result<Self, GpuError> {
+        let word_bits = bits_below(corpus.dag().num_words() as usize);
+        if !(1..=64 / word_bits as usize).contains(&n) {
+            let reason = format!("{n} words of {word_bits} bits, it takes 1 and more in 64 bits");
+            return Err(unsupported(&corpus.device, KERNEL, reason));
+        }
+        let module = Module::load(&corpus.device, CORPUS_RANKED)?;
+        Ok(Self {
+            terms: CorpusTerms::upload(corpus)?,
+            kernels: Kernels {
+                flags: module.kernel("corpus_ranked_flags")?,
+                keys: module.kernel("corpus_ranked_keys")?,
+                heads: module.kernel("corpus_ranked_heads")?,
+                rows: module.kernel("corpus_ranked_rows")?,
+                max: module.kernel("corpus_ranked_max")?,
+                ranks: module.kernel("corpus_ranked_ranks")?,
+                counts: module.kernel("corpus_ranked_counts")?,
+            },
+            space: None,
+            num_words: n,
+            word_bits,
+        })
+    }
+
+    /// Finds the documents of each sequence.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn run(&mut self) -> Result<DeviceRanked, GpuError> {
+        let device = self.terms.corpus.device.clone();
+        let (space, num_windows) = self.write_windows()?;
+        let key_bits = self.num_words as u32 * self.word_bits;
+        let input = space.inputs(&device);
+        // SAFETY: the windows were written where the space takes them.
+        let sorted =
+            unsafe { self.terms.sorter().sort_wide(&space, input, num_windows, 0..key_bits) }?;
+        let (rows, keys, starts, num_sequences) = self.find_rows(sorted, num_windows)?;
+        let (docs, counts) = self.rank(&space, &rows, num_sequences)?;
+        self.space = Some(space);
+        Ok(DeviceRanked {
+            device,
+            keys,
+            starts,
+            docs,
+            counts,
+            num_sequences,
+            num_rows: rows.num_rows,
+            num_windows,
+            num_words: self.num_words,
+            word_bits: self.word_bits,
+        })
+    }
+
+    /// Writes the windows of the text where a space takes keys; returns how many there are.
+    fn write_windows(&mut self) -> Result<(SortSpace<u64>, usize), GpuError> {
+        let device = self.terms.corpus.device.clone();
+        let terms = &self.terms;
+        let text = terms.space.inputs(&device);
+        terms.write_words(text)?;
+        let places = Argument::Long(terms.space.beside(&device, text).keys_at);
+        let [words, docs] = [text.keys_at, text.values_at].map(Argument::Long);
+        let len = Argument::Short(terms.len_words as u32);
+        let n = Argument::Short(self.num_words as u32);
+        let grid = grid_for(terms.len_words);
+        // SAFETY: the arguments are those of the kernel; the free buffer has place for all words and one
+        // more.
+        let num_windows = unsafe {
+            launch(&device, &self.kernels.flags, grid, THREADS, &[docs, len, n, places])?;
+            terms.sorter().scan_beside(&terms.space, text, terms.len_words)?
+        };
+        let kept = self.space.take().filter(|space| space.capacity >= num_windows);
+        let space = match kept {
+            Some(space) => space,
+            None => SortSpace::new(&device, num_windows)?,
+        };
+        let output = space.inputs(&device);
+        let [keys, key_docs] = [output.keys_at, output.values_at].map(Argument::Long);
+        let word_bits = Argument::Short(self.word_bits);
+        let arguments = [words, docs, len, n, word_bits, places, keys, key_docs];
+        // SAFETY: the arguments are those of the kernel; the space has room for the windows that were
+        // counted.
+        unsafe { launch(&device, &self.kernels.keys, grid, THREADS, &arguments) }?;
+        Ok((space, num_windows))
+    }
+
+    /// Each of `num_keys` sorted windows once, and each with each of its documents once.
+    fn find_rows(
+        &self,
+        sorted: Pairs,
+        num_keys: usize,
+    ) -> Result<(Rows, DeviceBuffer<u64>, DeviceBuffer<u32>, usize), GpuError> {
+        let (device, terms) = (&self.terms.corpus.device, &self.terms);
+        // The text was used: its room takes the heads.
+        let (rows, sequences) = {
+            let first = terms.space.inputs(device);
+            (first, terms.space.beside(device, first))
+        };
+        let heads = [sorted.keys_at, sorted.values_at].map(Argument::Long);
+        let sums = [rows.keys_at, sequences.keys_at].map(Argument::Long);
+        let len = Argument::Short(num_keys as u32);
+        let arguments = [heads[0], heads[1], len, sums[0], sums[1]];
+        // SAFETY: the arguments are those of the kernel; there are as many words as windows or more.
+        let (num_rows, num_sequences) = unsafe {
+            launch(device, &self.kernels.heads, grid_for(num_keys), THREADS, &arguments)?;
+            let num_rows = terms.sorter().scan_beside(&terms.space, sequences, num_keys)?;
+            (num_rows, terms.sorter().scan_beside(&terms.space, rows, num_keys)?)
+        };
+        let made = Rows {
+            docs: device.alloc("documents of sequences", num_rows)?,
+            starts: device.alloc("documents of sequences", num_rows + 1)?,
+            sequences: device.alloc("documents of sequences", num_rows)?,
+            num_rows,
+        };
+        let keys = device.alloc("sequences", num_sequences)?;
+        let starts = device.alloc("sequences", num_sequences + 1)?;
+        let [docs_at, starts_at, sequences_at] = made.arrays_at(device);
+        let keys_at = Argument::Long(address(device, &keys));
+        let sequence_starts = Argument::Long(address(device, &starts));
+        let outputs = [docs_at, starts_at, sequences_at, keys_at, sequence_starts];
+        let arguments = [&arguments[..], &outputs[..]].concat();
+        // SAFETY: the arguments are those of the kernel; rows and sequences were counted.
+        unsafe {
+            launch(device, &self.kernels.rows, grid_for(num_keys + 1), THREADS, &arguments)?;
+        }
+        Ok((made, keys, starts, num_sequences))
+    }
+
+    /// Documents and counts of `rows`, by sequence, then by count.
+    fn rank(
+        &self,
+        space: &SortSpace<u64>,
+        rows: &Rows,
+        num_sequences: usize,
+    ) -> Result<(DeviceBuffer<u32>, DeviceBuffer<u32>), GpuError> {
+        let device = &self.terms.corpus.device;
+        let [docs_at, starts_at, sequences_at] = rows.arrays_at(device);
+        let (grid, num_rows) = (grid_for(rows.num_rows), Argument::Short(rows.num_rows as u32));
+        let max: DeviceBuffer<u32> = device.alloc("largest count", 1)?;
+        let largest = [starts_at, num_rows, Argument::Long(address(device, &max))];
+        // SAFETY: the arguments are those of the kernel.
+        unsafe { launch(device, &self.kernels.max, grid.min(MAX_GRID), THREADS, &largest) }?;
+        let max_count = one_to_host(device, &max, 0)?;
+        let count_bits = bits_below(max_count as usize + 1);
+        let input = Pairs { values_at: 0, ..space.inputs(device) };
+        let ranks = [
+            starts_at,
+            sequences_at,
+            num_rows,
+            Argument::Short(max_count),
+            Argument::Short(count_bits),
+            Argument::Long(input.keys_at),
+        ];
+        let key_bits = count_bits + bits_below(num_sequences);
+        let docs = device.alloc("documents of sequences", rows.num_rows)?;
+        let counts = device.alloc("counts of sequences", rows.num_rows)?;
+        let outputs = [&docs, &counts].map(|buffer| Argument::Long(address(device, buffer)));
+        // SAFETY: the arguments are those of the kernels; there are as many windows as rows or more, and
+        // the sorted values are rows.
+        unsafe {
+            launch(device, &self.kernels.ranks, grid, THREADS, &ranks)?;
+            let sorter = self.terms.sorter();
+            let sorted = sorter.sort_wide(space, input, rows.num_rows, 0..key_bits)?;
+            let order = Argument::Long(sorted.values_at);
+            let arguments = [order, num_rows, docs_at, starts_at, outputs[0], outputs[1]];
+            launch(device, &self.kernels.counts, grid, THREADS, &arguments)?;
+        }
+        Ok((docs, counts))
+    }
+}
+
+impl Rows {
+    fn arrays_at(&self, device: &Device) -> [Argument; 3] {
+        let buffers = [&self.docs, &self.starts, &self.sequences];
+        buffers.map(|buffer| Argument::Long(address(device, buffer)))
+    }
+}
+
+impl DeviceRanked {
+    /// Number of distinct sequences.
+    pub fn len(&self) -> usize {
+        self.num_sequences
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.num_sequences == 0
+    }
+
+    /// Number of rows, one for each sequence of each document.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Bytes that writing the windows, sorting them, finding rows and sorting these read and write.
+    pub fn traffic_bytes(&self) -> u64 {
+        let windows = sort_bytes::<u64>(self.num_windows, self.num_words as u32 * self.word_bits);
+        // Counts have few bits; the values are places, which the first step need not read.
+        let rows = sort_bytes::<u64>(self.num_rows, bits_below(self.num_sequences) + 8);
+        windows + rows + self.num_windows as u64 * 100 + self.num_rows as u64 * 56
+    }
+
+    /// Copies them to the host.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the counting.
+    pub fn to_host(&self) -> Result<RankedRows, GpuError> {
+        Ok(RankedRows {
+            keys: to_host(&self.device, &self.keys, self.num_sequences)?,
+            starts: to_host(&self.device, &self.starts, self.num_sequences + 1)?,
+            docs: to_host(&self.device, &self.docs, self.num_rows)?,
+            counts: to_host_as(&self.device, &self.counts, self.num_rows, u64::from)?,
+            num_words: self.num_words,
+            word_bits: self.word_bits,
+        })
+    }
+}
+
+impl RankedRows {
+    /// Number of distinct sequences.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Word ids of the sequence of `row`, in order.
+    ///
+    /// # Panics
+    ///
+    /// When `row` is not below [`len`](Self::len).
+    pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
+        words_of(self.keys[row], self.num_words, self.word_bits)
+    }
+
+    /// Documents that hold the sequence of `row` by rank, counted from the first of the segment, and how
+    /// often each does.
+    ///
+    /// # Panics
+    ///
+    /// When `row` is not below [`len`](Self::len).
+    pub fn docs(&self, row: usize) -> (&[u32], &[u64]) {
+        let range = self.starts[row] as usize..self.starts[row + 1] as usize;
+        (&self.docs[range.clone()], &self.counts[range])
+    }
+
+    /// Bits of a word in a key.
+    pub fn word_bits(&self) -> u32 {
+        self.word_bits
+    }
+
+    /// Keys, which hold the word ids, the first one in the highest of the bits; where the documents of each
+    /// begin and the last end; documents and counts.
+    pub fn into_parts(self) -> (Vec<u64>, Vec<u32>, Vec<u32>, Vec<u64>) {
+        (self.keys, self.starts, self.docs, self.counts)
+    }
+}

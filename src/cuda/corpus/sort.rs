@@ -1,0 +1,343 @@
+//! Sorting, scans and sums by key in device memory: the wrapper of `kernels/corpus_sort.cu`.
+//!
+//! A step for each digit moves keys and values between the two buffers of a [`SortSpace`]. Keys of 64 bits
+//! are sorted and added up, keys of 32 bits sorted only.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use std::ops::Range;
+
+use cudarc::driver::CudaFunction;
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::module::{CORPUS_SORT, Module};
+
+use super::check_limit;
+use super::launch::{Argument, THREADS, address, grid_for, launch};
+use super::sort_space::{Pairs, SORT_THREADS, SortKey, SortSpace, Steps, num_sums};
+use super::transfer::{clear, one_to_host};
+
+/// Keys whose digits a thread block counts, at least, and thread blocks that count, at most.
+const COUNT_KEYS: usize = 4096;
+const MAX_COUNT_GRID: usize = 1024;
+
+/// The kernels, on one device.
+#[derive(Debug)]
+pub(super) struct Sorter {
+    device: Device,
+    narrow_digits: Digits,
+    wide_digits: Digits,
+    narrow: Scan,
+    wide: Scan,
+    offsets: CudaFunction,
+    heads: CudaFunction,
+    rows: CudaFunction,
+    differences: CudaFunction,
+}
+
+/// What sorts keys of one width.
+#[derive(Debug)]
+struct Digits {
+    counts: CudaFunction,
+    step: CudaFunction,
+}
+
+/// The three steps of a scan of one kind of numbers.
+#[derive(Debug)]
+struct Scan {
+    tile_sums: CudaFunction,
+    scan_sums: CudaFunction,
+    scan: CudaFunction,
+}
+
+/// Keys, each once and ascending, and the sum of the weights of each.
+#[derive(Debug)]
+pub(super) struct SummedKeys {
+    pub(super) keys: DeviceBuffer<u64>,
+    pub(super) sums: DeviceBuffer<u64>,
+    pub(super) num_rows: usize,
+}
+
+impl Sorter {
+    pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
+        let module = Module::load(device, CORPUS_SORT)?;
+        Ok(Self {
+            device: device.clone(),
+            narrow_digits: Digits {
+                counts: module.kernel("corpus_sort_counts_32")?,
+                step: module.kernel("corpus_sort_step_32")?,
+            },
+            wide_digits: Digits {
+                counts: module.kernel("corpus_sort_counts_64")?,
+                step: module.kernel("corpus_sort_step_64")?,
+            },
+            offsets: module.kernel("corpus_sort_offsets")?,
+            narrow: Scan {
+                tile_sums: module.kernel("corpus_sort_tile_sums_32")?,
+                scan_sums: module.kernel("corpus_sort_scan_sums_32")?,
+                scan: module.kernel("corpus_sort_scan_32")?,
+            },
+            wide: Scan {
+                tile_sums: module.kernel("corpus_sort_tile_sums_64")?,
+                scan_sums: module.kernel("corpus_sort_scan_sums_64")?,
+                scan: module.kernel("corpus_sort_scan_64")?,
+            },
+            heads: module.kernel("corpus_sort_heads")?,
+            rows: module.kernel("corpus_sort_rows")?,
+            differences: module.kernel("corpus_sort_differences")?,
+        })
+    }
+
+    /// Turns `len` numbers into the sums of those before; behind them the sum of all.
+    ///
+    /// # Safety
+    ///
+    /// `numbers` has place for one more; `sums` for each tile and two more.
+    pub(super) unsafe fn scan_narrow(
+        &self,
+        numbers: &DeviceBuffer<u32>,
+        len: usize,
+        sums: &DeviceBuffer<u32>,
+    ) -> Result<(), GpuError> {
+        let [numbers, sums] = [numbers, sums].map(|buffer| address(&self.device, buffer));
+        // SAFETY: the caller promises it.
+        unsafe { self.scan(&self.narrow, numbers, len, sums) }
+    }
+
+    /// The same for numbers of 64 bits; sums wrap.
+    ///
+    /// # Safety
+    ///
+    /// As [`scan_narrow`](Self::scan_narrow).
+    pub(super) unsafe fn scan_wide(
+        &self,
+        numbers: &DeviceBuffer<u64>,
+        len: usize,
+        sums: &DeviceBuffer<u64>,
+    ) -> Result<(), GpuError> {
+        let [numbers, sums] = [numbers, sums].map(|buffer| address(&self.device, buffer));
+        // SAFETY: the caller promises it.
+        unsafe { self.scan(&self.wide, numbers, len, sums) }
+    }
+
+    /// The steps of a scan, over numbers and sums at these addresses.
+    unsafe fn scan(
+        &self,
+        scan: &Scan,
+        numbers: u64,
+        len: usize,
+        sums: u64,
+    ) -> Result<(), GpuError> {
+        let num_tiles = num_sums(len) as u32 - 1;
+        let tile = [Argument::Long(numbers), Argument::Short(len as u32), Argument::Long(sums)];
+        let all = [Argument::Long(sums), Argument::Short(num_tiles)];
+        // SAFETY: the arguments are those of the kernels; the caller promises the rest.
+        unsafe {
+            launch(&self.device, &scan.tile_sums, num_tiles, THREADS, &tile)?;
+            launch(&self.device, &scan.scan_sums, 1, THREADS, &all)?;
+            launch(&self.device, &scan.scan, num_tiles, THREADS, &tile)
+        }
+    }
+
+    /// Sorts the first `len` keys of `space` by their lowest `key_bits` bits, and adds up by key the
+    /// `weights_at` place of each value.
+    ///
+    /// # Safety
+    ///
+    /// Values are places of weights that lie on the device, and live until the work is done.
+    pub(super) unsafe fn sum_by_key(
+        &self,
+        space: &SortSpace<u64>,
+        len: usize,
+        key_bits: u32,
+        weights_at: u64,
+    ) -> Result<SummedKeys, GpuError> {
+        let device = &self.device;
+        let wide_sums: DeviceBuffer<u64> = device.alloc("sums of keys", num_sums(len))?;
+        // SAFETY: the space has room for all keys, the values are the caller's.
+        let sorted =
+            unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, 0..key_bits) }?;
+        let [keys, values] =
+            [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
+        // What was sorted from is free again.
+        let (sums, rows) = (&space.keys[1 - sorted], &space.values[1 - sorted]);
+        let [sums_at, rows_at] = [address(device, sums), address(device, rows)];
+        let heads = [
+            Argument::Long(keys),
+            Argument::Long(values),
+            Argument::Short(len as u32),
+            Argument::Long(weights_at),
+            Argument::Long(rows_at),
+            Argument::Long(sums_at),
+        ];
+        // SAFETY: buffers of a space have place for `len + 1`; the caller promises the weights.
+        unsafe {
+            launch(device, &self.heads, grid_for(len), THREADS, &heads)?;
+            self.scan(&self.narrow, rows_at, len, address(device, &space.narrow_sums))?;
+            self.scan(&self.wide, sums_at, len, address(device, &wide_sums))?;
+        }
+        let num_rows = one_to_host(device, rows, len)? as usize;
+        let row_keys = device.alloc("distinct keys", num_rows)?;
+        let row_sums: DeviceBuffer<u64> = device.alloc("sums of keys", num_rows + 1)?;
+        let counts = device.alloc("sums of keys", num_rows)?;
+        let row_sums_at = Argument::Long(address(device, &row_sums));
+        let rows = [
+            Argument::Long(keys),
+            Argument::Short(len as u32),
+            Argument::Long(rows_at),
+            Argument::Long(sums_at),
+            Argument::Long(address(device, &row_keys)),
+            row_sums_at,
+        ];
+        let differences = [
+            row_sums_at,
+            Argument::Short(num_rows as u32),
+            Argument::Long(address(device, &counts)),
+        ];
+        // SAFETY: there are `num_rows` heads among the keys, as the scan counted.
+        unsafe {
+            launch(device, &self.rows, grid_for(len + 1), THREADS, &rows)?;
+            launch(device, &self.differences, grid_for(num_rows), THREADS, &differences)?;
+        }
+        Ok(SummedKeys { keys: row_keys, sums: counts, num_rows })
+    }
+
+    /// Sorts `len` keys of 32 bits by their lowest `key_bits`, 1 or more; equal ones stay in order.
+    /// Returns where they lie then, in `space`.
+    ///
+    /// # Safety
+    ///
+    /// The keys of `input`, and its values where it has any, lie on the device; the first buffer of
+    /// `space` is none of them.
+    pub(super) unsafe fn sort_narrow(
+        &self,
+        space: &SortSpace<u32>,
+        input: Pairs,
+        len: usize,
+        key_bits: u32,
+    ) -> Result<Pairs, GpuError> {
+        // SAFETY: the caller promises it.
+        let sorted = unsafe { self.sort(&self.narrow_digits, space, input, len, 0..key_bits) }?;
+        Ok(space.pairs(&self.device, sorted))
+    }
+
+    /// The same for keys of 64 bits, by their bits `bits`.
+    ///
+    /// # Safety
+    ///
+    /// As [`sort_narrow`](Self::sort_narrow).
+    pub(super) unsafe fn sort_wide(
+        &self,
+        space: &SortSpace<u64>,
+        input: Pairs,
+        len: usize,
+        bits: Range<u32>,
+    ) -> Result<Pairs, GpuError> {
+        // SAFETY: the caller promises it.
+        let sorted = unsafe { self.sort(&self.wide_digits, space, input, len, bits) }?;
+        Ok(space.pairs(&self.device, sorted))
+    }
+
+    /// Turns `len` numbers, where the keys beside `sorted` lay, into the sums of those before; returns
+    /// the sum of all, which lies behind them, too.
+    ///
+    /// # Safety
+    ///
+    /// `len` is at most the capacity of `space`.
+    pub(super) unsafe fn scan_beside(
+        &self,
+        space: &SortSpace<u32>,
+        sorted: Pairs,
+        len: usize,
+    ) -> Result<usize, GpuError> {
+        let numbers_at = space.beside(&self.device, sorted).keys_at;
+        let [first, second] = &space.keys;
+        let is_first = address(&self.device, first) == numbers_at;
+        let sums = address(&self.device, &space.narrow_sums);
+        // SAFETY: a space has place for one number more, and for the sums of all tiles.
+        unsafe { self.scan(&self.narrow, numbers_at, len, sums) }?;
+        Ok(one_to_host(&self.device, if is_first { first } else { second }, len)? as usize)
+    }
+
+    /// Where each number below `num_numbers` begins among `len` ascending keys, and `len`.
+    ///
+    /// # Safety
+    ///
+    /// There are `len` keys of 32 bits at `keys_at`.
+    pub(super) unsafe fn offsets(
+        &self,
+        keys_at: u64,
+        len: usize,
+        num_numbers: usize,
+    ) -> Result<DeviceBuffer<u32>, GpuError> {
+        let offsets = self.device.alloc("offsets of sorted keys", num_numbers + 1)?;
+        let arguments = [
+            Argument::Long(keys_at),
+            Argument::Short(len as u32),
+            Argument::Short(num_numbers as u32),
+            Argument::Long(address(&self.device, &offsets)),
+        ];
+        // SAFETY: the caller promises the keys; there is an offset for each number and one more.
+        unsafe {
+            let grid = grid_for(num_numbers + 1);
+            launch(&self.device, &self.offsets, grid, THREADS, &arguments)?;
+        }
+        Ok(offsets)
+    }
+
+    /// Sorts the `len` keys of `input`; returns in which of the buffers of `space` they lie then.
+    unsafe fn sort<T: SortKey>(
+        &self,
+        digits: &Digits,
+        space: &SortSpace<T>,
+        input: Pairs,
+        len: usize,
+        bits: Range<u32>,
+    ) -> Result<usize, GpuError> {
+        check_limit("keys to sort", len, space.capacity)?;
+        let device = &self.device;
+        let (steps, progress) = (Steps::of(bits), space.progress(device, len));
+        let num_tiles = len.div_ceil(T::TILE_KEYS) as u32;
+        let counts = [
+            Argument::Long(input.keys_at),
+            Argument::Short(len as u32),
+            Argument::Short(steps.bits.start),
+            Argument::Short(steps.bits.end),
+            Argument::Short(steps.step_bits),
+            Argument::Long(progress.counts()),
+        ];
+        let count_grid = len.div_ceil(COUNT_KEYS).min(MAX_COUNT_GRID) as u32;
+        // SAFETY: the arguments are those of the kernel; there is a count for each digit of each step,
+        // and states for all tiles.
+        unsafe {
+            clear(device, progress.start(), progress.num_cleared_bytes())?;
+            launch(device, &digits.counts, count_grid, THREADS, &counts)?;
+        }
+        let (mut from, mut sorted) = (input, 1);
+        for step in steps.iter() {
+            sorted = 1 - sorted;
+            let to = space.pairs(device, sorted);
+            let [states, next_states] = progress.states_of(step);
+            let arguments = [
+                Argument::Long(from.keys_at),
+                Argument::Long(from.values_at),
+                Argument::Short(len as u32),
+                Argument::Short(step.shift),
+                Argument::Short(step.num_bits),
+                Argument::Long(progress.counts_of(step)),
+                Argument::Long(progress.ticket_of(step)),
+                Argument::Long(states),
+                Argument::Long(next_states),
+                Argument::Long(to.keys_at),
+                Argument::Long(to.values_at),
+            ];
+            // SAFETY: the arguments are those of the kernel; the counts are those of this step, each tile
+            // has states, and both buffers have place for all keys.
+            unsafe { launch(device, &digits.step, num_tiles, SORT_THREADS, &arguments) }?;
+            from = to;
+        }
+        Ok(sorted)
+    }
+}

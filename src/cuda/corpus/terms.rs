@@ -1,0 +1,369 @@
+//! Which words occur in which documents, and how often, on a device: the wrapper of
+//! `kernels/corpus_terms.cu`.
+//!
+//! ```text
+//! words  b a a c | c a       the text, written out      docs  0 0 0 0 1 1
+//!   │ sorted by word, documents stay in order
+//! words  a a a b c c         docs  0 0 1 0 0 1          one row for each run: an inverted index
+//!   │ rows sorted by document, words stay in order
+//! docs   0 0 0 1 1           words a b c a c            term vectors
+//! ```
+//!
+//! O(N), whatever documents share. Memory: 4 bytes for each element of rules, 24 for each word of the
+//! text, 12 for each row. A text has fewer than 2^31 words, so counts of 32 bits are exact.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaFunction;
+
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::module::{CORPUS_TERMS, Module, unsupported};
+
+use super::launch::{Argument, THREADS, address, grid_for, launch};
+use super::sort::Sorter;
+use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums, sort_bytes};
+use super::term_rows::{DocumentWords, WordDocuments};
+use super::transfer::{to_host, to_host_as};
+use super::{DeviceCorpus, check_limit};
+
+const KERNEL: &str = "corpus_terms";
+/// Words that a thread writes.
+const THREAD_WORDS: usize = 16;
+
+/// Counts the words of each document of a segment.
+#[derive(Debug)]
+pub struct CorpusTerms {
+    pub(super) corpus: DeviceCorpus,
+    kernels: Arc<Kernels>,
+    starts: DeviceBuffer<u32>,
+    pub(super) space: SortSpace<u32>,
+    pub(super) len_words: usize,
+}
+
+#[derive(Debug)]
+struct Kernels {
+    sorter: Sorter,
+    lens: CudaFunction,
+    words: CudaFunction,
+    heads: CudaFunction,
+    rows: CudaFunction,
+    counts: CudaFunction,
+    scores: CudaFunction,
+}
+
+/// Words with their documents in device memory, by word, then by document.
+#[derive(Debug)]
+pub struct DeviceTerms {
+    corpus: DeviceCorpus,
+    kernels: Arc<Kernels>,
+    /// Where the rows of each word begin, and the end of the last.
+    word_offsets: DeviceBuffer<u32>,
+    words: DeviceBuffer<u32>,
+    docs: DeviceBuffer<u32>,
+    /// Where each row begins among the sorted words of the text.
+    starts: DeviceBuffer<u32>,
+    num_rows: usize,
+    len_words: usize,
+}
+
+/// Documents with their words and counts in device memory, by document, then by word.
+#[derive(Debug)]
+pub struct DeviceTermVectors {
+    corpus: DeviceCorpus,
+    kernels: Arc<Kernels>,
+    doc_offsets: DeviceBuffer<u32>,
+    words: DeviceBuffer<u32>,
+    counts: DeviceBuffer<u32>,
+    num_rows: usize,
+}
+
+impl CorpusTerms {
+    pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
+        let (device, dag) = (&corpus.device, corpus.dag());
+        let len_words = dag.len_words(dag.num_terminals());
+        if len_words >= MAX_KEYS as u64 {
+            let reason = format!("{len_words} words, it takes less than {MAX_KEYS} of a segment");
+            return Err(unsupported(device, KERNEL, reason));
+        }
+        let num_positions = dag.grammar().symbols.len();
+        check_limit("elements of rules", num_positions, u32::MAX as usize - 1)?;
+        let made = Self {
+            kernels: Arc::new(Kernels::load(corpus)?),
+            starts: device.alloc("words before elements", num_positions + 1)?,
+            space: SortSpace::new(device, len_words as usize)?,
+            len_words: len_words as usize,
+            corpus: corpus.clone(),
+        };
+        made.find_starts(num_positions)?;
+        Ok(made)
+    }
+
+    /// Adds up the words before each position.
+    fn find_starts(&self, num_positions: usize) -> Result<(), GpuError> {
+        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        // No rule has more words than the text.
+        let lens: Vec<_> =
+            (0..dag.num_elements() as u32).map(|e| dag.len_words(e) as u32).collect();
+        let lens = device.copy_of("words of elements", &lens)?;
+        let sums = device.alloc("words before elements", num_sums(num_positions))?;
+        let arguments = [
+            Argument::Long(address(device, &self.corpus.arrays.symbols)),
+            Argument::Long(address(device, &lens)),
+            Argument::Short(num_positions as u32),
+            Argument::Long(address(device, &self.starts)),
+        ];
+        // SAFETY: the arguments are those of the kernel; each element of a validated grammar has a
+        // length, each position a start, and there is one more.
+        unsafe {
+            launch(device, &self.kernels.lens, grid_for(num_positions), THREADS, &arguments)?;
+            self.kernels.sorter.scan_narrow(&self.starts, num_positions, &sums)
+        }
+    }
+
+    pub(super) fn sorter(&self) -> &Sorter {
+        &self.kernels.sorter
+    }
+
+    /// Finds the documents of each word.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn run(&mut self) -> Result<DeviceTerms, GpuError> {
+        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let (kernels, len_words) = (&self.kernels, self.len_words);
+        let input = self.space.inputs(device);
+        self.write_words(input)?;
+        let word_bits = bits_below(dag.num_words() as usize);
+        // SAFETY: the words of the text were written where the space takes them.
+        let sorted =
+            unsafe { kernels.sorter.sort_narrow(&self.space, input, len_words, word_bits) }?;
+        let heads_at = self.space.beside(device, sorted).keys_at;
+        let text = [
+            Argument::Long(sorted.keys_at),
+            Argument::Long(sorted.values_at),
+            Argument::Short(len_words as u32),
+            Argument::Long(heads_at),
+        ];
+        // SAFETY: the arguments are those of the kernel; a free buffer has place for all words and
+        // one more.
+        let num_rows = unsafe {
+            launch(device, &kernels.heads, grid_for(len_words), THREADS, &text)?;
+            kernels.sorter.scan_beside(&self.space, sorted, len_words)?
+        };
+        let words = device.alloc("words of documents", num_rows)?;
+        let docs = device.alloc("documents of words", num_rows)?;
+        let starts = device.alloc("counts of words", num_rows + 1)?;
+        let [words_at, docs_at, starts_at] =
+            [&words, &docs, &starts].map(|buffer| Argument::Long(address(device, buffer)));
+        let [sorted_words, sorted_docs, len, heads] = text;
+        let rows = [sorted_words, sorted_docs, len, heads, words_at, docs_at, starts_at];
+        // SAFETY: the arguments are those of the kernel, and there are `num_rows` heads.
+        let word_offsets = unsafe {
+            launch(device, &kernels.rows, grid_for(len_words + 1), THREADS, &rows)?;
+            kernels.sorter.offsets(address(device, &words), num_rows, dag.num_words() as usize)?
+        };
+        Ok(DeviceTerms {
+            corpus: self.corpus.clone(),
+            kernels: kernels.clone(),
+            word_offsets,
+            words,
+            docs,
+            starts,
+            num_rows,
+            len_words,
+        })
+    }
+
+    /// Writes the words of the text and their documents to `output`.
+    pub(super) fn write_words(&self, output: Pairs) -> Result<(), GpuError> {
+        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let arrays = &self.corpus.arrays;
+        let arguments = [
+            Argument::Long(address(device, &arrays.symbols)),
+            Argument::Long(address(device, &arrays.rule_offsets)),
+            Argument::Long(address(device, &arrays.doc_offsets)),
+            Argument::Long(address(device, &self.starts)),
+            Argument::Short(dag.num_terminals()),
+            Argument::Short(dag.num_words()),
+            Argument::Short(dag.grammar().num_docs() as u32),
+            Argument::Short(self.len_words as u32),
+            Argument::Long(output.keys_at),
+            Argument::Long(output.values_at),
+        ];
+        let grid = grid_for(self.len_words.div_ceil(THREAD_WORDS));
+        // SAFETY: the arguments are those of the kernel, the arrays those of a validated grammar; the
+        // output has place for all words of the text.
+        unsafe { launch(device, &self.kernels.words, grid, THREADS, &arguments) }
+    }
+}
+
+impl Kernels {
+    fn load(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
+        let module = Module::load(&corpus.device, CORPUS_TERMS)?;
+        Ok(Self {
+            sorter: Sorter::new(&corpus.device)?,
+            lens: module.kernel("corpus_terms_lens")?,
+            words: module.kernel("corpus_terms_words")?,
+            heads: module.kernel("corpus_terms_heads")?,
+            rows: module.kernel("corpus_terms_rows")?,
+            counts: module.kernel("corpus_terms_counts")?,
+            scores: module.kernel("corpus_terms_scores")?,
+        })
+    }
+}
+
+impl DeviceTerms {
+    /// Number of rows, one for each word of each document.
+    pub fn len(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.num_rows == 0
+    }
+
+    /// Bytes that writing the words of the text, sorting them and finding rows read and write.
+    pub fn traffic_bytes(&self) -> u64 {
+        let word_bits = bits_below(self.corpus.dag().num_words() as usize);
+        let sorting = sort_bytes::<u32>(self.len_words, word_bits);
+        sorting + self.len_words as u64 * 44 + self.num_rows as u64 * 12
+    }
+
+    /// Copies the documents of each word to the host: an inverted index of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the counting.
+    pub fn to_host(&self) -> Result<WordDocuments, GpuError> {
+        let device = &self.corpus.device;
+        Ok(WordDocuments {
+            offsets: to_host(device, &self.word_offsets, self.num_words() + 1)?,
+            docs: to_host(device, &self.docs, self.num_rows)?,
+        })
+    }
+
+    /// In how many documents of the segment each word occurs, by word id.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_host`](Self::to_host).
+    pub fn num_docs_to_host(&self) -> Result<Vec<u64>, GpuError> {
+        let offsets = to_host(&self.corpus.device, &self.word_offsets, self.num_words() + 1)?;
+        Ok(offsets.windows(2).map(|ends| u64::from(ends[1] - ends[0])).collect())
+    }
+
+    /// The same rows by document, with counts.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn by_document(&self) -> Result<DeviceTermVectors, GpuError> {
+        let (device, kernels, num_rows) = (&self.corpus.device, &self.kernels, self.num_rows);
+        let num_docs = self.corpus.dag().grammar().num_docs();
+        let space = SortSpace::new(device, num_rows)?;
+        let input = Pairs { keys_at: address(device, &self.docs), values_at: 0 };
+        // SAFETY: there is a document for each row, outside the space.
+        let sorted =
+            unsafe { kernels.sorter.sort_narrow(&space, input, num_rows, bits_below(num_docs))? };
+        let words = device.alloc("words of documents", num_rows)?;
+        let counts = device.alloc("counts of words", num_rows)?;
+        let arguments = [
+            Argument::Long(sorted.values_at),
+            Argument::Short(num_rows as u32),
+            Argument::Long(address(device, &self.words)),
+            Argument::Long(address(device, &self.starts)),
+            Argument::Long(address(device, &words)),
+            Argument::Long(address(device, &counts)),
+        ];
+        // SAFETY: the arguments are those of the kernel; the sorted values are rows.
+        let doc_offsets = unsafe {
+            launch(device, &kernels.counts, grid_for(num_rows), THREADS, &arguments)?;
+            kernels.sorter.offsets(sorted.keys_at, num_rows, num_docs)?
+        };
+        let (corpus, kernels) = (self.corpus.clone(), kernels.clone());
+        Ok(DeviceTermVectors { corpus, kernels, doc_offsets, words, counts, num_rows })
+    }
+
+    fn num_words(&self) -> usize {
+        self.corpus.dag().num_words() as usize
+    }
+}
+
+impl DeviceTermVectors {
+    /// Number of rows, one for each word of each document.
+    pub fn len(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.num_rows == 0
+    }
+
+    /// Copies them to the host: the term vectors of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the counting.
+    pub fn to_host(&self) -> Result<DocumentWords, GpuError> {
+        let device = &self.corpus.device;
+        let num_docs = self.corpus.dag().grammar().num_docs();
+        Ok(DocumentWords {
+            offsets: to_host(device, &self.doc_offsets, num_docs + 1)?,
+            words: to_host(device, &self.words, self.num_rows)?,
+            counts: to_host_as(device, &self.counts, self.num_rows, u64::from)?,
+        })
+    }
+
+    /// Of each row the count times the weight of its word, for tfidf with
+    /// `weights[word]` = ln(D / df); what [`Tfidf::score`](tadoc::analytics::Tfidf::score) gives.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] unless there is a weight for each word of the segment;
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn scores(&self, weights: &[f64]) -> Result<DeviceScores, GpuError> {
+        let (device, num_words) = (&self.corpus.device, self.corpus.dag().num_words());
+        if weights.len() != num_words as usize {
+            let (got, expected) = (weights.len() as u64, u64::from(num_words));
+            return Err(GpuError::Mismatch { what: "weights of words", got, expected });
+        }
+        let weights = device.copy_of("weights of words", weights)?;
+        let scores = device.alloc("scores of words", self.num_rows)?;
+        let arguments = [
+            Argument::Long(address(device, &self.words)),
+            Argument::Long(address(device, &self.counts)),
+            Argument::Short(self.num_rows as u32),
+            Argument::Long(address(device, &weights)),
+            Argument::Long(address(device, &scores)),
+        ];
+        let grid = grid_for(self.num_rows);
+        // SAFETY: the arguments are those of the kernel; each word has a weight, each row a score.
+        unsafe { launch(device, &self.kernels.scores, grid, THREADS, &arguments) }?;
+        Ok(DeviceScores { corpus: self.corpus.clone(), scores, num_rows: self.num_rows })
+    }
+}
+
+/// A score for each row of term vectors, in device memory.
+#[derive(Debug)]
+pub struct DeviceScores {
+    corpus: DeviceCorpus,
+    scores: DeviceBuffer<f64>,
+    num_rows: usize,
+}
+
+impl DeviceScores {
+    /// Copies them to the host.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of the scoring.
+    pub fn to_host(&self) -> Result<Vec<f64>, GpuError> {
+        to_host(&self.corpus.device, &self.scores, self.num_rows)
+    }
+}

@@ -1,0 +1,309 @@
+//! The text of a segment on a device: what passages are read from, and words are looked for in.
+//!
+//! ```text
+//! symbols, rule_offsets, doc_offsets    of the DeviceCorpus, or of the edited text
+//! starts, blanks                        where the expansion at each position begins; 8 1/8 bytes each
+//! token_offsets, tokens                 the dictionary
+//! edges                                 whether each element begins and ends with a word
+//! ```
+//!
+//! `kernels/corpus_text.cuh` says what each means. Starts and blanks are those of a
+//! [`CorpusIndex`](super::CorpusIndex), whose memory for lengths they need meanwhile; edges are the host's. A text
+//! with [edits](super::CorpusEdits) has its own arrays, made on the device, and terminals behind those
+//! of the dictionary; documents are still those of the segment.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use tadoc::corpus::Segment;
+use tadoc::dag::Measure;
+
+use super::edits_tokens::{BaseText, Terminal};
+use super::launch::{Argument, TextArrays, address};
+use super::transfer::append;
+use super::{
+    CorpusIndex, CorpusPassages, CorpusWords, DeviceCorpus, GrammarArrays, PassageQuery, Passages,
+    check_limit,
+};
+
+/// The text of a segment on a device. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct CorpusText {
+    state: Arc<TextState>,
+}
+
+#[derive(Debug)]
+struct TextState {
+    corpus: DeviceCorpus,
+    grammar: Arc<GrammarArrays>,
+    starts: DeviceBuffer<u64>,
+    blanks: DeviceBuffer<u32>,
+    edges: DeviceBuffer<u8>,
+    dictionary: TextDictionary,
+    num_root: usize,
+    num_symbols: usize,
+    doc_lens: Vec<u64>,
+}
+
+/// Terminals: those of the segment, then those that came with edits.
+#[derive(Debug)]
+pub(super) struct TextDictionary {
+    offsets: DeviceBuffer<u32>,
+    bytes: DeviceBuffer<u8>,
+    num_bytes: usize,
+    num_terminals: u32,
+    /// Of those that came with edits, by class: separators and words.
+    new_ids: [FxHashMap<Box<[u8]>, u32>; 2],
+    /// Whether each of them is a word.
+    new_classes: Vec<bool>,
+}
+
+/// What edits make of a text.
+#[derive(Debug)]
+pub(super) struct NewText {
+    pub(super) symbols: DeviceBuffer<u32>,
+    pub(super) rule_offsets: DeviceBuffer<u32>,
+    pub(super) doc_offsets: DeviceBuffer<u32>,
+    pub(super) starts: DeviceBuffer<u64>,
+    pub(super) blanks: DeviceBuffer<u32>,
+    pub(super) edges: DeviceBuffer<u8>,
+    pub(super) num_root: usize,
+    pub(super) num_symbols: usize,
+    pub(super) doc_lens: Vec<u64>,
+}
+
+impl CorpusText {
+    pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
+        let (device, segment) = (&corpus.device, &corpus.segment);
+        let (dag, grammar) = (&segment.dag, segment.dag.grammar());
+        let (starts, blanks) = match corpus.index().and_then(CorpusIndex::into_starts) {
+            // Deep grammars: kernels that wait for each other give up, the host does not, and it takes no
+            // memory of the device for lengths.
+            Err(GpuError::Unsupported { .. } | GpuError::OutOfMemory { .. }) => {
+                starts_of_host(device, segment)?
+            }
+            starts => starts?,
+        };
+        let edge = |element| {
+            u8::from(dag.begins_with_word(element)) | u8::from(dag.ends_with_word(element)) << 1
+        };
+        let edges: Vec<u8> = (0..dag.num_elements() as u32).map(edge).collect();
+        let bytes = &segment.dictionary.bytes()[..];
+        let dictionary = TextDictionary {
+            offsets: device.copy_of("offsets of tokens", segment.dictionary.offsets())?,
+            bytes: device.copy_of("tokens", bytes)?,
+            num_bytes: bytes.len(),
+            num_terminals: dag.num_terminals(),
+            new_ids: Default::default(),
+            new_classes: Vec::new(),
+        };
+        let state = TextState {
+            starts,
+            blanks,
+            edges: device.copy_of("edges of elements", &edges)?,
+            dictionary,
+            num_root: grammar.root().len(),
+            num_symbols: grammar.symbols.len(),
+            doc_lens: (0..grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).collect(),
+            grammar: corpus.arrays.clone(),
+            corpus: corpus.clone(),
+        };
+        Ok(Self { state: Arc::new(state) })
+    }
+
+    /// This text as edits made it.
+    pub(super) fn edited(&self, new: NewText, dictionary: TextDictionary) -> Self {
+        let NewText { symbols, rule_offsets, doc_offsets, .. } = new;
+        let state = TextState {
+            corpus: self.state.corpus.clone(),
+            grammar: Arc::new(GrammarArrays { symbols, rule_offsets, doc_offsets }),
+            starts: new.starts,
+            blanks: new.blanks,
+            edges: new.edges,
+            dictionary,
+            num_root: new.num_root,
+            num_symbols: new.num_symbols,
+            doc_lens: new.doc_lens,
+        };
+        Self { state: Arc::new(state) }
+    }
+
+    /// The terminals of this text, and `new` ones behind them.
+    pub(super) fn with_terminals(&self, new: &[Terminal]) -> Result<TextDictionary, GpuError> {
+        let (device, old) = (self.device(), &self.state.dictionary);
+        let num_new_bytes = new.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        let num_bytes = old.num_bytes + num_new_bytes;
+        check_limit("bytes of the words of a text", num_bytes, u32::MAX as usize)?;
+        let num_terminals = old.num_terminals as usize;
+        let (mut new_ids, mut new_classes) = (old.new_ids.clone(), old.new_classes.clone());
+        new_classes.extend(new.iter().map(|&(is_word, _)| is_word));
+        let (mut ends, mut new_bytes) = (Vec::with_capacity(new.len()), Vec::new());
+        for ((is_word, bytes), id) in new.iter().zip(old.num_terminals..) {
+            new_bytes.extend_from_slice(bytes);
+            ends.push((old.num_bytes + new_bytes.len()) as u32);
+            new_ids[usize::from(*is_word)].insert(bytes.clone(), id);
+        }
+        let mut offsets = device.alloc("offsets of tokens", num_terminals + new.len() + 1)?;
+        let mut bytes = device.alloc("tokens", num_bytes)?;
+        append(device, &old.offsets, num_terminals + 1, &ends, &mut offsets)?;
+        append(device, &old.bytes, old.num_bytes, &new_bytes, &mut bytes)?;
+        let num_terminals = (num_terminals + new.len()) as u32;
+        Ok(TextDictionary { offsets, bytes, num_bytes, num_terminals, new_ids, new_classes })
+    }
+
+    /// What reads passages of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`], [`GpuError::Driver`].
+    pub fn passages(&self) -> Result<CorpusPassages, GpuError> {
+        CorpusPassages::new(self)
+    }
+
+    /// What counts words in documents, and finds them.
+    ///
+    /// # Errors
+    ///
+    /// As [`passages`](Self::passages).
+    pub fn words(&self) -> Result<CorpusWords, GpuError> {
+        CorpusWords::new(self)
+    }
+
+    /// Number of documents.
+    pub fn num_docs(&self) -> usize {
+        self.state.doc_lens.len()
+    }
+
+    /// Bytes of document `doc`, counted from the first of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where there is no such document.
+    pub fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError> {
+        let lens = &self.state.doc_lens;
+        check_limit(
+            "documents up to that of a query",
+            (doc as usize).saturating_add(1),
+            lens.len(),
+        )?;
+        Ok(lens[doc as usize])
+    }
+
+    /// Id of the word with exactly these bytes, to ask for it; `None` where no document holds it.
+    pub fn word_id(&self, word: &[u8]) -> Option<u32> {
+        self.terminal_id(true, word)
+    }
+
+    pub(super) fn is_word(&self, id: u32) -> bool {
+        let is_new = |new: u32| self.state.dictionary.new_classes.get(new as usize) == Some(&true);
+        let num_old = self.state.corpus.dag().num_terminals();
+        id.checked_sub(num_old).map_or(id < self.state.corpus.dag().num_words(), is_new)
+    }
+
+    pub(super) fn num_rules(&self) -> usize {
+        self.state.corpus.dag().grammar().num_rules()
+    }
+
+    pub(super) fn num_elements(&self) -> usize {
+        self.num_terminals() as usize + self.num_rules()
+    }
+
+    pub(super) fn num_root(&self) -> usize {
+        self.state.num_root
+    }
+
+    pub(super) fn num_symbols(&self) -> usize {
+        self.state.num_symbols
+    }
+
+    pub(super) fn edges(&self) -> &DeviceBuffer<u8> {
+        &self.state.edges
+    }
+
+    pub(super) fn corpus(&self) -> &DeviceCorpus {
+        &self.state.corpus
+    }
+
+    pub(super) fn device(&self) -> &Device {
+        &self.state.corpus.device
+    }
+
+    /// Where everything lies, for kernels.
+    pub(super) fn arrays(&self) -> Argument {
+        let (device, state) = (self.device(), &self.state);
+        Argument::Text(TextArrays {
+            symbols: address(device, &state.grammar.symbols),
+            rule_offsets: address(device, &state.grammar.rule_offsets),
+            doc_offsets: address(device, &state.grammar.doc_offsets),
+            starts: address(device, &state.starts),
+            blanks: address(device, &state.blanks),
+            token_offsets: address(device, &state.dictionary.offsets),
+            tokens: address(device, &state.dictionary.bytes),
+            num_terminals: state.dictionary.num_terminals,
+        })
+    }
+
+    /// That what was made for `other` is used here.
+    pub(super) fn check_same(&self, other: &Self) -> Result<(), GpuError> {
+        let is_same = Arc::ptr_eq(&self.state, &other.state);
+        check_limit("batches of another corpus", usize::from(!is_same), 0)
+    }
+}
+
+impl BaseText for CorpusText {
+    fn num_docs(&self) -> usize {
+        self.num_docs()
+    }
+
+    fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError> {
+        self.doc_len_bytes(doc)
+    }
+
+    fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError> {
+        let reader = self.passages()?;
+        let mut batch = reader.batch(queries)?;
+        reader.run(&mut batch)?;
+        batch.to_host()
+    }
+
+    fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32> {
+        let dictionary = &self.state.corpus.segment.dictionary;
+        let id = match is_word {
+            true => dictionary.word_id(bytes),
+            false => dictionary.separator_id(bytes),
+        };
+        id.or_else(|| self.state.dictionary.new_ids[usize::from(is_word)].get(bytes).copied())
+    }
+
+    fn num_terminals(&self) -> u32 {
+        self.state.dictionary.num_terminals
+    }
+}
+
+impl TextDictionary {
+    pub(super) fn offsets(&self) -> &DeviceBuffer<u32> {
+        &self.offsets
+    }
+}
+
+/// Where the expansion at each position begins, and the bits of positions with a blank before them, made
+/// on the host.
+fn starts_of_host(
+    device: &Device,
+    segment: &Segment,
+) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
+    let (dag, sums) = (&segment.dag, segment.dag.prefix_sums());
+    let num_positions = dag.grammar().symbols.len();
+    let starts: Vec<u64> =
+        (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();
+    let mut blanks = vec![0u32; num_positions / 32 + 1];
+    for position in (0..num_positions).filter(|&at| sums.has_blank_before(at)) {
+        blanks[position / 32] |= 1 << (position % 32);
+    }
+    let starts = device.copy_of("starts of elements", &starts)?;
+    Ok((starts, device.copy_of("blanks between elements", &blanks)?))
+}

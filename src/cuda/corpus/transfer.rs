@@ -1,0 +1,235 @@
+//! Numbers from the device to the host, and fillings for tests.
+//!
+//! ```text
+//! device   chunk 0 | chunk 1 | chunk 2 ...
+//! pinned   left      right     left           the driver copies the next chunk
+//! host     |-- all cores --|                  while all cores copy this one to where it stays
+//! ```
+//!
+//! Pageable memory is copied at a fifth of the speed of pinned memory, and what is allocated anew costs as
+//! much again when it is first written, so that is done by all cores. The two pinned buffers of a copy are
+//! kept for the next. What lies in memory that the host shares is read there, by all cores and without them.
+
+#![allow(
+    unsafe_code,
+    reason = "the driver copies and fills memory by calls that have no safe form"
+)]
+
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cudarc::driver::{CudaEvent, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
+use rayon::prelude::*;
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::pinned::{HostBuffer, PinnedPool};
+
+use super::launch::address;
+
+/// Bytes of a pinned buffer.
+const CHUNK_BYTES: usize = 8 << 20;
+/// Pairs of pinned buffers that are kept: as many devices copy at once.
+const MAX_KEPT: usize = 8;
+/// Numbers that a core copies at a time.
+const TASK_LEN: usize = 1 << 16;
+
+/// Two pinned buffers, of which one is filled while the other is read.
+type Staging = [HostBuffer; 2];
+
+/// Known to all devices.
+static KEPT: Mutex<Vec<Staging>> = Mutex::new(Vec::new());
+
+fn kept() -> MutexGuard<'static, Vec<Staging>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first `len` values of `buffer`, after all work on it.
+pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    len: usize,
+) -> Result<Vec<T>, GpuError> {
+    to_host_as(device, buffer, len, |value| value)
+}
+
+/// The first `len` values of `buffer`, after all work on it, each as `convert` has it.
+pub(super) fn to_host_as<T, U>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    len: usize,
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<Vec<U>, GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    if len == 0 {
+        device.synchronize()?;
+        return Ok(Vec::new());
+    }
+    let len = len.min(buffer.len());
+    let mut values: Vec<U> = Vec::with_capacity(len);
+    let places = &mut values.spare_capacity_mut()[..len];
+    match buffer.lend(device.stream()).map_err(device.fault(COPYING))? {
+        Some(lent) => write_all(places, &lent[..len], &convert),
+        None => staged(device, address(device, buffer), places, convert)?,
+    }
+    // SAFETY: the first `len` values were written, for which there is room.
+    unsafe { values.set_len(len) };
+    Ok(values)
+}
+
+/// Writes all of `places` from the values at `from`, of which there are as many, through pinned buffers.
+fn staged<T, U>(
+    device: &Device,
+    from: u64,
+    places: &mut [MaybeUninit<U>],
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<(), GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    let mut staging = kept().pop().unwrap_or_else(|| {
+        let pool = PinnedPool::new(device.context(), 2 * CHUNK_BYTES);
+        [pool.take(CHUNK_BYTES), pool.take(CHUNK_BYTES)]
+    });
+    let copied = copy(device, from, places, &mut staging, convert);
+    if copied.is_err() {
+        // Nothing is on its way to the buffers any more, whatever the answer.
+        let _ = device.synchronize();
+    }
+    let mut kept = kept();
+    if kept.len() < MAX_KEPT {
+        kept.push(staging);
+    }
+    copied
+}
+
+/// Writes each value to its place, on all cores.
+fn write_all<T: Copy + Sync, U: Send>(
+    places: &mut [MaybeUninit<U>],
+    values: &[T],
+    convert: &(impl Fn(T) -> U + Sync),
+) {
+    places.par_chunks_mut(TASK_LEN).zip(values.par_chunks(TASK_LEN)).for_each(|(to, from)| {
+        to.iter_mut().zip(from).for_each(|(place, &value)| {
+            place.write(convert(value));
+        });
+    });
+}
+
+/// The same with these buffers.
+fn copy<T, U>(
+    device: &Device,
+    from: u64,
+    places: &mut [MaybeUninit<U>],
+    staging: &mut Staging,
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<(), GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    let chunk_len = CHUNK_BYTES / size_of::<T>();
+    let start_of = |chunk: usize| from + (chunk * CHUNK_BYTES) as u64;
+    let len_of = |chunk: usize| chunk_len.min(places.len() - chunk * chunk_len);
+    let lens: Vec<usize> = (0..places.len().div_ceil(chunk_len)).map(len_of).collect();
+    let [left, right] = staging;
+    let (mut filled, mut free) = (left, right);
+    let mut is_there = fetch::<T>(device, start_of(0), lens[0], filled)?;
+    for (chunk, places) in places.chunks_mut(chunk_len).enumerate() {
+        is_there.synchronize().map_err(device.fault(COPYING))?;
+        if let Some(&next_len) = lens.get(chunk + 1) {
+            is_there = fetch::<T>(device, start_of(chunk + 1), next_len, free)?;
+        }
+        // SAFETY: the buffer is aligned for numbers and has these values, any bits of which are some.
+        let values: &[T] = unsafe {
+            std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len())
+        };
+        write_all(places, values, &convert);
+        std::mem::swap(&mut filled, &mut free);
+    }
+    Ok(())
+}
+
+const COPYING: &str = "copying numbers of a corpus from the device";
+
+/// Gives the copy of `len` values from `from` to the stream; the event behind it.
+fn fetch<T: DeviceRepr>(
+    device: &Device,
+    from: u64,
+    len: usize,
+    to: &mut HostBuffer,
+) -> Result<CudaEvent, GpuError> {
+    let (copying, stream) = (device.fault(COPYING), device.stream());
+    device.context().bind_to_thread().map_err(&copying)?;
+    let to = &mut to[..len * size_of::<T>()];
+    // SAFETY: the values lie there, and nobody reads or drops the buffer before the event.
+    unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.map_err(&copying)?;
+    stream.record_event(None).map_err(&copying)
+}
+
+/// The value at `at` of `buffer`, after all work on it.
+pub(super) fn one_to_host<T: DeviceRepr + Copy + Default>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    at: usize,
+) -> Result<T, GpuError> {
+    let mut value = [T::default()];
+    let copied = device.stream().memcpy_dtoh(&buffer.slice(at..=at), &mut value);
+    copied.map_err(device.fault("copying a number of a corpus from the device"))?;
+    device.synchronize()?;
+    Ok(value[0])
+}
+
+/// Fills `target` with the first `len` values of `first`, then with `rest`.
+pub(super) fn append<T: DeviceRepr + ValidAsZeroBits>(
+    device: &Device,
+    first: &DeviceBuffer<T>,
+    len: usize,
+    rest: &[T],
+    target: &mut DeviceBuffer<T>,
+) -> Result<(), GpuError> {
+    let copying = device.fault("copying numbers of a corpus");
+    let stream = device.stream();
+    if len > 0 {
+        let copied = stream.memcpy_dtod(&first.slice(..len), &mut target.slice_mut(..len));
+        copied.map_err(&copying)?;
+    }
+    if !rest.is_empty() {
+        let copied = stream.memcpy_htod(rest, &mut target.slice_mut(len..len + rest.len()));
+        copied.map_err(&copying)?;
+    }
+    Ok(())
+}
+
+/// Sets all bytes of `buffer` to `byte`.
+pub(super) fn fill<T>(
+    device: &Device,
+    buffer: &mut DeviceBuffer<T>,
+    byte: u8,
+) -> Result<(), GpuError> {
+    let filling = device.fault("filling device memory");
+    let stream = device.stream();
+    device.context().bind_to_thread().map_err(&filling)?;
+    let num_bytes = buffer.num_bytes();
+    let (at, _used_until_here) = buffer.device_ptr_mut(stream);
+    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
+    unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
+}
+
+/// Sets `num_bytes` from `at` on to 0.
+///
+/// # Safety
+///
+/// They lie on `device`, and were taken on its stream.
+pub(super) unsafe fn clear(device: &Device, at: u64, num_bytes: usize) -> Result<(), GpuError> {
+    let clearing = device.fault("clearing device memory");
+    device.context().bind_to_thread().map_err(&clearing)?;
+    // SAFETY: the caller promises it.
+    unsafe { result::memset_d8_async(at, 0, num_bytes, device.stream().cu_stream()) }
+        .map_err(clearing)
+}

@@ -1,0 +1,167 @@
+//! Weights of elements and counts of words on a device: the wrapper of `kernels/corpus_weights.cu`.
+//!
+//! The inverse grammar is made once; what each element adds up comes from it. 28 bytes a position while
+//! it is made, 16 that stay.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaFunction;
+
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::module::{CORPUS_WEIGHTS, Module};
+
+use super::inverse::{DeviceInverse, Occurrences};
+use super::launch::{Argument, THREADS, address, grid_for, launch};
+use super::sort::Sorter;
+use super::sort_space::num_sums;
+use super::tickets::Tickets;
+use super::transfer::{fill, one_to_host, to_host};
+use super::{DeviceCorpus, check_limit};
+
+const KERNEL: &str = "corpus_weights";
+
+/// Weights of the elements of a segment, in device memory.
+#[derive(Debug)]
+pub struct CorpusWeights {
+    corpus: DeviceCorpus,
+    sorter: Sorter,
+    rules: CudaFunction,
+    places: CudaFunction,
+    terminals: CudaFunction,
+    inverse: DeviceInverse,
+    tickets: Tickets,
+    weights: DeviceBuffer<u64>,
+    /// Of each place of a terminal the weight of its rule, then the sum of those before.
+    sums: DeviceBuffer<u64>,
+    tile_sums: DeviceBuffer<u64>,
+    num_places: usize,
+}
+
+impl CorpusWeights {
+    pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
+        let (device, dag) = (&corpus.device, corpus.dag());
+        let (sorter, module) = (Sorter::new(device)?, Module::load(device, CORPUS_WEIGHTS)?);
+        let inverse = DeviceInverse::new(corpus, &sorter)?;
+        let num_places = one_to_host(device, &inverse.offsets, dag.num_terminals() as usize)?;
+        let num_places = num_places as usize;
+        let mut made = Self {
+            rules: module.kernel("corpus_weights_rules")?,
+            places: module.kernel("corpus_weights_places")?,
+            terminals: module.kernel("corpus_weights_terminals")?,
+            tickets: Tickets::new(device)?,
+            weights: device.alloc("weights", dag.num_elements())?,
+            sums: device.alloc("weights of places", num_places + 1)?,
+            tile_sums: device.alloc("weights of places", num_sums(num_places))?,
+            corpus: corpus.clone(),
+            sorter,
+            inverse,
+            num_places,
+        };
+        made.run()?;
+        Ok(made)
+    }
+
+    /// Counts all elements anew. Returns when the work is given to the device, not when it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn run(&mut self) -> Result<(), GpuError> {
+        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let (num_terminals, num_rules) = (dag.num_terminals(), dag.grammar().num_rules());
+        fill(device, &mut self.weights, 0)?;
+        self.tickets.reset()?;
+        let offsets_at = address(device, &self.inverse.offsets);
+        let rule_offsets_at = offsets_at + u64::from(num_terminals) * size_of::<u32>() as u64;
+        let [parents, sums] = [address(device, &self.inverse.parents), address(device, &self.sums)]
+            .map(Argument::Long);
+        let rule_weights = Argument::Long(self.rules_at(num_terminals));
+        let rules = [
+            Argument::Long(rule_offsets_at),
+            parents,
+            Argument::Short(num_rules as u32),
+            self.tickets.argument(),
+            rule_weights,
+        ];
+        let places = [parents, Argument::Short(self.num_places as u32), rule_weights, sums];
+        let terminals = [
+            Argument::Long(offsets_at),
+            sums,
+            Argument::Short(num_terminals),
+            Argument::Long(address(device, &self.weights)),
+        ];
+        let grid_of_terminals = grid_for(num_terminals as usize);
+        // SAFETY: the arguments are those of the kernels; the inverse is that of a validated grammar,
+        // whose rules stand behind those that hold them; there is a weight for each element, and a sum
+        // for each place of a terminal and one more.
+        unsafe {
+            launch(device, &self.rules, grid_for(num_rules), THREADS, &rules)?;
+            launch(device, &self.places, grid_for(self.num_places), THREADS, &places)?;
+            self.sorter.scan_wide(&self.sums, self.num_places, &self.tile_sums)?;
+            launch(device, &self.terminals, grid_of_terminals, THREADS, &terminals)
+        }
+    }
+
+    /// How often each element occurs, by element id: what [`Dag::weights`](tadoc::dag::Dag::weights) gives.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`], also for faults of
+    /// the counting.
+    pub fn to_host(&self) -> Result<Vec<u64>, GpuError> {
+        self.tickets.check_end(KERNEL)?;
+        to_host(&self.corpus.device, &self.weights, self.corpus.dag().num_elements())
+    }
+
+    /// How often each word occurs, by word id; sums over several segments are the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_host`](Self::to_host).
+    pub fn word_counts_to_host(&self) -> Result<Vec<u64>, GpuError> {
+        self.tickets.check_end(KERNEL)?;
+        to_host(&self.corpus.device, &self.weights, self.corpus.dag().num_words() as usize)
+    }
+
+    /// Where each element stands, which is made on the device to count them.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of making it.
+    pub fn occurrences_to_host(&self) -> Result<Occurrences, GpuError> {
+        self.inverse.to_host(&self.corpus)
+    }
+
+    /// Sets all weights to one byte, as tests do to see what the kernels leave unwritten.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn fill(&mut self, byte: u8) -> Result<(), GpuError> {
+        fill(&self.corpus.device, &mut self.weights, byte)?;
+        fill(&self.corpus.device, &mut self.sums, byte)
+    }
+
+    /// That these are weights of `corpus`, and are counted. Waits for it.
+    pub(super) fn check_made_for(&self, corpus: &DeviceCorpus) -> Result<(), GpuError> {
+        let is_own = Arc::ptr_eq(&self.corpus.arrays, &corpus.arrays);
+        check_limit("weights of another corpus", usize::from(!is_own), 0)?;
+        self.tickets.check_end(KERNEL)
+    }
+
+    /// Where the weights of rules begin on the device.
+    pub(super) fn rules_at(&self, num_terminals: u32) -> u64 {
+        address(&self.corpus.device, &self.weights)
+            + u64::from(num_terminals) * size_of::<u64>() as u64
+    }
+
+    /// Bytes that a run reads and writes, each weight it reads counted with 8 bytes.
+    pub fn traffic_bytes(&self) -> u64 {
+        let num_positions = self.corpus.dag().grammar().symbols.len() as u64;
+        // A scan reads twice and writes once.
+        num_positions * 12 + self.num_places as u64 * 32 + self.weights.num_bytes() as u64
+    }
+}

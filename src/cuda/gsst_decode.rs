@@ -1,0 +1,446 @@
+//! Decoding GSST blocks on a device: the wrapper of `kernels/gsst_decode_{8,12}bit.cu`.
+//!
+//! ```text
+//! host     Block, Block, …             bytes of all blocks, as they are stored
+//!            │ upload                  ┌────────┬────────┬───┬───────┐
+//! device     ▼                         │ block  │ block  │ … │ slack │
+//!          DeviceBlocks ───────────────┴────────┴────────┴───┴───────┘
+//!            │ decode_into: one launch for the blocks of 8 bits, one for those of 12
+//!            ▼
+//!          DeviceText                  text of all blocks, in their order, without gaps
+//! ```
+//!
+//! The kernel trusts what it reads, so it is only given [`Block`]s, which were checked when they
+//! were opened. Beside its bytes a block costs 2 KiB (8 bits) or 32 KiB (12 bits) of device memory
+//! for its symbols, and 32 bytes. Constants that the kernel shares with this file are compared by
+//! tests of this file.
+
+#![allow(unsafe_code, reason = "launching kernels, and the layout of their arguments")]
+
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{
+    CudaFunction, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
+    ValidAsZeroBits,
+};
+
+use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
+use gsst::{Block, CodeWidth};
+
+use super::device::Device;
+use super::device_text::DeviceText;
+use super::error::GpuError;
+use super::memory::DeviceBuffer;
+use super::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module, max_grid, unsupported};
+
+const KERNEL: &str = "gsst_decode";
+const TABLE_AT: u32 = 1024;
+const SHARED_WORDS_BYTES: u32 = 32;
+const STAGE_BYTES: u32 = 4128;
+const ROWS_BYTES: u32 = 752;
+const MAX_WARPS: u32 = 10;
+/// Bytes behind the last block that the kernel may read: more than a tile of 12-bit codes.
+pub(super) const SLACK_BYTES: usize = 1024;
+/// What a run's error word holds as long as nothing is wrong with it.
+pub(super) const NO_ERROR: u64 = u64::MAX;
+
+/// What a launch knows of a block; the same struct is in the kernel.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct GsstBlock {
+    pub(super) codes_at: u64,
+    pub(super) text_at: u64,
+    pub(super) splits_at: u32,
+    pub(super) num_codes: u32,
+    pub(super) first_split: u32,
+    pub(super) split_log2: u32,
+}
+
+const _: () = assert!(size_of::<GsstBlock>() == 32);
+
+// SAFETY: six integers in C layout without padding, no pointers.
+unsafe impl DeviceRepr for GsstBlock {}
+// SAFETY: integers may be 0.
+unsafe impl ValidAsZeroBits for GsstBlock {}
+
+/// Decodes GSST blocks on a device. A width's kernel is loaded with the first blocks of that width:
+/// the driver compiles it once per machine (0.1 to 0.2 s) and keeps the result on disk.
+///
+/// ```no_run
+/// use tadoc_cuda::{Device, GsstDecoder};
+/// use gsst::{Block, BlockOptions, write_block};
+///
+/// let rows = [Some(&b"http://a.example"[..]), None, Some(b"http://b.example")];
+/// let block = Block::open(write_block(&rows, &BlockOptions::default())?)?;
+/// let decoder = GsstDecoder::new(&Device::open(0)?);
+/// assert_eq!(decoder.decode(&[block])?, b"http://a.examplehttp://b.example");
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct GsstDecoder {
+    device: Device,
+    kernels: Arc<[OnceLock<Kernel>; 2]>,
+}
+
+/// The kernels of a width.
+#[derive(Debug, Clone)]
+pub(super) struct Kernel {
+    text: Entry,
+    with_views: Entry,
+}
+
+/// An entry point and how it is launched on its device.
+#[derive(Debug, Clone)]
+struct Entry {
+    function: CudaFunction,
+    threads: u32,
+    shared_bytes: u32,
+    /// Thread blocks that run at the same time.
+    max_grid: u32,
+}
+
+/// Addresses on the device of what a launch reads and writes, and how much there is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DecodeArguments {
+    pub(super) bytes: u64,
+    pub(super) tables: u64,
+    pub(super) blocks: u64,
+    pub(super) num_blocks: u32,
+    pub(super) num_splits: u32,
+    pub(super) text: u64,
+    pub(super) error: u64,
+}
+
+/// The same of views that are made with the text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ViewArguments {
+    pub(super) run_blocks: u64,
+    pub(super) block_idxs: u64,
+    pub(super) frames: u64,
+    pub(super) split_rows: u64,
+    pub(super) views: u64,
+}
+
+/// Blocks on a device.
+#[derive(Debug)]
+pub struct DeviceBlocks {
+    bytes: DeviceBuffer<u8>,
+    /// [`NO_ERROR`]: the blocks were validated on the host.
+    error: DeviceBuffer<u64>,
+    eight: Option<Launch>,
+    twelve: Option<Launch>,
+    stored_len_bytes: u64,
+    text_len_bytes: u64,
+}
+
+/// The blocks of one width.
+#[derive(Debug)]
+struct Launch {
+    tables: DeviceBuffer<u64>,
+    blocks: DeviceBuffer<GsstBlock>,
+    num_blocks: u32,
+    num_splits: u32,
+}
+
+impl GsstDecoder {
+    /// A decoder for `device`; loads nothing yet.
+    pub fn new(device: &Device) -> Self {
+        Self { device: device.clone(), kernels: Arc::default() }
+    }
+
+    /// Loads the kernel of a width, unless that was done before; [`GsstDecoder::upload`] does it,
+    /// too.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where the device is too old or has too little shared memory,
+    /// [`GpuError::Driver`].
+    pub fn load(&self, width: CodeWidth) -> Result<(), GpuError> {
+        self.kernel(width).map(|_| ())
+    }
+
+    pub(super) fn kernel(&self, width: CodeWidth) -> Result<&Kernel, GpuError> {
+        let [eight, twelve] = &*self.kernels;
+        let slot = if width == CodeWidth::Eight { eight } else { twelve };
+        if let Some(kernel) = slot.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::new(&self.device, width)?;
+        Ok(slot.get_or_init(|| kernel))
+    }
+
+    /// Copies blocks to the device.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GsstDecoder::load`], [`GpuError::OutOfMemory`], and [`GpuError::Mismatch`] where
+    /// the blocks have more than 2^32 splits.
+    pub fn upload<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<DeviceBlocks, GpuError> {
+        const WHAT: &str = "GSST blocks";
+        let stored_len: usize = blocks.iter().map(|block| block.as_bytes().len()).sum();
+        let mut bytes = self.device.alloc(WHAT, stored_len + SLACK_BYTES)?;
+        let mut eight = Plan::default();
+        let mut twelve = Plan::default();
+        let (mut at, mut text_at) = (0, 0);
+        for block in blocks {
+            let stored = block.as_bytes();
+            let mut target = bytes.slice_mut(at..at + stored.len());
+            let copied = self.device.stream().memcpy_htod(stored, &mut target);
+            copied.map_err(GpuError::driver("copying GSST blocks"))?;
+            self.load(block.width())?;
+            match block.width() {
+                CodeWidth::Eight => eight.add(block, at as u64, text_at)?,
+                CodeWidth::Twelve => twelve.add(block, at as u64, text_at)?,
+            }
+            at += stored.len();
+            text_at += block.text_len_bytes() as u64;
+        }
+        Ok(DeviceBlocks {
+            bytes,
+            error: self.device.copy_of("error word", &[NO_ERROR])?,
+            eight: eight.upload(&self.device)?,
+            twelve: twelve.upload(&self.device)?,
+            stored_len_bytes: stored_len as u64,
+            text_len_bytes: text_at,
+        })
+    }
+
+    /// Device memory for the text of `blocks`, all 0.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn text_for(&self, blocks: &DeviceBlocks) -> Result<DeviceText, GpuError> {
+        let len_bytes = blocks.text_len_bytes as usize;
+        DeviceText::new(&self.device, len_bytes)
+    }
+
+    /// Decodes `blocks` into `text`. Returns when the work is given to the device, not when it is
+    /// done; reading the text waits.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where `text` has another length or lies on another device,
+    /// [`GpuError::Driver`].
+    pub fn decode_into(
+        &self,
+        blocks: &DeviceBlocks,
+        text: &mut DeviceText,
+    ) -> Result<(), GpuError> {
+        let ordinals = [blocks.bytes.ordinal(), text.bytes_mut().ordinal()];
+        let expected = self.device.context().ordinal();
+        if let Some(got) = ordinals.into_iter().find(|ordinal| *ordinal != expected) {
+            let (got, expected) = (got as u64, expected as u64);
+            return Err(GpuError::Mismatch { what: "device of a buffer", got, expected });
+        }
+        if text.len_bytes() as u64 != blocks.text_len_bytes {
+            let (got, expected) = (text.len_bytes() as u64, blocks.text_len_bytes);
+            return Err(GpuError::Mismatch { what: "length of the output", got, expected });
+        }
+        let launches = [(CodeWidth::Eight, &blocks.eight), (CodeWidth::Twelve, &blocks.twelve)];
+        for (width, launch) in launches {
+            if let Some(launch) = launch {
+                let stream = self.device.stream();
+                let (bytes, _bytes_used) = blocks.bytes.device_ptr(stream);
+                let (error, _error_used) = blocks.error.device_ptr(stream);
+                let (tables, _tables_used) = launch.tables.device_ptr(stream);
+                let (places, _places_used) = launch.blocks.device_ptr(stream);
+                let (text, _text_used) = text.bytes_mut().device_ptr_mut(stream);
+                let arguments = DecodeArguments {
+                    bytes,
+                    tables,
+                    blocks: places,
+                    num_blocks: launch.num_blocks,
+                    num_splits: launch.num_splits,
+                    text,
+                    error,
+                };
+                let kernel = self.kernel(width)?;
+                // SAFETY: `blocks` holds validated blocks and the slack the kernel may read, and
+                // `launch` was made from them; `text` has the sum of their text lengths (checked
+                // above), and is borrowed mutably until the launch is given to the stream.
+                unsafe { kernel.launch(&self.device, stream, arguments, None) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of all blocks: upload, decode and copy back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`GsstDecoder::upload`], [`GsstDecoder::text_for`] and [`GsstDecoder::decode_into`].
+    pub fn decode<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<Vec<u8>, GpuError> {
+        let blocks = self.upload(blocks)?;
+        let mut text = self.text_for(&blocks)?;
+        self.decode_into(&blocks, &mut text)?;
+        text.to_host()
+    }
+}
+
+impl DeviceBlocks {
+    /// Length of the blocks as stored, in bytes.
+    pub fn stored_len_bytes(&self) -> u64 {
+        self.stored_len_bytes
+    }
+
+    /// Length of their text, in bytes.
+    pub fn text_len_bytes(&self) -> u64 {
+        self.text_len_bytes
+    }
+}
+
+/// What a launch needs, on the host.
+#[derive(Debug, Default)]
+struct Plan {
+    tables: Vec<u64>,
+    blocks: Vec<GsstBlock>,
+    num_splits: u64,
+}
+
+impl Plan {
+    /// Adds a block whose bytes are at `at` and whose text goes to `text_at`.
+    fn add<B: AsRef<[u8]>>(
+        &mut self,
+        block: &Block<B>,
+        at: u64,
+        text_at: u64,
+    ) -> Result<(), GpuError> {
+        if block.num_codes() == 0 {
+            return Ok(());
+        }
+        let codes_len = block.width().stored_bytes(block.num_codes());
+        self.blocks.push(GsstBlock {
+            codes_at: at + HEADER_BYTES as u64,
+            text_at,
+            splits_at: codes_len.next_multiple_of(ALIGNMENT_BYTES) as u32,
+            num_codes: block.num_codes() as u32,
+            first_split: self.num_splits as u32,
+            split_log2: block.split_codes().ilog2(),
+        });
+        self.tables.extend(block.table().packed());
+        self.num_splits += block.splits().len() as u64;
+        let expected = u64::from(u32::MAX);
+        if self.num_splits > expected {
+            let got = self.num_splits;
+            return Err(GpuError::Mismatch { what: "splits of a launch", got, expected });
+        }
+        Ok(())
+    }
+
+    fn upload(self, device: &Device) -> Result<Option<Launch>, GpuError> {
+        if self.blocks.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Launch {
+            tables: device.copy_of("symbol tables", &self.tables)?,
+            blocks: device.copy_of("places of blocks", &self.blocks)?,
+            num_blocks: self.blocks.len() as u32,
+            num_splits: self.num_splits as u32,
+        }))
+    }
+}
+
+impl Kernel {
+    fn new(device: &Device, width: CodeWidth) -> Result<Self, GpuError> {
+        let (source, name, name_with_views, table_bytes) = match width {
+            CodeWidth::Eight => {
+                (GSST_DECODE_8BIT, "gsst_decode_8bit", "gsst_decode_8bit_views", 64 << 10)
+            }
+            CodeWidth::Twelve => {
+                (GSST_DECODE_12BIT, "gsst_decode_12bit", "gsst_decode_12bit_views", 32 << 10)
+            }
+        };
+        let module = Module::load(device, source)?;
+        let base = shared_base(device, &module)?;
+        let fixed_bytes = TABLE_AT - base + table_bytes + SHARED_WORDS_BYTES;
+        let entry = |name, warp_bytes| Entry::new(device, &module, name, fixed_bytes, warp_bytes);
+        let text = entry(name, STAGE_BYTES)?;
+        Ok(Self { text, with_views: entry(name_with_views, STAGE_BYTES + ROWS_BYTES)? })
+    }
+
+    /// Gives the decoding of `arguments` to `stream`, with the views of their rows where `views` says
+    /// where they go.
+    ///
+    /// # Safety
+    ///
+    /// All addresses lie on `device` and live until the work is done: the blocks with
+    /// [`SLACK_BYTES`] behind them, as many tables and places as `num_blocks` says, the text with as
+    /// many bytes as the blocks have, from a multiple of 16 on, which nobody else writes, and the
+    /// error word. The blocks were validated, or the error word is not [`NO_ERROR`] by the time the
+    /// kernel runs. `num_splits` is their number of splits, and not 0. Views need what
+    /// `gsst_rows_splits` wrote for each split.
+    pub(super) unsafe fn launch(
+        &self,
+        device: &Device,
+        stream: &Arc<CudaStream>,
+        arguments: DecodeArguments,
+        views: Option<ViewArguments>,
+    ) -> Result<(), GpuError> {
+        let entry = if views.is_some() { &self.with_views } else { &self.text };
+        let config = LaunchConfig {
+            grid_dim: (entry.max_grid.min(arguments.num_splits), 1, 1),
+            block_dim: (entry.threads, 1, 1),
+            shared_mem_bytes: entry.shared_bytes,
+        };
+        let DecodeArguments { bytes, tables, blocks, num_blocks, num_splits, text, error } =
+            arguments;
+        let mut launch = stream.launch_builder(&entry.function);
+        launch.arg(&bytes).arg(&tables).arg(&blocks);
+        launch.arg(&num_blocks).arg(&num_splits).arg(&text).arg(&error);
+        if let Some(views) = &views {
+            launch.arg(&views.run_blocks).arg(&views.block_idxs).arg(&views.frames);
+            launch.arg(&views.split_rows).arg(&views.views);
+        }
+        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
+        // promises the rest.
+        let launched = unsafe { launch.launch(config) };
+        launched.map(drop).map_err(device.fault("launching gsst_decode"))
+    }
+}
+
+impl Entry {
+    /// The entry point `name`, each warp with `warp_bytes` of shared memory beside the table.
+    fn new(
+        device: &Device,
+        module: &Module,
+        name: &'static str,
+        fixed_bytes: u32,
+        warp_bytes: u32,
+    ) -> Result<Self, GpuError> {
+        let function = module.kernel(name)?;
+        let max_shared = Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let available_bytes = device.attribute(max_shared)?;
+        let num_warps = (available_bytes.saturating_sub(fixed_bytes) / warp_bytes).min(MAX_WARPS);
+        if num_warps == 0 {
+            let reason = format!("it has {available_bytes} bytes of shared memory per block");
+            return Err(unsupported(device, KERNEL, reason));
+        }
+        let (threads, shared_bytes) = (32 * num_warps, fixed_bytes + num_warps * warp_bytes);
+        let max_grid = max_grid(device, &function, KERNEL, threads, shared_bytes)?;
+        Ok(Self { function, threads, shared_bytes, max_grid })
+    }
+}
+
+/// Where dynamic shared memory starts, at most [`TABLE_AT`].
+fn shared_base(device: &Device, module: &Module) -> Result<u32, GpuError> {
+    let asking = GpuError::driver("asking where shared memory starts");
+    let kernel = module.kernel("gsst_decode_base")?;
+    let mut base = device.alloc::<u32>(KERNEL, 1)?;
+    let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 16 };
+    let mut arguments = device.stream().launch_builder(&kernel);
+    arguments.arg(&mut base);
+    // SAFETY: one thread writes one u32 to an allocation of one u32.
+    unsafe { arguments.launch(one) }.map_err(&asking)?;
+    let mut answer = [0];
+    device.stream().memcpy_dtoh(&base, &mut answer).map_err(&asking)?;
+    device.synchronize()?;
+    match answer {
+        [base] if base <= TABLE_AT => Ok(base),
+        [base] => Err(unsupported(device, KERNEL, format!("its shared memory starts at {base}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

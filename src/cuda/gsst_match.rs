@@ -1,0 +1,217 @@
+//! Rows of GSST blocks that match a predicate, on a device: the wrapper of `kernels/gsst_match.cu`.
+//!
+//! ```text
+//! host     Block, Block, …  ──upload──▶  DeviceRows      bytes of blocks, places of frames of rows
+//!          RowPredicate                      │
+//!                   └────────select──────────┤  tables ▶ mask ▶ scan ▶ write
+//! device                                     ▼
+//!          DeviceSelection      numbers of the rows that match, ascending; offsets; text
+//! ```
+//!
+//! The predicate is an automaton over bytes. The device makes of it an automaton over the codes of
+//! each block, and, where the pattern starts with `%`, a filter that finds most rows without running
+//! the automaton. Only rows that match are decoded.
+//!
+//! Beside its bytes a block costs 48 bytes for every 128 rows, 2 KiB (8 bits) or 32 KiB (12 bits)
+//! for its symbols, and, where it was written without lengths of texts, 3 bytes per row. A call takes
+//! [`DeviceSelection::scratch_len_bytes`] more, at most 16 MiB of them for tables.
+//!
+//! Meant for predicates that few rows match: where more than some 2 % do, decoding all rows
+//! ([`GsstDecoder`](super::GsstDecoder)) alone takes less time, at 10 % about half.
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+mod anchor;
+mod kernels;
+mod predicate;
+mod rows;
+mod run;
+mod selection;
+mod units;
+
+use std::sync::{Arc, OnceLock};
+
+use gsst::{Block, ByteAutomaton, Pattern};
+
+use super::device::Device;
+use super::error::GpuError;
+use kernels::{Kernels, ListPlace, MaskInputs, MatchPlace};
+pub use predicate::RowPredicate;
+pub use rows::DeviceRows;
+pub(super) use run::{MatchLayout, MatchOutput, MatchRunKernels};
+pub use selection::DeviceSelection;
+use selection::place_of;
+
+const KERNEL: &str = "gsst_match";
+/// Tables of a query take at most this much, or those of one block: blocks go in groups.
+const TABLES_BYTES: usize = 16 << 20;
+
+/// Finds rows of GSST blocks on a device. Its kernels are loaded with the first rows.
+///
+/// ```no_run
+/// use tadoc_cuda::{Device, GsstMatcher};
+/// use gsst::{Block, BlockOptions, Pattern, write_block};
+///
+/// let rows = [Some(&b"http://a.example"[..]), None, Some(b"http://b.example")];
+/// let block = Block::open(write_block(&rows, &BlockOptions::default())?)?;
+/// let matcher = GsstMatcher::new(&Device::open(0)?);
+/// let rows = matcher.upload(&[block])?;
+/// let mut selection = matcher.selection()?;
+/// let has_b = matcher.like(&Pattern::contains(b"b."))?;
+/// matcher.select(&rows, &has_b, &mut selection)?;
+/// assert_eq!(selection.rows_to_host()?, [2]);
+/// assert_eq!(selection.text_to_host()?, b"http://b.example");
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct GsstMatcher {
+    device: Device,
+    kernels: Arc<OnceLock<Kernels>>,
+}
+
+impl GsstMatcher {
+    /// A matcher for `device`; loads nothing yet.
+    pub fn new(device: &Device) -> Self {
+        Self { device: device.clone(), kernels: Arc::default() }
+    }
+
+    /// Loads the kernels, unless that was done before.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where the device is too old or has too little shared memory,
+    /// [`GpuError::Driver`].
+    pub fn load(&self) -> Result<(), GpuError> {
+        self.kernels().map(|_| ())
+    }
+
+    /// The kernels of runs that nobody checked.
+    pub(super) fn run_kernels(&self) -> Result<MatchRunKernels, GpuError> {
+        MatchRunKernels::new(&self.device, self.kernels()?)
+    }
+
+    fn kernels(&self) -> Result<&Kernels, GpuError> {
+        if let Some(kernels) = self.kernels.get() {
+            return Ok(kernels);
+        }
+        let kernels = Kernels::new(&self.device)?;
+        Ok(self.kernels.get_or_init(|| kernels))
+    }
+
+    /// The predicate "like `pattern`". Null rows are not.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where its automaton has more than 256 states.
+    pub fn like(&self, pattern: &Pattern) -> Result<RowPredicate, GpuError> {
+        let automaton = ByteAutomaton::new(pattern).ok_or_else(|| self.too_many_states())?;
+        Ok(RowPredicate::new(&automaton, pattern.floating_literal()))
+    }
+
+    /// The predicate "one of `constants`". Null rows are not.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] where its automaton has more than 256 states: where the constants
+    /// have more than 254 different beginnings.
+    pub fn one_of(&self, constants: &[&[u8]]) -> Result<RowPredicate, GpuError> {
+        let automaton = ByteAutomaton::one_of(constants).ok_or_else(|| self.too_many_states())?;
+        Ok(RowPredicate::new(&automaton, Vec::new()))
+    }
+
+    fn too_many_states(&self) -> GpuError {
+        GpuError::Unsupported {
+            device: self.device.name().to_owned(),
+            kernel: KERNEL,
+            reason: "the predicate's automaton has more than 256 states".to_owned(),
+        }
+    }
+
+    /// Copies blocks to the device, with the places of their rows.
+    ///
+    /// Blocks without lengths of texts are decoded once, to have them.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`], and [`GpuError::Mismatch`] where the blocks
+    /// have 2^32 rows or more.
+    pub fn upload<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<DeviceRows, GpuError> {
+        DeviceRows::upload(&self.device, blocks)
+    }
+
+    /// A selection without rows, for [`GsstMatcher::select`] to fill.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn selection(&self) -> Result<DeviceSelection, GpuError> {
+        DeviceSelection::new(&self.device)
+    }
+
+    /// Fills `selection` with the rows that match `predicate`, over what was in it; takes more device
+    /// memory only where it has too little. Waits for the number of rows, not for their text.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where rows or selection lie on another device, or where the text of the
+    /// selection has 2^32 bytes or more; [`GpuError::OutOfMemory`], [`GpuError::Driver`]. The
+    /// selection then holds nothing of use.
+    pub fn select(
+        &self,
+        rows: &DeviceRows,
+        predicate: &RowPredicate,
+        selection: &mut DeviceSelection,
+    ) -> Result<(), GpuError> {
+        let expected = self.device.context().ordinal();
+        for got in [rows.ordinal(), selection.ordinal()] {
+            if got != expected {
+                let (got, expected) = (got as u64, expected as u64);
+                return Err(GpuError::Mismatch { what: "device of a buffer", got, expected });
+            }
+        }
+        if rows.lists().is_empty() {
+            return selection.clear();
+        }
+        let kernels = self.kernels()?;
+        selection.prepare(rows, predicate)?;
+        let inputs = MaskInputs::new(predicate, rows.sample(), selection.predicate_at());
+        let at = selection.place(&self.device, rows);
+        let lists: Vec<_> = rows.lists().iter().map(|list| place_of(list, &self.device)).collect();
+        for list in &lists {
+            // SAFETY: `rows` was made from validated blocks; `prepare` copied the predicate and made
+            // place for what the steps pass on; the selection is borrowed mutably, and all of it is
+            // used on the device's own stream only.
+            unsafe { kernels.mask_list(&self.device, &at, list, &inputs) }?;
+        }
+        // SAFETY: as above; there is a unit, as there is a block with rows.
+        unsafe { kernels.scan(&self.device, &at) }?;
+        // On the chance that what the selection has is enough: the device need not wait for the host.
+        if selection.has_capacity() {
+            self.write(&at, &lists, selection)?;
+        }
+        if !selection.read_totals()? {
+            selection.grow()?;
+            self.write(&at, &lists, selection)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what matches to what `selection` has place for.
+    fn write(
+        &self,
+        at: &MatchPlace<'_>,
+        lists: &[ListPlace<'_>],
+        selection: &mut DeviceSelection,
+    ) -> Result<(), GpuError> {
+        let (kernels, output) = (self.kernels()?, selection.output());
+        for list in lists {
+            // SAFETY: as for the mask, which was written before on the same stream; the output is as
+            // long as it says.
+            unsafe { kernels.write(&self.device, at, list, &output) }?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Blocks on a device, with the places of their rows.
+
+use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
+
+use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
+use gsst::{Block, CodeWidth, SealedBlock};
+
+use super::super::device::Device;
+use super::super::error::GpuError;
+use super::super::memory::DeviceBuffer;
+use super::anchor::FourGrams;
+use super::units::{ListUnits, unit_frames};
+
+/// Rows of a frame of packed lengths; the start of every 16th is stored.
+pub(super) const FRAME_ROWS: usize = 128;
+/// Bytes behind the last block that kernels may read.
+pub(super) const SLACK_BYTES: usize = 1024;
+/// From this bit on a form has the bits of a difference.
+pub(super) const FORM_WIDTH_BIT: u32 = 27;
+
+/// What a launch knows of a block; the same struct is in the kernel.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct MatchBlock {
+    pub(super) at: u64,
+    pub(super) num_rows: u32,
+    pub(super) first_row: u32,
+    pub(super) first_frame: u32,
+    pub(super) first_unit: u32,
+    pub(super) first_slot: u32,
+    pub(super) unit_frames: u32,
+    pub(super) validity_at: u32,
+    pub(super) table: u32,
+}
+
+/// What a launch knows of 128 rows; the same struct is in the kernel.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct MatchFrame {
+    pub(super) counts_at: u32,
+    pub(super) counts_form: u32,
+    pub(super) lengths_at: u32,
+    pub(super) lengths_form: u32,
+    pub(super) starts: [u32; 8],
+}
+
+const _: () = assert!(size_of::<MatchBlock>() == 40 && size_of::<MatchFrame>() == 48);
+
+// SAFETY: integers in C layout without padding, no pointers.
+unsafe impl DeviceRepr for MatchBlock {}
+// SAFETY: integers may be 0.
+unsafe impl ValidAsZeroBits for MatchBlock {}
+// SAFETY: integers in C layout without padding, no pointers.
+unsafe impl DeviceRepr for MatchFrame {}
+// SAFETY: integers may be 0.
+unsafe impl ValidAsZeroBits for MatchFrame {}
+
+/// Blocks on a device whose rows can be looked at one by one.
+#[derive(Debug)]
+pub struct DeviceRows {
+    pub(super) bytes: DeviceBuffer<u8>,
+    pub(super) frames: DeviceBuffer<MatchFrame>,
+    lists: Vec<BlockList>,
+    sample: FourGrams,
+    pub(super) num_frames: usize,
+    pub(super) num_units: usize,
+    num_rows: usize,
+    stored_len_bytes: u64,
+    text_len_bytes: u64,
+}
+
+/// The blocks of one width.
+#[derive(Debug)]
+pub(super) struct BlockList {
+    pub(super) units: ListUnits,
+    pub(super) tables: DeviceBuffer<u64>,
+    pub(super) blocks: DeviceBuffer<MatchBlock>,
+}
+
+impl DeviceRows {
+    pub(super) fn upload<B: AsRef<[u8]>>(
+        device: &Device,
+        blocks: &[Block<B>],
+    ) -> Result<Self, GpuError> {
+        let mut plan = Plan::default();
+        for block in blocks {
+            plan.add(block)?;
+        }
+        let mut bytes = device.alloc("GSST blocks", plan.len_bytes + SLACK_BYTES)?;
+        let copying = GpuError::driver("copying GSST blocks");
+        for (block, at) in blocks.iter().zip(&plan.places) {
+            let stored = block.as_bytes();
+            let mut target = bytes.slice_mut(*at..*at + stored.len());
+            device.stream().memcpy_htod(stored, &mut target).map_err(&copying)?;
+        }
+        for (at, lengths) in &plan.lengths {
+            let mut target = bytes.slice_mut(*at..*at + lengths.len());
+            device.stream().memcpy_htod(lengths, &mut target).map_err(&copying)?;
+        }
+        let lists = plan.lists.into_iter().filter(|list| !list.blocks.is_empty());
+        Ok(Self {
+            bytes,
+            frames: device.copy_of("places of rows", &plan.frames)?,
+            lists: lists.map(|list| list.upload(device)).collect::<Result<_, _>>()?,
+            sample: FourGrams::of(&blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>()),
+            num_frames: plan.frames.len(),
+            num_units: plan.num_units,
+            num_rows: plan.num_rows,
+            stored_len_bytes: blocks.iter().map(|block| block.as_bytes().len() as u64).sum(),
+            text_len_bytes: blocks.iter().map(|block| block.text_len_bytes() as u64).sum(),
+        })
+    }
+
+    /// Number of rows, nulls included.
+    pub fn num_rows(&self) -> usize {
+        self.num_rows
+    }
+
+    /// Length of the blocks as stored, in bytes.
+    pub fn stored_len_bytes(&self) -> u64 {
+        self.stored_len_bytes
+    }
+
+    /// Length of their text, in bytes.
+    pub fn text_len_bytes(&self) -> u64 {
+        self.text_len_bytes
+    }
+
+    /// Device memory beyond the blocks' bytes: symbols and places of rows.
+    pub fn places_len_bytes(&self) -> u64 {
+        let lists = self.lists.iter().map(|list| list.tables.num_bytes() + list.blocks.num_bytes());
+        (lists.sum::<usize>() + self.frames.num_bytes()) as u64 + self.bytes.num_bytes() as u64
+            - self.stored_len_bytes
+    }
+
+    pub(super) fn ordinal(&self) -> usize {
+        self.bytes.ordinal()
+    }
+
+    pub(super) fn sample(&self) -> &FourGrams {
+        &self.sample
+    }
+
+    pub(super) fn lists(&self) -> &[BlockList] {
+        &self.lists
+    }
+}
+
+/// What goes to the device, on the host.
+#[derive(Debug)]
+struct Plan {
+    lists: [ListPlan; 2],
+    frames: Vec<MatchFrame>,
+    /// Where each block goes.
+    places: Vec<usize>,
+    /// Lengths of texts of blocks that have none, and where they go.
+    lengths: Vec<(usize, Vec<u8>)>,
+    len_bytes: usize,
+    num_units: usize,
+    num_rows: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            lists: [CodeWidth::Eight, CodeWidth::Twelve].map(ListPlan::new),
+            frames: Vec::new(),
+            places: Vec::new(),
+            lengths: Vec::new(),
+            len_bytes: 0,
+            num_units: 0,
+            num_rows: 0,
+        }
+    }
+}
+
+/// The blocks of one width, on the host.
+#[derive(Debug)]
+struct ListPlan {
+    units: ListUnits,
+    tables: Vec<u64>,
+    blocks: Vec<MatchBlock>,
+}
+
+impl ListPlan {
+    fn new(width: CodeWidth) -> Self {
+        Self { units: ListUnits::new(width), tables: Vec::new(), blocks: Vec::new() }
+    }
+
+    fn upload(self, device: &Device) -> Result<BlockList, GpuError> {
+        Ok(BlockList {
+            units: self.units,
+            tables: device.copy_of("symbol tables", &self.tables)?,
+            blocks: device.copy_of("places of blocks", &self.blocks)?,
+        })
+    }
+}
+
+impl Plan {
+    fn add<B: AsRef<[u8]>>(&mut self, block: &Block<B>) -> Result<(), GpuError> {
+        let at = self.len_bytes;
+        self.places.push(at);
+        self.len_bytes += block.as_bytes().len();
+        if block.num_rows() == 0 {
+            return Ok(());
+        }
+        let first_row = self.num_rows as u32;
+        self.num_rows += block.num_rows();
+        if self.num_rows > u32::MAX as usize {
+            let (got, expected) = (self.num_rows as u64, u64::from(u32::MAX));
+            return Err(GpuError::Mismatch { what: "rows of a selection", got, expected });
+        }
+        let first_frame = self.frames.len() as u32;
+        let sections = PackedSections::of(block);
+        self.add_frames(block, &sections);
+        if block.text_ends().is_none() {
+            self.add_lengths(block, at, first_frame as usize);
+        }
+        let num_frames = block.num_rows().div_ceil(FRAME_ROWS);
+        let unit_frames = unit_frames(block.num_codes(), num_frames);
+        let num_units = num_frames.div_ceil(unit_frames);
+        let list = &mut self.lists[usize::from(block.width() == CodeWidth::Twelve)];
+        let (first_unit, table) = (list.units.num_units(), list.blocks.len() as u32);
+        list.blocks.push(MatchBlock {
+            at: at as u64,
+            num_rows: block.num_rows() as u32,
+            first_row,
+            first_frame,
+            first_unit,
+            first_slot: self.num_units as u32,
+            unit_frames: unit_frames as u32,
+            validity_at: if block.num_nulls() > 0 { sections.validity_at as u32 } else { 0 },
+            table,
+        });
+        list.units.push(num_units as u32);
+        list.tables.extend(block.table().packed());
+        self.num_units += num_units;
+        Ok(())
+    }
+
+    /// The frames of a block, and one behind them that says where its codes end.
+    fn add_frames<B: AsRef<[u8]>>(&mut self, block: &Block<B>, sections: &PackedSections) {
+        let bytes = block.as_bytes();
+        let has_lengths = block.text_ends().is_some();
+        let (mut counts_at, mut lengths_at) = (sections.counts_at, sections.lengths_at);
+        for first in (0..block.num_rows()).step_by(FRAME_ROWS) {
+            let num_rows = FRAME_ROWS.min(block.num_rows() - first);
+            let counts = read_frame(bytes, &mut counts_at, num_rows);
+            let lengths = match has_lengths {
+                true => read_frame(bytes, &mut lengths_at, num_rows),
+                false => (0, 0),
+            };
+            // Groups behind the last row start behind all codes.
+            let start_of =
+                |group: usize| block.code_ends()[(first + 16 * group).min(block.num_rows())];
+            self.frames.push(MatchFrame {
+                counts_at: counts.0,
+                counts_form: counts.1,
+                lengths_at: lengths.0,
+                lengths_form: lengths.1,
+                starts: std::array::from_fn(start_of),
+            });
+        }
+        let end = MatchFrame { starts: [block.num_codes() as u32; 8], ..MatchFrame::default() };
+        self.frames.push(end);
+    }
+
+    /// Packs the lengths of texts of a block that has none, in frames of 24 bits.
+    fn add_lengths<B: AsRef<[u8]>>(&mut self, block: &Block<B>, at: usize, first_frame: usize) {
+        let offsets = block.decode_all().offsets;
+        let length = |pair: &[u32]| (pair[1] - pair[0]).to_le_bytes();
+        let mut packed: Vec<u8> = Vec::with_capacity(3 * block.num_rows());
+        offsets.windows(2).for_each(|pair| packed.extend_from_slice(&length(pair)[..3]));
+        let lengths_at = self.len_bytes - at;
+        let num_frames = self.frames.len() - 1 - first_frame;
+        for (i, frame) in self.frames[first_frame..].iter_mut().take(num_frames).enumerate() {
+            frame.lengths_at = (lengths_at + 3 * FRAME_ROWS * i) as u32;
+            frame.lengths_form = 24 << FORM_WIDTH_BIT;
+        }
+        let place = self.len_bytes;
+        self.len_bytes += packed.len().next_multiple_of(ALIGNMENT_BYTES);
+        self.lengths.push((place, packed));
+    }
+}
+
+/// Where the packed sections of a block start, as `gsst::layout` draws them.
+struct PackedSections {
+    counts_at: usize,
+    lengths_at: usize,
+    validity_at: usize,
+}
+
+impl PackedSections {
+    fn of<B: AsRef<[u8]>>(block: &Block<B>) -> Self {
+        let header = block.as_bytes();
+        let number = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
+        let codes_end = HEADER_BYTES + block.width().stored_bytes(block.num_codes());
+        let table_at = codes_end.next_multiple_of(ALIGNMENT_BYTES) + 4 * block.splits().len();
+        let counts_at = table_at + number(32) as usize;
+        let lengths_at = counts_at + number(36) as usize;
+        Self { counts_at, lengths_at, validity_at: lengths_at + number(40) as usize }
+    }
+}
+
+/// Reads the head of the frame at `at`, whose bytes are there; returns where its differences are and
+/// their form, and advances behind it.
+fn read_frame(block: &[u8], at: &mut usize, num_rows: usize) -> (u32, u32) {
+    let width = u32::from(block[*at]);
+    let mut smallest = 0;
+    let mut shift = 0;
+    loop {
+        *at += 1;
+        smallest |= u32::from(block[*at] & 0x7f) << shift;
+        shift += 7;
+        if block[*at] < 0x80 {
+            break;
+        }
+    }
+    let differences_at = *at + 1;
+    *at = differences_at + (num_rows * width as usize).div_ceil(8);
+    (differences_at as u32, smallest | width << FORM_WIDTH_BIT)
+}

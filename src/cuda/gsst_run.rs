@@ -1,0 +1,385 @@
+//! A run, GSST blocks of one column, as it is laid out for the device.
+//!
+//! ```text
+//! input    ┌────────┬────────┬───┬───────┬────────┬────────┬──────┬──────┬──────┐  one copy
+//!          │ block  │ block  │ … │ slack │ tables │ places │ idxs │ rows │frames│  to the device
+//!          └────────┴────────┴───┴───────┴────────┴────────┴──────┴──────┴──────┘
+//!                                          └─ for 8 bits, then for 12 ─┘
+//! scratch  sums of frames │ ends of codes of rows │ rows of splits, or offsets, where views are
+//!          asked for
+//!
+//! output   ┌────────────┬──────────────┬──────────────────┐                        one copy
+//!          │ error word │ text         │ offsets or views │                        to the host
+//!          └────────────┴──────────────┴──────────────────┘
+//! ```
+//!
+//! Everything is known before anything runs: lengths come from headers, so nobody waits in between.
+//! This file only counts and copies on the host; `run_kernels` launches.
+
+#![allow(unsafe_code, reason = "the layout of what kernels read")]
+
+use std::ops::Range;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use gsst::layout::HEADER_BYTES;
+use gsst::{CodeWidth, RowFrame, SealedBlock};
+
+use super::error::GpuError;
+use super::gsst_decode::{GsstBlock, SLACK_BYTES};
+
+/// What a kernel knows of the rows of a block; the same struct is in `kernels/gsst_run.cuh`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct RunBlock {
+    pub(super) bytes_at: u64,
+    pub(super) text_at: u64,
+    pub(super) validity_at: u32,
+    pub(super) first_row: u32,
+    pub(super) num_rows: u32,
+    pub(super) first_frame: u32,
+    pub(super) num_codes: u32,
+    pub(super) text_len: u32,
+    pub(super) has_lengths: u32,
+    pub(super) table: u32,
+}
+
+/// A frame of packed lengths; the same struct is in `kernels/gsst_run.cuh`.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub(super) struct RunFrame {
+    pub(super) counts_at: u32,
+    pub(super) lengths_at: u32,
+    pub(super) counts_head: u32,
+    pub(super) lengths_head: u32,
+    pub(super) block: u32,
+    pub(super) first_row: u32,
+    pub(super) num_rows: u32,
+    pub(super) reserved: u32,
+}
+
+impl RunFrame {
+    /// Smallest number and width of a frame in one word.
+    fn head(frame: &RowFrame) -> u32 {
+        frame.smallest | frame.width_bits << FRAME_WIDTH_BIT
+    }
+}
+
+const _: () = assert!(size_of::<RunBlock>() == 48 && size_of::<RunFrame>() == 32);
+
+/// Rows of a frame.
+const FRAME_ROWS: usize = 128;
+/// Above a frame's smallest number in its head.
+const FRAME_WIDTH_BIT: u32 = 26;
+/// In the number of a block's table: it is one of 12 bits.
+const TABLE_OF_TWELVE: u32 = 1 << 31;
+/// Parts of input, scratch and output start at multiples of this.
+const PART_BYTES: usize = 64;
+/// What a split's rows start with, in bytes: `SplitRows` of `kernels/gsst_views.cuh`.
+const SPLIT_ROWS_BYTES: usize = 16;
+/// Least text per row of a block for views to be made while it is decoded: one warp makes those of a
+/// split one behind the other, however many have no text.
+const MIN_ROW_BYTES: usize = 4;
+/// Most text and most rows of a run: offsets of 32 bits with a sign, and views.
+pub(super) const MAX_RUN_BYTES: usize = i32::MAX as usize;
+
+/// What comes back of each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowForm {
+    /// Where each row ends, as 32-bit numbers: one more than rows, the first 0.
+    Offsets,
+    /// Arrow's views, 16 bytes each: length, 4 bytes of text, 0, where it starts; or up to 12 bytes.
+    Views,
+}
+
+/// The blocks of one width in the input.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WidthParts {
+    pub(super) tables: Range<usize>,
+    pub(super) places: Range<usize>,
+    pub(super) block_idxs: Range<usize>,
+    /// In the scratch, where views are made while text is decoded.
+    pub(super) split_rows: Range<usize>,
+    pub(super) num_blocks: u32,
+    pub(super) num_splits: u32,
+}
+
+/// Where everything of a run lies, and what it is made of.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RunLayout {
+    pub(super) form: Option<RowForm>,
+    pub(super) num_blocks: usize,
+    pub(super) num_rows: usize,
+    pub(super) num_nulls: usize,
+    pub(super) num_frames: usize,
+    pub(super) stored_len_bytes: usize,
+    pub(super) text_len_bytes: usize,
+    /// Whether all blocks have lengths of texts.
+    pub(super) has_lengths: bool,
+    /// Whether views are made while text is decoded.
+    pub(super) decodes_views: bool,
+    /// Whether the text can be anything but ASCII.
+    pub(super) may_be_not_ascii: bool,
+    pub(super) eight: WidthParts,
+    pub(super) twelve: WidthParts,
+    pub(super) blocks: Range<usize>,
+    pub(super) frames: Range<usize>,
+    pub(super) input_len_bytes: usize,
+    pub(super) sums: Range<usize>,
+    pub(super) code_ends: Range<usize>,
+    pub(super) scratch_offsets: Range<usize>,
+    pub(super) scratch_len_bytes: usize,
+    pub(super) text: Range<usize>,
+    pub(super) rows: Range<usize>,
+    pub(super) output_len_bytes: usize,
+}
+
+/// Hands out parts of a buffer, one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Parts(usize);
+
+impl Parts {
+    /// Behind the first `len_bytes`.
+    pub(super) fn behind(len_bytes: usize) -> Self {
+        Self(len_bytes)
+    }
+
+    pub(super) fn next(&mut self, len_bytes: usize) -> Range<usize> {
+        let start = self.0.next_multiple_of(PART_BYTES);
+        self.0 = start + len_bytes;
+        start..self.0
+    }
+
+    /// All parts together.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.0
+    }
+}
+
+impl RunLayout {
+    /// The layout of a run of `blocks` whose rows are to come back as `form`. `is_checked`: nothing
+    /// is left to check.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where the run has 2^31 bytes of text, or rows, or more.
+    pub(super) fn new<B: AsRef<[u8]>>(
+        blocks: &[SealedBlock<B>],
+        form: RowForm,
+        is_checked: bool,
+    ) -> Result<Self, GpuError> {
+        let mut layout = Self { has_lengths: true, num_blocks: blocks.len(), ..Self::default() };
+        layout.decodes_views = is_checked && form == RowForm::Views;
+        let (mut num_tables, mut num_splits) = ([0, 0], [0, 0]);
+        for block in blocks {
+            layout.stored_len_bytes += block.as_bytes().len();
+            layout.text_len_bytes += block.text_len_bytes();
+            layout.num_rows += block.num_rows();
+            layout.num_nulls += block.num_nulls();
+            layout.num_frames += block.frames().code_counts.len();
+            layout.has_lengths &= block.has_text_lengths();
+            layout.may_be_not_ascii |= !block.is_ascii();
+            layout.decodes_views &= block.has_text_lengths()
+                && block.text_len_bytes() >= MIN_ROW_BYTES * block.num_rows();
+            if block.num_codes() > 0 {
+                let which = usize::from(block.width() == CodeWidth::Twelve);
+                num_tables[which] += 1;
+                num_splits[which] += block.num_splits();
+            }
+        }
+        let expected = MAX_RUN_BYTES as u64;
+        for (what, got) in [
+            ("bytes of text in a run", layout.text_len_bytes),
+            ("rows of a run", layout.num_rows),
+            ("stored bytes of a run", layout.stored_len_bytes),
+        ] {
+            if got > MAX_RUN_BYTES {
+                return Err(GpuError::Mismatch { what, got: got as u64, expected });
+            }
+        }
+        layout.form = Some(form);
+        layout.place(num_tables, num_splits, is_checked);
+        Ok(layout)
+    }
+
+    fn place(&mut self, num_tables: [usize; 2], num_splits: [usize; 2], is_checked: bool) {
+        let mut input = Parts(self.stored_len_bytes + SLACK_BYTES);
+        for (width, num) in [CodeWidth::Eight, CodeWidth::Twelve].into_iter().zip(num_tables) {
+            let parts = self.width_mut(width);
+            parts.num_blocks = num as u32;
+            parts.tables = input.next(num * (8 << width.bits()));
+            parts.places = input.next(num * size_of::<GsstBlock>());
+            parts.block_idxs = input.next(num * 4);
+        }
+        self.blocks = input.next(self.num_blocks * size_of::<RunBlock>());
+        self.frames = input.next(self.num_frames * size_of::<RunFrame>());
+        self.input_len_bytes = input.0;
+        let mut scratch = Parts::default();
+        let is_view = self.form == Some(RowForm::Views);
+        self.sums = scratch.next(if is_checked { 4 } else { 8 } * self.num_frames);
+        self.code_ends = scratch.next(if is_checked { 0 } else { 4 * self.num_rows });
+        for (width, num) in [CodeWidth::Eight, CodeWidth::Twelve].into_iter().zip(num_splits) {
+            let len_bytes = if self.decodes_views { SPLIT_ROWS_BYTES * num } else { 0 };
+            self.width_mut(width).split_rows = scratch.next(len_bytes);
+        }
+        let needs_offsets = is_view && !(is_checked && self.has_lengths);
+        self.scratch_offsets =
+            scratch.next(if needs_offsets { 4 * (self.num_rows + 1) } else { 0 });
+        self.scratch_len_bytes = scratch.0;
+        let mut output = Parts::default();
+        output.next(8);
+        self.text = output.next(self.text_len_bytes);
+        self.rows = output.next(match self.form {
+            Some(RowForm::Views) => 16 * self.num_rows,
+            _ => 4 * (self.num_rows + 1),
+        });
+        self.output_len_bytes = output.0;
+    }
+
+    fn width_mut(&mut self, width: CodeWidth) -> &mut WidthParts {
+        match width {
+            CodeWidth::Eight => &mut self.eight,
+            CodeWidth::Twelve => &mut self.twelve,
+        }
+    }
+
+    /// Writes the input of `blocks`, which this is the layout of, to all of `input`.
+    pub(super) fn write<B: AsRef<[u8]>>(&mut self, blocks: &[SealedBlock<B>], input: &mut [u8]) {
+        let mut run = RunBlock::default();
+        let (mut num_splits, mut num_places) = ([0_u32; 2], [0_usize; 2]);
+        let (stored, _) = input.split_at_mut(self.stored_len_bytes);
+        copy_blocks(blocks, stored);
+        for (block_idx, block) in blocks.iter().enumerate() {
+            run = RunBlock {
+                validity_at: block.validity_offset().unwrap_or(0) as u32,
+                num_rows: block.num_rows() as u32,
+                num_codes: block.num_codes() as u32,
+                text_len: block.text_len_bytes() as u32,
+                has_lengths: u32::from(block.has_text_lengths()),
+                ..run
+            };
+            let which = usize::from(block.width() == CodeWidth::Twelve);
+            let of_twelve = if which == 1 { TABLE_OF_TWELVE } else { 0 };
+            run.table = if run.num_codes == 0 { 0 } else { num_places[which] as u32 | of_twelve };
+            put(input, self.blocks.start, block_idx, &run);
+            self.write_frames(block, block_idx, &run, input);
+            if block.num_codes() > 0 {
+                let place = GsstBlock {
+                    codes_at: run.bytes_at + HEADER_BYTES as u64,
+                    text_at: run.text_at,
+                    splits_at: (block.splits_offset() - HEADER_BYTES) as u32,
+                    num_codes: run.num_codes,
+                    first_split: num_splits[which],
+                    split_log2: block.split_codes_log2(),
+                };
+                let parts = self.width_mut(block.width()).clone();
+                put(input, parts.places.start, num_places[which], &place);
+                put(input, parts.block_idxs.start, num_places[which], &(block_idx as u32));
+                let words = block.table().packed();
+                let first = num_places[which] * words.len();
+                for (word_idx, word) in words.iter().enumerate() {
+                    put(input, parts.tables.start, first + word_idx, word);
+                }
+                num_places[which] += 1;
+                num_splits[which] += block.num_splits() as u32;
+            }
+            run.bytes_at += block.as_bytes().len() as u64;
+            run.text_at += block.text_len_bytes() as u64;
+            run.first_row += run.num_rows;
+            run.first_frame += block.frames().code_counts.len() as u32;
+        }
+        let slack = self.stored_len_bytes..self.stored_len_bytes + SLACK_BYTES;
+        input[slack].fill(0);
+        [self.eight.num_splits, self.twelve.num_splits] = num_splits;
+    }
+
+    fn write_frames<B: AsRef<[u8]>>(
+        &self,
+        block: &SealedBlock<B>,
+        block_idx: usize,
+        run: &RunBlock,
+        input: &mut [u8],
+    ) {
+        let frames = block.frames();
+        let bytes_at = run.bytes_at as u32;
+        for (i, counts) in frames.code_counts.iter().enumerate() {
+            // Without lengths of texts: those of a frame of zeros.
+            let lengths = frames.text_lengths.get(i);
+            let first = i * FRAME_ROWS;
+            let frame = RunFrame {
+                counts_at: bytes_at + counts.bits_offset,
+                lengths_at: bytes_at + lengths.map_or(0, |lengths| lengths.bits_offset),
+                counts_head: RunFrame::head(counts),
+                lengths_head: lengths.map_or(0, RunFrame::head),
+                block: block_idx as u32,
+                first_row: run.first_row + first as u32,
+                num_rows: FRAME_ROWS.min(block.num_rows() - first) as u32,
+                reserved: 0,
+            };
+            put(input, self.frames.start, run.first_frame as usize + i, &frame);
+        }
+    }
+
+    /// What the device holds beside blocks and text with rows, in bytes.
+    pub(super) fn extra_bytes(&self) -> usize {
+        self.input_len_bytes - self.stored_len_bytes + self.scratch_len_bytes
+    }
+}
+
+/// Copies blocks one behind the other, on several threads: one alone copies slower than the bus.
+fn copy_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], mut to: &mut [u8]) {
+    let mut copies = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let (target, behind) = to.split_at_mut(block.as_bytes().len());
+        copies.push((block.as_bytes(), target));
+        to = behind;
+    }
+    copies.into_par_iter().for_each(|(from, to)| to.copy_from_slice(from));
+}
+
+/// Values of a kernel: integers in C layout, without padding.
+pub(super) trait Plain: Copy {}
+impl Plain for u32 {}
+impl Plain for u64 {}
+impl Plain for GsstBlock {}
+impl Plain for RunBlock {}
+impl Plain for RunFrame {}
+
+/// Writes `value` as number `idx` of those that start at `at`.
+pub(super) fn put<T: Plain>(input: &mut [u8], at: usize, idx: usize, value: &T) {
+    let start = at + idx * size_of::<T>();
+    // SAFETY: a `Plain` value has no padding, so all its bytes are initialized.
+    let bytes =
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) };
+    input[start..start + size_of::<T>()].copy_from_slice(bytes);
+}
+
+/// One bit per row of the run, low bits first, 1: not null; `None` where no row is null.
+pub(super) fn validity_of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Option<Vec<u8>> {
+    if blocks.iter().all(|block| block.num_nulls() == 0) {
+        return None;
+    }
+    let num_rows: usize = blocks.iter().map(SealedBlock::num_rows).sum();
+    let mut bits = vec![0_u8; num_rows.div_ceil(8) + 1];
+    let mut row = 0;
+    for block in blocks {
+        let (first, shift) = (row / 8, row % 8);
+        let num_bytes = block.num_rows().div_ceil(8);
+        for i in 0..num_bytes {
+            let byte = match block.validity() {
+                Some(stored) => stored[i],
+                None if i + 1 < num_bytes || block.num_rows().is_multiple_of(8) => 255,
+                None => (1 << (block.num_rows() % 8)) - 1,
+            };
+            let shifted = u16::from(byte) << shift;
+            bits[first + i] |= shifted as u8;
+            bits[first + i + 1] |= (shifted >> 8) as u8;
+        }
+        row += block.num_rows();
+    }
+    bits.truncate(num_rows.div_ceil(8));
+    Some(bits)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,292 @@
+//! Runs of GSST blocks through a device and back, several at a time.
+//!
+//! ```text
+//! slot 0   write │ copy in │ check, decode, rows │ copy back │            write │ copy in │ …
+//! slot 1           write │ copy in │ check, decode, rows │ copy back │
+//! slot 2                     write │ copy in │ check, decode, rows │ copy back │
+//! ```
+//!
+//! A slot is a stream with its staging buffer (pinned) and device memory, which are kept from run to
+//! run. [`GsstScanner::submit`] returns when the run is written to the staging buffer and the rest is
+//! given to the device: a thread that submits a second run before it waits for the first has both
+//! directions of the bus and the device busy at once. Runs of 16 to 64 MiB of text are enough.
+//!
+//! Blocks come sealed: what the checksum does not vouch for is checked on the device, before
+//! anything is decoded. Results lie in pinned host memory that Arrow takes as it is, or stay on the
+//! device.
+
+#![allow(unsafe_code, reason = "launching what was laid out here")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gsst::{Block, CodeWidth, SealedBlock};
+
+use super::device::Device;
+use super::device_column::{DeviceColumn, DeviceRun};
+use super::error::GpuError;
+use super::gsst_decode::NO_ERROR;
+use super::gsst_run::{RowForm, RunLayout, validity_of};
+use super::lost;
+use super::memory::DeviceMemory;
+use super::pinned::PinnedPool;
+use super::run_kernels::{RunKernels, RunPlace};
+use super::scan_slot::{Slot, set_error_word};
+use super::scanned_rows::{PendingRows, ScannedRows, verdict};
+use matching::Matching;
+
+mod matching;
+
+/// How a scanner works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanOptions {
+    /// Runs that are on their way at the same time.
+    pub num_slots: usize,
+    /// Most bytes of pinned host memory, staging and results together; beyond it results come in
+    /// pageable memory.
+    pub max_pinned_bytes: usize,
+}
+
+impl Default for ScanOptions {
+    /// 3 slots, 1 GiB.
+    fn default() -> Self {
+        Self { num_slots: 3, max_pinned_bytes: 1 << 30 }
+    }
+}
+
+/// Decodes runs of GSST blocks on one device, several at a time; any thread may use it.
+///
+/// ```no_run
+/// use tadoc_cuda::{Device, GsstScanner, RowForm, ScanOptions};
+/// use gsst::{BlockOptions, SealedBlock, write_block};
+///
+/// let bytes = write_block(&[Some(&b"http://a.example"[..]), None], &BlockOptions::default())?;
+/// let scanner = GsstScanner::new(&Device::open(0)?, ScanOptions::default())?;
+/// let run = [SealedBlock::open(&bytes)?];
+/// let pending = scanner.submit(&run, RowForm::Offsets, true)?;
+/// let rows = pending.wait()?;
+/// assert_eq!((rows.text(), rows.offsets()), (&b"http://a.example"[..], Some(&[0, 16, 16][..])));
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GsstScanner {
+    device: Device,
+    kernels: RunKernels,
+    pub(super) pool: Arc<PinnedPool>,
+    pub(super) max_pinned_bytes: usize,
+    pub(super) slots: Vec<Mutex<Slot>>,
+    next_slot: AtomicUsize,
+    matching: Matching,
+}
+
+impl GsstScanner {
+    /// A scanner for `device`; takes streams, but no memory yet.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn new(device: &Device, options: ScanOptions) -> Result<Self, GpuError> {
+        let slot = |_| Slot::new(device).map(Mutex::new);
+        Ok(Self {
+            device: device.clone(),
+            kernels: RunKernels::new(device)?,
+            pool: PinnedPool::new(device.context(), options.max_pinned_bytes),
+            max_pinned_bytes: options.max_pinned_bytes,
+            slots: (0..options.num_slots.max(1)).map(slot).collect::<Result<_, _>>()?,
+            next_slot: AtomicUsize::new(0),
+            matching: Matching::new(device),
+        })
+    }
+
+    /// Its device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Pinned host memory it holds, in use and free, in bytes.
+    pub fn pinned_bytes(&self) -> usize {
+        self.pool.pinned_bytes()
+    }
+
+    /// Loads the kernels of a width, unless that was done before; the first run does it, too.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`], [`GpuError::Driver`].
+    pub fn load(&self, width: CodeWidth) -> Result<(), GpuError> {
+        self.kernels.load(width)
+    }
+
+    /// Gives the decoding of a run to the device: text and `form` of its rows come back to host
+    /// memory. `must_be_utf8`: text that is not UTF-8, or a row that starts inside a character, is an
+    /// error. Returns when `blocks` are not needed any more.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where the run has 2^31 bytes of text or rows or more,
+    /// [`GpuError::OutOfMemory`], [`GpuError::Unsupported`], [`GpuError::Lost`],
+    /// [`GpuError::Driver`].
+    pub fn submit<B: AsRef<[u8]>>(
+        &self,
+        blocks: &[SealedBlock<B>],
+        form: RowForm,
+        must_be_utf8: bool,
+    ) -> Result<PendingRows, GpuError> {
+        lost::check(self.device.ordinal())?;
+        let mut layout = RunLayout::new(blocks, form, false)?;
+        let mut slot = self.slot();
+        let slot = &mut *slot;
+        slot.upload(&self.pool, &mut layout, blocks, true)?;
+        let mut buffer = self.pool.take(layout.output_len_bytes);
+        slot.reserve_output(&buffer)?;
+        let ran = slot.run(&self.kernels, &layout, must_be_utf8);
+        let done = ran.and_then(|()| slot.copy_back(&mut buffer));
+        let done = match done {
+            Ok(done) => done,
+            Err(error) => {
+                // The copy may be under way: nobody may have the buffer before it ends.
+                let _ = slot.stream.synchronize();
+                return Err(error);
+            }
+        };
+        let rows = ScannedRows {
+            buffer: Arc::new(buffer),
+            form,
+            text: layout.text.clone(),
+            rows: layout.rows.clone(),
+            num_rows: layout.num_rows,
+            num_nulls: layout.num_nulls,
+            block_rows: blocks.iter().map(SealedBlock::num_rows).collect(),
+            validity: validity_of(blocks),
+        };
+        Ok(PendingRows { device: self.device.clone(), done: Some(done), rows: Some(rows) })
+    }
+
+    /// As [`GsstScanner::submit`], but the rows stay on the device. Waits for the device.
+    ///
+    /// # Errors
+    ///
+    /// As [`GsstScanner::submit`] and [`PendingRows::wait`].
+    pub fn decode_to_device<B: AsRef<[u8]>>(
+        &self,
+        blocks: &[SealedBlock<B>],
+        form: RowForm,
+        must_be_utf8: bool,
+    ) -> Result<DeviceColumn, GpuError> {
+        lost::check(self.device.ordinal())?;
+        let mut layout = RunLayout::new(blocks, form, false)?;
+        let mut slot = self.slot();
+        let slot = &mut *slot;
+        slot.upload(&self.pool, &mut layout, blocks, true)?;
+        let stream = &slot.stream;
+        let output = DeviceMemory::new(&self.device, stream, "rows", layout.output_len_bytes)?;
+        let before = slot.output.replace(output);
+        let ran = slot.run(&self.kernels, &layout, must_be_utf8);
+        let output = std::mem::replace(&mut slot.output, before);
+        ran?;
+        let mut word = [NO_ERROR];
+        let Some(output) = output else { return Err(slot.gone()) };
+        slot.read_error(&output, &mut word)?;
+        verdict(word[0])?;
+        Ok(DeviceColumn {
+            device: self.device.clone(),
+            output,
+            form,
+            text: layout.text.clone(),
+            rows: layout.rows.clone(),
+            num_rows: layout.num_rows,
+            num_nulls: layout.num_nulls,
+            validity: validity_of(blocks),
+        })
+    }
+
+    /// Copies validated blocks to the device, to be decoded any number of times: what a cache of
+    /// compressed columns in device memory holds. All of them need lengths of texts.
+    ///
+    /// # Errors
+    ///
+    /// As [`GsstScanner::submit`], and [`GpuError::Mismatch`] for a block without lengths of texts.
+    pub fn upload<B: AsRef<[u8]>>(
+        &self,
+        blocks: &[Block<B>],
+        form: RowForm,
+    ) -> Result<DeviceRun, GpuError> {
+        let sealed = blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>();
+        let mut layout = RunLayout::new(&sealed, form, true)?;
+        if !layout.has_lengths {
+            let without = sealed.iter().filter(|block| !block.has_text_lengths()).count();
+            let what = "blocks without lengths of texts";
+            return Err(GpuError::Mismatch { what, got: without as u64, expected: 0 });
+        }
+        let mut slot = self.slot();
+        slot.upload(&self.pool, &mut layout, &sealed, false)?;
+        slot.stream.synchronize().map_err(self.device.fault("copying GSST blocks"))?;
+        match (slot.input.take(), slot.scratch.take()) {
+            (Some(input), Some(scratch)) => {
+                // `decode_into` works on the device's own stream.
+                let stream = self.device.stream();
+                let (input, scratch) = (input.moved_to(stream), scratch.moved_to(stream));
+                Ok(DeviceRun { layout, input, scratch, validity: validity_of(&sealed) })
+            }
+            _ => Err(slot.gone()),
+        }
+    }
+
+    /// Device memory for the rows of `run`.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    pub fn column_for(&self, run: &DeviceRun) -> Result<DeviceColumn, GpuError> {
+        let layout = &run.layout;
+        let (stream, len_bytes) = (self.device.stream(), layout.output_len_bytes);
+        let output = DeviceMemory::new(&self.device, stream, "rows", len_bytes)?;
+        let rows = DeviceColumn {
+            device: self.device.clone(),
+            output,
+            form: layout.form.unwrap_or(RowForm::Offsets),
+            text: layout.text.clone(),
+            rows: layout.rows.clone(),
+            num_rows: layout.num_rows,
+            num_nulls: layout.num_nulls,
+            validity: run.validity.clone(),
+        };
+        rows.fill(0)?;
+        Ok(rows)
+    }
+
+    /// Decodes `run` into `rows`. Returns when the work is given to the device's own stream (that of
+    /// [`Device::synchronize`] and [`Device::time`]), not when it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] where `rows` are those of another run, [`GpuError::Driver`].
+    pub fn decode_into(&self, run: &DeviceRun, rows: &mut DeviceColumn) -> Result<(), GpuError> {
+        let expected = run.layout.output_len_bytes as u64;
+        let got = rows.output.len_bytes() as u64;
+        let is_same = rows.text == run.layout.text && rows.rows == run.layout.rows;
+        if expected.max(1) != got || !is_same || rows.device.ordinal() != self.device.ordinal() {
+            return Err(GpuError::Mismatch { what: "rows of another run", got, expected });
+        }
+        let stream = self.device.stream();
+        let at = RunPlace {
+            stream,
+            input: run.input.address(),
+            scratch: run.scratch.address(),
+            output: rows.output.address(),
+        };
+        set_error_word(&self.device, stream, &run.layout, rows.output.address())?;
+        // SAFETY: the run was laid out and copied as a whole by `upload`, from validated blocks that
+        // all have lengths of texts, and `rows` has its lengths (checked above) and is borrowed
+        // mutably.
+        unsafe { self.kernels.run_valid(&run.layout, at) }
+    }
+
+    /// A slot that nobody uses, or the next one.
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        let first = self.next_slot.fetch_add(1, Ordering::Relaxed);
+        let slot = |i: usize| &self.slots[(first + i) % self.slots.len()];
+        let free = (0..self.slots.len()).find_map(|i| slot(i).try_lock().ok());
+        free.unwrap_or_else(|| slot(0).lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,421 @@
+//! What is launched for a run: the wrapper of `kernels/gsst_check.cu` and `kernels/gsst_rows.cu`,
+//! and decoding behind them.
+//!
+//! ```text
+//! check     rows_sum ─▶ rows_scan ─▶ rows_offsets ─▶ check      any fault goes to the error word
+//! decode    decode_8bit, decode_12bit                           nothing, where there is a fault
+//! rows      views, utf8, utf8_rows                              nothing, where there is a fault
+//! ```
+//!
+//! All on one stream, so each kernel sees what those before it wrote. Runs whose blocks were
+//! validated before skip the checks, and make their views from lengths without offsets in between:
+//!
+//! ```text
+//! rows_sum ─▶ rows_scan ─▶ rows_splits ─▶ decode_8bit_views, decode_12bit_views ─▶ rows_split_views
+//! rows_sum ─▶ rows_scan ─▶ decode_8bit, decode_12bit ─▶ rows_views            where rows are short
+//! ```
+
+#![allow(unsafe_code, reason = "launching kernels")]
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::{CudaFunction, CudaStream, LaunchArgs, LaunchConfig, PushKernelArg};
+
+use gsst::CodeWidth;
+
+use super::device::Device;
+use super::error::GpuError;
+use super::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
+use super::gsst_run::{RowForm, RunLayout, WidthParts};
+use super::module::{GSST_CHECK, GSST_ROWS, Module};
+
+/// Warps of a thread block, each with a frame, or a split to check.
+const WARPS: u32 = 8;
+/// Frames of a warp that unpacks them.
+const WARP_FRAMES: u32 = 4;
+/// The same, where views are made of them.
+const VIEW_FRAMES: u32 = 2;
+/// Threads of a thread block that scans.
+const SCAN_THREADS: u32 = 1024;
+/// Threads of a thread block of the other kernels.
+const THREADS: u32 = 256;
+/// Thread blocks per multiprocessor that check: registers allow 4 to 8.
+const CHECK_BLOCKS_PER_PROCESSOR: u32 = 8;
+/// Bytes of text that a thread looks at for UTF-8.
+const UTF8_BYTES: usize = 16;
+
+/// The kernels of runs on a device; loaded when they are first needed.
+#[derive(Debug)]
+pub(super) struct RunKernels {
+    device: Device,
+    decoder: GsstDecoder,
+    num_processors: u32,
+    loaded: OnceLock<Loaded>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    check_eight: CudaFunction,
+    check_twelve: CudaFunction,
+    rows_sum: CudaFunction,
+    rows_sum_checked: CudaFunction,
+    rows_scan: CudaFunction,
+    rows_offsets: CudaFunction,
+    rows_offsets_checked: CudaFunction,
+    rows_views: CudaFunction,
+    rows_splits: CudaFunction,
+    rows_split_views: CudaFunction,
+    views: CudaFunction,
+    utf8: CudaFunction,
+    utf8_rows: CudaFunction,
+}
+
+/// Where a run lies on the device, and on which stream it is worked on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RunPlace<'a> {
+    pub(super) stream: &'a Arc<CudaStream>,
+    pub(super) input: u64,
+    pub(super) scratch: u64,
+    pub(super) output: u64,
+}
+
+impl RunPlace<'_> {
+    /// Of a part of the input, or 0 where the part is empty.
+    fn input(&self, part: &Range<usize>) -> u64 {
+        self.input + part.start as u64
+    }
+
+    fn scratch(&self, part: &Range<usize>) -> u64 {
+        if part.is_empty() { 0 } else { self.scratch + part.start as u64 }
+    }
+
+    fn output(&self, part: &Range<usize>) -> u64 {
+        self.output + part.start as u64
+    }
+}
+
+impl RunKernels {
+    pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
+        let processors = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let num_processors = device.attribute(processors)?.max(1);
+        let (decoder, loaded) = (GsstDecoder::new(device), OnceLock::new());
+        Ok(Self { device: device.clone(), decoder, num_processors, loaded })
+    }
+
+    pub(super) fn load(&self, width: CodeWidth) -> Result<(), GpuError> {
+        self.decoder.load(width)?;
+        self.loaded().map(drop)
+    }
+
+    fn loaded(&self) -> Result<&Loaded, GpuError> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let check = Module::load(&self.device, GSST_CHECK)?;
+        let rows = Module::load(&self.device, GSST_ROWS)?;
+        let loaded = Loaded {
+            check_eight: check.kernel("gsst_check_8bit")?,
+            check_twelve: check.kernel("gsst_check_12bit")?,
+            rows_sum: rows.kernel("gsst_rows_sum")?,
+            rows_sum_checked: rows.kernel("gsst_rows_sum_checked")?,
+            rows_scan: rows.kernel("gsst_rows_scan")?,
+            rows_offsets: rows.kernel("gsst_rows_offsets")?,
+            rows_offsets_checked: rows.kernel("gsst_rows_offsets_checked")?,
+            rows_views: rows.kernel("gsst_rows_views")?,
+            rows_splits: rows.kernel("gsst_rows_splits")?,
+            rows_split_views: rows.kernel("gsst_rows_split_views")?,
+            views: rows.kernel("gsst_views")?,
+            utf8: rows.kernel("gsst_utf8")?,
+            utf8_rows: rows.kernel("gsst_utf8_rows")?,
+        };
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+
+    /// Everything of a run that nobody checked.
+    ///
+    /// # Safety
+    ///
+    /// `at` has what `layout` says: input, written by [`RunLayout::write`], scratch, and output whose
+    /// error word is [`NO_ERROR`](super::gsst_decode::NO_ERROR); nobody else uses them before `stream`
+    /// is done.
+    pub(super) unsafe fn run(
+        &self,
+        layout: &RunLayout,
+        at: RunPlace<'_>,
+        must_be_utf8: bool,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.check(layout, at) }?;
+        // SAFETY: as above; where blocks are malformed, the error word says so by now.
+        unsafe { self.decode(layout, at) }?;
+        // SAFETY: as above.
+        unsafe { self.rows(layout, at, must_be_utf8) }
+    }
+
+    /// Checks all blocks, and makes the offsets of their rows.
+    ///
+    /// # Safety
+    ///
+    /// As [`RunKernels::run`].
+    pub(super) unsafe fn check(
+        &self,
+        layout: &RunLayout,
+        at: RunPlace<'_>,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.sums(layout, at, true) }?;
+        // SAFETY: the caller's promise.
+        unsafe { self.offsets(layout, at, true) }?;
+        let loaded = self.loaded()?;
+        let widths = [(&layout.eight, &loaded.check_eight), (&layout.twelve, &loaded.check_twelve)];
+        for (parts, function) in widths {
+            if parts.num_blocks > 0 {
+                // SAFETY: the caller's promise.
+                unsafe { self.check_width(layout, parts, function, at) }?;
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn check_width(
+        &self,
+        layout: &RunLayout,
+        parts: &WidthParts,
+        function: &CudaFunction,
+        at: RunPlace<'_>,
+    ) -> Result<(), GpuError> {
+        let places = [&parts.tables, &parts.places, &parts.block_idxs].map(|part| at.input(part));
+        let (blocks, code_ends) = (at.input(&layout.blocks), at.scratch(&layout.code_ends));
+        let offsets = offsets_of(layout, at);
+        let wanted = parts.num_splits.div_ceil(WARPS);
+        let grid = wanted.min(self.num_processors * CHECK_BLOCKS_PER_PROCESSOR);
+        let mut launch = at.stream.launch_builder(function);
+        launch.arg(&at.input).arg(&places[0]).arg(&places[1]).arg(&places[2]);
+        launch.arg(&parts.num_blocks).arg(&parts.num_splits).arg(&blocks);
+        launch.arg(&code_ends).arg(&offsets).arg(&at.output);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, grid, 32 * WARPS) }
+    }
+
+    /// Decodes all blocks, unless the error word tells of a fault.
+    ///
+    /// # Safety
+    ///
+    /// As [`RunKernels::run`]; the blocks were checked, by [`RunKernels::check`] or before.
+    unsafe fn decode(&self, layout: &RunLayout, at: RunPlace<'_>) -> Result<(), GpuError> {
+        let widths = [(CodeWidth::Eight, &layout.eight), (CodeWidth::Twelve, &layout.twelve)];
+        for (width, parts) in widths {
+            if parts.num_blocks == 0 {
+                continue;
+            }
+            let arguments = DecodeArguments {
+                bytes: at.input,
+                tables: at.input(&parts.tables),
+                blocks: at.input(&parts.places),
+                num_blocks: parts.num_blocks,
+                num_splits: parts.num_splits,
+                text: at.output(&layout.text),
+                error: at.output,
+            };
+            let kernel = self.decoder.kernel(width)?;
+            if !layout.decodes_views {
+                // SAFETY: the caller's promise; text starts at a multiple of 64 of an allocation.
+                unsafe { kernel.launch(&self.device, at.stream, arguments, None) }?;
+                continue;
+            }
+            let views = ViewArguments {
+                run_blocks: at.input(&layout.blocks),
+                block_idxs: at.input(&parts.block_idxs),
+                frames: at.input(&layout.frames),
+                split_rows: at.scratch(&parts.split_rows),
+                views: at.output(&layout.rows),
+            };
+            // SAFETY: the caller's promise.
+            unsafe { self.split_rows(layout, parts, at) }?;
+            // SAFETY: as above, and the rows of splits were written.
+            unsafe { kernel.launch(&self.device, at.stream, arguments, Some(views)) }?;
+            // SAFETY: as above, and rows over the end of a split have all of their text in blocks
+            // of the same width.
+            unsafe { self.split_views(layout, parts, at) }?;
+        }
+        Ok(())
+    }
+
+    /// Where the rows of each split of a width start.
+    unsafe fn split_rows(
+        &self,
+        layout: &RunLayout,
+        parts: &WidthParts,
+        at: RunPlace<'_>,
+    ) -> Result<(), GpuError> {
+        let [places, block_idxs] = [&parts.places, &parts.block_idxs].map(|part| at.input(part));
+        let [blocks, frames] = [&layout.blocks, &layout.frames].map(|part| at.input(part));
+        let [sums, splits] = [&layout.sums, &parts.split_rows].map(|part| at.scratch(part));
+        let mut launch = at.stream.launch_builder(&self.loaded()?.rows_splits);
+        launch.arg(&at.input).arg(&places).arg(&parts.num_blocks).arg(&parts.num_splits);
+        launch.arg(&blocks).arg(&block_idxs).arg(&frames).arg(&sums).arg(&splits);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
+    }
+
+    /// The views of rows over the end of a split, which decoding left.
+    unsafe fn split_views(
+        &self,
+        layout: &RunLayout,
+        parts: &WidthParts,
+        at: RunPlace<'_>,
+    ) -> Result<(), GpuError> {
+        let splits = at.scratch(&parts.split_rows);
+        let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
+        let mut launch = at.stream.launch_builder(&self.loaded()?.rows_split_views);
+        launch.arg(&splits).arg(&parts.num_splits).arg(&text).arg(&views);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
+    }
+
+    /// Makes views of checked and decoded rows, and looks for what is not UTF-8.
+    ///
+    /// # Safety
+    ///
+    /// As [`RunKernels::run`]; [`RunKernels::check`] and [`RunKernels::decode`] came before.
+    unsafe fn rows(
+        &self,
+        layout: &RunLayout,
+        at: RunPlace<'_>,
+        must_be_utf8: bool,
+    ) -> Result<(), GpuError> {
+        let loaded = self.loaded()?;
+        let (text, offsets) = (at.output(&layout.text), offsets_of(layout, at));
+        let (num_rows, len) = (layout.num_rows as u32, layout.text_len_bytes as u64);
+        if must_be_utf8 && layout.may_be_not_ascii && len > 0 {
+            let grid = layout.text_len_bytes.div_ceil(UTF8_BYTES).div_ceil(THREADS as usize) as u32;
+            let mut launch = at.stream.launch_builder(&loaded.utf8);
+            launch.arg(&text).arg(&len).arg(&at.output);
+            // SAFETY: the arguments are those of the kernel; the caller promises what they point to.
+            unsafe { self.launch(launch, grid, THREADS) }?;
+            let mut launch = at.stream.launch_builder(&loaded.utf8_rows);
+            launch.arg(&text).arg(&offsets).arg(&num_rows).arg(&at.output);
+            // SAFETY: as above.
+            unsafe { self.launch(launch, num_rows.div_ceil(THREADS), THREADS) }?;
+        }
+        if layout.form == Some(RowForm::Views) && num_rows > 0 {
+            let views = at.output(&layout.rows);
+            let mut launch = at.stream.launch_builder(&loaded.views);
+            launch.arg(&text).arg(&offsets).arg(&num_rows).arg(&views).arg(&at.output);
+            // SAFETY: as above.
+            unsafe { self.launch(launch, num_rows.div_ceil(THREADS), THREADS) }?;
+        }
+        Ok(())
+    }
+
+    /// Text and rows of validated blocks with lengths of texts.
+    ///
+    /// # Safety
+    ///
+    /// As [`RunKernels::run`], for blocks that are valid and all have lengths of texts.
+    pub(super) unsafe fn run_valid(
+        &self,
+        layout: &RunLayout,
+        at: RunPlace<'_>,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.sums(layout, at, false) }?;
+        // SAFETY: the caller's promise.
+        unsafe { self.decode(layout, at) }?;
+        if layout.form != Some(RowForm::Views) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.offsets(layout, at, false) };
+        }
+        if layout.decodes_views {
+            return Ok(());
+        }
+        let (num_frames, frames) = (layout.num_frames as u32, at.input(&layout.frames));
+        let sums = at.scratch(&layout.sums);
+        let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
+        let mut launch = at.stream.launch_builder(&self.loaded()?.rows_views);
+        launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums).arg(&text).arg(&views);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, num_frames.div_ceil(WARPS * VIEW_FRAMES), 32 * WARPS) }
+    }
+
+    /// What lies before each frame: of texts, and of codes of blocks that are to be checked.
+    unsafe fn sums(
+        &self,
+        layout: &RunLayout,
+        at: RunPlace<'_>,
+        is_check: bool,
+    ) -> Result<(), GpuError> {
+        let loaded = self.loaded()?;
+        let (blocks, frames) = (at.input(&layout.blocks), at.input(&layout.frames));
+        let (num_frames, sums) = (layout.num_frames as u32, at.scratch(&layout.sums));
+        let sum = if is_check { &loaded.rows_sum_checked } else { &loaded.rows_sum };
+        let mut launch = at.stream.launch_builder(sum);
+        launch.arg(&at.input).arg(&blocks).arg(&frames).arg(&num_frames);
+        launch.arg(&sums).arg(&at.output);
+        let grid = num_frames.div_ceil(WARPS * WARP_FRAMES);
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, grid, 32 * WARPS) }?;
+        if layout.num_blocks == 0 {
+            return Ok(());
+        }
+        let mut launch = at.stream.launch_builder(&loaded.rows_scan);
+        launch.arg(&blocks).arg(&num_frames).arg(&sums).arg(&at.output);
+        let config = LaunchConfig {
+            grid_dim: (layout.num_blocks as u32, 1 + u32::from(is_check), 1),
+            block_dim: (SCAN_THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: as above.
+        let launched = unsafe { launch.launch(config) };
+        launched.map(drop).map_err(self.device.fault("launching gsst_rows_scan"))
+    }
+
+    /// Where texts end, and codes, where there is room for those.
+    unsafe fn offsets(
+        &self,
+        layout: &RunLayout,
+        at: RunPlace<'_>,
+        is_check: bool,
+    ) -> Result<(), GpuError> {
+        let loaded = self.loaded()?;
+        let offsets = if is_check { &loaded.rows_offsets_checked } else { &loaded.rows_offsets };
+        let mut launch = at.stream.launch_builder(offsets);
+        let frames = at.input(&layout.frames);
+        let (num_frames, sums) = (layout.num_frames as u32, at.scratch(&layout.sums));
+        let (offsets, code_ends) = (offsets_of(layout, at), at.scratch(&layout.code_ends));
+        launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums);
+        launch.arg(&offsets).arg(&code_ends);
+        // One thread block at least: it writes the first offset, also of no rows.
+        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        unsafe { self.launch(launch, num_frames.div_ceil(WARPS * WARP_FRAMES).max(1), 32 * WARPS) }
+    }
+
+    unsafe fn launch(
+        &self,
+        mut launch: LaunchArgs<'_>,
+        grid: u32,
+        threads: u32,
+    ) -> Result<(), GpuError> {
+        if grid == 0 {
+            return Ok(());
+        }
+        let config = LaunchConfig {
+            grid_dim: (grid, 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        // SAFETY: the callers' promises.
+        let launched = unsafe { launch.launch(config) };
+        launched.map(drop).map_err(self.device.fault("launching a kernel of a GSST run"))
+    }
+}
+
+/// Where offsets go: to the output, or to scratch where views are asked for.
+fn offsets_of(layout: &RunLayout, at: RunPlace<'_>) -> u64 {
+    match layout.form {
+        Some(RowForm::Views) => at.scratch(&layout.scratch_offsets),
+        _ => at.output(&layout.rows),
+    }
+}

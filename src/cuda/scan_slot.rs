@@ -1,0 +1,311 @@
+//! A slot of a scanner: a stream with the staging buffer and the device memory that are kept for it.
+//!
+//! Work of a slot is given to its stream by whoever holds its lock; the stream keeps it in order. So
+//! device memory may be used again at once, and only the staging buffer, which the host writes, has to
+//! wait until it was copied.
+//!
+//! A device that shares the host's memory reads the staging buffer and writes results where they lie,
+//! as long as they are pinned: nothing is copied then.
+
+#![allow(unsafe_code, reason = "copies by address, in the order of a stream")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaStream, result, sys};
+
+use gsst::SealedBlock;
+
+use super::device::Device;
+use super::error::GpuError;
+use super::gsst_run::RunLayout;
+use super::memory::DeviceMemory;
+use super::pinned::{HostBuffer, PinnedPool};
+use super::run_kernels::{RunKernels, RunPlace};
+
+/// Waiting for an event does not keep a core busy.
+const DONE_FLAGS: sys::CUevent_flags = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
+
+/// A stream, and what is kept for it.
+#[derive(Debug)]
+pub(super) struct Slot {
+    device: Device,
+    pub(super) stream: Arc<CudaStream>,
+    staging: Option<HostBuffer>,
+    /// The staging buffer is read until then.
+    uploaded: Option<CudaEvent>,
+    pub(super) input: Option<DeviceMemory>,
+    pub(super) scratch: Option<DeviceMemory>,
+    pub(super) output: Option<DeviceMemory>,
+    /// Where the staging buffer and the results are on a device that shares the host's memory.
+    shared_input: Option<u64>,
+    shared_output: Option<u64>,
+}
+
+/// What a slot keeps on the device.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part {
+    Input,
+    Scratch,
+    Output,
+}
+
+impl Slot {
+    /// A slot without memory yet.
+    pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
+        let stream = device.context().new_stream().map_err(device.fault("opening a stream"))?;
+        Ok(Self {
+            device: device.clone(),
+            stream,
+            staging: None,
+            uploaded: None,
+            input: None,
+            scratch: None,
+            output: None,
+            shared_input: None,
+            shared_output: None,
+        })
+    }
+
+    /// Writes a run to the staging buffer and gives its copy to the stream. `is_read_in_place`: the
+    /// run is worked on once, from the staging buffer where the device shares it.
+    pub(super) fn upload<B: AsRef<[u8]>>(
+        &mut self,
+        pool: &Arc<PinnedPool>,
+        layout: &mut RunLayout,
+        blocks: &[SealedBlock<B>],
+        is_read_in_place: bool,
+    ) -> Result<(), GpuError> {
+        let len_bytes = layout.input_len_bytes;
+        self.reserve(Part::Scratch, layout.scratch_len_bytes)?;
+        let lens_bytes = [len_bytes, len_bytes];
+        self.upload_bytes(pool, lens_bytes, is_read_in_place, |input| layout.write(blocks, input))
+    }
+
+    /// Has `write` write the first `len_bytes` of an input of `max_len_bytes` to the staging buffer,
+    /// and gives their copy to the stream; `is_read_in_place` as for [`Slot::upload`].
+    pub(super) fn upload_bytes(
+        &mut self,
+        pool: &Arc<PinnedPool>,
+        [len_bytes, max_len_bytes]: [usize; 2],
+        is_read_in_place: bool,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<(), GpuError> {
+        let copying = self.device.fault("copying GSST blocks");
+        self.device.context().bind_to_thread().map_err(&copying)?;
+        if let Some(uploaded) = self.uploaded.take() {
+            uploaded.synchronize().map_err(&copying)?;
+        }
+        let is_large_enough = |buffer: &HostBuffer| buffer.capacity_bytes() >= len_bytes;
+        let mut staging = match self.staging.take().filter(is_large_enough) {
+            Some(staging) => staging,
+            None => pool.take(len_bytes),
+        };
+        staging.set_len(len_bytes);
+        write(&mut staging);
+        (self.shared_input, self.shared_output) = (None, None);
+        if is_read_in_place {
+            self.shared_input = self.shared_address(&staging);
+        }
+        if self.shared_input.is_some() {
+            self.staging = Some(staging);
+            return Ok(());
+        }
+        self.reserve(Part::Input, max_len_bytes)?;
+        let input = self.address(Part::Input);
+        // SAFETY: the device memory has the length of `staging` at least, which lives in this slot, and is
+        // neither written nor dropped before the event below, or the stream, was waited for.
+        let copied = unsafe { result::memcpy_htod_async(input, &staging, self.stream.cu_stream()) };
+        self.staging = Some(staging);
+        copied.map_err(&copying)?;
+        self.uploaded = Some(self.stream.record_event(None).map_err(&copying)?);
+        Ok(())
+    }
+
+    /// Gives all work on the run that was uploaded last to the stream.
+    pub(super) fn run(
+        &mut self,
+        kernels: &RunKernels,
+        layout: &RunLayout,
+        must_be_utf8: bool,
+    ) -> Result<(), GpuError> {
+        let at = RunPlace {
+            stream: &self.stream,
+            input: self.address(Part::Input),
+            scratch: self.address(Part::Scratch),
+            output: self.address(Part::Output),
+        };
+        set_error_word(&self.device, &self.stream, layout, at.output)?;
+        // SAFETY: `upload` and `reserve` took memory of the lengths of `layout`, and copied the
+        // input that `layout` wrote, or share it; only this slot, which is locked, and its stream use
+        // them.
+        let ran = unsafe { kernels.run(layout, at, must_be_utf8) };
+        if self.shared_input.is_some() {
+            let working = self.device.fault("decoding GSST blocks");
+            self.uploaded = Some(self.stream.record_event(None).map_err(working)?);
+        }
+        ran
+    }
+
+    /// Makes sure that there is room for results that go to `buffer`: there, where the device shares
+    /// it.
+    pub(super) fn reserve_output(&mut self, buffer: &HostBuffer) -> Result<(), GpuError> {
+        self.shared_output = self.shared_address(buffer);
+        match self.shared_output {
+            Some(_) => Ok(()),
+            None => self.reserve(Part::Output, buffer.len()),
+        }
+    }
+
+    fn shared_address(&self, buffer: &HostBuffer) -> Option<u64> {
+        self.device.shares_host_memory().then(|| buffer.device_address())?
+    }
+
+    /// Gives the copy of the output to the stream, unless it is in `buffer` already; the event behind
+    /// it.
+    pub(super) fn copy_back(&self, buffer: &mut HostBuffer) -> Result<CudaEvent, GpuError> {
+        let copying = self.device.fault("copying rows from the device");
+        let (output, stream) = (self.address(Part::Output), self.stream.cu_stream());
+        if self.shared_output.is_none() {
+            // SAFETY: the output has the length of `buffer`, which whoever called keeps until the
+            // event below, or the stream, was waited for.
+            unsafe { result::memcpy_dtoh_async(buffer, output, stream) }.map_err(&copying)?;
+        }
+        self.record_done()
+    }
+
+    /// Gives the copy of a part of the output to the stream.
+    pub(super) fn copy_part(&self, part: &Range<usize>, to: &mut [u8]) -> Result<(), GpuError> {
+        let copying = self.device.fault("copying rows from the device");
+        if part.is_empty() {
+            return Ok(());
+        }
+        let (from, stream) =
+            (self.address(Part::Output) + part.start as u64, self.stream.cu_stream());
+        // SAFETY: the output has that part, `to` is its first bytes' place, and whoever called keeps
+        // it until the stream was waited for.
+        unsafe { result::memcpy_dtoh_async(&mut to[..part.len()], from, stream) }.map_err(&copying)
+    }
+
+    /// Gives the copy of the first bytes of the output to the stream, to where the input was staged:
+    /// nothing else of that is needed any more. The event behind it.
+    pub(super) fn copy_head(&mut self, len_bytes: usize) -> Result<CudaEvent, GpuError> {
+        let Some(mut staging) = self.staging.take() else { return Err(self.gone()) };
+        let copied = self.copy_part(&(0..len_bytes), &mut staging);
+        self.staging = Some(staging);
+        copied?;
+        self.record_done()
+    }
+
+    /// An event behind all that was given to the stream, to wait for.
+    pub(super) fn record_done(&self) -> Result<CudaEvent, GpuError> {
+        let recording = self.device.fault("copying rows from the device");
+        self.stream.record_event(Some(DONE_FLAGS)).map_err(recording)
+    }
+
+    /// What [`Slot::copy_head`] copied, once its event was waited for: its word number `idx`.
+    pub(super) fn head_word(&self, idx: usize) -> u64 {
+        let words = self.staging.as_ref().map_or(&[][..], |staging| staging.as_chunks::<8>().0);
+        words.get(idx).map_or(0, |word| u64::from_le_bytes(*word))
+    }
+
+    pub(super) fn read_error(
+        &self,
+        output: &DeviceMemory,
+        word: &mut [u64; 1],
+    ) -> Result<(), GpuError> {
+        let reading = self.device.fault("decoding GSST blocks");
+        let stream = self.stream.cu_stream();
+        // SAFETY: the output starts with its error word, and `word` outlives the wait below.
+        let copied = unsafe { result::memcpy_dtoh_async(word, output.address(), stream) };
+        let waited = self.stream.synchronize();
+        copied.and(waited).map_err(reading)
+    }
+
+    /// Makes sure that a part has `len_bytes`.
+    pub(super) fn reserve(&mut self, part: Part, len_bytes: usize) -> Result<(), GpuError> {
+        let (what, memory) = match part {
+            Part::Input => ("GSST blocks", &mut self.input),
+            Part::Scratch => ("lengths of rows", &mut self.scratch),
+            Part::Output => ("rows", &mut self.output),
+        };
+        if memory.as_ref().is_none_or(|memory| memory.len_bytes() < len_bytes) {
+            // First given back, in the order of the stream, then taken: both never exist together.
+            *memory = None;
+            *memory = Some(DeviceMemory::new(&self.device, &self.stream, what, len_bytes)?);
+        }
+        Ok(())
+    }
+
+    /// Gives back all that it keeps; what it was given to do is done before that.
+    pub(super) fn release(&mut self) {
+        let _ = self.stream.synchronize(); // the staging buffer may be read until then
+        (self.input, self.scratch, self.output) = (None, None, None);
+        (self.staging, self.uploaded) = (None, None);
+    }
+
+    pub(super) fn address(&self, part: Part) -> u64 {
+        let (memory, shared) = match part {
+            Part::Input => (&self.input, self.shared_input),
+            Part::Scratch => (&self.scratch, None),
+            Part::Output => (&self.output, self.shared_output),
+        };
+        if let Some(address) = shared {
+            return address;
+        }
+        memory.as_ref().map_or(0, DeviceMemory::address)
+    }
+
+    /// A part that was just reserved is not there: cannot be, and is no reason to end the process.
+    pub(super) fn gone(&self) -> GpuError {
+        GpuError::Mismatch { what: "device memory of a slot", got: 0, expected: 1 }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // The staging buffer goes back to its pool: nothing may read it any more.
+        let _ = self.stream.synchronize();
+    }
+}
+
+/// Sets the error word that starts an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and
+/// `zeros` of it to 0.
+pub(super) fn set_head(
+    device: &Device,
+    stream: &Arc<CudaStream>,
+    output: u64,
+    zeros: Range<usize>,
+) -> Result<(), GpuError> {
+    let setting = device.fault("setting the error word");
+    device.context().bind_to_thread().map_err(&setting)?;
+    for (part, byte) in [(0..8, 0xff), (zeros, 0)] {
+        let at = output + part.start as u64;
+        // SAFETY: every output starts with an error word, and has the part it is asked for.
+        unsafe { result::memset_d8_async(at, byte, part.len(), stream.cu_stream()) }
+            .map_err(&setting)?;
+    }
+    Ok(())
+}
+
+/// Sets the error word that starts an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and what
+/// is between the parts of the output to anything: it is copied with them.
+pub(super) fn set_error_word(
+    device: &Device,
+    stream: &Arc<CudaStream>,
+    layout: &RunLayout,
+    output: u64,
+) -> Result<(), GpuError> {
+    let setting = device.fault("setting the error word");
+    device.context().bind_to_thread().map_err(&setting)?;
+    for part in [0..layout.text.start, layout.text.end..layout.rows.start] {
+        if part.is_empty() {
+            continue;
+        }
+        let at = output + part.start as u64;
+        // SAFETY: the output has the parts of its layout, and these lie before or between them.
+        unsafe { result::memset_d8_async(at, 0xff, part.len(), stream.cu_stream()) }
+            .map_err(&setting)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! `cooccurrence(corpus [, window] [, min_count] [, fold])`: which words stand near each other, and how often.
+//!
+//! A pair of positions of one document, less than `window` words apart, counts once.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::error::Result;
+use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::words_at;
+use super::inverted_index::shown_choice;
+use super::sequence_rows::{
+    COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
+};
+use super::strings::{fold_of, int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::{self, Task};
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::portions::{Merge, PortionRows, added_up};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Cooccurrence {
+    window: usize,
+    min_count: u64,
+    fold: Fold,
+}
+
+impl Cooccurrence {
+    pub(crate) fn new(window: Option<u64>, min_count: Option<u64>, is_folded: bool) -> Self {
+        let (window, min_count) = (length(window, 5), min_count.unwrap_or(1));
+        Self { window, min_count, fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for Cooccurrence {
+    fn signature(&self) -> &'static Signature {
+        const { entry("cooccurrence") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let mut arguments =
+            vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())];
+        arguments.extend(shown_fold(self.fold));
+        arguments
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == COUNT
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["word1", "word2"]
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        check_at_least(self.signature(), "window", self.window, 2)
+    }
+
+    fn can_spread(&self) -> bool {
+        true
+    }
+
+    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::None })
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = shown_choice(scan, TraversalTask::Cooccurrence, self.window);
+        vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        // A pair that is rare in each portion may be frequent in all of them.
+        let pairs = Self { min_count: 1, ..self.clone() };
+        let pairs = added_up(rows.of_all(pairs, &["word1", "word2", "count"])?)?;
+        match i64::try_from(self.min_count) {
+            Ok(0 | 1) => Ok(pairs),
+            Ok(min_count) => pairs.filter(col("count").gt_eq(lit(min_count))),
+            Err(_) => pairs.filter(lit(false)),
+        }
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_pairs(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Cooccurrence {
+    fn send_pairs(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let memory_bytes = task_memory_bytes(&run);
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
+        let passing = |found: &Cooccurrences, rows: Range<usize>| {
+            MadeRows::passing(&scan, rows, |column, rows| match column {
+                0 | 1 => {
+                    let word = |&row: &usize| found.pairs().words(row).nth(column);
+                    words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
+                }
+                _ => int64(rows.iter().map(|&row| found.counts()[row])),
+            })
+        };
+        let pairing = Pairing { window: self.window, min_count: self.min_count };
+        let count = || device_tasks::cooccurrences(&run, &vocabulary, pairing);
+        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
+            return send_share(&mut run, parts.num_parts(), |at| {
+                let part = parts.part(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+                    0 | 1 => {
+                        let word = |&row: &usize| part.words(row).nth(column);
+                        words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
+                    }
+                    _ => int64(rows.iter().map(|&row| part.counts()[row])),
+                })
+            });
+        }
+        if run.partition > 0 {
+            return Ok(());
+        }
+        let reservation = run.reservation("Cooccurrence");
+        let num_rows = AtomicU64::new(0);
+        let make = |found: Cooccurrences| {
+            num_rows.fetch_add(found.len() as u64, Ordering::Relaxed);
+            passing(&found, 0..found.len())
+        };
+        let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
+        Cooccurrences::in_parts(vocabulary, pairing, traversal, memory_bytes, make, send)
+            .map_err(datafusion_error)?;
+        // Of pairs that are no rows a device tells, too.
+        if self.min_count <= 1 {
+            note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
+        }
+        Ok(())
+    }
+}

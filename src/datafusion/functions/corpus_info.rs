@@ -1,0 +1,183 @@
+//! `corpus_info(corpus)`: one row per fact, from the footers alone.
+//!
+//! Of a living corpus with edits the facts about its texts are those of the version that the edits
+//! make, for which it is loaded; what concerns files remains that of the files.
+//!
+//! `reuse` is G/N, elements of the grammar over tokens of the text: the honest measure of how much
+//! a query saves. Words and separators are counted per segment and summed, so that a word of two
+//! segments counts twice in `dictionary_words`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, StringViewArray};
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use crate::failure::task_error;
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::corpus::{Corpus, FileFooter, SectionKind, SegmentMeta};
+
+#[derive(Debug)]
+pub(crate) struct CorpusInfo;
+
+impl TableFunction for CorpusInfo {
+    fn signature(&self) -> &'static Signature {
+        const { entry("corpus_info") }
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        Precision::Exact(facts(scan, &Totals::of_footers(scan)).len())
+    }
+
+    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let scan = Arc::clone(&run.scan);
+            let totals = match scan.living() {
+                Some(view) if !view.has_texts_of_files() => {
+                    let loaded = run.load().await?;
+                    let count = move || Totals::of_corpus(&loaded.corpus);
+                    tokio::task::spawn_blocking(count).await.map_err(task_error)?
+                }
+                _ => Totals::of_footers(&scan),
+            };
+            let facts = facts(&scan, &totals);
+            let column = |&i: &usize| -> ArrayRef {
+                Arc::new(match i {
+                    0 => StringViewArray::from_iter_values(facts.iter().map(|(name, _)| name)),
+                    _ => StringViewArray::from_iter_values(facts.iter().map(|(_, value)| value)),
+                })
+            };
+            let columns = scan.projection.iter().map(column).collect();
+            run.output.send_columns_async(columns, facts.len()).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// Sums over all segments.
+#[derive(Debug, Default)]
+struct Totals {
+    segments: u64,
+    text_bytes: u64,
+    tokens: u64,
+    words: u64,
+    dictionary_words: u64,
+    dictionary_separators: u64,
+    rules: u64,
+    elements: u64,
+}
+
+impl Totals {
+    fn of_footers(scan: &Scan) -> Self {
+        let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
+        let sum = |of: fn(&SegmentMeta) -> u64| segments().map(of).fold(0, u64::saturating_add);
+        Self {
+            segments: segments().count() as u64,
+            text_bytes: sum(|s| s.len_bytes),
+            tokens: sum(|s| s.num_tokens),
+            words: sum(|s| s.num_word_tokens),
+            dictionary_words: sum(|s| u64::from(s.num_words)),
+            dictionary_separators: sum(|s| u64::from(s.num_separators)),
+            rules: sum(|s| u64::from(s.num_rules)),
+            elements: sum(|s| s.num_elements),
+        }
+    }
+
+    /// O(G).
+    fn of_corpus(corpus: &Corpus) -> Self {
+        let mut totals = Self { segments: corpus.segments().len() as u64, ..Self::default() };
+        for segment in corpus.segments() {
+            let (dag, dictionary) = (&segment.dag, &segment.dictionary);
+            let terminals = &dag.weights()[..dictionary.len() as usize];
+            let num_tokens =
+                |weights: &[u64]| weights.iter().fold(0, |sum: u64, &w| sum.saturating_add(w));
+            let len_bytes = |doc| dag.doc_len_bytes(doc);
+            let docs = 0..dag.grammar().num_docs();
+            totals.text_bytes += docs.map(len_bytes).sum::<u64>();
+            totals.tokens += num_tokens(terminals);
+            totals.words += num_tokens(&terminals[..dictionary.num_words() as usize]);
+            totals.dictionary_words += u64::from(dictionary.num_words());
+            totals.dictionary_separators += u64::from(dictionary.len() - dictionary.num_words());
+            totals.rules += dag.grammar().num_rules() as u64;
+            totals.elements += dag.grammar().symbols.len() as u64;
+        }
+        totals
+    }
+}
+
+fn facts(scan: &Scan, totals: &Totals) -> Vec<(&'static str, String)> {
+    let footers: Vec<&FileFooter> = scan.corpora().iter().map(|open| &*open.footer).collect();
+    let file_bytes: u64 = scan.corpora().iter().map(|open| open.file.meta.size).sum();
+    let &Totals { text_bytes, tokens, elements, .. } = totals;
+    let mut facts = vec![
+        ("files", footers.len().to_string()),
+        ("segments", totals.segments.to_string()),
+        ("documents", scan.num_docs().to_string()),
+        ("text_bytes", text_bytes.to_string()),
+        ("file_bytes", file_bytes.to_string()),
+        ("ratio", ratio(text_bytes, file_bytes)),
+        ("tokens", tokens.to_string()),
+        ("words", totals.words.to_string()),
+        ("dictionary_words", totals.dictionary_words.to_string()),
+        ("dictionary_separators", totals.dictionary_separators.to_string()),
+        ("rules", totals.rules.to_string()),
+        ("elements", elements.to_string()),
+        ("reuse", ratio(elements, tokens)),
+        ("dictionary_section_bytes", stored(&footers, SectionKind::Dictionary).to_string()),
+        ("word_counts_section_bytes", stored(&footers, SectionKind::WordCounts).to_string()),
+        ("grammar_section_bytes", stored(&footers, SectionKind::Grammar).to_string()),
+        ("documents_section_bytes", stored(&footers, SectionKind::Documents).to_string()),
+        ("columns_section_bytes", stored(&footers, SectionKind::Columns).to_string()),
+        ("tokenizer", tokenizer(scan, &footers)),
+        ("unicode_version", distinct(&footers, unicode_version)),
+        ("builder", distinct(&footers, |f| f.builder.clone())),
+        ("writer", distinct(&footers, |f| f.writer.clone())),
+    ];
+    if let Some(view) = scan.living() {
+        facts.push(("version", view.version.number.to_string()));
+        facts.push(("edits", view.num_edits().to_string()));
+        facts.push(("dropped_documents", view.dropped.len().to_string()));
+    }
+    facts
+}
+
+fn tokenizer(scan: &Scan, footers: &[&FileFooter]) -> String {
+    match scan.living() {
+        Some(view) => view.version.profile.to_string(),
+        None => distinct(footers, |footer| footer.profile.to_string()),
+    }
+}
+
+fn unicode_version(footer: &FileFooter) -> String {
+    let (major, minor, update) = footer.unicode_version;
+    format!("{major}.{minor}.{update}")
+}
+
+fn stored(footers: &[&FileFooter], kind: SectionKind) -> u64 {
+    let of_segments = footers.iter().flat_map(|f| &f.segments).flat_map(|s| &s.sections);
+    let all = of_segments.chain(footers.iter().flat_map(|f| &f.columns));
+    all.filter(|section| section.kind == kind).map(|section| section.len).sum()
+}
+
+/// The values of all files, each once, in order of appearance.
+fn distinct(footers: &[&FileFooter], of: impl Fn(&FileFooter) -> String) -> String {
+    let mut values: Vec<String> = Vec::new();
+    for value in footers.iter().map(|footer| of(footer)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values.join(", ")
+}
+
+fn ratio(numerator: u64, denominator: u64) -> String {
+    match denominator {
+        0 => "0".into(),
+        _ => format!("{:.4}", numerator as f64 / denominator as f64),
+    }
+}

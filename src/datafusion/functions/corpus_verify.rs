@@ -1,0 +1,220 @@
+//! `corpus_verify(corpus)`: every checksum, every structural check, every document decoded.
+//!
+//! A damaged file is an answer here, not an error: its rows say what is wrong. For each file come
+//! its sections in order, one `decode` per segment, and `file` for the checks that concern all of
+//! it (header, padding, footer). `refused` means that a limit stopped the check, which the detail
+//! names. Reads whole files, one at a time.
+//!
+//! Of a living corpus come the files of the version, each with a row `part` (is it the file that the
+//! version names), then a row `edits` for each version with edits, and where all is well a row
+//! `apply`: the edits are made, and every document of the result is decoded.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::arrow::array::{ArrayRef, Int64Array, StringViewArray};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use object_store::ObjectStoreExt;
+
+use super::verify_version::verify_version;
+use super::{Reads, TableFunction};
+use crate::failure::task_error;
+use crate::location::{SourceFile, store_of};
+use crate::options::TadocOptions;
+use crate::scan::{Run, Source};
+use crate::signature::{Signature, entry};
+use tadoc::Error;
+use tadoc::access::DocumentDecoder;
+use tadoc::corpus::{Corpus, FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
+
+#[derive(Debug)]
+pub(crate) struct CorpusVerify;
+
+impl TableFunction for CorpusVerify {
+    fn signature(&self) -> &'static Signature {
+        const { entry("corpus_verify") }
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::UncheckedCorpora
+    }
+
+    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let scan = Arc::clone(&run.scan);
+            if let Source::Unchecked(found, version) = &scan.source {
+                return verify_version(run, found, version).await;
+            }
+            let reservation = run.reservation("Verify");
+            for file in scan.files() {
+                let bytes = read_file(&run, file, &reservation).await?;
+                let (path, options) = (file.path.clone(), scan.options.clone());
+                let verify = move || verify_file(&path, &bytes, &options);
+                let rows = tokio::task::spawn_blocking(verify).await.map_err(task_error)?;
+                if !send(&mut run, &file.path, &rows).await? {
+                    break;
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// All bytes of `file`, memory for them and what they decode to reserved.
+async fn read_file(run: &Run, file: &SourceFile, reservation: &MemoryReservation) -> Result<Bytes> {
+    reservation.try_resize(file.meta.size as usize)?;
+    let store = store_of(&run.runtime, file)?;
+    let bytes = store.get(&file.meta.location).await?.bytes().await?;
+    run.counter("bytes_read").add(bytes.len());
+    let decoded = decoded_bytes(&file.path, &bytes, &run.scan.options);
+    reservation.try_resize(bytes.len() + decoded)?;
+    Ok(bytes)
+}
+
+/// Sends the rows of one file; false says stop.
+pub(super) async fn send(run: &mut Run, file: &str, rows: &[Row]) -> Result<bool> {
+    let columns = run.scan.projection.iter().map(|&i| column(file, rows, i)).collect();
+    run.output.send_columns_async(columns, rows.len()).await
+}
+
+/// What one check found.
+pub(super) struct Row {
+    pub(super) segment: Option<usize>,
+    pub(super) section: &'static str,
+    pub(super) offset: Option<u64>,
+    pub(super) len_bytes: Option<u64>,
+    pub(super) outcome: Result<(), Error>,
+}
+
+fn column(file: &str, rows: &[Row], position: usize) -> ArrayRef {
+    let integers = |of: &dyn Fn(&Row) -> Option<u64>| -> ArrayRef {
+        Arc::new(Int64Array::from_iter(rows.iter().map(|row| of(row).map(|value| value as i64))))
+    };
+    let texts = |of: &dyn Fn(&Row) -> Option<String>| -> ArrayRef {
+        Arc::new(StringViewArray::from_iter(rows.iter().map(of)))
+    };
+    match position {
+        0 => texts(&|_| Some(file.to_string())),
+        1 => integers(&|row| row.segment.map(|segment| segment as u64)),
+        2 => texts(&|row| Some(row.section.to_string())),
+        3 => integers(&|row| row.offset),
+        4 => integers(&|row| row.len_bytes),
+        5 => texts(&|row| Some(status(&row.outcome).to_string())),
+        _ => texts(&|row| row.outcome.as_ref().err().map(Error::to_string)),
+    }
+}
+
+fn status(outcome: &Result<(), Error>) -> &'static str {
+    match outcome {
+        Ok(()) => "ok",
+        Err(Error::Capacity { .. }) => "refused",
+        Err(_) => "damaged",
+    }
+}
+
+/// Memory the decoded file takes, as far as its footer can be read; threads decode a segment each.
+pub(super) fn decoded_bytes(path: &str, bytes: &Bytes, options: &TadocOptions) -> usize {
+    let footer = footer(path, bytes, options);
+    let segments = || footer.iter().flat_map(|footer| &footer.segments);
+    let decoded = |segment: &SegmentMeta| segment.memory_bytes() - segment.decoding_bytes();
+    let decoded = segments().map(|segment| decoded(segment).min(options.max_memory_bytes));
+    let decoded = decoded.fold(0, u64::saturating_add);
+    let num_decoding = segments().count().min(rayon::current_num_threads()) as u64;
+    let decoding = segments().map(SegmentMeta::decoding_bytes).max().unwrap_or(0);
+    num_decoding.saturating_mul(decoding).saturating_add(decoded) as usize
+}
+
+fn footer(path: &str, bytes: &Bytes, options: &TadocOptions) -> Result<FileFooter, Error> {
+    match FileFooter::parse(path, bytes, bytes.len() as u64, &options.open_limits())? {
+        FooterOutcome::Footer(footer) => Ok(footer),
+        FooterOutcome::NeedsTail(len) => Err(Error::Format {
+            file: path.to_string(),
+            section: "footer",
+            offset: bytes.len() as u64,
+            reason: format!("expected a footer inside the file, it asks for {len} bytes"),
+        }),
+    }
+}
+
+pub(super) fn verify_file(path: &str, bytes: &Bytes, options: &TadocOptions) -> Vec<Row> {
+    let whole = |section, outcome| Row {
+        segment: None,
+        section,
+        offset: Some(0),
+        len_bytes: Some(bytes.len() as u64),
+        outcome,
+    };
+    let footer = match footer(path, bytes, options) {
+        Ok(footer) => footer,
+        Err(error) => return vec![whole("footer", Err(error))],
+    };
+    let corpus = Corpus::from_bytes(path, bytes, &options.open_limits());
+    let mut rows = Vec::new();
+    for (segment_idx, segment) in footer.segments.iter().enumerate() {
+        let sections = segment.sections.iter();
+        rows.extend(sections.map(|section| section_row(path, bytes, Some(segment_idx), section)));
+        if let Ok((_, corpus)) = &corpus {
+            rows.push(decode_row(path, corpus, segment_idx, segment, options));
+        }
+    }
+    let of_file = footer.columns.iter().chain(&footer.others);
+    rows.extend(of_file.map(|section| section_row(path, bytes, None, section)));
+    rows.push(whole("file", corpus.map(|_| ())));
+    rows
+}
+
+fn section_row(path: &str, bytes: &Bytes, segment: Option<usize>, section: &SectionMeta) -> Row {
+    // The footer was checked: sections lie inside the file.
+    let (start, len) = (section.offset as usize, section.len as usize);
+    let stored = bytes.get(start..start.saturating_add(len)).unwrap_or_default();
+    let got = crc32c::crc32c(stored);
+    let outcome = match got == section.crc32c {
+        true => Ok(()),
+        false => Err(Error::Checksum {
+            file: path.to_string(),
+            section: section.kind.name(),
+            offset: section.offset,
+            expected: section.crc32c,
+            got,
+        }),
+    };
+    let (offset, len_bytes) = (Some(section.offset), Some(section.len));
+    Row { segment, section: section.kind.name(), offset, len_bytes, outcome }
+}
+
+/// Decodes every document of a segment.
+fn decode_row(
+    path: &str,
+    corpus: &Corpus,
+    segment_idx: usize,
+    meta: &SegmentMeta,
+    options: &TadocOptions,
+) -> Row {
+    let segment = Arc::clone(&corpus.segments()[segment_idx]);
+    let alone = Corpus::new(corpus.profile(), vec![segment]);
+    let mut decoder = DocumentDecoder::new(alone.clone(), options.max_output_bytes);
+    let mut decode = || -> Result<u64, Error> {
+        let mut len_bytes = 0u64;
+        for doc_id in 0..alone.num_docs() {
+            decoder.append_document(doc_id)?;
+            len_bytes += decoder.bytes().len() as u64;
+            decoder.clear();
+        }
+        Ok(len_bytes)
+    };
+    let outcome = decode().and_then(|len_bytes| match len_bytes == meta.len_bytes {
+        true => Ok(()),
+        false => Err(Error::Format {
+            file: path.to_string(),
+            section: "grammar",
+            offset: meta.byte_range().start,
+            reason: format!("expected {} bytes of text, got {len_bytes}", meta.len_bytes),
+        }),
+    });
+    let len_bytes = Some(meta.len_bytes);
+    Row { segment: Some(segment_idx), section: "decode", offset: None, len_bytes, outcome }
+}

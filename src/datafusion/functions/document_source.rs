@@ -1,0 +1,283 @@
+//! Where the rows of `documents` come from: no more of a corpus than a query uses.
+//!
+//! | the query uses | what is read |
+//! | --- | --- |
+//! | ids and user columns | nothing of the corpus |
+//! | of a living corpus, paths too | the sections of paths of its files; where ids are filtered on, of those with such ids |
+//! | of a living corpus, lengths or texts of few documents | the files that hold them, and their edits |
+//! | anything else, and where the version is made already | the corpus |
+//!
+//! A version is made of all its edits, for all statements that follow; one that changes a row need not
+//! wait for that. Which documents a query reads is known before where its filters are on ids, paths and
+//! user columns only.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, UInt64Array};
+use datafusion::arrow::compute::take;
+use datafusion::common::internal_err;
+use datafusion::error::Result;
+
+use super::doc_rows::passing_documents;
+use super::documents::{BYTES, CONTENT, DOC_ID, PATH, TEXT, USER, WORDS, path_of, range_of};
+use super::few_documents::FewDocuments;
+use super::strings::{int64, views};
+use crate::corpora::LoadedCorpus;
+use crate::failure::{datafusion_error, task_error};
+use crate::living::{LivingView, PathTable};
+use crate::scan::{Run, Scan};
+use tadoc::access::{
+    DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
+};
+use tadoc::corpus::Corpus;
+
+/// User columns that a query needs, by position in the schema.
+pub(super) type UserColumns = Arc<[Option<ArrayRef>]>;
+
+/// See the module's description.
+pub(super) enum DocumentSource {
+    /// Nothing is asked of the corpus.
+    Ids,
+    /// Nothing but paths is asked of it.
+    Named(PathTable),
+    Made(Arc<LoadedCorpus>, DocumentDecoder),
+    /// Few documents, and texts of theirs that were read and not yet taken.
+    Few(FewDocuments, Vec<u8>),
+}
+
+impl DocumentSource {
+    /// What the scan of `run` needs, and the ids of its rows before filters on text, if they were found
+    /// on the way.
+    pub(super) async fn open(run: &Run, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
+        let scan = &run.scan;
+        if !(PATH..USER).any(|position| scan.uses(position)) {
+            return Ok((Self::Ids, None));
+        }
+        if let Some(view) = scan.living()
+            && may_be_few(scan)
+            && run.cache.loaded(&scan.source).is_none()
+            && let Some(few) = Self::of_few(run, view, user).await?
+        {
+            return Ok(few);
+        }
+        let loaded = run.load().await?;
+        let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
+        Ok((Self::Made(loaded, decoder), None))
+    }
+
+    /// What reads document `id`, which is there.
+    pub(super) async fn of_document(run: &Run, id: u64) -> Result<Self> {
+        let scan = &run.scan;
+        if let Some(view) = scan.living()
+            && run.cache.loaded(&scan.source).is_none()
+            && FewDocuments::are_few(view, &[id])
+        {
+            let few = FewDocuments::read(run, view, &[id], max_output_bytes(scan)).await?;
+            return Ok(Self::Few(few, Vec::new()));
+        }
+        let loaded = run.load().await?;
+        let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
+        Ok(Self::Made(loaded, decoder))
+    }
+
+    /// The documents that the filters leave and their ids; `None` where these are not few and more than
+    /// their paths is asked for.
+    async fn of_few(
+        run: &Run,
+        view: &Arc<LivingView>,
+        user: &UserColumns,
+    ) -> Result<Option<(Self, Option<Vec<u64>>)>> {
+        let (scan, context) = (&run.scan, run.load_context());
+        let uses_texts = uses_texts(scan);
+        let paths = match scan.stages().any(|stage| stage.columns.contains(&PATH)) {
+            true => Some(PathTable::read(&run.cache, &context, view, None).await?),
+            false => None,
+        };
+        let range = range_of(run);
+        let num_docs = scan.num_docs_of(range.clone());
+        let picking = Picking { scan: Arc::clone(scan), paths, user: Arc::clone(user) };
+        let pick = move || picking.passing(range).map(|ids| (ids, picking.paths));
+        let (ids, paths) = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
+        if uses_texts && !FewDocuments::are_few(view, &ids) {
+            return Ok(None);
+        }
+        run.counter("documents_pruned_by_columns").add(num_docs - ids.len());
+        let source = match (paths, uses_texts && !ids.is_empty()) {
+            (_, true) => {
+                let few = FewDocuments::read(run, view, &ids, max_output_bytes(scan)).await?;
+                Self::Few(few, Vec::new())
+            }
+            (Some(paths), false) => Self::Named(paths),
+            (None, false) => {
+                let places = view.files_with(&ids);
+                Self::Named(PathTable::read(&run.cache, &context, view, Some(&places)).await?)
+            }
+        };
+        Ok(Some((source, Some(ids))))
+    }
+
+    /// The corpus, where all of it is there.
+    pub(super) fn corpus(&self) -> Option<&Corpus> {
+        match self {
+            Self::Made(loaded, _) => Some(&loaded.corpus),
+            Self::Ids | Self::Named(_) | Self::Few(..) => None,
+        }
+    }
+
+    /// Bytes of memory held beside what is shared.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Few(few, _) => few.memory_bytes(),
+            Self::Named(paths) => paths.memory_bytes(),
+            Self::Ids | Self::Made(..) => 0,
+        }
+    }
+
+    /// Bytes of document `id`.
+    pub(super) fn len_bytes(&self, id: u64) -> Result<u64> {
+        match self {
+            Self::Made(loaded, _) => document_len_bytes(&loaded.corpus, id),
+            Self::Few(few, _) => few.len_bytes(id),
+            Self::Ids | Self::Named(_) => {
+                return internal_err!("the length of document {id} was not asked for");
+            }
+        }
+        .map_err(datafusion_error)
+    }
+
+    /// Appends the bytes of document `id` to what is to be taken.
+    pub(super) fn append_text(&mut self, id: u64) -> Result<()> {
+        match self {
+            Self::Made(_, decoder) => decoder.append_document(id),
+            Self::Few(few, output) => few.append_passage(&whole(id), output),
+            Self::Ids | Self::Named(_) => {
+                return internal_err!("the text of document {id} was not asked for");
+            }
+        }
+        .map_err(datafusion_error)
+    }
+
+    /// Reads the passage that `query` of `scan` asks for.
+    pub(super) fn passage(&self, scan: &Scan, query: &ExtractQuery) -> Result<Vec<u8>> {
+        let mut passage = Vec::new();
+        match self {
+            Self::Made(loaded, _) => {
+                let ExtractQuery { doc_id, byte_offset, byte_len } = *query;
+                let (corpus, limit) = (&loaded.corpus, max_output_bytes(scan));
+                extract_into(corpus, doc_id, byte_offset, byte_len, limit, &mut passage)
+            }
+            Self::Few(few, _) => few.append_passage(query, &mut passage),
+            Self::Ids | Self::Named(_) => {
+                return internal_err!("the text of document {} was not asked for", query.doc_id);
+            }
+        }
+        .map_err(datafusion_error)?;
+        Ok(passage)
+    }
+
+    /// Bytes that were appended and not taken.
+    pub(super) fn text_len_bytes(&self) -> usize {
+        match self {
+            Self::Made(_, decoder) => decoder.bytes().len(),
+            Self::Few(_, output) => output.len(),
+            Self::Ids | Self::Named(_) => 0,
+        }
+    }
+
+    /// Takes what was appended.
+    pub(super) fn take_text(&mut self) -> Vec<u8> {
+        match self {
+            Self::Made(_, decoder) => decoder.take(),
+            Self::Few(_, output) => std::mem::take(output),
+            Self::Ids | Self::Named(_) => Vec::new(),
+        }
+    }
+
+    /// Column `position`, which is none of text, for documents `ids`.
+    pub(super) fn column(
+        &self,
+        position: usize,
+        ids: &[u64],
+        user: &UserColumns,
+    ) -> Result<ArrayRef> {
+        match (position, self) {
+            (DOC_ID, _) => int64(ids.iter().copied()),
+            (PATH, Self::Made(loaded, _)) => {
+                Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id))))
+            }
+            (PATH, Self::Few(few, _)) => Ok(views(ids.iter().map(|&id| few.path(id)))),
+            (PATH, Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            (BYTES, _) => {
+                let lens = ids.iter().map(|&id| self.len_bytes(id)).collect::<Result<Vec<_>>>();
+                int64(lens?.into_iter())
+            }
+            (WORDS, Self::Made(loaded, _)) => {
+                let numbers = ids.iter().map(|&id| document_num_words(&loaded.corpus, id));
+                let numbers = numbers.collect::<tadoc::Result<Vec<_>>>();
+                int64(numbers.map_err(datafusion_error)?.into_iter())
+            }
+            _ => user_column(position, ids, user),
+        }
+    }
+}
+
+/// All of document `doc_id`.
+fn whole(doc_id: u64) -> ExtractQuery {
+    ExtractQuery { doc_id, byte_offset: 0, byte_len: u64::MAX }
+}
+
+/// The user column at `position` for documents `ids`.
+fn user_column(position: usize, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
+    match &user[position] {
+        Some(array) => rows_of(array, ids),
+        None => internal_err!("column {position} was not read"),
+    }
+}
+
+fn rows_of(array: &ArrayRef, ids: &[u64]) -> Result<ArrayRef> {
+    let is_run = ids.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    match ids.first() {
+        Some(&first) if is_run => Ok(array.slice(first as usize, ids.len())),
+        _ => Ok(take(array, &UInt64Array::from_iter_values(ids.iter().copied()), None)?),
+    }
+}
+
+/// Most bytes of text at once; a view addresses 2^31 - 1.
+fn max_output_bytes(scan: &Scan) -> u64 {
+    scan.options.max_output_bytes.min(i32::MAX as u64)
+}
+
+/// Whether the query asks more of documents than their names.
+fn uses_texts(scan: &Scan) -> bool {
+    [BYTES, TEXT, CONTENT].iter().any(|&position| scan.uses(position))
+}
+
+/// Whether filters may leave few documents, and tell which without any text; words are only counted in
+/// a version that is made.
+fn may_be_few(scan: &Scan) -> bool {
+    let mut stages = scan.columns_stage.iter().chain(&scan.dynamic_stages);
+    let tells = |position: &usize| matches!(*position, DOC_ID | PATH) || *position >= USER;
+    let is_filtered = stages.clone().next().is_some();
+    !scan.uses(WORDS)
+        && (is_filtered || !uses_texts(scan))
+        && stages.all(|stage| stage.columns.iter().all(tells))
+}
+
+/// Documents of a version that is not made, picked by their names.
+struct Picking {
+    scan: Arc<Scan>,
+    paths: Option<PathTable>,
+    user: UserColumns,
+}
+
+impl Picking {
+    /// Those of `range` that pass the filters on columns.
+    fn passing(&self, range: Range<u64>) -> Result<Vec<u64>> {
+        passing_documents(&self.scan, range, |position, ids| match (position, &self.paths) {
+            (DOC_ID, _) => int64(ids.iter().copied()),
+            (PATH, Some(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            _ => user_column(position, ids, &self.user),
+        })
+    }
+}

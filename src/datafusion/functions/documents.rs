@@ -1,0 +1,387 @@
+//! `documents(corpus)` and tables `STORED AS TADOC`: one row per document.
+//!
+//! ```text
+//! ids of the partition ─▶ candidates ─▶ columns filter ─▶ decode ─▶ text filter ─▶ rows
+//!                         (grammar)     (no text)         (1 MiB at a time)
+//! ```
+//!
+//! Text is decoded only where it goes out or is filtered on, and only for documents that survived
+//! the two stages before; how much of the corpus is loaded for that is `document_source`'s business.
+//! User columns are read of the files that hold documents which filters on ids leave, and what edits set is
+//! laid over them before any filter.
+//! `count(*)` comes from the footers. User columns are part of the schema
+//! where the table is registered; a bare path has the six fixed columns, because a schema must be
+//! known before anything is read.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::compute::filter;
+use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::passing_documents;
+use super::document_source::{DocumentSource, UserColumns};
+use super::strings::{Texts, int64, views};
+use crate::batch_rows::batch_bytes;
+use crate::columns::{RowSource, read_user_columns};
+use crate::failure::task_error;
+use crate::memory::Uses;
+use crate::portions::Merge;
+use crate::scan::{Run, Scan, selected};
+use crate::signature::{Signature, entry};
+use tadoc::access::candidate_documents;
+use tadoc::corpus::Corpus;
+
+pub(super) const DOC_ID: usize = 0;
+pub(super) const PATH: usize = 1;
+pub(super) const BYTES: usize = 2;
+pub(super) const WORDS: usize = 3;
+pub(super) const TEXT: usize = 4;
+pub(super) const CONTENT: usize = 5;
+/// The first user column.
+pub(super) const USER: usize = 6;
+
+/// Text that makes a partition worth its thread.
+const PARTITION_BYTES: u64 = 4 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Documents {
+    schema: SchemaRef,
+}
+
+impl Documents {
+    /// Documents with `user_columns` behind the fixed ones.
+    pub(crate) fn new(user_columns: Vec<FieldRef>) -> Self {
+        let fixed = const { entry("documents") }.fields().into_iter().map(Arc::new);
+        Self { schema: Arc::new(Schema::new(fixed.chain(user_columns).collect::<Vec<_>>())) }
+    }
+}
+
+impl TableFunction for Documents {
+    fn signature(&self) -> &'static Signature {
+        const { entry("documents") }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn claims_column(&self, _column: &str) -> bool {
+        true
+    }
+
+    fn needs_text(&self, column: &str) -> bool {
+        matches!(column, "text" | "content")
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["doc_id"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        usize::try_from(scan.num_docs()).map_or(Precision::Absent, Precision::Exact)
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        let worth = if needs_decoding(scan) { scan.len_bytes() / PARTITION_BYTES } else { 1 };
+        let most = (target as u64).min(scan.num_docs()).max(1);
+        worth.clamp(1, most) as usize
+    }
+
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        if needs_decoding(scan) { scan.document_bytes() } else { 0 }
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let text = if needs_decoding(scan) { "decoded" } else { "not decoded" };
+        vec![("text", text.into()), scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
+    }
+
+    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let num_rows = run.scan.num_docs_of(range_of(&run));
+            run.counter("documents_total").add(num_rows);
+            if run.scan.projection.is_empty() && !run.scan.is_filtered() {
+                run.output.send_columns_async(vec![], num_rows).await?;
+                return Ok(());
+            }
+            let reservation = run.reservation("Documents");
+            let user: UserColumns = user_columns(&run, &reservation).await?.into();
+            let (source, ids) = DocumentSource::open(&run, &user).await?;
+            reservation.try_grow(source.memory_bytes())?;
+            run.blocking(move |run| Scanner::new(run, source, user, reservation).run(ids)).await
+        }
+        .boxed()
+    }
+}
+
+/// Ids of the run's partition: equal shares, in order.
+pub(super) fn range_of(run: &Run) -> Range<u64> {
+    let num_ids = u128::from(run.scan.num_doc_ids());
+    let share =
+        |partition: usize| (num_ids * partition as u128 / run.scan.num_partitions as u128) as u64;
+    share(run.partition)..share(run.partition + 1)
+}
+
+/// User columns that the query needs, by position in the schema.
+async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<Option<ArrayRef>>> {
+    let scan = &run.scan;
+    let mut needed: Vec<usize> = scan.stages().flat_map(|stage| stage.columns.clone()).collect();
+    needed.extend(&scan.projection);
+    needed.retain(|&position| position >= USER);
+    needed.sort_unstable();
+    needed.dedup();
+    let mut columns = vec![None; scan.schema.fields().len()];
+    if !needed.is_empty() {
+        let fields = needed.iter().map(|&i| Arc::clone(&scan.schema.fields()[i])).collect();
+        let arrays = read_user_columns(
+            &run.runtime,
+            row_sources(run).await?,
+            scan.living(),
+            fields,
+            scan.options.max_memory_bytes,
+            reservation,
+        )
+        .await?;
+        for (position, array) in needed.into_iter().zip(arrays) {
+            columns[position] = Some(array);
+        }
+    }
+    Ok(columns)
+}
+
+/// Where rows of user columns come from: of files whose documents are all filtered out by id,
+/// nothing is read.
+async fn row_sources(run: &Run) -> Result<Vec<RowSource<'_>>> {
+    let mut sources = run.scan.row_sources();
+    if run.scan.columns_stage.as_ref().is_none_or(|stage| stage.columns != [DOC_ID]) {
+        return Ok(sources);
+    }
+    // Filters of joins and sorts above may be on the columns that are to be read.
+    let scan = Scan { dynamic_stages: Vec::new(), ..run.scan.as_ref().clone() };
+    let range = range_of(run);
+    let pick = move || passing_documents(&scan, range, |_, ids| int64(ids.iter().copied()));
+    let ids = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
+    let mut first_id = 0;
+    for source in &mut sources {
+        let num_docs = source.num_docs();
+        let end = first_id + num_docs;
+        let next = ids.partition_point(|&id| id < first_id);
+        if ids.get(next).is_none_or(|&id| id >= end) {
+            *source = RowSource::Nulls(num_docs);
+        }
+        first_id = end;
+    }
+    Ok(sources)
+}
+
+/// One partition of a documents scan.
+struct Scanner {
+    run: Run,
+    source: DocumentSource,
+    user: UserColumns,
+    reservation: MemoryReservation,
+    /// What the reservation holds beside decoded text.
+    held_bytes: usize,
+}
+
+impl Scanner {
+    fn new(
+        run: Run,
+        source: DocumentSource,
+        user: UserColumns,
+        reservation: MemoryReservation,
+    ) -> Self {
+        let held_bytes = reservation.size();
+        Self { run, source, user, reservation, held_bytes }
+    }
+
+    /// Sends the rows; `passed` are the documents that pass the filters on columns, where they are known.
+    fn run(mut self, passed: Option<Vec<u64>>) -> Result<()> {
+        let scan = Arc::clone(&self.run.scan);
+        let batch_size = self.run.output.batch_size();
+        let is_filtered = passed.is_some();
+        let ids = passed.unwrap_or_else(|| self.ids());
+        for chunk in ids.chunks(batch_size) {
+            let kept = match is_filtered {
+                true => chunk.to_vec(),
+                false => self.filter_by_columns(chunk)?,
+            };
+            let more = match needs_decoding(&scan) {
+                true => self.send_decoded(&kept)?,
+                false => self.send(&kept, None, None)?,
+            };
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Documents of the partition that can match the demands of all text filters.
+    fn ids(&self) -> Vec<u64> {
+        let (scan, range) = (&self.run.scan, range_of(&self.run));
+        let Some(candidates) = self.source.corpus().and_then(|corpus| self.candidates(corpus))
+        else {
+            return scan.documents(range).collect();
+        };
+        let start = candidates.partition_point(|&id| id < range.start);
+        let end = candidates.partition_point(|&id| id < range.end);
+        let pruned = scan.num_docs_of(range) - (end - start);
+        self.run.counter("documents_pruned_by_grammar").add(pruned);
+        candidates[start..end].to_vec()
+    }
+
+    /// Documents of `corpus` that can match the demands of all text filters; `None` for all documents.
+    fn candidates(&self, corpus: &Corpus) -> Option<Vec<u64>> {
+        let compute = || {
+            let mut all: Option<Vec<u64>> = None;
+            for patterns in &self.run.scan.demands {
+                let mut any: Vec<u64> = Vec::new();
+                let narrowed = patterns.iter().all(|pattern| {
+                    let found = candidate_documents(corpus, pattern);
+                    found.map(|ids| any.extend(ids)).is_some()
+                });
+                if narrowed {
+                    any.sort_unstable();
+                    any.dedup();
+                    if let Some(all) = &all {
+                        any.retain(|id| all.binary_search(id).is_ok());
+                    }
+                    all = Some(any);
+                }
+            }
+            if let Some(all) = &mut all {
+                all.retain(|&id| !self.run.scan.source.is_dropped(id));
+            }
+            all
+        };
+        self.run.shared.candidates.get_or_init(compute).clone()
+    }
+
+    fn filter_by_columns(&self, ids: &[u64]) -> Result<Vec<u64>> {
+        let mask = self.run.scan.mask(ids.len(), |i| self.column(i, ids, None))?;
+        let Some(mask) = mask else { return Ok(ids.to_vec()) };
+        let kept: Vec<u64> = selected(&mask).map(|i| ids[i]).collect();
+        self.run.counter("documents_pruned_by_columns").add(ids.len() - kept.len());
+        Ok(kept)
+    }
+
+    /// Decodes, filters and sends `ids`, at most [`batch_bytes`] at a time.
+    fn send_decoded(&mut self, ids: &[u64]) -> Result<bool> {
+        let scan = Arc::clone(&self.run.scan);
+        let (decoded, logical) =
+            (self.run.counter("documents_decoded"), self.run.counter("logical_bytes"));
+        let mut rest = ids;
+        while !rest.is_empty() {
+            if self.run.output.is_done() {
+                return Ok(false);
+            }
+            let (batch, len_bytes) = self.next_batch(rest)?;
+            rest = &rest[batch.len()..];
+            // Decoded bytes, and as much again where invalid ones must be replaced.
+            self.reservation.try_resize(self.held_bytes + 2 * len_bytes as usize)?;
+            let mut ends = Vec::with_capacity(batch.len());
+            for &id in batch {
+                self.source.append_text(id)?;
+                ends.push(self.source.text_len_bytes());
+            }
+            decoded.add(batch.len());
+            logical.add(len_bytes as usize);
+            let texts = Texts::new(self.source.take_text(), ends)?;
+            let mask = match &scan.text_stage {
+                None => None,
+                Some(stage) => {
+                    let columns = stage.columns.iter();
+                    let arrays = columns.map(|&i| self.column(i, batch, Some(&texts)));
+                    Some(stage.evaluate(arrays.collect::<Result<_>>()?, batch.len())?)
+                }
+            };
+            if !self.send(batch, Some(&texts), mask.as_ref())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The longest beginning of `ids` that fits into a batch, one document at least.
+    fn next_batch<'a>(&self, ids: &'a [u64]) -> Result<(&'a [u64], u64)> {
+        let most = batch_bytes(&self.run.runtime.memory_pool);
+        let most = most.min(self.run.scan.options.max_output_bytes);
+        let mut sum = 0u64;
+        for (i, &id) in ids.iter().enumerate() {
+            let len = self.source.len_bytes(id)?;
+            if i > 0 && sum.saturating_add(len) > most {
+                return Ok((&ids[..i], sum));
+            }
+            if i == 0 && len > self.run.scan.options.max_output_bytes.min(i32::MAX as u64) {
+                // Refused by the decoder with its own text, before anything is reserved.
+                return Ok((&ids[..1], 0));
+            }
+            sum = sum.saturating_add(len);
+        }
+        Ok((ids, sum))
+    }
+
+    /// Sends the rows of `ids` that `mask` selects.
+    fn send(
+        &mut self,
+        ids: &[u64],
+        texts: Option<&Texts>,
+        mask: Option<&datafusion::arrow::array::BooleanArray>,
+    ) -> Result<bool> {
+        let kept: Vec<u64> = match mask {
+            None => ids.to_vec(),
+            Some(mask) => selected(mask).map(|i| ids[i]).collect(),
+        };
+        if kept.is_empty() {
+            return Ok(!self.run.output.is_done());
+        }
+        let scan = Arc::clone(&self.run.scan);
+        let column = |&i: &usize| match (i, mask) {
+            (TEXT | CONTENT, Some(mask)) => Ok(filter(&self.column(i, ids, texts)?, mask)?),
+            _ => self.column(i, &kept, texts),
+        };
+        let columns = scan.projection.iter().map(column).collect::<Result<_>>()?;
+        self.run.output.send_columns(columns, kept.len())
+    }
+
+    /// Column `position` for `ids`; `texts` are theirs, where decoded.
+    fn column(&self, position: usize, ids: &[u64], texts: Option<&Texts>) -> Result<ArrayRef> {
+        match (position, texts) {
+            (TEXT, Some(texts)) => Ok(Arc::new(texts.text()?)),
+            (CONTENT, Some(texts)) => Ok(Arc::new(texts.content()?)),
+            _ => self.source.column(position, ids, &self.user),
+        }
+    }
+}
+
+fn needs_decoding(scan: &Scan) -> bool {
+    scan.uses(TEXT) || scan.uses(CONTENT)
+}
+
+/// Paths of documents.
+pub(super) fn paths(corpus: &Corpus, ids: &[u64]) -> ArrayRef {
+    views(ids.iter().map(|&id| path_of(corpus, id)))
+}
+
+/// Path of document `id`; empty where there is none.
+pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
+    let part = corpus.doc_parts(id).next();
+    part.and_then(|(segment_idx, doc)| corpus.segments()[segment_idx].paths.get(doc)).unwrap_or("")
+}

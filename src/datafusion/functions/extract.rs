@@ -1,0 +1,93 @@
+//! `extract(corpus, doc_id, byte_offset, byte_len)`: one passage, by descending the grammar.
+//!
+//! A length past the end is cut there. A passage that begins or ends inside a character shows
+//! U+FFFD for the part of it. Of a living corpus that is not loaded, only the file that holds the
+//! document is.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::document_source::DocumentSource;
+use super::search::check_doc_id;
+use super::strings::Texts;
+use crate::portions::{Merge, OfPortion};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::access::ExtractQuery;
+
+#[derive(Debug)]
+pub(crate) struct Extract {
+    doc_id: u64,
+    byte_offset: u64,
+    byte_len: u64,
+}
+
+impl Extract {
+    pub(crate) fn new(doc_id: u64, byte_offset: u64, byte_len: u64) -> Self {
+        Self { doc_id, byte_offset, byte_len }
+    }
+}
+
+impl TableFunction for Extract {
+    fn signature(&self) -> &'static Signature {
+        const { entry("extract") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("doc_id", self.doc_id.to_string()),
+            ("byte_offset", self.byte_offset.to_string()),
+            ("byte_len", self.byte_len.to_string()),
+        ]
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        check_doc_id(self.signature(), scan, Some(self.doc_id))
+    }
+
+    fn num_rows(&self, _scan: &Scan) -> Precision<usize> {
+        Precision::Exact(1)
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
+    }
+
+    fn of_portion(&self, docs: Range<u64>) -> OfPortion {
+        OfPortion::of_document(self.doc_id, docs, |doc_id| Self { doc_id, ..*self })
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let source = DocumentSource::of_document(&run, self.doc_id).await?;
+            run.blocking(move |run| self.send_passage(run, &source)).await
+        }
+        .boxed()
+    }
+}
+
+impl Extract {
+    fn send_passage(&self, mut run: Run, source: &DocumentSource) -> Result<()> {
+        let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
+        let reservation = run.reservation("Extract");
+        let most = self.byte_len.min(limit).min(run.scan.len_bytes()) as usize;
+        reservation.try_grow(source.memory_bytes() + most)?;
+        let &Self { doc_id, byte_offset, byte_len } = self;
+        let passage = source.passage(&run.scan, &ExtractQuery { doc_id, byte_offset, byte_len })?;
+        run.counter("logical_bytes").add(passage.len());
+        let ends = vec![passage.len()];
+        let texts = Texts::new(passage, ends)?;
+        run.send(1, |_| Ok(Arc::new(texts.text()?)))?;
+        Ok(())
+    }
+}

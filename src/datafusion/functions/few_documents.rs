@@ -1,0 +1,97 @@
+//! Few documents of a living corpus as they are now, read without the others.
+//!
+//! ```text
+//! ids 3, 40   parts   [ file A: 0..9 ][ edits of 7: 9..11 ][ file B: 11..30 ][ file C: 30.. ]
+//!             loaded        A                                                      C
+//! ```
+//!
+//! A version is made of all its files and edits, for all statements that follow; one that needs few
+//! documents waits for the files that hold these, and for their edits. O(edits), and what those take.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+
+use crate::corpora::LoadedFile;
+use crate::failure::{datafusion_error, task_error};
+use crate::living::LivingView;
+use crate::scan::Run;
+use tadoc::access::ExtractQuery;
+use tadoc::edits::{Edit, LivingCorpus};
+use tadoc::error::Error;
+use tadoc_store::assemble_documents;
+
+/// Most documents that are read without the others.
+const MAX_FEW_DOCS: usize = 1024;
+/// Most edits of theirs: with more it is time to make the version, once for all.
+const MAX_FEW_EDITS: usize = 4096;
+
+/// See the module's description.
+pub(super) struct FewDocuments {
+    corpus: LivingCorpus,
+    max_output_bytes: u64,
+    /// Keeps the memory of the files reserved.
+    _files: Vec<Arc<LoadedFile>>,
+}
+
+impl FewDocuments {
+    /// Whether it is worth it to read `ids` of `view`, ascending, without the others.
+    pub(super) fn are_few(view: &LivingView, ids: &[u64]) -> bool {
+        let edits = view.edits.iter().flat_map(|edits| &edits.batch.edits);
+        let is_asked = |id: &u64| ids.binary_search(id).is_ok();
+        let mut of_asked = edits.filter_map(Edit::doc_id).filter(is_asked);
+        ids.len() <= MAX_FEW_DOCS && of_asked.nth(MAX_FEW_EDITS).is_none()
+    }
+
+    /// The documents `ids` of `view`, ascending; text that is read may have `max_output_bytes`.
+    ///
+    /// # Errors
+    /// Those of the store, of damaged files, and of memory that does not suffice.
+    pub(super) async fn read(
+        run: &Run,
+        view: &Arc<LivingView>,
+        ids: &[u64],
+        max_output_bytes: u64,
+    ) -> Result<Self> {
+        let places = view.files_with(ids);
+        let files = run.cache.load_files(&run.load_context(), &run.scan.source, &places).await?;
+        let (view, ids) = (Arc::clone(view), BTreeSet::from_iter(ids.iter().copied()));
+        let read = move || {
+            let corpora = files.iter().map(|file| file.corpus(view.version.profile)).collect();
+            let corpus = assemble_documents(&view.version, corpora, &view.edits, &ids)?;
+            Ok(Self { corpus, max_output_bytes, _files: files })
+        };
+        tokio::task::spawn_blocking(read).await.map_err(task_error)?.map_err(datafusion_error)
+    }
+
+    /// Bytes of memory held beside the files.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.corpus.memory_bytes()
+    }
+
+    /// Path of document `id`; empty where there is none.
+    pub(super) fn path(&self, id: u64) -> &str {
+        self.corpus.path(id).unwrap_or_default()
+    }
+
+    /// Bytes of document `id`.
+    pub(super) fn len_bytes(&self, id: u64) -> tadoc::Result<u64> {
+        self.corpus.len_bytes(id)
+    }
+
+    /// Appends the passage that `query` asks for to `output`.
+    pub(super) fn append_passage(
+        &self,
+        query: &ExtractQuery,
+        output: &mut Vec<u8>,
+    ) -> tadoc::Result<()> {
+        let ExtractQuery { doc_id, byte_offset, byte_len } = *query;
+        let len = self.corpus.len_bytes(doc_id)?;
+        if byte_offset > len {
+            let (what, len) = ("byte_offset", len.saturating_add(1));
+            return Err(Error::OutOfRange { what, got: byte_offset, len });
+        }
+        self.corpus.extract_into(doc_id, byte_offset, byte_len, self.max_output_bytes, output)
+    }
+}

@@ -1,0 +1,67 @@
+//! `ingestion_model(link_gb_per_s)`: how fast text arrives with each codec behind such a link.
+//!
+//! The rows of [`ingestion::rows`](crate::throughput::rows), from published measurements and from
+//! this machine's calibration, which `tadoc calibrate` measures. Nothing else is read.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Float64Array, StringViewArray};
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::{Reads, TableFunction};
+use crate::failure::datafusion_error;
+use crate::scan::Run;
+use crate::signature::{Signature, entry};
+use crate::throughput::{Calibration, Row, rows};
+
+#[derive(Debug)]
+pub(crate) struct IngestionModel {
+    link_gb_per_s: f64,
+}
+
+impl IngestionModel {
+    pub(crate) fn new(link_gb_per_s: f64) -> Self {
+        Self { link_gb_per_s }
+    }
+}
+
+impl TableFunction for IngestionModel {
+    fn signature(&self) -> &'static Signature {
+        const { entry("ingestion_model") }
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Nothing
+    }
+
+    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let calibration = Calibration::load().map_err(datafusion_error)?;
+            let rows = rows(self.link_gb_per_s, &calibration).map_err(datafusion_error)?;
+            let scan = Arc::clone(&run.scan);
+            let columns = scan.projection.iter().map(|i| column(*i, &rows)).collect();
+            run.output.send_columns_async(columns, rows.len()).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+fn column(position: usize, rows: &[Row]) -> ArrayRef {
+    let text = |of: fn(&Row) -> String| -> ArrayRef {
+        Arc::new(StringViewArray::from_iter_values(rows.iter().map(of)))
+    };
+    let number = |of: fn(&Row) -> Option<f64>| -> ArrayRef {
+        Arc::new(Float64Array::from_iter(rows.iter().map(of)))
+    };
+    match position {
+        0 => text(|row| row.codec.clone()),
+        1 => text(|row| row.regime.to_string()),
+        2 => number(|row| Some(row.ratio)),
+        3 => number(|row| row.decode_gb_per_s),
+        4 => number(|row| Some(row.predicted_gb_per_s)),
+        _ => text(|row| row.binding.to_string()),
+    }
+}

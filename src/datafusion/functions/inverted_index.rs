@@ -1,0 +1,260 @@
+//! `inverted_index(corpus [, fold])`: the documents of each word.
+//!
+//! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what is chosen for
+//! the segments, and why, is in EXPLAIN, and that nothing is walked where the words of documents are kept. Filters on `word` and `doc_count` run over the dictionary,
+//! so that lists are made of the words that pass only.
+
+use std::iter::repeat;
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::strings::{fold_of, int64, lists, shown_fold};
+use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::{self, Task};
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::portions::{Merge, PortionRows};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{
+    self, Fold, SegmentShape, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
+};
+use tadoc::corpus::{Segment, SegmentMeta};
+use tadoc::dag::Dag;
+
+const WORD: usize = 0;
+const DOC_COUNT: usize = 1;
+const DOC_IDS: usize = 2;
+/// Document ids of one batch: 32 MiB.
+const MAX_IDS: usize = 1 << 22;
+
+#[derive(Debug, Clone)]
+pub(crate) struct InvertedIndex {
+    fold: Fold,
+}
+
+impl InvertedIndex {
+    pub(crate) fn new(is_folded: bool) -> Self {
+        Self { fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for InvertedIndex {
+    fn signature(&self) -> &'static Signature {
+        const { entry("inverted_index") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        shown_fold(self.fold).into_iter().collect()
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        matches!(column, "word" | "doc_count")
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["word"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        num_words(scan)
+    }
+
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        match needs_lists(scan) {
+            true => Ok(Task::InvertedIndex { is_folded: self.fold != Fold::None }),
+            false => Err("no documents are asked for"),
+        }
+    }
+
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        if scan.uses(DOC_IDS) { scan.list_bytes() } else { 0 }
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = match needs_lists(scan) {
+            true => shown_choices(scan, |segment| choose_traversal(segment)),
+            false => "none: words are read from the dictionary".to_owned(),
+        };
+        vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let scan = rows.scan();
+        let asked = |&(position, _): &(usize, &'static str)| scan.uses(position);
+        let lists = [(DOC_COUNT, "doc_count"), (DOC_IDS, "doc_ids")].into_iter().filter(asked);
+        let lists: Vec<&str> = lists.map(|(_, name)| name).collect();
+        rows.of_all(self.clone(), &[&["word"], lists.as_slice()].concat())
+    }
+
+    fn joins_lists(&self) -> bool {
+        true
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+    let reservation = run.reservation("InvertedIndex");
+    let build = || build(&run, loaded, fold, &reservation);
+    let index = needs_lists(&run.scan).then(build).transpose()?;
+    reservation.try_resize(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
+    let words = loaded.words(fold)?;
+    let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
+    let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
+    for_each_selected(&mut run, words, doc_counts, |run, words, rows| {
+        let Some(index) = &index else {
+            return run.send(words.len(), |_| Ok(Arc::clone(words)));
+        };
+        let rows: Vec<usize> = rows.iter().collect();
+        let mut start = 0;
+        while start < rows.len() {
+            let len = batch_len(index, &rows[start..], run.output.batch_size());
+            let batch = &rows[start..start + len];
+            let more = run.send(len, |column| match column {
+                WORD => Ok(words.slice(start, len)),
+                DOC_COUNT => int64(batch.iter().map(|&row| index.num_docs(row) as u64)),
+                _ => doc_ids(index, batch),
+            })?;
+            if !more {
+                return Ok(false);
+            }
+            start += len;
+        }
+        Ok(true)
+    })
+}
+
+/// Whether more than words is asked for.
+fn needs_lists(scan: &Scan) -> bool {
+    scan.uses(DOC_COUNT) || scan.uses(DOC_IDS)
+}
+
+fn build(
+    run: &Run,
+    loaded: &LoadedCorpus,
+    fold: Fold,
+    reservation: &MemoryReservation,
+) -> Result<analytics::InvertedIndex> {
+    let vocabulary = loaded.vocabulary(fold)?;
+    if let Some(index) = device_tasks::inverted_index(run, &vocabulary)? {
+        return Ok(index);
+    }
+    let segments = loaded.corpus.segments().iter();
+    reservation.try_grow(segments.map(|segment| usual_bytes(&segment.dag)).sum())?;
+    let traversal = run.scan.options.traversal;
+    let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.dag.has_doc_words();
+    record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
+    analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
+}
+
+/// Memory of a segment's lists before they are made: as long as the text, or all documents for each word, or two documents for
+/// each element, which is what the words of documents have at most on the corpora of `benches/README.md`.
+fn usual_bytes(dag: &Dag) -> usize {
+    let grammar = dag.grammar();
+    let num_words = dag.num_words() as usize;
+    let num_listed = grammar.num_docs().saturating_mul(num_words).min(2 * grammar.symbols.len());
+    let len_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
+    4 * (num_listed.min(len_words) + num_words)
+}
+
+/// What is said of a way that is taken on a device.
+const OF_DEVICE: &str = "of the device: there is one way, tadoc.traversal does not apply";
+
+/// How the documents of each segment are counted: from the words that it keeps, or by the traversal that `choose` has, and
+/// its reason; a segment like the one before is not repeated.
+pub(super) fn shown_choices(
+    scan: &Scan,
+    choose: impl Fn(&SegmentMeta) -> (Traversal, String),
+) -> String {
+    if scan.placement.is_on_device() {
+        return OF_DEVICE.to_owned();
+    }
+    if scan.options.traversal != Traversal::Auto {
+        return format!("{}: forced by tadoc.traversal", scan.options.traversal);
+    }
+    if scan.are_all_words_kept() {
+        return "none: words of documents are kept".to_owned();
+    }
+    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+    let is_of_files = scan.living().is_none_or(|view| view.has_texts_of_files());
+    let kept = scan.are_words_kept.iter().filter(|_| is_of_files).chain(repeat(&false));
+    let choice = |(segment, &is_kept)| match is_kept {
+        true => ("none", "words of documents are kept".to_owned()),
+        false => {
+            let (chosen, reason) = choose(segment);
+            (chosen.as_str(), reason)
+        }
+    };
+    let choices: Vec<(&str, String)> = segments.zip(kept).map(choice).collect();
+    let runs = choices.chunk_by(|a, b| a.0 == b.0);
+    let shown = |run: &[(&str, String)]| match run {
+        [(chosen, reason)] => format!("{chosen}: {reason}"),
+        [(chosen, reason), ..] => format!("{chosen} in {} segments: {reason}", run.len()),
+        [] => String::new(),
+    };
+    runs.map(shown).collect::<Vec<_>>().join("; ")
+}
+
+/// The traversal of a task over sequences of `n` words of all segments, and its reason.
+pub(super) fn shown_choice(scan: &Scan, task: TraversalTask, n: usize) -> String {
+    if scan.placement.is_on_device() {
+        return OF_DEVICE.to_owned();
+    }
+    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+    let shape: SegmentShape = segments.map(SegmentShape::from).sum();
+    let has_bottom_up = task == TraversalTask::DocumentSequences;
+    match scan.options.traversal {
+        Traversal::Auto => {
+            let (chosen, reason) = choose_task_traversal(task, shape, n);
+            format!("{chosen}: {reason}")
+        }
+        Traversal::BottomUp if !has_bottom_up => {
+            "top_down: forced by tadoc.traversal (bottom_up is no way of this function)".to_owned()
+        }
+        forced => format!("{forced}: forced by tadoc.traversal"),
+    }
+}
+
+/// How many of `rows` go into one batch.
+fn batch_len(index: &analytics::InvertedIndex, rows: &[usize], batch_size: usize) -> usize {
+    let mut num_ids = 0;
+    let fits = |&&row: &&usize| {
+        num_ids += index.num_docs(row);
+        num_ids <= MAX_IDS
+    };
+    rows.iter().take(batch_size).take_while(fits).count().max(1)
+}
+
+fn doc_ids(index: &analytics::InvertedIndex, rows: &[usize]) -> Result<ArrayRef> {
+    let mut ids: Vec<i64> = Vec::with_capacity(rows.iter().map(|&row| index.num_docs(row)).sum());
+    let mut ends = Vec::with_capacity(rows.len());
+    for &row in rows {
+        index.append_doc_ids(row, &mut ids);
+        ends.push(ids.len());
+    }
+    lists(ids, ends.into_iter())
+}

@@ -1,0 +1,210 @@
+//! `ranked_inverted_index(corpus [, n] [, fold])`: the documents of each sequence of n words, those that
+//! repeat it most first.
+//!
+//! Filters on `doc_id`, `count` and `rank` run before texts are made, so that `WHERE rank <= 3` writes few of
+//! them; those on `doc_id` alone choose the documents before any is counted, where no rank is asked for.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::StringViewArray;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::error::Result;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{ExprFunctionExt, LogicalPlanBuilder, cast, col};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, all_selected_documents};
+use super::inverted_index::shown_choice;
+use super::sequence_count::{SequenceCount, do_texts_ascend};
+use super::sequence_rows::{
+    COUNT, MadeRows, check_at_least, length, send_in_order, send_share, task_memory_bytes,
+};
+use super::sequence_texts::{sequence_texts, texts_of_rows};
+use super::strings::{fold_of, int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::{self, Task};
+use crate::failure::{core_error, datafusion_error};
+use crate::memory::Uses;
+use crate::portions::{Merge, PortionRows};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{self, DocSelection, Fold, TraversalTask};
+
+const SEQUENCE: usize = 0;
+const DOC_ID_POSITION: usize = 1;
+const COUNT_POSITION: usize = 2;
+const RANK: usize = 3;
+
+#[derive(Debug)]
+pub(crate) struct RankedInvertedIndex {
+    num_words: usize,
+    fold: Fold,
+}
+
+impl RankedInvertedIndex {
+    pub(crate) fn new(num_words: Option<u64>, is_folded: bool) -> Self {
+        Self { num_words: length(num_words, 3), fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for RankedInvertedIndex {
+    fn signature(&self) -> &'static Signature {
+        const { entry("ranked_inverted_index") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let n = ("n", self.num_words.to_string());
+        [n].into_iter().chain(shown_fold(self.fold)).collect()
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        matches!(column, DOC_ID | COUNT | "rank")
+    }
+
+    fn ordering(&self, scan: &Scan) -> &'static [&'static str] {
+        if do_texts_ascend(scan, self.num_words) { &["sequence", "rank"] } else { &[] }
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        check_at_least(self.signature(), "n", self.num_words, 1)
+    }
+
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        scan.words_bytes(self.num_words)
+    }
+
+    fn can_spread(&self) -> bool {
+        self.fold == Fold::None
+    }
+
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        let is_part = scan.is_filtered() && !ranks_matter(scan);
+        let (num_words, is_folded) = (self.num_words, self.fold != Fold::None);
+        Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = shown_choice(scan, TraversalTask::DocumentSequences, self.num_words);
+        vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let num_words = Some(self.num_words as u64);
+        let counts = SequenceCount::new(num_words, true, self.fold != Fold::None);
+        let columns = ["sequence", DOC_ID, COUNT];
+        if !rows.scan().uses(RANK) {
+            return rows.of_documents(counts, &columns);
+        }
+        let counts = rows.of_all(counts, &columns)?;
+        let most_first = vec![col(COUNT).sort(false, false), col(DOC_ID).sort(true, false)];
+        let of_sequence = row_number().partition_by(vec![col("sequence")]);
+        let place = of_sequence.order_by(most_first).build()?.alias("place");
+        let rank = cast(col("place"), DataType::Int64).alias("rank");
+        counts.window([place])?.project(columns.map(col).into_iter().chain([rank]))
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| send_rows(run, &loaded, &self)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
+    let &RankedInvertedIndex { num_words, fold } = asked;
+    let (vocabulary, words) = (loaded.vocabulary(fold)?, loaded.words(fold)?);
+    if fold == Fold::None && run.scan.placement.is_on_device() {
+        let rank = || {
+            let docs = documents(&run, loaded)?;
+            device_tasks::ranked_parts(&run, &vocabulary, &docs, num_words)
+        };
+        if let Some(parts) = run.shared.prepared(rank)?.as_ref() {
+            let scan = run.scan.clone();
+            return send_share(&mut run, parts.num_parts(), |at| {
+                let part = parts.part(at);
+                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+                    SEQUENCE => {
+                        texts_of_rows(words, num_words, rows.iter().map(|&row| part.words(row)))
+                    }
+                    DOC_ID_POSITION => int64(rows.iter().map(|&row| part.doc_ids()[row])),
+                    COUNT_POSITION => int64(rows.iter().map(|&row| part.counts()[row])),
+                    _ => int64(rows.iter().map(|&row| part.ranks()[row])),
+                })
+            });
+        }
+        if run.partition > 0 {
+            return Ok(());
+        }
+    }
+    let docs = documents(&run, loaded)?;
+    let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
+    let on_device = match fold {
+        Fold::None => None,
+        _ => device_tasks::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
+    };
+    let reservation = run.reservation("RankedInvertedIndex");
+    let mut send = |index: analytics::RankedInvertedIndex| {
+        let held_bytes = index.memory_bytes() + 4 * index.doc_ids().len();
+        let sent = reservation.try_resize(held_bytes);
+        sent.and_then(|()| send_index(&mut run, &index, words)).map_err(core_error)
+    };
+    if let Some(index) = on_device {
+        return send(index).map(drop).map_err(datafusion_error);
+    }
+    type Index = analytics::RankedInvertedIndex;
+    Index::in_ranges(vocabulary, &docs, num_words, traversal, memory_bytes, send)
+        .map_err(datafusion_error)
+}
+
+/// The documents that are counted.
+fn documents(run: &Run, loaded: &LoadedCorpus) -> Result<DocSelection> {
+    let docs = match ranks_matter(&run.scan) {
+        true => DocSelection::all(&loaded.corpus),
+        false => all_selected_documents(run)?,
+    };
+    run.counter("documents_counted").add(docs.len());
+    Ok(docs)
+}
+
+/// Whether documents that a filter drops have a part in the rows: in ranks they have, and filters on
+/// counts know them after counting only.
+fn ranks_matter(scan: &Scan) -> bool {
+    scan.uses(RANK) || scan.stages().any(|stage| stage.columns != [DOC_ID_POSITION])
+}
+
+/// Sends the rows of some sequences; false says stop.
+fn send_index(
+    run: &mut Run,
+    index: &analytics::RankedInvertedIndex,
+    words: &StringViewArray,
+) -> Result<bool> {
+    // For each row its sequence.
+    let sequences: Vec<u32> =
+        (0..index.len()).flat_map(|row| index.places_of(row).map(move |_| row as u32)).collect();
+    let sequence = |row: usize| sequences[row] as usize;
+    let rank = |&row: &usize| (row - index.places_of(sequence(row)).start + 1) as u64;
+    let scan = run.scan.clone();
+    send_in_order(run, sequences.len(), index.sequences().num_words(), |range| {
+        MadeRows::passing(&scan, range, |column, rows| match column {
+            SEQUENCE => {
+                let rows: Vec<usize> = rows.iter().map(|&row| sequence(row)).collect();
+                sequence_texts(index.sequences(), words, &rows)
+            }
+            DOC_ID_POSITION => int64(rows.iter().map(|&row| index.doc_ids()[row])),
+            COUNT_POSITION => int64(rows.iter().map(|&row| index.counts()[row])),
+            _ => int64(rows.iter().map(rank)),
+        })
+    })
+}

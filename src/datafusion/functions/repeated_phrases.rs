@@ -1,0 +1,131 @@
+//! `repeated_phrases(corpus [, min_words] [, min_count] [, fold])`: what a corpus repeats, in phrases
+//! as long as they can be: boilerplate, licences, templates of logs.
+//!
+//! Those that cover most words (words times count) come first. Filters on `words` and `count` run
+//! before texts are made.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::sequence_rows::{
+    COUNT, check_at_least, for_each_passing, length, task_memory_bytes, texts,
+};
+use super::strings::{fold_of, int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{self, DocSelection, Fold};
+
+const PHRASE: usize = 0;
+const WORDS: usize = 1;
+/// Of a longer phrase the words that go into so many bytes are shown.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+/// Text of one batch, which Arrow's views could not address past 2 GiB.
+const BATCH_BYTES: usize = 32 << 20;
+
+#[derive(Debug)]
+pub(crate) struct RepeatedPhrases {
+    min_words: usize,
+    min_count: u64,
+    fold: Fold,
+}
+
+impl RepeatedPhrases {
+    pub(crate) fn new(min_words: Option<u64>, min_count: Option<u64>, is_folded: bool) -> Self {
+        let (min_words, min_count) = (length(min_words, 8), min_count.unwrap_or(2));
+        Self { min_words, min_count, fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for RepeatedPhrases {
+    fn signature(&self) -> &'static Signature {
+        const { entry("repeated_phrases") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let (min_words, min_count) = (self.min_words.to_string(), self.min_count.to_string());
+        let mut arguments = vec![("min_words", min_words), ("min_count", min_count)];
+        arguments.extend(shown_fold(self.fold));
+        arguments
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        matches!(column, "words" | COUNT)
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        check_at_least(self.signature(), "min_words", self.min_words, 1)?;
+        check_at_least(self.signature(), "min_count", length(Some(self.min_count), 2), 2)
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let how = "token_scan: repeated sequences of min_words words, then their suffixes in order";
+        vec![scan.device(), ("traversal", how.into())]
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_phrases(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl RepeatedPhrases {
+    fn send_phrases(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let vocabulary = loaded.vocabulary(self.fold)?;
+        let phrases = analytics::RepeatedPhrases::with_vocabulary(
+            vocabulary,
+            &DocSelection::all(&loaded.corpus),
+            self.min_words,
+            self.min_count,
+            task_memory_bytes(&run),
+        );
+        let phrases = phrases.map_err(datafusion_error)?;
+        let reservation = run.reservation("RepeatedPhrases");
+        reservation.try_grow(phrases.memory_bytes())?;
+        let number = |column: usize, row: usize| match column {
+            WORDS => phrases.words(row).len() as u64,
+            _ => phrases.count(row),
+        };
+        let append = |row, text: &mut String| phrases.append_text(row, MAX_TEXT_BYTES, text);
+        let column = |column, rows: Range<usize>| int64(rows.map(|row| number(column, row)));
+        for_each_passing(&mut run, phrases.len(), column, |run, mut rows| {
+            while !rows.is_empty() {
+                let (batch, behind) = rows.split_at(batch_len(&phrases, rows));
+                rows = behind;
+                let more = run.send(batch.len(), |column| match column {
+                    PHRASE => texts(batch.iter().copied(), append),
+                    _ => int64(batch.iter().map(|&row| number(column, row))),
+                })?;
+                if !more {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// How many of `rows` go into one batch, one at least. Words are short: that many bytes of text are
+/// passed by little.
+fn batch_len(phrases: &analytics::RepeatedPhrases, rows: &[usize]) -> usize {
+    let mut num_bytes = 0;
+    let fits = |&&row: &&usize| {
+        num_bytes += (16 * phrases.words(row).len()).min(MAX_TEXT_BYTES);
+        num_bytes <= BATCH_BYTES
+    };
+    rows.iter().take_while(fits).count().max(1)
+}

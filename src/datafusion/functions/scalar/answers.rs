@@ -1,0 +1,146 @@
+//! From columns of arguments to a column of answers, in one call of the library.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, StringViewArray, UInt64Array,
+};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::exec_datafusion_err;
+use datafusion::error::{DataFusionError, Result};
+
+use super::Kind;
+use crate::failure::datafusion_error;
+use crate::functions::strings::{Texts, int64, int64_lists};
+use crate::table::LoadedTable;
+use tadoc::access::{ExtractQuery, WordQuery, count_batch, extract_batch, search_batch};
+use tadoc::error::Error;
+
+/// One batch of rows that ask.
+pub(super) struct Ask<'a> {
+    pub(super) kind: Kind,
+    pub(super) table: &'a LoadedTable,
+    /// The arguments behind the corpus.
+    pub(super) columns: Vec<ArrayRef>,
+}
+
+impl Ask<'_> {
+    /// The answers of `num_rows` rows.
+    pub(super) fn answer(&self, num_rows: usize) -> Result<ArrayRef> {
+        let corpus = &self.table.corpus.corpus;
+        let nulls = self.columns.iter().map(|column| column.logical_nulls());
+        let nulls = nulls.reduce(|a, b| NullBuffer::union(a.as_ref(), b.as_ref())).flatten();
+        let is_asked = |row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(*row));
+        let rows: Vec<usize> = (0..num_rows).filter(is_asked).collect();
+        let answers = match self.kind {
+            Kind::ExtractText => self.extract(&rows)?,
+            Kind::CountWord => {
+                let words = self.words()?;
+                let queries = self.word_queries(&words, &rows)?;
+                let counts = count_batch(corpus, &queries);
+                int64(counts.map_err(|error| self.explain(error, &queries))?.into_iter())?
+            }
+            Kind::SearchWord => {
+                let words = self.words()?;
+                let queries = self.word_queries(&words, &rows)?;
+                let lists = search_batch(corpus, &queries, self.table.options.max_hits);
+                let lists = lists.map_err(|error| self.explain(error, &queries))?;
+                let (offsets, ends) = lists.into_parts();
+                int64_lists(offsets.into_iter(), ends.into_iter())?
+            }
+        };
+        if rows.len() == num_rows {
+            return Ok(answers);
+        }
+        // Rows with NULL were not asked; each gets its place again.
+        let mut places = vec![None; num_rows];
+        rows.iter().zip(0u64..).for_each(|(&row, place)| places[row] = Some(place));
+        Ok(take(&answers, &UInt64Array::from(places), None)?)
+    }
+
+    fn extract(&self, rows: &[usize]) -> Result<ArrayRef> {
+        let numbers: Vec<&Int64Array> =
+            self.columns.iter().map(|column| column.as_primitive::<Int64Type>()).collect();
+        let number = |idx: usize, row: usize| self.unsigned(idx, numbers[idx].value(row));
+        let query = |&row: &usize| {
+            let (doc_id, byte_offset) = (self.doc_id(numbers[0].value(row))?, number(1, row)?);
+            Ok(ExtractQuery { doc_id, byte_offset, byte_len: number(2, row)? })
+        };
+        let queries: Vec<ExtractQuery> = rows.iter().map(query).collect::<Result<_>>()?;
+        let limit = self.table.options.max_output_bytes.min(i32::MAX as u64);
+        let passages = extract_batch(&self.table.corpus.corpus, &queries, limit);
+        let (bytes, ends) = passages.map_err(|error| self.explain(error, &queries))?.into_parts();
+        Ok(Arc::new(Texts::new(bytes, ends)?.text()?))
+    }
+
+    fn words(&self) -> Result<StringViewArray> {
+        let words = cast(&self.columns[1], &DataType::Utf8View)?;
+        Ok(words.as_string_view().clone())
+    }
+
+    fn word_queries<'w>(
+        &self,
+        words: &'w StringViewArray,
+        rows: &[usize],
+    ) -> Result<Vec<WordQuery<'w>>> {
+        let doc_ids = self.columns[0].as_primitive::<Int64Type>();
+        let query = |&row: &usize| {
+            let doc_id = self.doc_id(doc_ids.value(row))?;
+            Ok(WordQuery { doc_id, word: words.value(row) })
+        };
+        rows.iter().map(query).collect()
+    }
+
+    /// The first argument behind the corpus.
+    fn doc_id(&self, number: i64) -> Result<u64> {
+        let doc_id = self.unsigned(0, number)?;
+        match self.table.source.is_dropped(doc_id) {
+            true => Err(self.error(format!(
+                "doc_id: got {doc_id}, which was dropped, expected a document that is there"
+            ))),
+            false => Ok(doc_id),
+        }
+    }
+
+    /// Argument `idx` behind the corpus.
+    fn unsigned(&self, idx: usize, number: i64) -> Result<u64> {
+        u64::try_from(number).map_err(|_| {
+            let (name, _) = self.kind.arguments()[idx + 1];
+            self.error(format!("{name}: got {number}, expected a whole number, 0 or more"))
+        })
+    }
+
+    /// An error that names the arguments of the row it is about.
+    fn explain<Q: Shown>(&self, error: Error, queries: &[Q]) -> DataFusionError {
+        match error {
+            Error::InBatch { query_idx, source } => {
+                self.error(format!("{source}, in the row with {}", queries[query_idx].shown()))
+            }
+            other => datafusion_error(other),
+        }
+    }
+
+    fn error(&self, what: impl Display) -> DataFusionError {
+        exec_datafusion_err!("{}: {what}; usage: {}", self.kind.name(), self.kind.usage())
+    }
+}
+
+/// A query in words.
+trait Shown {
+    fn shown(&self) -> String;
+}
+
+impl Shown for ExtractQuery {
+    fn shown(&self) -> String {
+        format!("doc_id {} and byte_offset {}", self.doc_id, self.byte_offset)
+    }
+}
+
+impl Shown for WordQuery<'_> {
+    fn shown(&self) -> String {
+        format!("doc_id {} and word '{}'", self.doc_id, self.word)
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a scalar function finds corpora: what it keeps of the session it was registered with.
+//!
+//! Functions of rows are handed values and settings, not the session, so they keep its catalogs (for
+//! the names of tables), its run-time environment (stores and memory) and the cache of corpora. They
+//! cannot wait as tasks do either: the first batch of a query blocks its thread until the corpus is
+//! there, and gives the thread's other tasks away meanwhile.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::catalog::CatalogProviderList;
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
+use datafusion::prelude::SessionConfig;
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
+
+use crate::corpora::CorpusCache;
+use crate::failure::datafusion_error;
+use crate::functions::Documents;
+use crate::living::Reading;
+use crate::table::{LoadedTable, TadocTable};
+use tadoc::Error;
+
+/// What is kept of a session.
+pub(crate) struct Home {
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    pub(crate) catalogs: Arc<dyn CatalogProviderList>,
+    pub(crate) cache: Arc<CorpusCache>,
+}
+
+impl fmt::Debug for Home {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Home")
+    }
+}
+
+impl Home {
+    /// A session with the kept parts and these settings.
+    fn session(&self, settings: &ConfigOptions) -> SessionState {
+        let config = SessionConfig::from(settings.clone());
+        SessionStateBuilder::new()
+            // The catalogs have one; another would take its place.
+            .with_config(config.with_create_default_catalog_and_schema(false))
+            .with_runtime_env(Arc::clone(&self.runtime))
+            .with_catalog_list(Arc::clone(&self.catalogs))
+            .build()
+    }
+}
+
+/// The corpus of one call in one query.
+#[derive(Debug)]
+pub(super) struct BoundCorpus {
+    home: Arc<Home>,
+    reading: Option<Arc<Reading>>,
+    location: String,
+    loaded: OnceLock<LoadedTable>,
+}
+
+impl BoundCorpus {
+    pub(super) fn new(home: Arc<Home>, reading: Option<Arc<Reading>>, location: &str) -> Self {
+        Self { home, reading, location: location.to_owned(), loaded: OnceLock::new() }
+    }
+
+    pub(super) fn location(&self) -> &str {
+        &self.location
+    }
+
+    /// The corpus and the settings for it, looked up and loaded by whoever asks first.
+    pub(super) fn loaded(&self, settings: &ConfigOptions) -> Result<&LoadedTable> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let function = Arc::new(Documents::new(Vec::new()));
+        let cache = Arc::clone(&self.home.cache);
+        let table = TadocTable::new(function, self.location.clone(), cache);
+        let table = table.with_reading(self.reading.as_ref());
+        let session = self.home.session(settings);
+        let loaded = wait_for(table.load(&session))??;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+}
+
+/// Runs `future` to its end from code that is no task.
+fn wait_for<T: Send>(future: impl Future<Output = T> + Send) -> Result<T> {
+    match Handle::try_current() {
+        Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            Ok(tokio::task::block_in_place(|| handle.block_on(future)))
+        }
+        // The only thread of this runtime is the one that waits, or there is none.
+        _ => std::thread::scope(|scope| {
+            let run = || Ok(Builder::new_current_thread().enable_all().build()?.block_on(future));
+            let outcome: std::io::Result<T> = match scope.spawn(run).join() {
+                Ok(outcome) => outcome,
+                Err(_) => Err(std::io::Error::other("the thread that opens a corpus broke")),
+            };
+            outcome.map_err(|error| datafusion_error(Error::io("opening a corpus", error)))
+        }),
+    }
+}

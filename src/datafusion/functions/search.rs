@@ -1,0 +1,209 @@
+//! `search(corpus, query [, doc_id] [, fold])`: places of words and phrases, by climbing the grammar.
+//!
+//! The query is parsed when the scan is made, with the corpus's own tokenizer, so a query without
+//! a word is a plan error. Hits come segment by segment, several of them at once; `tadoc.max_hits` bounds their number
+//! and a pushed limit ends the search early. Filters on `doc_id`, like the argument, choose the documents
+//! before any match is looked for; hits in others count for no limit.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{
+    self, NumHits, num_search_partitions, searched_documents, searched_segments,
+};
+use super::documents::path_of;
+use super::strings::{fold_of, int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::failure::datafusion_error;
+use crate::portions::{Merge, OfPortion};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use datafusion::arrow::array::StringViewBuilder;
+use tadoc::access::{Hit, Query, QueryLimits, SearchOptions, search_segments};
+use tadoc::analytics::Fold;
+
+const DOC_ID: usize = 0;
+const PATH: usize = 1;
+const BYTE_OFFSET: usize = 2;
+const BYTE_LEN: usize = 3;
+
+#[derive(Debug)]
+pub(crate) struct Search {
+    query: QueryText,
+    doc_id: Option<u64>,
+}
+
+/// A query as it was written; how it is cut into words is up to the corpora of a scan.
+#[derive(Debug, Clone)]
+pub(super) struct QueryText {
+    text: String,
+    fold: Fold,
+}
+
+impl QueryText {
+    pub(super) fn new(text: &str, is_folded: bool) -> Self {
+        Self { text: text.to_owned(), fold: fold_of(is_folded) }
+    }
+
+    pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {
+        let options = &scan.options;
+        let limits =
+            QueryLimits { max_bytes: options.max_query_bytes, max_terms: options.max_query_terms };
+        Query::parse_within(scan.source.profile(), &self.text, &limits)?.folded(self.fold)
+    }
+
+    /// The arguments for EXPLAIN.
+    pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
+        let query = ("query", self.text.clone());
+        [query].into_iter().chain(shown_fold(self.fold)).collect()
+    }
+}
+
+impl Search {
+    pub(crate) fn new(query: &str, doc_id: Option<u64>, is_folded: bool) -> Self {
+        Self { query: QueryText::new(query, is_folded), doc_id }
+    }
+}
+
+impl TableFunction for Search {
+    fn signature(&self) -> &'static Signature {
+        const { entry("search") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let mut arguments = self.query.shown();
+        arguments.extend(self.doc_id.map(|doc_id| ("doc_id", doc_id.to_string())));
+        arguments
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == doc_rows::DOC_ID
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["doc_id", "byte_offset"]
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        self.query.parse(scan).map_err(|error| self.signature().error(error))?;
+        check_doc_id(self.signature(), scan, self.doc_id)
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        match (self.query.parse(scan), self.doc_id) {
+            (Ok(query), None) => num_search_partitions(scan, target, &query),
+            _ => 1,
+        }
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let hits = format!("at most {}", scan.options.max_hits);
+        vec![("hits", hits), scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
+    }
+
+    fn of_portion(&self, docs: Range<u64>) -> OfPortion {
+        let of = |doc_id| Self { query: self.query.clone(), doc_id: Some(doc_id) };
+        self.doc_id.map_or(OfPortion::Same, |doc_id| OfPortion::of_document(doc_id, docs, of))
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_hits(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Search {
+    fn send_hits(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
+        let docs = searched_documents(&run)?;
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let options = SearchOptions {
+            doc_id: self.doc_id,
+            docs: docs.as_deref(),
+            max_hits: run.scan.options.max_hits,
+            is_cancelled: &is_cancelled,
+        };
+        let segments = searched_segments(&run, &loaded.corpus);
+        let num_hits = NumHits::of(&run)?;
+        let hits_found = run.counter("hits");
+        let reservation = run.reservation("Search");
+        let mut outcome = Ok(());
+        let searched = search_segments(&loaded.corpus, &query, segments, &options, &mut |hits| {
+            hits_found.add(hits.len());
+            let counted = num_hits.add(hits.len());
+            if let Err(error) = counted.and_then(|()| reservation.try_resize(size_of_val(hits))) {
+                outcome = Err(error);
+                return ControlFlow::Break(());
+            }
+            for hits in hits.chunks(run.output.batch_size()) {
+                match send_batch(&mut run, loaded, hits) {
+                    Ok(true) => {}
+                    Ok(false) => return ControlFlow::Break(()),
+                    Err(error) => {
+                        outcome = Err(error);
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        finished(outcome, searched)
+    }
+}
+
+/// The outcome of a search whose rows were sent while it went on: what sending met comes first, and
+/// a search that nobody waits for any more is no error.
+pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<()> {
+    sent?;
+    match searched {
+        Err(tadoc::Error::Cancelled) => Ok(()),
+        other => other.map_err(datafusion_error),
+    }
+}
+
+fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool> {
+    run.send(hits.len(), |column| match column {
+        DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
+        PATH => {
+            let mut builder =
+                StringViewBuilder::with_capacity(hits.len()).with_deduplicate_strings();
+            hits.iter().for_each(|h| builder.append_value(path_of(&loaded.corpus, h.doc_id)));
+            Ok(Arc::new(builder.finish()))
+        }
+        BYTE_OFFSET => int64(hits.iter().map(|hit| hit.byte_offset)),
+        BYTE_LEN => int64(hits.iter().map(|hit| hit.byte_len)),
+        _ => int64(hits.iter().map(|hit| hit.word_index)),
+    })
+}
+
+/// Refuses a document id that the corpus does not have, or has no longer.
+pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u64>) -> Result<()> {
+    let num_ids = scan.num_doc_ids();
+    match doc_id {
+        Some(doc_id) if doc_id >= num_ids => {
+            let allowed = match num_ids {
+                0 => "the corpus has no documents".to_string(),
+                _ => format!("expected a number below {num_ids}, the documents of the corpus"),
+            };
+            Err(signature.error(format!("doc_id: got {doc_id}, {allowed}")))
+        }
+        Some(doc_id) if scan.source.is_dropped(doc_id) => {
+            let allowed = "expected one that is there, or an earlier version";
+            Err(signature.error(format!("doc_id: got {doc_id}, which was dropped, {allowed}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,286 @@
+//! `sequence_count(corpus [, n] [, by_doc] [, fold])`: how often sequences of n words occur.
+//!
+//! Filters on `count` run before texts are made, so that `WHERE count > 9` and
+//! `ORDER BY count DESC LIMIT 10` write few of them. By document, filters on `doc_id` choose the
+//! documents before anything is counted. Rows go out while others are still counted; where memory is short,
+//! by ranges of sequences, each with a walk of its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, selected_documents};
+use super::inverted_index::shown_choice;
+use super::sequence_rows::{
+    COUNT, MadeRows, check_at_least, length, note_rows, rows_at_once, send_in_order, send_part,
+    send_share, task_memory_bytes,
+};
+use super::sequence_texts::{sequence_texts, texts_of_rows};
+use super::strings::{fold_of, int64, shown_fold};
+use super::word_count::SWEEP;
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::{self, Task};
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::portions::{Merge, PortionRows, added_up};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::access::document_num_words;
+use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
+use tadoc::text::TokenizerProfile;
+
+/// Words of the documents that are counted at once, where memory has room for them.
+const CHUNK_WORDS: u64 = 1 << 18;
+/// Documents that are counted at once at most.
+const CHUNK_DOCS: usize = 8192;
+/// Fewer documents than a part so large are counted one by one from the top.
+const PART_WORTH_PREPARING: u64 = 32;
+
+#[derive(Debug, Clone)]
+pub(crate) struct SequenceCount {
+    num_words: usize,
+    by_doc: bool,
+    fold: Fold,
+}
+
+impl SequenceCount {
+    pub(crate) fn new(num_words: Option<u64>, by_doc: bool, is_folded: bool) -> Self {
+        Self { num_words: length(num_words, 3), by_doc, fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for SequenceCount {
+    fn signature(&self) -> &'static Signature {
+        const { entry("sequence_count") }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let mut fields = self.signature().fields();
+        if !self.by_doc {
+            fields.remove(0);
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let mut arguments =
+            vec![("n", self.num_words.to_string()), ("by_doc", self.by_doc.to_string())];
+        arguments.extend(shown_fold(self.fold));
+        arguments
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == if self.by_doc { DOC_ID } else { COUNT }
+    }
+
+    fn ordering(&self, scan: &Scan) -> &'static [&'static str] {
+        match (self.by_doc, do_texts_ascend(scan, self.num_words)) {
+            (true, true) => &["doc_id", "sequence"],
+            (true, false) => &["doc_id"],
+            (false, true) => &["sequence"],
+            (false, false) => &[],
+        }
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        check_at_least(self.signature(), "n", self.num_words, 1)
+    }
+
+    fn row_bytes(&self, scan: &Scan) -> u64 {
+        scan.words_bytes(self.num_words)
+    }
+
+    fn can_spread(&self) -> bool {
+        !self.by_doc
+    }
+
+    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
+        match (self.by_doc, self.num_words) {
+            (true, _) => Err("there is no kernel for sequences of each document"),
+            (false, 1) => Err("words have their counts"),
+            (false, num_words) => {
+                Ok(Task::SequenceCount { num_words, is_folded: self.fold != Fold::None })
+            }
+        }
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let how = match (self.by_doc, self.num_words) {
+            (true, n) => shown_choice(scan, TraversalTask::DocumentSequences, n),
+            (false, 1) => SWEEP.to_owned(),
+            (false, n) => shown_choice(scan, TraversalTask::SequenceCount, n),
+        };
+        vec![scan.device(), ("traversal", how)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        if self.by_doc { Merge::Behind } else { Merge::Combined }
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        added_up(rows.of_all(self.clone(), &["sequence", "count"])?)
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| match self.by_doc {
+                true => self.send_by_document(run, &loaded),
+                false => self.send_counts(run, &loaded),
+            })
+            .await
+        }
+        .boxed()
+    }
+}
+
+/// Some sequences.
+enum Part {
+    /// As rows.
+    Made(Result<MadeRows>),
+    /// So many, or so long, that rows of all are not held at once.
+    Counted(SequenceCounts),
+}
+
+impl SequenceCount {
+    fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let memory_bytes = task_memory_bytes(&run);
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
+        let text_position = 0;
+        let passing = |counts: &SequenceCounts, rows: Range<usize>| {
+            MadeRows::passing(&scan, rows, |column, rows| match column == text_position {
+                true => sequence_texts(counts.sequences(), words, rows),
+                false => int64(rows.iter().map(|&row| counts.counts()[row])),
+            })
+        };
+        let count = || device_tasks::sequence_counts(&run, &vocabulary, self.num_words);
+        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
+            return send_share(&mut run, parts.num_parts(), |at| {
+                let part = parts.part(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..part.len(), |column, rows| {
+                    match column == text_position {
+                        true => texts_of_rows(
+                            words,
+                            self.num_words,
+                            rows.iter().map(|&row| part.words(row)),
+                        ),
+                        false => int64(rows.iter().map(|&row| part.counts()[row])),
+                    }
+                })
+            });
+        }
+        if run.partition > 0 {
+            return Ok(());
+        }
+        let reservation = run.reservation("SequenceCount");
+        let num_rows = AtomicU64::new(0);
+        let rows_at_once = rows_at_once(self.num_words);
+        let make = |counts: SequenceCounts| {
+            num_rows.fetch_add(counts.len() as u64, Ordering::Relaxed);
+            match counts.len() <= rows_at_once {
+                true => Part::Made(passing(&counts, 0..counts.len())),
+                false => Part::Counted(counts),
+            }
+        };
+        let send = |part: Part, held_bytes| match part {
+            Part::Made(rows) => send_part(&mut run, &reservation, rows, held_bytes),
+            Part::Counted(counts) => {
+                for start in (0..counts.len()).step_by(rows_at_once) {
+                    let range = start..counts.len().min(start + rows_at_once);
+                    let rows = passing(&counts, range);
+                    if !send_part(&mut run, &reservation, rows, held_bytes)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        };
+        SequenceCounts::in_parts(vocabulary, self.num_words, traversal, memory_bytes, make, send)
+            .map_err(datafusion_error)?;
+        note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
+        Ok(())
+    }
+
+    fn send_by_document(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
+        let memory_bytes = task_memory_bytes(&run);
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
+        let traversal = match traversal {
+            Traversal::Auto if is_small_part(loaded, docs.len()) => Traversal::TopDown,
+            traversal => traversal,
+        };
+        let sequences = DocumentSequences::new(vocabulary, self.num_words, traversal, memory_bytes);
+        let sequences = sequences.map_err(datafusion_error)?;
+        let chunk_words = CHUNK_WORDS.min(memory_bytes / row_bytes(self.num_words));
+        let reservation = run.reservation("SequenceCount");
+        let num_counted = run.counter("documents_counted");
+        let mut rest = &docs[..];
+        while !rest.is_empty() && !run.output.is_done() {
+            let (docs, behind) = rest.split_at(chunk_len(loaded, rest, chunk_words)?);
+            rest = behind;
+            let counts = sequences.chunk(docs).map_err(datafusion_error)?;
+            reservation.try_resize(sequences.memory_bytes() + counts.memory_bytes())?;
+            num_counted.add(docs.len());
+            let doc_of_row = |at: usize| std::iter::repeat_n(docs[at], counts.rows_of(at).len());
+            let doc_ids: Vec<u64> = (0..docs.len()).flat_map(doc_of_row).collect();
+            let make = |range: Range<usize>| {
+                let rows: Vec<usize> = range.collect();
+                MadeRows::of(&scan, &rows, |column, rows| match column {
+                    0 => int64(rows.iter().map(|&row| doc_ids[row])),
+                    1 => sequence_texts(counts.sequences(), words, rows),
+                    _ => int64(rows.iter().map(|&row| counts.counts()[row])),
+                })
+            };
+            if !send_in_order(&mut run, counts.counts().len(), self.num_words, make)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the texts of sequences, whose words ascend in byte order, do so too: where one word begins with another, the
+/// blank behind the shorter one is to be below what the longer one goes on with. No word of the profile `word` has a byte
+/// up to the blank, which is checked when a segment is read; those of `whitespace` may have control characters, and in
+/// those of `uax29` white space can stand before a joiner.
+pub(super) fn do_texts_ascend(scan: &Scan, num_words: usize) -> bool {
+    num_words == 1 || scan.source.profile() == TokenizerProfile::Word
+}
+
+/// Memory that a row of a chunk needs at most while it is counted.
+fn row_bytes(num_words: usize) -> u64 {
+    128 + 8 * (num_words as u64).min(CHUNK_WORDS)
+}
+
+/// Whether so few documents are counted that what the other ways make for all rules first, O(G), does
+/// not pay.
+fn is_small_part(loaded: &LoadedCorpus, num_docs: usize) -> bool {
+    (num_docs as u64) < loaded.corpus.num_docs() / PART_WORTH_PREPARING
+}
+
+/// How many of `docs` are counted at once, one at least.
+fn chunk_len(loaded: &LoadedCorpus, docs: &[u64], chunk_words: u64) -> Result<usize> {
+    let mut num_words = 0u64;
+    for (i, &doc_id) in docs.iter().take(CHUNK_DOCS).enumerate() {
+        let added = document_num_words(&loaded.corpus, doc_id).map_err(datafusion_error)?;
+        num_words = num_words.saturating_add(added);
+        if num_words > chunk_words {
+            return Ok(i.max(1));
+        }
+    }
+    Ok(docs.len().min(CHUNK_DOCS))
+}

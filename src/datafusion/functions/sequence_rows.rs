@@ -1,0 +1,207 @@
+//! What functions over sequences of words share: memory, filters on counts, and texts.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
+
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::Task;
+use crate::failure::{core_error, datafusion_error};
+use crate::scan::{Run, Scan, selected};
+use crate::signature::Signature;
+use tadoc::analytics::for_each_in_order;
+
+/// The column that filters are taken over on, beside `doc_id`.
+pub(super) const COUNT: &str = "count";
+/// Rows looked at between two tests for cancellation.
+const CHUNK_ROWS: usize = 65_536;
+/// Rows that one thread makes at a time, and words of their sequences, where that is less: twice as many as parts of counted
+/// sequences usually have, which are made whole.
+const PART_ROWS: usize = 8192;
+const PART_WORDS: usize = 1 << 18;
+
+/// Memory that a task may take, in bytes: what the session's pool has left, at most
+/// `tadoc.max_memory_bytes`.
+pub(super) fn task_memory_bytes(run: &Run) -> u64 {
+    let pool = &run.runtime.memory_pool;
+    let left = match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit.saturating_sub(pool.reserved()) as u64,
+        MemoryLimit::Infinite | MemoryLimit::Unknown => u64::MAX,
+    };
+    left.min(run.scan.options.max_memory_bytes)
+}
+
+/// Refuses an argument below `least`.
+pub(super) fn check_at_least(
+    signature: &Signature,
+    name: &str,
+    got: usize,
+    least: usize,
+) -> Result<()> {
+    if got < least {
+        return Err(signature.error(format!("{name}: got {got}, expected {least} or more")));
+    }
+    Ok(())
+}
+
+/// An argument as a length of something in memory.
+pub(super) fn length(number: Option<u64>, default: usize) -> usize {
+    number.map_or(default, |number| usize::try_from(number).unwrap_or(usize::MAX))
+}
+
+/// Rows on their way out: projected columns of one length.
+pub(super) struct MadeRows {
+    columns: Vec<ArrayRef>,
+    num_rows: usize,
+}
+
+impl MadeRows {
+    /// The rows of `range` that pass the filters; `column` makes some rows of one column.
+    pub(super) fn passing(
+        scan: &Scan,
+        range: Range<usize>,
+        column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
+    ) -> Result<Self> {
+        let mut rows: Vec<usize> = range.collect();
+        if let Some(mask) = scan.mask(rows.len(), |position| column(position, &rows))? {
+            rows = selected(&mask).map(|at| rows[at]).collect();
+        }
+        Self::of(scan, &rows, column)
+    }
+
+    /// These rows, of which `column` makes each column.
+    pub(super) fn of(
+        scan: &Scan,
+        rows: &[usize],
+        column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
+    ) -> Result<Self> {
+        let columns = match rows {
+            [] => Vec::new(),
+            _ => scan.projection.iter().map(|&i| column(i, rows)).collect::<Result<_>>()?,
+        };
+        Ok(Self { columns, num_rows: rows.len() })
+    }
+
+    /// Sends them; false says stop.
+    pub(super) fn send(self, run: &mut Run) -> Result<bool> {
+        match self.num_rows {
+            0 => Ok(!run.output.is_done()),
+            num_rows => run.output.send_columns(self.columns, num_rows),
+        }
+    }
+}
+
+/// Sends a part of the rows of a task that holds `held_bytes`; false says stop.
+pub(super) fn send_part(
+    run: &mut Run,
+    reservation: &MemoryReservation,
+    part: Result<MadeRows>,
+    held_bytes: usize,
+) -> tadoc::Result<bool> {
+    let sent = reservation.try_resize(held_bytes).and_then(|()| part?.send(run));
+    sent.map_err(core_error)
+}
+
+/// Rows of sequences of `num_words` words that are made at once at most.
+pub(super) fn rows_at_once(num_words: usize) -> usize {
+    (PART_WORDS / num_words.max(1)).max(1)
+}
+
+/// Sends `num_rows` rows with sequences of `num_words` words each that `make` makes range by range, in
+/// parallel; false says stop.
+pub(super) fn send_in_order(
+    run: &mut Run,
+    num_rows: usize,
+    num_words: usize,
+    make: impl Fn(Range<usize>) -> Result<MadeRows> + Send + Sync,
+) -> Result<bool> {
+    let part_len = rows_at_once(num_words).min(PART_ROWS);
+    let compute = |at: usize| make(at * part_len..num_rows.min((at + 1) * part_len));
+    let send = |made: Result<MadeRows>| made.and_then(|made| made.send(run)).map_err(core_error);
+    for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
+}
+
+/// Keeps in mind how many rows `task` has, unless nobody read all of them.
+pub(super) fn note_rows(
+    run: &Run,
+    loaded: &LoadedCorpus,
+    task: std::result::Result<Task, &'static str>,
+    num_rows: u64,
+) {
+    if let Ok(task) = task
+        && !run.output.is_done()
+    {
+        loaded.tasks.note_rows(task, num_rows);
+    }
+}
+
+/// Sends the run's share of `num_parts` parts of rows that `make` makes; of an only partition in parallel.
+pub(super) fn send_share(
+    run: &mut Run,
+    num_parts: usize,
+    make: impl Fn(usize) -> Result<MadeRows> + Send + Sync,
+) -> Result<()> {
+    let time = run.time("time_making_rows");
+    let make = |at: usize| {
+        let _timer = time.timer();
+        make(at)
+    };
+    let num_partitions = run.scan.num_partitions;
+    if num_partitions == 1 {
+        let send = |made: Result<MadeRows>| made.and_then(|m| m.send(run)).map_err(core_error);
+        return for_each_in_order(num_parts, make, send).map(drop).map_err(datafusion_error);
+    }
+    let share = |partition: usize| num_parts * partition / num_partitions;
+    for at in share(run.partition)..share(run.partition + 1) {
+        if !make(at)?.send(run)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `send` with the rows that pass the filter, as many at once as go into a batch, until it
+/// answers false. `column` makes some rows of a column that the filter looks at.
+pub(super) fn for_each_passing(
+    run: &mut Run,
+    num_rows: usize,
+    column: impl Fn(usize, Range<usize>) -> Result<ArrayRef>,
+    mut send: impl FnMut(&mut Run, &[usize]) -> Result<bool>,
+) -> Result<()> {
+    let scan: Arc<Scan> = Arc::clone(&run.scan);
+    for start in (0..num_rows).step_by(CHUNK_ROWS) {
+        let end = num_rows.min(start + CHUNK_ROWS);
+        let mask = scan.mask(end - start, |position| column(position, start..end))?;
+        let rows: Vec<usize> = match mask {
+            None => (start..end).collect(),
+            Some(mask) => selected(&mask).map(|i| start + i).collect(),
+        };
+        if run.output.is_done() {
+            return Ok(());
+        }
+        for rows in rows.chunks(run.output.batch_size()) {
+            if !send(run, rows)? {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The texts of `rows`, which `append` writes.
+pub(super) fn texts(
+    rows: impl ExactSizeIterator<Item = usize>,
+    append: impl Fn(usize, &mut String),
+) -> Result<ArrayRef> {
+    let mut builder = StringViewBuilder::with_capacity(rows.len());
+    let mut text = String::new();
+    for row in rows {
+        text.clear();
+        append(row, &mut text);
+        builder.try_append_value(&text)?;
+    }
+    Ok(Arc::new(builder.finish()))
+}

@@ -1,0 +1,103 @@
+//! `term_count(corpus, query [, fold])`: how often a query matches in each document.
+//!
+//! Matches are counted by rule and passed up to the documents, not listed. Filters on `doc_id`
+//! choose the documents before.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, searched_documents};
+use super::documents::paths;
+use super::search::{QueryText, finished};
+use super::strings::int64;
+use crate::corpora::LoadedCorpus;
+use crate::failure::datafusion_error;
+use crate::portions::Merge;
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::access::{self, SearchOptions};
+
+#[derive(Debug)]
+pub(crate) struct TermCount {
+    query: QueryText,
+}
+
+impl TermCount {
+    pub(crate) fn new(query: &str, is_folded: bool) -> Self {
+        Self { query: QueryText::new(query, is_folded) }
+    }
+}
+
+impl TableFunction for TermCount {
+    fn signature(&self) -> &'static Signature {
+        const { entry("term_count") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        self.query.shown()
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["doc_id"]
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        self.query.parse(scan).map(drop).map_err(|error| self.signature().error(error))
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device()]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_counts(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl TermCount {
+    fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
+        let docs = searched_documents(&run)?;
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let options = SearchOptions {
+            doc_id: None,
+            docs: docs.as_deref(),
+            max_hits: u64::MAX,
+            is_cancelled: &is_cancelled,
+        };
+        let mut outcome = Ok(true);
+        let counted = access::term_count(&loaded.corpus, &query, &options, &mut |counts| {
+            outcome = run.send(counts.len(), |column| match column {
+                0 => int64(counts.iter().map(|count| count.doc_id)),
+                1 => {
+                    let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
+                    Ok(paths(&loaded.corpus, &ids))
+                }
+                _ => int64(counts.iter().map(|count| count.count)),
+            });
+            match outcome {
+                Ok(true) => ControlFlow::Continue(()),
+                _ => ControlFlow::Break(()),
+            }
+        });
+        finished(outcome.map(drop), counted)
+    }
+}

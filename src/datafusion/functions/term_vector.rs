@@ -1,0 +1,110 @@
+//! `term_vector(corpus [, top] [, fold])`: the words of each document, with how often they occur in it.
+//!
+//! Filters on `doc_id`, and what joins above know of it, choose the documents before any is counted.
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{
+    DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
+};
+use super::inverted_index::shown_choices;
+use super::strings::{fold_of, int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::Task;
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::portions::Merge;
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{Fold, choose_term_traversal};
+
+#[derive(Debug)]
+pub(crate) struct TermVector {
+    top: Option<usize>,
+    fold: Fold,
+}
+
+impl TermVector {
+    pub(crate) fn new(top: Option<u64>, is_folded: bool) -> Self {
+        let top = top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
+        Self { top, fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for TermVector {
+    fn signature(&self) -> &'static Signature {
+        const { entry("term_vector") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let top = self.top.map(|top| ("top", top.to_string()));
+        top.into_iter().chain(shown_fold(self.fold)).collect()
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] }
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        num_partitions(scan, target)
+    }
+
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Ok(terms_task(scan))
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
+        vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Behind
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_rows(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl TermVector {
+    fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let docs = selected_documents(&run)?;
+        let vectors = term_vectors(&run, loaded, self.fold)?;
+        let words = loaded.words(self.fold)?;
+        let reservation = run.reservation("TermVector");
+        let num_counted = run.counter("documents_counted");
+        let mut cursor = vectors.cursor(&docs, self.top);
+        while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+            let shared = if run.partition == 0 { vectors.memory_bytes() } else { 0 };
+            reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
+            num_counted.add(chunk.num_docs());
+            let more = run.send(chunk.num_rows(), |column| match column {
+                0 => doc_ids(chunk.doc_ids(), chunk.offsets()),
+                1 => words_at(words, chunk.rows()),
+                _ => int64(chunk.counts().iter().copied()),
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! `tfidf(corpus [, top] [, fold])`: how much each word tells about each document.
+//!
+//! Filters on `doc_id` choose the documents that get rows; `df` and the number of documents are
+//! those of the whole corpus always.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::Float64Array;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::error::Result;
+use datafusion::functions::math::expr_fn::ln;
+use datafusion::functions_aggregate::expr_fn::sum;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{ExprFunctionExt, JoinType, LogicalPlanBuilder, cast, col, lit};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{
+    DOC_ID, doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
+};
+use super::inverted_index::{InvertedIndex, shown_choices};
+use super::strings::{fold_of, int64, shown_fold};
+use super::term_vector::TermVector;
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::Task;
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::portions::{Merge, PortionRows};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{self, Fold, choose_term_traversal};
+
+#[derive(Debug)]
+pub(crate) struct Tfidf {
+    top: Option<usize>,
+    fold: Fold,
+}
+
+impl Tfidf {
+    pub(crate) fn new(top: Option<u64>, is_folded: bool) -> Self {
+        let top = top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
+        Self { top, fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for Tfidf {
+    fn signature(&self) -> &'static Signature {
+        const { entry("tfidf") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let top = self.top.map(|top| ("top", top.to_string()));
+        top.into_iter().chain(shown_fold(self.fold)).collect()
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] }
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        num_partitions(scan, target)
+    }
+
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        Ok(terms_task(scan))
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
+        vec![scan.device(), ("traversal", traversal)]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let is_folded = self.fold != Fold::None;
+        let words = rows.of_all(InvertedIndex::new(is_folded), &["word", "doc_count"])?;
+        let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
+        let words = words.project([col("word").alias("key"), col("df")])?;
+        let counts = TermVector::new(None, is_folded);
+        let counts = rows.of_documents(counts, &["doc_id", "word", "count"])?.build()?;
+        // The left side is what a join holds.
+        let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
+        let num_docs = lit(rows.scan().num_docs() as f64);
+        let weight = ln(num_docs / cast(col("df"), DataType::Float64));
+        let score = cast(col("count"), DataType::Float64) * weight;
+        let tf = col("count").alias("tf");
+        let scored =
+            scored.project([col("doc_id"), col("word"), tf, col("df"), score.alias("score")])?;
+        match self.top {
+            None => Ok(scored),
+            Some(top) => best(scored, top),
+        }
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_rows(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+/// Of each document only the `top` words of the highest scores, these first.
+fn best(scored: LogicalPlanBuilder, top: usize) -> Result<LogicalPlanBuilder> {
+    let highest_first = vec![col("score").sort(false, false), col("word").sort(true, false)];
+    let place = row_number().partition_by(vec![col("doc_id")]).order_by(highest_first).build()?;
+    let placed = scored.window([place.alias("place")])?;
+    let best = placed.filter(col("place").lt_eq(lit(top as u64)))?;
+    best.sort([col("doc_id").sort(true, false), col("place").sort(true, false)])
+}
+
+impl Tfidf {
+    fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+        let docs = selected_documents(&run)?;
+        let tfidf = run.shared.prepared(|| {
+            let vectors = new_term_vectors(&run, loaded, self.fold)?;
+            let doc_counts = loaded.doc_counts(self.fold, &vectors)?;
+            Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))
+        })?;
+        let words = loaded.words(self.fold)?;
+        let reservation = run.reservation("Tfidf");
+        let num_counted = run.counter("documents_counted");
+        let mut cursor = tfidf.cursor(&docs, self.top);
+        while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+            let shared = if run.partition == 0 { tfidf.memory_bytes() } else { 0 };
+            reservation.try_resize(shared + cursor.memory_bytes() + chunk.memory_bytes())?;
+            let terms = chunk.terms();
+            num_counted.add(terms.num_docs());
+            let more = run.send(terms.num_rows(), |column| match column {
+                0 => doc_ids(terms.doc_ids(), terms.offsets()),
+                1 => words_at(words, terms.rows()),
+                2 => int64(terms.counts().iter().copied()),
+                3 => int64(terms.rows().iter().map(|&row| tfidf.doc_counts()[row as usize])),
+                _ => Ok(Arc::new(Float64Array::from(chunk.scores().to_vec()))),
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

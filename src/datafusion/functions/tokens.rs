@@ -1,0 +1,113 @@
+//! `tokens(corpus [, fold])`: the words of each document in order, for word2vec and the like.
+//!
+//! `word_id` is the word's row in `word_count(corpus)`, from 0, and its column in
+//! `doc_term_matrix(corpus)`. Separators have no row.
+
+use std::sync::Arc;
+
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use datafusion::logical_expr::{JoinType, LogicalPlanBuilder};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::doc_rows::{DOC_ID, num_partitions, selected_documents, words_at};
+use super::strings::{fold_of, int64, shown_fold};
+use super::word_count::WordCount;
+use crate::corpora::LoadedCorpus;
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::portions::{Merge, PortionRows, numbered};
+use crate::scan::{Run, Scan};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{Fold, TokenCursor};
+
+const WORD_ID: usize = 2;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Tokens {
+    fold: Fold,
+}
+
+impl Tokens {
+    pub(crate) fn new(is_folded: bool) -> Self {
+        Self { fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for Tokens {
+    fn signature(&self) -> &'static Signature {
+        const { entry("tokens") }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        shown_fold(self.fold).into_iter().collect()
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == DOC_ID
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["doc_id", "word_index"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+        let num_words = segments.fold(0u64, |sum, s| sum.saturating_add(s.num_word_tokens));
+        usize::try_from(num_words).map_or(Precision::Absent, Precision::Inexact)
+    }
+
+    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
+        num_partitions(scan, target)
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device()]
+    }
+
+    fn merge(&self, scan: &Scan) -> Merge {
+        if scan.uses(WORD_ID) { Merge::Combined } else { Merge::Behind }
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        let words = WordCount::new(self.fold != Fold::None);
+        let ids = numbered(rows.of_all(words, &["word"])?)?;
+        let tokens = rows.of_documents(self.clone(), &["doc_id", "word_index", "word"])?;
+        // The left side is what a join holds.
+        ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
+        }
+        .boxed()
+    }
+}
+
+fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+    let docs = selected_documents(&run)?;
+    let words = loaded.words(fold)?;
+    let num_read = run.counter("words_read");
+    let mut cursor = TokenCursor::new(loaded.vocabulary(fold)?, &docs);
+    while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {
+        num_read.add(chunk.len());
+        let more = run.send(chunk.len(), |column| match column {
+            0 => int64(chunk.doc_ids().iter().copied()),
+            1 => int64(chunk.word_indexes().iter().copied()),
+            2 => int64(chunk.rows().iter().map(|&row| u64::from(row))),
+            _ => words_at(words, chunk.rows()),
+        })?;
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}

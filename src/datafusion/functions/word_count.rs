@@ -1,0 +1,210 @@
+//! `word_count(corpus [, fold])` and `word_sort(corpus [, fold])`: counts that are stored with the words, or one
+//! sweep over the grammar; words straight from the dictionary, in byte order.
+//!
+//! Filters on `word` and `count` run over the dictionary, so that only the rows that pass are
+//! materialised.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt64Array};
+use datafusion::arrow::compute::take;
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::TableFunction;
+use super::strings::{fold_of, int64};
+use crate::corpora::LoadedCorpus;
+use crate::device_tasks::{self, Task};
+use crate::failure::datafusion_error;
+use crate::memory::Uses;
+use crate::portions::{Merge, PortionRows, added_up};
+use crate::scan::{Run, Scan, selected};
+use crate::signature::{Signature, entry};
+use tadoc::analytics::{Fold, Traversal, WordCounts};
+use tadoc::corpus::Segment;
+
+const WORD: usize = 0;
+const COUNT: usize = 1;
+/// Words looked at between two tests for cancellation.
+const CHUNK_LEN: usize = 65_536;
+
+/// How words are counted, for EXPLAIN.
+pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the words";
+
+/// The same where nothing is walked. A corpus that is open already is asked instead; both were compared when it was opened.
+const STORED: &str = "none: counts are stored with the words";
+
+#[derive(Debug, Clone)]
+pub(crate) struct WordCount {
+    signature: &'static Signature,
+    fold: Fold,
+}
+
+impl WordCount {
+    pub(crate) fn new(is_folded: bool) -> Self {
+        Self { signature: const { entry("word_count") }, fold: fold_of(is_folded) }
+    }
+
+    /// `word_sort`.
+    pub(crate) fn sorted(is_folded: bool) -> Self {
+        Self { signature: const { entry("word_sort") }, fold: fold_of(is_folded) }
+    }
+}
+
+impl TableFunction for WordCount {
+    fn signature(&self) -> &'static Signature {
+        self.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![("fold", (self.fold != Fold::None).to_string())]
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        matches!(column, "word" | "count")
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["word"]
+    }
+
+    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
+        num_words(scan)
+    }
+
+    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+        if scan.uses(COUNT) { Ok(Task::WordCount) } else { Err("nothing is counted") }
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let traversal = if are_stored(scan) { STORED } else { SWEEP };
+        vec![scan.device(), ("traversal", traversal.into())]
+    }
+
+    fn uses(&self, scan: &Scan) -> Uses {
+        if are_stored(scan) { Uses::Words } else { Uses::Text }
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        Merge::Combined
+    }
+
+    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+        added_up(rows.of_all(self.clone(), &["word", "count"])?)
+    }
+
+    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded =
+                if are_stored(&run.scan) { run.load_words().await? } else { run.load().await? };
+            run.blocking(move |run| send_counts(run, &loaded, self.fold)).await
+        }
+        .boxed()
+    }
+}
+
+/// Whether counts that the files have are the answer.
+fn are_stored(scan: &Scan) -> bool {
+    let is_free = scan.options.traversal == Traversal::Auto && !scan.placement.is_on_device();
+    is_free && scan.source.has_word_counts()
+}
+
+/// Distinct words: an upper bound that is met by a corpus of one segment.
+pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
+    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+    Precision::Inexact(segments.map(|segment| segment.num_words as usize).sum())
+}
+
+/// Counts the work of a sweep over all rules of `segments`.
+pub(super) fn record_sweep<'a>(run: &Run, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
+    let (mut num_rules, mut num_elements) = (0, 0);
+    for segment in segments {
+        num_rules += segment.dag.grammar().num_rules();
+        num_elements += segment.dag.grammar().symbols.len();
+    }
+    run.counter("rules_visited").add(num_rules);
+    run.counter("elements_read").add(num_elements);
+    run.counter("logical_bytes").add(run.scan.len_bytes() as usize);
+}
+
+fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+    let counted = run.scan.uses(COUNT).then(|| {
+        let vocabulary = loaded.vocabulary(fold)?;
+        if let Some(counts) = device_tasks::word_counts(&run, &vocabulary)? {
+            return Ok(counts);
+        }
+        // Words alone have no documents, and no rules.
+        if loaded.corpus.num_docs() > 0 {
+            record_sweep(&run, loaded.corpus.segments());
+        }
+        WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)
+    });
+    let counted = counted.transpose()?;
+    let counts = counted.as_ref().map_or(&[][..], WordCounts::counts);
+    let counts = |rows: &Rows| match rows {
+        Rows::Range(range) => int64(counts[range.clone()].iter().copied()),
+        Rows::Selected(rows) => int64(rows.iter().map(|&row| counts[row])),
+    };
+    for_each_selected(&mut run, loaded.words(fold)?, counts, |run, words, rows| {
+        run.send(words.len(), |column| match column {
+            WORD => Ok(Arc::clone(words)),
+            _ => counts(&rows),
+        })
+    })
+}
+
+/// Rows of a vocabulary: a range, or those that passed a filter.
+pub(super) enum Rows {
+    Range(std::ops::Range<usize>),
+    Selected(Vec<usize>),
+}
+
+impl Rows {
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let (range, selected) = match self {
+            Self::Range(range) => (range.clone(), &[][..]),
+            Self::Selected(rows) => (0..0, rows.as_slice()),
+        };
+        range.chain(selected.iter().copied())
+    }
+}
+
+/// Calls `send` with the words that pass the filter and their rows, chunk by chunk, until it
+/// answers false. `numbers` makes the column that a filter may look at beside the word.
+pub(super) fn for_each_selected(
+    run: &mut Run,
+    words: &StringViewArray,
+    numbers: impl Fn(&Rows) -> Result<ArrayRef>,
+    mut send: impl FnMut(&mut Run, &ArrayRef, Rows) -> Result<bool>,
+) -> Result<()> {
+    let scan = Arc::clone(&run.scan);
+    for start in (0..words.len()).step_by(CHUNK_LEN) {
+        let len = CHUNK_LEN.min(words.len() - start);
+        let chunk: ArrayRef = Arc::new(words.slice(start, len));
+        let rows = Rows::Range(start..start + len);
+        let mask = scan.mask(len, |column| match column {
+            WORD => Ok(Arc::clone(&chunk)),
+            _ => numbers(&rows),
+        })?;
+        let more = match mask {
+            None => send(run, &chunk, rows)?,
+            Some(mask) => {
+                let passed: Vec<usize> = selected(&mask).collect();
+                if passed.is_empty() {
+                    !run.output.is_done()
+                } else {
+                    let indices = UInt64Array::from_iter_values(passed.iter().map(|&i| i as u64));
+                    let words = take(&chunk, &indices, None)?;
+                    send(run, &words, Rows::Selected(passed.iter().map(|i| i + start).collect()))?
+                }
+            }
+        };
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}

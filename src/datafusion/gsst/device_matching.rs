@@ -1,0 +1,120 @@
+//! Filters on text that a device answers: which rows of a row group pass, and their text.
+//!
+//! ```text
+//! predicates on one column  ─▶ one run of its blocks ─▶ rows that meet all of them, text if projected
+//! several columns           ─▶ a run each; the reader keeps rows that are in all
+//! ordinary columns, rest    ─▶ the CPU, for the rows that are left
+//! ```
+//!
+//! Stretches that statistics rule out are not sent. Other GSST columns of the projection are decoded
+//! by the CPU, the selected rows only. A predicate that is beyond a device (more than 256 states)
+//! leaves its column to the CPU: the log says why, and `device_fallbacks` counts it.
+
+use bytes::Bytes;
+
+use super::device::{PendingTests, Scanner};
+use super::file_scan::{DeviceUse, Fetched, FileScan};
+use gsst::parquet::{CodePredicate, StretchMatches};
+use tadoc::Error;
+
+/// A GSST column, and the rows of each stretch that meet all predicates on it.
+pub(super) type ColumnMatches = (usize, Vec<StretchMatches>);
+
+/// A column on its way through a device, and which of its stretches are.
+struct Waiting {
+    column_idx: usize,
+    is_sent: Vec<bool>,
+    pending: PendingTests,
+}
+
+impl FileScan {
+    /// The rows that meet the predicates on each GSST column, as far as a device can tell.
+    pub(super) fn matches_from(
+        &self,
+        device: DeviceUse,
+        fetched: &Fetched,
+    ) -> Result<Vec<ColumnMatches>, Error> {
+        let scanner = Scanner::of_partition(device.partition, device.max_bytes)?;
+        let is_possible = self.possible_stretches(fetched.row_group_idx);
+        let mut waiting = Vec::new();
+        for column_idx in 0..self.footer.gsst().columns().len() {
+            let predicates = self.predicates_on(column_idx);
+            if !predicates.is_empty() {
+                waiting.extend(self.submit(
+                    &scanner,
+                    fetched,
+                    column_idx,
+                    &predicates,
+                    &is_possible,
+                )?);
+            }
+        }
+        waiting.into_iter().map(|column| self.wait_for(column)).collect()
+    }
+
+    /// Gives the blocks of a column to the device; `None` where it cannot test them.
+    fn submit(
+        &self,
+        scanner: &Scanner,
+        fetched: &Fetched,
+        column_idx: usize,
+        predicates: &[&CodePredicate],
+        is_possible: &[bool],
+    ) -> Result<Option<Waiting>, Error> {
+        let tests = match scanner.tests(predicates) {
+            Ok(tests) => tests,
+            Err(error) => {
+                tracing::warn!(file = %self.object.location, %error, "filtering on the CPU");
+                self.counters.device_fallbacks.add(1);
+                return Ok(None);
+            }
+        };
+        let column = &self.footer.gsst().columns()[column_idx];
+        let is_text_wanted =
+            self.options.projection.iter().flatten().any(|i| *i == column.field_idx);
+        let blocks = fetched.blocks(&self.footer, column_idx)?.into_iter().zip(is_possible);
+        let sent: Vec<Option<Bytes>> =
+            blocks.map(|(block, is_possible)| block.filter(|_| *is_possible)).collect();
+        let is_sent = sent.iter().map(Option::is_some).collect();
+        let blocks = sent.into_iter().flatten().collect();
+        let text_type = column.text_type.as_view();
+        let held = self.reservation.new_empty();
+        let pending = scanner.submit_matching(blocks, &tests, text_type, is_text_wanted, held)?;
+        Ok(Some(Waiting { column_idx, is_sent, pending }))
+    }
+
+    fn wait_for(&self, waiting: Waiting) -> Result<ColumnMatches, Error> {
+        let mut found = waiting.pending.wait()?.into_iter();
+        let nothing = || StretchMatches { rows: Vec::new(), text: None };
+        let of_stretch = |is_sent: &bool| match is_sent {
+            true => found.next().unwrap_or_else(nothing),
+            false => nothing(),
+        };
+        let stretches: Vec<StretchMatches> = waiting.is_sent.iter().map(of_stretch).collect();
+        let num_rows = stretches.iter().map(|stretch| stretch.rows.len()).sum();
+        self.counters.device_rows_matched.add(num_rows);
+        Ok((waiting.column_idx, stretches))
+    }
+
+    fn predicates_on(&self, column_idx: usize) -> Vec<&CodePredicate> {
+        let field_idx = self.footer.gsst().columns()[column_idx].field_idx;
+        let predicates = self.options.predicates.iter();
+        predicates.filter(|predicate| predicate.field_idx == field_idx).collect()
+    }
+
+    /// Which stretches of a row group may have rows that meet all predicates.
+    fn possible_stretches(&self, row_group_idx: usize) -> Vec<bool> {
+        let gsst = self.footer.gsst();
+        let Some(row_group) = gsst.row_groups().get(row_group_idx) else { return Vec::new() };
+        let may_match = |stretch_idx: usize| {
+            self.options.predicates.iter().all(|predicate| {
+                let column_idx = gsst.column_of_field(predicate.field_idx);
+                column_idx.is_none_or(|column_idx| {
+                    let block = &row_group.runs[column_idx].blocks[stretch_idx];
+                    predicate.may_match(&block.statistics)
+                })
+            })
+        };
+        (0..row_group.stretch_rows.len()).map(may_match).collect()
+    }
+}

@@ -1,0 +1,147 @@
+//! Rows that a device decoded, as Arrow arrays of views over the memory they were copied to.
+//!
+//! The device has checked what Arrow would check again, row by row: views point into the text, and
+//! where UTF-8 is asked for, the text is and rows start at its characters (`kernels/gsst_rows.cu`).
+//! Checking it again on the host takes longer than the device takes for everything. `tests` and
+//! `tests/gpu_parity.rs` compare such arrays with checked ones of the CPU's rows.
+
+#![allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::arrow::array::{
+    ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray,
+};
+use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use datafusion::execution::memory_pool::MemoryReservation;
+
+use gsst::arrow::TextType;
+use gsst::parquet::StretchMatches;
+use tadoc::error::{Error, Result};
+use tadoc_cuda::{HostBuffer, MatchedRows, ScannedRows};
+
+/// Memory that Arrow holds, and that the session's memory pool knows of.
+struct Held {
+    buffer: Arc<HostBuffer>,
+    _reservation: MemoryReservation,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+/// The rows of each block of a run; the last array of them gives back `held`.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] where the rows have no views.
+pub(super) fn stretch_arrays(
+    rows: ScannedRows,
+    text_type: TextType,
+    held: MemoryReservation,
+) -> Result<Vec<ArrayRef>> {
+    if rows.views().is_none() {
+        return Err(Error::InvalidArgument {
+            name: "rows of a device",
+            got: "offsets".to_owned(),
+            allowed: "views".to_owned(),
+        });
+    }
+    let held = Held { buffer: Arc::clone(rows.buffer()), _reservation: held };
+    let all = Buffer::from(Bytes::from_owner(held));
+    let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
+    let (text, views) = (part(rows.text_range()), part(rows.rows_range()));
+    let views: ScalarBuffer<u128> = ScalarBuffer::new(views, 0, rows.num_rows());
+    let validity = rows.validity().map(|bits| Buffer::from(bits.to_vec()));
+    let mut start = 0;
+    let stretch = |num_rows: &usize| {
+        let (from, num_rows) = (start, *num_rows);
+        start += num_rows;
+        let views = views.slice(from, num_rows);
+        let nulls = validity
+            .as_ref()
+            .map(|bits| NullBuffer::new(BooleanBuffer::new(bits.clone(), from, num_rows)));
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        array(views, text.clone(), nulls, text_type)
+    };
+    Ok(rows.block_rows().iter().map(stretch).collect())
+}
+
+/// The rows of each block that match, with their text where it came back; the last array of that
+/// gives back `held`.
+///
+/// Their UTF-8 is checked here, as the CPU checks that of rows it selects: they are few.
+///
+/// # Errors
+///
+/// [`Error::External`] where text is not what `text_type` asks for.
+pub(super) fn block_matches(
+    matched: &MatchedRows,
+    text_type: TextType,
+    held: MemoryReservation,
+) -> Result<Vec<StretchMatches>> {
+    let texts = match (matched.offsets_range(), matched.text_range()) {
+        (Some(offsets), Some(text)) => {
+            let held = Held { buffer: Arc::clone(matched.buffer()), _reservation: held };
+            Some(matched_texts(held, offsets, text, text_type)?)
+        }
+        _ => None,
+    };
+    let mut rows = matched.rows().peekable();
+    let (mut first_row, mut start) = (0, 0);
+    let of_block = |num_rows: &usize| {
+        let end = first_row + *num_rows as u32;
+        let of_block: Vec<u32> =
+            std::iter::from_fn(|| rows.next_if(|row| *row < end).map(|row| row - first_row))
+                .collect();
+        let text = texts.as_ref().map(|texts| texts.slice(start, of_block.len()));
+        first_row = end;
+        start += of_block.len();
+        StretchMatches { rows: of_block, text }
+    };
+    Ok(matched.block_rows().iter().map(of_block).collect())
+}
+
+/// The text of all rows that match, as views over the memory it was copied to.
+fn matched_texts(
+    held: Held,
+    offsets: Range<usize>,
+    text: Range<usize>,
+    text_type: TextType,
+) -> Result<ArrayRef> {
+    let all = Buffer::from(Bytes::from_owner(held));
+    let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
+    let num_offsets = offsets.len() / size_of::<i32>();
+    let offsets = OffsetBuffer::new(ScalarBuffer::new(part(offsets), 0, num_offsets));
+    let not_valid = |error| Error::external("rows of a device", error);
+    Ok(match text_type.is_utf8() {
+        true => {
+            let texts = StringArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+            Arc::new(StringViewArray::from(&texts))
+        }
+        false => {
+            let texts = BinaryArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+            Arc::new(BinaryViewArray::from(&texts))
+        }
+    })
+}
+
+fn array(
+    views: ScalarBuffer<u128>,
+    text: Buffer,
+    nulls: Option<NullBuffer>,
+    text_type: TextType,
+) -> ArrayRef {
+    if text_type.is_utf8() {
+        // SAFETY: the rows were decoded with `must_be_utf8`, so the device has found the text to be
+        // UTF-8 and all rows to start at characters; it made the views from its own offsets.
+        Arc::new(unsafe { StringViewArray::new_unchecked(views, vec![text], nulls) })
+    } else {
+        // SAFETY: the device made the views from its own offsets.
+        Arc::new(unsafe { BinaryViewArray::new_unchecked(views, vec![text], nulls) })
+    }
+}

@@ -1,0 +1,308 @@
+//! Reading a file, or a part of it: row group after row group.
+//!
+//! ```text
+//! row group    fetch ─▶ (device) ─▶ decode (blocking) ─▶ rest of the filter ─▶ projection ─▶ batches
+//! the next              └ fetched, and decoded on the device, meanwhile
+//! ```
+//!
+//! Bytes of at most two row groups are held, inside the session's memory pool; where the pool has
+//! no room for the second, it is fetched later.
+//!
+//! On a device the text of the next row group is decoded, or its rows that pass are found
+//! (`device_matching`), while the rows of one go out; the pool counts what comes back for as long as it
+//! lives. What the device fails at, or the pool has no room for, the CPU does: the log says why,
+//! `device_fallbacks` counts it, and where a device was demanded it is an error.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::arrow::array::{ArrayRef, RecordBatch, new_null_array};
+use datafusion::arrow::compute::filter_record_batch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::parquet::file::reader::ChunkReader;
+use datafusion::physical_expr::projection::Projector;
+use datafusion::physical_plan::PhysicalExpr;
+use object_store::ObjectMeta;
+use tokio::sync::mpsc::Sender;
+
+use super::conditions::evaluate;
+use super::counters::Counters;
+use super::device::{Pending, Scanner, way_out};
+use super::device_matching::ColumnMatches;
+use super::fetch::{FetchedRanges, Objects};
+use crate::containment::contain_panics;
+use crate::failure::{datafusion_error, from_gsst, task_error};
+use gsst::arrow::TextType;
+use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
+
+/// One file, or a part of it, as it is read.
+#[derive(Clone)]
+pub(super) struct FileScan {
+    pub(super) objects: Objects,
+    pub(super) object: ObjectMeta,
+    pub(super) footer: GsstFooter,
+    pub(super) row_groups: Vec<usize>,
+    /// Fields whose bytes are fetched.
+    pub(super) ranges_of: Vec<usize>,
+    pub(super) options: ReadOptions,
+    /// The part of the filter that needs decoded rows.
+    pub(super) rest: Option<Arc<dyn PhysicalExpr>>,
+    pub(super) projector: Arc<Projector>,
+    pub(super) reservation: Arc<MemoryReservation>,
+    pub(super) device: Option<DeviceUse>,
+    pub(super) counters: Counters,
+}
+
+/// Which device decodes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DeviceUse {
+    pub(super) partition: usize,
+    pub(super) max_bytes: u64,
+    pub(super) is_demanded: bool,
+}
+
+/// A column on its way through a device: its blocks, none where all rows of a stretch are null.
+type Waiting = (usize, TextType, Vec<Option<Bytes>>, Pending);
+
+/// Text of GSST columns, and rows that meet the predicates on some.
+type DeviceAnswers = (Vec<(usize, Vec<ArrayRef>)>, Vec<ColumnMatches>);
+
+/// Where the bytes of a row group are, and the memory that was asked for them.
+struct Wanted {
+    row_group_idx: usize,
+    ranges: Vec<Range<u64>>,
+    held: MemoryReservation,
+}
+
+/// The bytes of a row group, and the memory that was asked for them.
+pub(super) struct Fetched {
+    pub(super) row_group_idx: usize,
+    ranges: FetchedRanges,
+    /// Text of GSST columns that a device has decoded, an array for each stretch.
+    texts: Vec<(usize, Vec<ArrayRef>)>,
+    /// Rows that meet the predicates on GSST columns, found by a device.
+    matches: Vec<ColumnMatches>,
+    _held: MemoryReservation,
+}
+
+impl Fetched {
+    /// For each stretch the block of a GSST column; none where all its rows are null.
+    pub(super) fn blocks(
+        &self,
+        footer: &GsstFooter,
+        column_idx: usize,
+    ) -> Result<Vec<Option<Bytes>>, tadoc::Error> {
+        let gsst = footer.gsst();
+        let num_stretches = gsst.row_groups()[self.row_group_idx].stretch_rows.len();
+        let block = |stretch_idx| {
+            let range = gsst.block_range(self.row_group_idx, column_idx, stretch_idx);
+            let bytes = range.map(|range| {
+                self.ranges.get_bytes(range.start, (range.end - range.start) as usize)
+            });
+            bytes.transpose().map_err(|error| tadoc::Error::external("reading a GSST block", error))
+        };
+        (0..num_stretches).map(block).collect()
+    }
+}
+
+impl FileScan {
+    /// The schema of its batches.
+    pub(super) fn output_schema(&self) -> SchemaRef {
+        Arc::clone(self.projector.output_schema())
+    }
+
+    /// Reads row group after row group, the next one's bytes while one is decoded.
+    pub(super) async fn run(self, batches: Sender<Result<RecordBatch>>) -> Result<()> {
+        let mut row_groups = self.row_groups.clone().into_iter();
+        let mut next: Option<SpawnedTask<Result<Fetched>>> = None;
+        loop {
+            let fetched = match next.take() {
+                Some(fetching) => fetching.join().await.map_err(task_error)??,
+                None => match row_groups.next() {
+                    Some(row_group_idx) => {
+                        let wanted = self.hold(row_group_idx)?;
+                        self.fetch(wanted).await?
+                    }
+                    None => return Ok(()),
+                },
+            };
+            // Without room for two row groups the next one waits.
+            if let Some(&row_group_idx) = row_groups.as_slice().first()
+                && let Ok(wanted) = self.hold(row_group_idx)
+            {
+                row_groups.next();
+                let scan = self.clone();
+                next = Some(SpawnedTask::spawn(async move { scan.fetch(wanted).await }));
+            }
+            let (scan, batches) = (self.clone(), batches.clone());
+            let decoding = SpawnedTask::spawn_blocking(move || {
+                let what = scan.object.location.to_string();
+                contain_panics(&what, || scan.decode(fetched, &batches)).map_err(datafusion_error)
+            });
+            if !decoding.join().await.map_err(task_error)??? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Counts the text of a row group's GSST columns that are read, and how fast it comes.
+    fn count_text(&self, row_group_idx: usize) {
+        let gsst = self.footer.gsst();
+        let columns = (0..gsst.columns().len())
+            .filter(|i| self.ranges_of.contains(&gsst.columns()[*i].field_idx));
+        let of_column = |i| gsst.statistics(row_group_idx, i).map_or(0, |text| text.text_len_bytes);
+        self.counters.count_text(columns.map(of_column).sum());
+    }
+
+    /// What a row group takes, once its memory is granted.
+    fn hold(&self, row_group_idx: usize) -> Result<Wanted> {
+        let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
+        let len_bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let held = self.reservation.new_empty();
+        held.try_grow(usize::try_from(len_bytes).unwrap_or(usize::MAX))?;
+        Ok(Wanted { row_group_idx, ranges, held })
+    }
+
+    async fn fetch(&self, wanted: Wanted) -> Result<Fetched> {
+        let Wanted { row_group_idx, ranges, held } = wanted;
+        let timer = self.counters.time_fetching.timer();
+        let location = &self.object.location;
+        let fetched =
+            FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;
+        timer.done();
+        self.counters.bytes_scanned.add(held.size());
+        let mut fetched = Fetched {
+            row_group_idx,
+            ranges: fetched,
+            texts: Vec::new(),
+            matches: Vec::new(),
+            _held: held,
+        };
+        let Some(device) = self.device else { return Ok(fetched) };
+        let scan = self.clone();
+        let decoding = SpawnedTask::spawn_blocking(move || {
+            let _timed = scan.counters.time_on_device.timer();
+            (fetched.texts, fetched.matches) = scan.answers_of_device(device, &fetched)?;
+            Ok(fetched)
+        });
+        decoding.join().await.map_err(task_error)?
+    }
+
+    /// What a device finds of a row group: rows that pass, or else the text of the projected GSST
+    /// columns; nothing where the CPU has to do it.
+    fn answers_of_device(&self, device: DeviceUse, fetched: &Fetched) -> Result<DeviceAnswers> {
+        match self.ask_device(device, fetched) {
+            Ok(answers) => {
+                let is_used = !answers.0.is_empty() || !answers.1.is_empty();
+                self.counters.device_row_groups.add(usize::from(is_used));
+                Ok(answers)
+            }
+            Err(error) if device.is_demanded => {
+                let help = way_out(&error);
+                let error = self.in_file(error);
+                Err(match help {
+                    Some(help) => error.context(help),
+                    None => error,
+                })
+            }
+            Err(error) => {
+                tracing::warn!(file = %self.object.location, %error, "decoding on the CPU");
+                self.counters.device_fallbacks.add(1);
+                Ok(DeviceAnswers::default())
+            }
+        }
+    }
+
+    fn ask_device(
+        &self,
+        device: DeviceUse,
+        fetched: &Fetched,
+    ) -> Result<DeviceAnswers, tadoc::Error> {
+        let matches = match self.options.predicates.is_empty() {
+            true => Vec::new(),
+            false => self.matches_from(device, fetched)?,
+        };
+        // With a filter that the device cannot take, few of the rows it decodes would be wanted.
+        let is_for_cpu = !self.options.predicates.is_empty() && !device.is_demanded;
+        match matches.is_empty() && !is_for_cpu {
+            true => Ok((self.texts_from(device, fetched)?, matches)),
+            false => Ok((Vec::new(), matches)),
+        }
+    }
+
+    fn texts_from(
+        &self,
+        device: DeviceUse,
+        fetched: &Fetched,
+    ) -> Result<Vec<(usize, Vec<ArrayRef>)>, tadoc::Error> {
+        let gsst = self.footer.gsst();
+        let fields = self.options.projection.iter().flatten();
+        let columns: Vec<usize> = fields.filter_map(|field| gsst.column_of_field(*field)).collect();
+        if columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scanner = Scanner::of_partition(device.partition, device.max_bytes)?;
+        let mut pending = Vec::new();
+        for column_idx in columns {
+            let text_type = gsst.columns()[column_idx].text_type.as_view();
+            let blocks = fetched.blocks(&self.footer, column_idx)?;
+            let present = blocks.iter().flatten().cloned().collect();
+            let run = scanner.submit(present, text_type, self.reservation.new_empty())?;
+            pending.push((column_idx, text_type, blocks, run));
+        }
+        let stretch_rows = &gsst.row_groups()[fetched.row_group_idx].stretch_rows;
+        let texts = |(column_idx, text_type, blocks, pending): Waiting| {
+            let mut decoded = pending.wait()?.into_iter();
+            let arrays = blocks.iter().zip(stretch_rows).map(|(block, num_rows)| {
+                let nulls = || new_null_array(&text_type.data_type(), *num_rows);
+                block.as_ref().and_then(|_| decoded.next()).unwrap_or_else(nulls)
+            });
+            Ok((column_idx, arrays.collect()))
+        };
+        pending.into_iter().map(texts).collect()
+    }
+
+    /// An error with the name of the file.
+    fn in_file(&self, error: tadoc::Error) -> DataFusionError {
+        datafusion_error(error).context(format!("reading {}", self.object.location))
+    }
+
+    /// Decodes a row group and sends its rows; false says that nobody wants more.
+    fn decode(&self, fetched: Fetched, batches: &Sender<Result<RecordBatch>>) -> Result<bool> {
+        self.counters.row_groups_read.add(1);
+        let in_file = |error| self.in_file(from_gsst(error));
+        let mut timer = self.counters.time_decoding.timer();
+        let reader = GsstParquetReader::with_footer(fetched.ranges, self.footer.clone());
+        let row_group_idx = fetched.row_group_idx;
+        let mut rows = reader.read_row_group(row_group_idx, &self.options).map_err(in_file)?;
+        for (column_idx, stretches) in fetched.texts {
+            rows.set_text(column_idx, stretches).map_err(in_file)?;
+        }
+        for (column_idx, stretches) in fetched.matches {
+            rows.set_matches(column_idx, stretches).map_err(in_file)?;
+        }
+        self.count_text(row_group_idx);
+        for batch in rows {
+            let batch = batch.map_err(in_file)?;
+            self.counters.rows_decoded.add(batch.num_rows());
+            let batch = match &self.rest {
+                Some(rest) => filter_record_batch(&batch, &evaluate(rest, &batch)?)?,
+                None => batch,
+            };
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            let batch = self.projector.project_batch(&batch)?;
+            timer.stop();
+            if batches.blocking_send(Ok(batch)).is_err() {
+                return Ok(false);
+            }
+            timer.restart();
+        }
+        Ok(true)
+    }
+}

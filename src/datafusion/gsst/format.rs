@@ -1,0 +1,226 @@
+//! The file format `GSST`: Parquet files whose text is stored as GSST columns.
+//!
+//! The names are two: the format is `gsst` (as in `STORED AS GSST`), its files end in `.parquet`,
+//! because that is what they are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::common::{
+    ColumnStatistics, GetExt, Statistics, internal_datafusion_err, not_impl_err,
+};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::physical_plan::{
+    FileScanConfig, FileScanConfigBuilder, FileSinkConfig, FileSource,
+};
+use datafusion::datasource::sink::DataSinkExec;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::{StreamExt, TryStreamExt};
+use object_store::{ObjectMeta, ObjectStore};
+
+use super::super::location::object_store;
+use super::super::options::TadocOptions;
+use super::footers::{read_footer, statistics, table_schema};
+use super::placement::{calibration, prepare};
+use super::read_buffers::ReadBuffers;
+use super::sink::GsstSink;
+use super::source::{GsstSource, Settings};
+use gsst::arrow::TextType;
+
+/// Makes the format of a statement from its options.
+#[derive(Debug, Default)]
+pub struct GsstFormatFactory {
+    buffers: Arc<ReadBuffers>,
+}
+
+impl GetExt for GsstFormatFactory {
+    fn get_ext(&self) -> String {
+        "gsst".into()
+    }
+}
+
+impl FileFormatFactory for GsstFormatFactory {
+    fn create(
+        &self,
+        session: &dyn Session,
+        format_options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        let format = GsstFormat {
+            overrides: TadocOptions::of_format(format_options),
+            buffers: Arc::clone(&self.buffers),
+        };
+        // Refuses keys and values now, not with the first query.
+        format.options(session)?;
+        Ok(Arc::new(format))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(GsstFormat { buffers: Arc::clone(&self.buffers), ..GsstFormat::default() })
+    }
+}
+
+/// The format with the options of one statement.
+#[derive(Debug, Default)]
+struct GsstFormat {
+    overrides: HashMap<String, String>,
+    buffers: Arc<ReadBuffers>,
+}
+
+impl GsstFormat {
+    /// The session's settings with the statement's on top.
+    fn options(&self, session: &dyn Session) -> Result<TadocOptions> {
+        TadocOptions::from_config(session.config_options()).with_overrides(&self.overrides)
+    }
+}
+
+#[async_trait]
+impl FileFormat for GsstFormat {
+    fn get_ext(&self) -> String {
+        "parquet".into()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        match compression.is_compressed() {
+            false => Ok(self.get_ext()),
+            true => not_impl_err!("a GSST file is compressed already"),
+        }
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        // With it the files of a folder are found by their ending, not by the format's name.
+        Some(FileCompressionType::UNCOMPRESSED)
+    }
+
+    async fn infer_schema(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        prepare(&self.options(session)?);
+        let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
+        let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
+        let mut schemas: Vec<_> = futures::stream::iter(objects)
+            .map(|object| async {
+                let footer = read_footer(store, object, Some(&cache)).await?;
+                Ok::<_, datafusion::error::DataFusionError>((
+                    object.location.clone(),
+                    table_schema(&footer),
+                ))
+            })
+            .boxed()
+            .buffer_unordered(concurrency)
+            .try_collect()
+            .await?;
+        // Columns come in the order of the files' names, however the store lists them.
+        schemas.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
+        let schemas: Vec<Schema> = schemas.into_iter().map(|(_, schema)| schema).collect();
+        Ok(Arc::new(merged(&schemas)?))
+    }
+
+    async fn infer_stats(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
+        let footer = read_footer(store, object, Some(&cache)).await?;
+        statistics(&footer, &table_schema)
+    }
+
+    async fn create_physical_plan(
+        &self,
+        session: &dyn Session,
+        config: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let source = config
+            .file_source()
+            .downcast_ref::<GsstSource>()
+            .ok_or_else(|| internal_datafusion_err!("a GSST table without a GSST source"))?;
+        let statistics = config.statistics();
+        let text_len_bytes = |column: &ColumnStatistics| match column.byte_size {
+            // Only those of GSST columns are exact.
+            Precision::Exact(len_bytes) => Some(len_bytes),
+            _ => None,
+        };
+        let fields = source.table_schema().file_schema().fields().iter();
+        let is_known = statistics.num_rows.get_value().is_some();
+        let files = config.file_groups.iter().flat_map(|group| group.iter());
+        let options = self.options(session)?;
+        let settings = Settings {
+            calibration: Arc::new(calibration()),
+            options,
+            runtime: Arc::clone(session.runtime_env()),
+            text_len_bytes: fields
+                .zip(&statistics.column_statistics)
+                .map(|(field, column)| text_len_bytes(column).filter(|_| is_text(field)))
+                .collect(),
+            num_rows: statistics.num_rows.get_value().copied().unwrap_or(0),
+            num_nulls: statistics
+                .column_statistics
+                .iter()
+                .map(|column| column.null_count.get_value().copied().unwrap_or(0))
+                .collect(),
+            stored_len_bytes: (!is_known).then(|| files.map(|file| file.object_meta.size).sum()),
+            num_cores: session.config_options().execution.target_partitions,
+            buffers: Arc::clone(&self.buffers),
+        };
+        prepare(&settings.options);
+        let source = Arc::new(source.with_settings(settings));
+        let config = FileScanConfigBuilder::from(config).with_source(source).build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        session: &dyn Session,
+        config: FileSinkConfig,
+        order_requirements: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if config.insert_op != InsertOp::Append {
+            return not_impl_err!(
+                "{} into a table STORED AS GSST; INSERT INTO adds files, COPY replaces one",
+                config.insert_op
+            );
+        }
+        // The store is made here where the session does not know it, as for reading.
+        object_store(session.runtime_env(), config.object_store_url.as_ref())?;
+        let options = self.options(session)?;
+        let sink = GsstSink::try_new(config, options)?;
+        Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order_requirements)))
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        Arc::new(GsstSource::new(table_schema))
+    }
+}
+
+/// The columns of all files; one that a file lacks is null there.
+fn merged(schemas: &[Schema]) -> Result<Schema> {
+    let all = Schema::try_merge(schemas.iter().map(|schema| Schema::new(schema.fields().clone())))?;
+    let is_everywhere = |field: &Field| {
+        schemas.iter().all(|schema| schema.column_with_name(field.name()).is_some())
+    };
+    let field = |field: &Arc<Field>| match is_everywhere(field) {
+        true => Arc::clone(field),
+        false => Arc::new(field.as_ref().clone().with_nullable(true)),
+    };
+    Ok(Schema::new(all.fields().iter().map(field).collect::<Vec<_>>()))
+}
+
+fn is_text(field: &Field) -> bool {
+    TextType::of(field.data_type()).is_some()
+}

@@ -1,0 +1,210 @@
+//! The sink of `COPY` and `INSERT`: rows in, Parquet files with GSST columns out.
+//!
+//! ```text
+//! rows ─▶ demultiplexer (by partition columns, by rows per file) ─┬─▶ writer ─▶ staged file
+//!                                                                 └─▶ writer ─▶ staged file
+//! ```
+//!
+//! Files are encoded on a blocking thread each. They show when all of the statement's files are
+//! written, or not at all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::plan_datafusion_err;
+use datafusion::common::runtime::{JoinSet, SpawnedTask};
+use datafusion::datasource::file_format::write::demux::DemuxedStreamReceiver;
+use datafusion::datasource::file_format::write::get_writer_schema;
+use datafusion::datasource::physical_plan::{FileSink, FileSinkConfig};
+use datafusion::datasource::sink::DataSink;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
+use object_store::ObjectStore;
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::super::options::{TadocOptions, shown_parse};
+use super::super::secrets::mask_secrets;
+use super::super::upload::{ChunkWriter, Staged, stage};
+use crate::failure::{datafusion_error, gsst_error, task_error};
+use gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
+
+/// Memory that a writer reserves for what it encodes: text of a block and of its codes, a part of
+/// the upload. The row group grows beyond it, to a quarter of a bounded pool.
+const WRITER_BYTES: usize = 32 << 20;
+/// A row group while it ends: as it was gathered, as Arrow's array and as Parquet's pages.
+const COPIES: usize = 3;
+
+/// Writes files; see the module's description.
+pub(super) struct GsstSink {
+    config: FileSinkConfig,
+    options: TadocOptions,
+    parquet: GsstParquetOptions,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl GsstSink {
+    /// Refuses columns that cannot be GSST columns before anything runs.
+    pub(super) fn try_new(config: FileSinkConfig, options: TadocOptions) -> Result<Self> {
+        let parquet = options.gsst_parquet_options();
+        let schema = get_writer_schema(&config);
+        GsstParquetWriter::new(std::io::sink(), schema, parquet.clone())
+            .map_err(|error| plan_datafusion_err!("STORED AS GSST: {error}"))?;
+        Ok(Self { config, options, parquet, metrics: ExecutionPlanMetricsSet::new() })
+    }
+}
+
+impl fmt::Debug for GsstSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GsstSink").field("url", &self.config.original_url).finish()
+    }
+}
+
+impl DisplayAs for GsstSink {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = match format {
+            DisplayFormatType::TreeRender => "\n",
+            _ => ", ",
+        };
+        let columns = match self.options.gsst_columns.as_str() {
+            "" => "all text",
+            columns => columns,
+        };
+        let (bits, parse) =
+            (self.options.gsst_code_bits.bits(), shown_parse(self.options.gsst_parse));
+        let url = mask_secrets(&self.config.original_url);
+        write!(f, "GsstSink(file={url}{separator}columns={columns}{separator}")?;
+        write!(f, "code_bits={bits}{separator}parse={parse})")
+    }
+}
+
+#[async_trait]
+impl DataSink for GsstSink {
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        self.config.output_schema()
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        FileSink::write_all(self, data, context).await
+    }
+}
+
+#[async_trait]
+impl FileSink for GsstSink {
+    fn config(&self) -> &FileSinkConfig {
+        &self.config
+    }
+
+    async fn spawn_writer_tasks_and_join(
+        &self,
+        context: &Arc<TaskContext>,
+        demux_task: SpawnedTask<Result<()>>,
+        mut file_stream_rx: DemuxedStreamReceiver,
+        object_store: Arc<dyn ObjectStore>,
+    ) -> Result<u64> {
+        let bytes_written = MetricBuilder::new(&self.metrics).global_counter("bytes_written");
+        let rows_written = MetricBuilder::new(&self.metrics).global_counter("rows_written");
+        let files_written = MetricBuilder::new(&self.metrics).global_counter("files_written");
+        let schema = get_writer_schema(&self.config);
+        let mut writers = JoinSet::new();
+        while let Some((target, batches)) = file_stream_rx.recv().await {
+            let (store, schema) = (Arc::clone(&object_store), Arc::clone(&schema));
+            let (parquet, bytes_written) = (self.parquet.clone(), bytes_written.clone());
+            let pool = Arc::clone(context.memory_pool());
+            writers.spawn(async move {
+                let (sender, input) = channel(1);
+                let feeding = feed(batches, sender);
+                let write = move |out| write_file(out, schema, parquet, input, &pool);
+                stage(&store, &target, bytes_written, feeding, write).await
+            });
+        }
+        // The end of its streams does not say whether the query ended well.
+        let fed = demux_task.join_unwind().await.map_err(task_error).and_then(|result| result);
+        let mut files: Vec<Staged> = Vec::new();
+        let mut outcome = Ok(0);
+        while let Some(written) = writers.join_next().await {
+            match written.map_err(task_error).and_then(|result| result) {
+                Ok((file, num_rows)) => {
+                    files.push(file);
+                    outcome = outcome.map(|sum| sum + num_rows);
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        // Whoever fed a writer that failed only knows that nobody takes its rows.
+        let outcome = outcome.and_then(|num_rows| fed.map(|()| num_rows));
+        let num_rows = match outcome {
+            Ok(num_rows) => num_rows,
+            Err(error) => {
+                for file in files {
+                    file.abort().await;
+                }
+                return Err(error);
+            }
+        };
+        for file in files {
+            file.complete().await?;
+            files_written.add(1);
+        }
+        rows_written.add(num_rows as usize);
+        Ok(num_rows)
+    }
+}
+
+/// Passes batches on until one side ends.
+async fn feed(
+    mut batches: Receiver<RecordBatch>,
+    sender: tokio::sync::mpsc::Sender<RecordBatch>,
+) -> Result<()> {
+    while let Some(batch) = batches.recv().await {
+        // A closed channel means that the writer failed; its error is the one to report.
+        if sender.send(batch).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Writes one file on a blocking thread; returns its rows.
+fn write_file(
+    out: ChunkWriter,
+    schema: SchemaRef,
+    options: GsstParquetOptions,
+    mut batches: Receiver<RecordBatch>,
+    pool: &Arc<dyn MemoryPool>,
+) -> Result<u64> {
+    let reservation = MemoryConsumer::new("GsstSink").register(pool);
+    reservation.try_resize(WRITER_BYTES)?;
+    let mut writer = GsstParquetWriter::new(out, schema, options).map_err(gsst_error)?;
+    let mut num_rows = 0;
+    // Where memory is short row groups are: who brings the rows needs some, too.
+    let most_bytes = match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit / 4,
+        _ => usize::MAX,
+    };
+    while let Some(batch) = batches.blocking_recv() {
+        num_rows += batch.num_rows() as u64;
+        writer.write(&batch).map_err(gsst_error)?;
+        let group_bytes = COPIES * writer.memory_bytes();
+        if group_bytes > most_bytes || reservation.try_resize(WRITER_BYTES + group_bytes).is_err() {
+            writer.flush().map_err(gsst_error)?;
+            reservation.try_resize(WRITER_BYTES + COPIES * writer.memory_bytes())?;
+        }
+    }
+    let out = writer.finish().map_err(gsst_error)?;
+    out.finish().map_err(|e| datafusion_error(tadoc::Error::io("COPY: upload", e)))?;
+    Ok(num_rows)
+}

@@ -1,0 +1,239 @@
+//! What a scan of GSST files is: its files' schema, projection, filter and settings.
+//!
+//! Every filter without volatile parts is taken over whole, so that no filter stands above the
+//! scan; the opener decides per file where each part is evaluated.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_expr::conjunction;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_expr_adapter::DefaultPhysicalExprAdapterFactory;
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expression_roots};
+use object_store::ObjectStore;
+
+use super::super::options::TadocOptions;
+use super::conditions::code_predicates;
+use super::counters::Counters;
+use super::fetch::Objects;
+use super::opener::GsstOpener;
+use super::placement::{Placement, Work, place, selectivity};
+use super::read_buffers::ReadBuffers;
+use crate::throughput::Calibration;
+use gsst::arrow::TextType;
+
+/// Reads Parquet files with GSST columns; see the module's description.
+#[derive(Clone)]
+pub struct GsstSource {
+    table_schema: TableSchema,
+    projection: ProjectionExprs,
+    filter: Option<Arc<dyn PhysicalExpr>>,
+    batch_size: usize,
+    metrics: ExecutionPlanMetricsSet,
+    settings: Settings,
+}
+
+/// What a scan takes from its session and from the statistics of its table.
+#[derive(Clone, Default)]
+pub(super) struct Settings {
+    pub(super) options: TadocOptions,
+    pub(super) calibration: Arc<Calibration>,
+    pub(super) runtime: Arc<RuntimeEnv>,
+    /// Length of the text of each column of the files that is a GSST column in all of them.
+    pub(super) text_len_bytes: Vec<Option<usize>>,
+    pub(super) num_rows: usize,
+    /// Rows of each column of the files that are null, where that is known.
+    pub(super) num_nulls: Vec<usize>,
+    /// Length of all files, where there are no statistics of them.
+    pub(super) stored_len_bytes: Option<u64>,
+    pub(super) num_cores: usize,
+    pub(super) buffers: Arc<ReadBuffers>,
+}
+
+impl GsstSource {
+    /// All columns of a table, with the defaults of a session.
+    pub fn new(table_schema: TableSchema) -> Self {
+        let all: Vec<usize> = (0..table_schema.table_schema().fields().len()).collect();
+        Self {
+            projection: ProjectionExprs::from_indices(&all, table_schema.table_schema()),
+            table_schema,
+            filter: None,
+            batch_size: 8192,
+            metrics: ExecutionPlanMetricsSet::new(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// The same scan in a session.
+    pub(super) fn with_settings(&self, settings: Settings) -> Self {
+        Self { settings, ..self.clone() }
+    }
+
+    /// Whether a column of the files is a GSST column, as far as that is known.
+    fn is_text(&self, idx: usize) -> bool {
+        let has_text = self.settings.text_len_bytes.get(idx).is_some_and(Option::is_some);
+        let field = self.table_schema.file_schema().fields().get(idx);
+        let is_unknown = self.settings.stored_len_bytes.is_some();
+        has_text
+            || is_unknown && field.is_some_and(|field| TextType::of(field.data_type()).is_some())
+    }
+
+    /// Where it decodes, by what is known when it is asked.
+    fn placement(&self) -> Result<Placement> {
+        place(&self.settings.options, &self.settings.calibration, &self.work())
+    }
+
+    /// What it is about to decode, by what is known when it is asked.
+    fn work(&self) -> Work {
+        let of_column =
+            |column: &Column| self.settings.text_len_bytes.get(column.index()).copied().flatten();
+        let filtered: HashSet<Column> = self.filter.iter().flat_map(collect_columns).collect();
+        let projected: HashSet<Column> =
+            self.projection.iter().flat_map(|one| collect_columns(&one.expr)).collect();
+        let predicates = match &self.filter {
+            Some(filter) => code_predicates(filter, |idx| self.is_text(idx)),
+            None => Vec::new(),
+        };
+        let tested: HashSet<usize> = predicates.iter().map(|one| one.field_idx).collect();
+        let num_rows = self.settings.num_rows;
+        let null_part = |idx: usize| match self.settings.num_nulls.get(idx) {
+            Some(num_nulls) if num_rows > 0 => (*num_nulls as f64 / num_rows as f64).min(1.0),
+            _ => 0.0,
+        };
+        let columns = projected.iter().chain(&filtered).collect::<HashSet<_>>().into_iter();
+        let is_needed = |column: &&Column| tested.is_empty() || tested.contains(&column.index());
+        let text_len_bytes: usize = columns.filter(is_needed).filter_map(of_column).sum();
+        Work {
+            text_len_bytes: text_len_bytes as u64,
+            num_rows: num_rows as u64,
+            selectivity: selectivity(&predicates, null_part),
+            is_text_wanted: tested.is_empty()
+                || projected.iter().any(|column| tested.contains(&column.index())),
+            stored_len_bytes: self.settings.stored_len_bytes,
+            num_cores: self.settings.num_cores,
+        }
+    }
+}
+
+impl FileSource for GsstSource {
+    fn create_file_opener(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        let adapters = config.expr_adapter_factory.clone();
+        let placement = self.placement()?;
+        if partition == 0 {
+            placement.begin();
+        }
+        let is_local = config.object_store_url.as_str().starts_with("file:");
+        let counters = Counters::new(&self.metrics, partition);
+        if let Some(rate) = placement.predicted_gb_per_s.filter(|_| partition == 0) {
+            counters.predict(rate);
+        }
+        let local = is_local.then(|| Arc::clone(&self.settings.buffers));
+        Ok(Arc::new(GsstOpener {
+            placement,
+            objects: Objects { store, local },
+            table_schema: self.table_schema.clone(),
+            projection: self.projection.clone(),
+            filter: self.filter.clone(),
+            batch_size: self.batch_size,
+            adapters: adapters.unwrap_or_else(|| Arc::new(DefaultPhysicalExprAdapterFactory)),
+            settings: self.settings.clone(),
+            counters,
+            partition,
+        }))
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        &self.table_schema
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_size, ..self.clone() })
+    }
+
+    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
+        self.filter.clone()
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection)
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
+    }
+
+    fn file_type(&self) -> &str {
+        "gsst"
+    }
+
+    fn fmt_extra(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = match format {
+            DisplayFormatType::TreeRender => "\n",
+            _ => ", ",
+        };
+        if let Some(filter) = &self.filter {
+            write!(f, "{separator}filter={filter}")?;
+        }
+        match self.placement() {
+            Ok(placement) => write!(f, "{separator}{placement}"),
+            Err(error) => write!(f, "{separator}device=none ({})", error.strip_backtrace()),
+        }
+    }
+
+    fn try_pushdown_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn FileSource>>> {
+        let projection = self.projection.try_merge(projection)?;
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn try_pushdown_filters(
+        &self,
+        filters: Vec<Arc<dyn PhysicalExpr>>,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
+        let num_columns = self.table_schema.table_schema().fields().len();
+        let is_ours = |filter: &Arc<dyn PhysicalExpr>| {
+            !is_volatile(filter)
+                && collect_columns(filter).iter().all(|column| column.index() < num_columns)
+        };
+        let taken: Vec<bool> = filters.iter().map(is_ours).collect();
+        let answers =
+            taken.iter().map(|taken| if *taken { PushedDown::Yes } else { PushedDown::No });
+        let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
+        let taken = filters.iter().zip(&taken).filter(|(_, taken)| **taken);
+        let mut parts: Vec<_> = taken.map(|(filter, _)| Arc::clone(filter)).collect();
+        if parts.is_empty() {
+            return Ok(answer);
+        }
+        parts.splice(0..0, self.filter.clone());
+        let filter = Some(conjunction(parts));
+        Ok(answer.with_updated_node(Arc::new(Self { filter, ..self.clone() })))
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let filter = self.filter.iter();
+        apply_expression_roots(filter.chain(self.projection.iter().map(|one| &one.expr)), f)
+    }
+}

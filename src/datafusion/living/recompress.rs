@@ -1,0 +1,35 @@
+//! Recompression by the statement whose commit makes it due (`living::recompress`).
+//!
+//! The statement was committed before: nothing that fails here, or is cut off, takes that back, and the
+//! next statement tries again.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+
+use crate::options::TadocOptions;
+use crate::user_columns::merge_columns;
+use tadoc_store::{LivingStore, OptimizeOptions, Version};
+
+/// Compresses the corpus anew, if that is due in `version`, the one just committed.
+pub(super) async fn recompress_if_due(
+    store: &LivingStore,
+    version: &Version,
+    options: &TadocOptions,
+) {
+    let options = OptimizeOptions {
+        recompress_ratio: options.recompress_ratio,
+        ingest: options.ingest_options(),
+        limits: options.open_limits(),
+        merge_columns: Some(Arc::new(merge_columns)),
+        ..OptimizeOptions::default()
+    };
+    // On the heap: rarely run, and large.
+    match store.recompress_if_due(version, &options).boxed().await {
+        Ok(None) => {}
+        Ok(Some(optimized)) => {
+            tracing::info!("{}: optimized as version {}", store.place(), optimized.number);
+        }
+        Err(error) => tracing::warn!("{}: not optimized: {error}", store.place()),
+    }
+}

@@ -1,0 +1,156 @@
+//! What functions make of rows of portions with DataFusion's own operators, which spill.
+//!
+//! ```text
+//! portions of term_vector     doc_id, word, count ─────────┐
+//! portions of inverted_index  word, doc_count ─▶ sum ──────┴ join ─▶ tf * ln(documents / df)
+//! ```
+//!
+//! A function says in a logical plan how its rows come of rows of functions over all portions, its own or others
+//! ([`TableFunction::combine`]). The session optimizes and plans it like any query, on all its threads; every function in it
+//! goes over all portions once.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::datasource::provider_as_source;
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::sum;
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{
+    Expr, ExprFunctionExt, LogicalPlanBuilder, TableType, cast, col, lit,
+};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+
+use super::exec::DOC_ID;
+use super::lists::{JoinedLists, WORD};
+use super::{COUNT, PlanOf, Planner, Portions};
+use crate::filter::is_claimable;
+use crate::functions::TableFunction;
+use crate::scan::Scan;
+
+/// The rows of functions over all portions, for plans.
+pub(crate) struct PortionRows<'a> {
+    pub(super) planner: &'a Planner<'a>,
+    pub(super) portions: &'a Portions,
+    pub(super) plan: PlanOf<'a>,
+}
+
+impl PortionRows<'_> {
+    /// The scan of the whole.
+    pub(crate) fn scan(&self) -> &Scan {
+        &self.planner.scan
+    }
+
+    /// `columns` of the rows of `function` in all portions, one portion behind the other, in a table of its name.
+    ///
+    /// # Errors
+    /// Those of planning a scan.
+    pub(crate) fn of_all(
+        &self,
+        function: impl TableFunction,
+        columns: &[&str],
+    ) -> Result<LogicalPlanBuilder> {
+        self.rows(Arc::new(function), columns, Vec::new())
+    }
+
+    /// The same of documents that filters on `doc_id` leave.
+    ///
+    /// # Errors
+    /// As [`of_all`](Self::of_all).
+    pub(crate) fn of_documents(
+        &self,
+        function: impl TableFunction,
+        columns: &[&str],
+    ) -> Result<LogicalPlanBuilder> {
+        let is_on_ids = |filter: &&Expr| is_claimable(filter, &|column| column == DOC_ID);
+        let filters = self.planner.filters.iter().filter(is_on_ids).cloned().collect();
+        self.rows(Arc::new(function), columns, filters)
+    }
+
+    fn rows(
+        &self,
+        function: Arc<dyn TableFunction>,
+        columns: &[&str],
+        filters: Vec<Expr>,
+    ) -> Result<LogicalPlanBuilder> {
+        let schema = function.schema();
+        let projection =
+            columns.iter().map(|name| Ok(schema.index_of(name)?)).collect::<Result<_>>()?;
+        let scan = Scan { schema, projection, limit: None, ..self.planner.scan.clone() };
+        let name = function.signature().name;
+        let rows = Planner { session: self.planner.session, scan, function, filters };
+        let planned = PlannedRows(rows.behind(self.portions, self.plan)?);
+        LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(planned)), None)
+    }
+}
+
+/// `rows`, equal ones but for their count as one.
+///
+/// # Errors
+/// None that is known.
+pub(crate) fn added_up(rows: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
+    let fields = rows.schema().fields().iter();
+    let keys: Vec<Expr> =
+        fields.filter(|field| field.name() != COUNT).map(|field| col(field.name())).collect();
+    rows.aggregate(keys, [sum(col(COUNT)).alias(COUNT)])
+}
+
+/// `words`, a row for each portion that has a word, as `key` and its row in `word_count`, `word_id`.
+///
+/// # Errors
+/// None that is known.
+pub(crate) fn numbered(words: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
+    let at = row_number().order_by(vec![col("word").sort(true, false)]).build()?.alias("at");
+    let word_id = cast(col("at"), DataType::Int64) - lit(1i64);
+    words.distinct()?.window([at])?.project([col("word").alias("key"), word_id.alias("word_id")])
+}
+
+/// `rows` of one word as one, with the documents of all of them.
+///
+/// # Errors
+/// Those of planning.
+pub(super) async fn joined_lists(
+    session: &dyn Session,
+    rows: LogicalPlanBuilder,
+) -> Result<LogicalPlanBuilder> {
+    let ordered = rows.sort([col(WORD).sort(true, false)])?.build()?;
+    let ordered = session.create_physical_plan(&ordered).await?;
+    let joined: Arc<dyn ExecutionPlan> = Arc::new(JoinedLists::try_new(ordered)?);
+    LogicalPlanBuilder::scan("joined", provider_as_source(Arc::new(PlannedRows(joined))), None)
+}
+
+/// Rows that are planned already, as a table.
+#[derive(Debug)]
+struct PlannedRows(Arc<dyn ExecutionPlan>);
+
+#[async_trait]
+impl TableProvider for PlannedRows {
+    fn schema(&self) -> SchemaRef {
+        self.0.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Temporary
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(projection) = projection else { return Ok(Arc::clone(&self.0)) };
+        let schema = self.schema();
+        let column = |&at: &usize| {
+            let name = schema.field(at).name();
+            ProjectionExpr { expr: Arc::new(Column::new(name, at)), alias: name.clone() }
+        };
+        let columns = projection.iter().map(column);
+        Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(&self.0))?))
+    }
+}

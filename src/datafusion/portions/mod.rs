@@ -1,0 +1,347 @@
+//! Corpora larger than memory: portion by portion of their segments.
+//!
+//! ```text
+//! segments     0 1 2 │ 3 4 │ 5 6 7 │ 8          documents are cut nowhere between portions
+//! in memory            3 4                      one portion, and what is left of the one before
+//!
+//! rows of documents    doc_id + first id ─┐
+//!                      doc_id + first id ─┴ one behind the other
+//! counts               word, count ───────┐
+//!                      word, count ───────┴ DataFusion: sum(count) by the rest, which spills
+//! ```
+//!
+//! Where the decoded segments of a scan need more than `tadoc.max_memory_bytes`, or half of a bounded pool, the
+//! scan is planned once for each portion, as if it were the corpus, and portions are read one after another; who
+//! was there before goes as the cache lets files go. Filters on `doc_id` are told of ids in the portion, and
+//! a portion of which they leave no document is not read. What rows of portions become together is said by
+//! [`Merge`]; how sums, lists, ranks, scores and word ids are made of them, by functions themselves
+//! ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once and are refused, with the memory
+//! that they need.
+//! While portions are read, memory for them is set aside in a bounded pool ([`pool`]): what is made of their rows spills in
+//! time. Time is that of the whole, and of loading it once for each function that rows are made of.
+
+mod combining;
+mod exec;
+mod lists;
+mod pool;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array};
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, col, lit};
+use datafusion::physical_plan::ExecutionPlan;
+
+use self::combining::joined_lists;
+pub(crate) use self::combining::{PortionRows, added_up, numbered};
+use self::exec::{DOC_ID, PortionsExec};
+use super::corpora::OpenFile;
+use super::filter::{Stage, project_schema, unqualify};
+use super::functions::TableFunction;
+use super::memory::{MemoryWhenUsed, Uses};
+use super::options::TadocOptions;
+use super::scan::{Scan, Source};
+use crate::throughput::calibration::num_cores;
+use tadoc::corpus::{FileFooter, SegmentMeta};
+
+/// The column that is added up.
+const COUNT: &str = "count";
+/// The column of how many documents have a word.
+const COUNT_OF_DOCS: &str = "doc_count";
+/// Ids looked at by one evaluation of a filter.
+const FILTER_IDS: usize = 65_536;
+/// Ids of a portion that are looked at before anything is read of it: as many as a footer declares.
+const MAX_FILTERED_IDS: i64 = 1 << 26;
+
+/// What rows of portions become together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Merge {
+    /// Nothing: a row needs all segments.
+    Never,
+    /// The rows of the whole, one portion behind the other; column `doc_id`, if there is one, counts from the
+    /// first document of each.
+    Behind,
+    /// What [`TableFunction::combine`] makes of them.
+    Combined,
+}
+
+/// What a function asks of a portion.
+#[derive(Debug)]
+pub(crate) enum OfPortion {
+    /// What it asks of the whole.
+    Same,
+    /// The same of a document, which has another id there.
+    Other(Arc<dyn TableFunction>),
+    /// Nothing.
+    Nothing,
+}
+
+impl OfPortion {
+    /// What is asked of document `doc_id` of the whole by a function that `of_document` makes for an id.
+    pub(crate) fn of_document<F: TableFunction>(
+        doc_id: u64,
+        docs: Range<u64>,
+        of_document: impl FnOnce(u64) -> F,
+    ) -> Self {
+        match docs.contains(&doc_id) {
+            true => Self::Other(Arc::new(of_document(doc_id - docs.start))),
+            false => Self::Nothing,
+        }
+    }
+}
+
+/// Which segments of its file an [`OpenFile`] stands for, whose footer has no others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Portion {
+    segments: Range<usize>,
+    /// Their documents, counted from the first of the file.
+    pub(crate) docs: Range<u64>,
+    /// Documents of the file.
+    pub(crate) num_docs_of_file: u64,
+}
+
+impl Portion {
+    /// Tells it from the others of its file.
+    pub(crate) fn suffix(&self) -> String {
+        format!(", segments {} to {}", self.segments.start, self.segments.end)
+    }
+}
+
+/// A corpus in portions.
+#[derive(Debug)]
+pub(crate) struct Portions {
+    files: Vec<Files>,
+    /// What any two of them need, one that is read and the one before; or what the largest needs alone.
+    memory_bytes: u64,
+}
+
+/// Files, or runs of their segments, that memory has room for at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) first_doc_id: u64,
+    pub(crate) files: Vec<OpenFile>,
+}
+
+/// The files of `source` in portions; `None` where there is room for all of it, or where its texts are no sum of files.
+/// User columns that edits set are not in them.
+pub(crate) fn portions_of(
+    source: &Source,
+    session: &dyn Session,
+    options: &TadocOptions,
+    uses: Uses,
+) -> Option<Portions> {
+    if source.living().is_some_and(|view| !view.has_texts_of_files()) {
+        return None;
+    }
+    let pool = match session.runtime_env().memory_pool.memory_limit() {
+        MemoryLimit::Finite(pool) => pool as u64 / 2,
+        _ => u64::MAX,
+    };
+    let limit_bytes = pool.min(options.max_memory_bytes);
+    let files = source.corpora();
+    let needed = files.iter().map(|open| MemoryWhenUsed::of(&open.footer.segments, uses));
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
+    let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
+    let is_larger = needed.bytes(num_cores()) > limit_bytes;
+    if !is_larger || num_segments <= 1 {
+        return None;
+    }
+    // The portion before may still be held while one is loaded.
+    let (files, largest_bytes) = cut(files, limit_bytes / 2, uses);
+    Some(Portions { files, memory_bytes: largest_bytes.max(limit_bytes) })
+}
+
+/// `files` in portions of `limit_bytes` or one run of segments that a document goes through, and the bytes of the largest.
+fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
+    let mut portions: Vec<Files> = Vec::new();
+    let mut largest_bytes = 0;
+    let (mut doc_id, mut held) = (0, MemoryWhenUsed::default());
+    for open in files {
+        let mut first_doc = 0;
+        for run in runs(&open.footer.segments) {
+            let needed = MemoryWhenUsed::of(&open.footer.segments[run.clone()], uses);
+            let part = open.portion(run, first_doc);
+            let num_docs = part.footer.num_docs();
+            held = held.and(needed);
+            match portions.last_mut().filter(|_| held.bytes(num_cores()) <= limit_bytes) {
+                Some(last) => last.push(part),
+                None => {
+                    portions.push(Files { first_doc_id: doc_id, files: vec![part] });
+                    held = needed;
+                }
+            }
+            largest_bytes = largest_bytes.max(held.bytes(num_cores()));
+            (doc_id, first_doc) = (doc_id + num_docs, first_doc + num_docs);
+        }
+    }
+    (portions, largest_bytes)
+}
+
+/// Runs of segments between which no document is cut.
+fn runs(segments: &[SegmentMeta]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let starts = (0..segments.len()).filter(|&at| at == 0 || !segments[at].continues);
+    let ends = (1..=segments.len()).filter(|&at| segments.get(at).is_none_or(|s| !s.continues));
+    starts.zip(ends).map(|(start, end)| start..end)
+}
+
+impl Files {
+    /// Appends `part`, which follows on the last one of its file where that is one of these.
+    fn push(&mut self, part: OpenFile) {
+        match self.files.last_mut() {
+            Some(last) if last.file.version_key() == part.file.version_key() => last.join(part),
+            _ => self.files.push(part),
+        }
+    }
+
+    /// Ids of its documents.
+    fn doc_ids(&self) -> Range<u64> {
+        let num_docs: u64 = self.files.iter().map(|open| open.footer.num_docs()).sum();
+        self.first_doc_id..self.first_doc_id + num_docs
+    }
+}
+
+impl OpenFile {
+    /// The file as if it had only these segments, whose first document is `first_doc`.
+    fn portion(&self, segments: Range<usize>, first_doc: u64) -> Self {
+        let whole = &self.footer;
+        let footer = FileFooter {
+            profile: whole.profile,
+            unicode_version: whole.unicode_version,
+            writer: whole.writer.clone(),
+            builder: whole.builder.clone(),
+            segments: whole.segments[segments.clone()].to_vec(),
+            columns: whole.columns.clone(),
+            others: Vec::new(),
+        };
+        let docs = first_doc..first_doc + footer.num_docs();
+        let portion = Portion { segments, docs, num_docs_of_file: whole.num_docs() };
+        Self { file: self.file.clone(), footer: Arc::new(footer), portion: Some(portion) }
+    }
+
+    /// Appends the segments of `next`, which follow on those of this portion.
+    fn join(&mut self, next: Self) {
+        let (Some(portion), Some(behind)) = (&mut self.portion, next.portion) else { return };
+        (portion.segments.end, portion.docs.end) = (behind.segments.end, behind.docs.end);
+        Arc::make_mut(&mut self.footer).segments.extend_from_slice(&next.footer.segments);
+    }
+}
+
+/// Plans a scan portion by portion.
+pub(crate) struct Planner<'a> {
+    pub(crate) session: &'a dyn Session,
+    /// The scan of the whole, without filters.
+    pub(crate) scan: Scan,
+    pub(crate) function: Arc<dyn TableFunction>,
+    /// Those that are taken over.
+    pub(crate) filters: Vec<Expr>,
+}
+
+/// Plans the scan of a portion, with its filters.
+type PlanOf<'a> =
+    &'a (dyn Fn(Arc<dyn TableFunction>, Scan, &[Expr]) -> Result<Arc<dyn ExecutionPlan>> + Sync);
+
+impl Planner<'_> {
+    /// The rows of all `portions` together; `plan` plans the scan of one.
+    ///
+    /// # Errors
+    /// Those of `plan`, and of planning what is made of its rows.
+    pub(crate) async fn plan(
+        &self,
+        portions: &Portions,
+        plan: PlanOf<'_>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match self.function.merge(&self.scan) {
+            Merge::Combined => self.combined(portions, plan).await,
+            Merge::Behind | Merge::Never => self.behind(portions, plan),
+        }
+    }
+
+    fn behind(&self, portions: &Portions, plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut inputs = Vec::with_capacity(portions.files.len());
+        for files in &portions.files {
+            let function = match self.function.of_portion(files.doc_ids()) {
+                OfPortion::Same => Arc::clone(&self.function),
+                OfPortion::Other(function) => function,
+                OfPortion::Nothing => continue,
+            };
+            let shifted = self.filters.iter().map(|f| shifted(f.clone(), files.first_doc_id));
+            let filters = shifted.collect::<Result<Vec<_>>>()?;
+            if self.leave_nothing(&filters, files)? {
+                continue;
+            }
+            let input = plan(function, self.scan_of(files), &filters)?;
+            inputs.push((input, files.first_doc_id));
+        }
+        let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
+        let ordering = match self.function.ordering(&self.scan) {
+            by_document @ [DOC_ID, ..] => by_document,
+            _ => &[],
+        };
+        Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
+    }
+
+    async fn combined(
+        &self,
+        portions: &Portions,
+        plan: PlanOf<'_>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut rows = self.function.combine(&PortionRows { planner: self, portions, plan })?;
+        if self.function.joins_lists() {
+            rows = joined_lists(self.session, rows).await?;
+        }
+        let filters = self.filters.iter().map(|filter| unqualify(filter.clone()));
+        let rows = match conjunction(filters.collect::<Result<Vec<_>>>()?) {
+            Some(filter) => rows.filter(filter)?,
+            None => rows,
+        };
+        let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
+        let columns = schema.fields().iter().map(|field| col(field.name()));
+        let rows = rows.project(columns)?.build()?;
+        let rows = self.session.create_physical_plan(&rows).await?;
+        Ok(Arc::new(PortionsExec::combined(portions.files.len(), rows, schema)))
+    }
+
+    /// Whether none of the documents of `files` passes those of `filters` that are on ids alone.
+    fn leave_nothing(&self, filters: &[Expr], files: &Files) -> Result<bool> {
+        let is_on_ids = |filter: &&Expr| filter.column_refs().iter().all(|c| c.name == DOC_ID);
+        let filters: Vec<Expr> = filters.iter().filter(is_on_ids).cloned().collect();
+        let Some(stage) = Stage::compile(self.session, &self.scan.schema, &filters)? else {
+            return Ok(false);
+        };
+        let num_ids = (files.doc_ids().end - files.first_doc_id) as i64;
+        if num_ids > MAX_FILTERED_IDS {
+            return Ok(false);
+        }
+        for start in (0..num_ids).step_by(FILTER_IDS) {
+            let ids = start..num_ids.min(start + FILTER_IDS as i64);
+            let num_rows = (ids.end - ids.start) as usize;
+            let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(ids));
+            let columns = stage.columns.iter().map(|_| Arc::clone(&ids)).collect();
+            if stage.evaluate(columns, num_rows)?.true_count() > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn scan_of(&self, files: &Files) -> Scan {
+        Scan { source: Source::Corpora(files.files.clone()), ..self.scan.clone() }
+    }
+}
+
+/// `filter` of the whole as one of a portion, whose ids count from its first document.
+fn shifted(filter: Expr, first_doc_id: u64) -> Result<Expr> {
+    let shift = |node| match &node {
+        Expr::Column(column) if column.name == DOC_ID && first_doc_id > 0 => {
+            // Upwards: the column inside the sum was looked at before.
+            Ok(Transformed::yes(node + lit(first_doc_id as i64)))
+        }
+        _ => Ok(Transformed::no(node)),
+    };
+    filter.transform_up(shift).data()
+}

@@ -1,0 +1,141 @@
+//! Secrets in text that leaves: passwords in URLs, keys and tokens in options.
+//!
+//! ```text
+//! http://ann:pw@host/x              http://***@host/x
+//! 'aws.secret_access_key' 'abc'     'aws.secret_access_key' ***
+//! ```
+//!
+//! Locations and options travel through plans, definitions and errors of DataFusion and of stores, so
+//! text is masked where it leaves: errors, plans, histories. [`Secrets`] remembers the values in a
+//! session's statements, and masks them where a text has them without their names. Time is O(text).
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+/// What stands in the place of a secret.
+const MASK: &str = "***";
+/// Shorter values may be parts of other words.
+const MIN_VALUE_BYTES: usize = 4;
+
+/// What precedes the host in a URL.
+const USER: &str = r#"(?<name>[A-Za-z][A-Za-z0-9+.-]*://)(?<value>[^/\s'"?\#]*)(?<rest>@)"#;
+/// The name of a secret option in quotes, and its value in quotes.
+const QUOTED: &str = r#"(?xi)
+    (?<name> ['"] [\w.-]* KEY ['"] \s* (?: => | = | : )? \s* )
+    (?<value> '(?:[^']|'')*' | "(?:[^"\\]|\\.)*" ) (?<rest>)"#;
+/// Such a name with a dot in it, or before `=`, and its value up to a blank.
+const BARE: &str = r#"(?xi)
+    (?<name> [\w-]+ \. [\w.-]* KEY ['"]? (?: \s* (?: => | = | : ) \s* | \s+ ) | \b [\w-]* KEY = )
+    (?<value> '(?:[^']|'')*' | "(?:[^"\\]|\\.)*" | [^\s,;)'"}\]&]+ ) (?<rest>)"#;
+/// Ends of the names of secret options.
+const KEY: &str = r"(?: secret\w* | password | passwd | passphrase | token | credentials? | private_key
+    | account_key | api_key | access_key | access_key_id | sas_key | signature | sig )";
+
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = [USER, QUOTED, BARE].map(|pattern| Regex::new(&pattern.replace("KEY", KEY)));
+    patterns.into_iter().flatten().collect()
+});
+
+/// `text` with `***` in the place of passwords in URLs, and of the values of options whose names say
+/// that they are secret.
+///
+/// ```
+/// use datafusion_tadoc::mask_secrets;
+///
+/// assert_eq!(mask_secrets("GET http://ann:pw@host/x"), "GET http://***@host/x");
+/// let options = "OPTIONS ('aws.secret_access_key' 'abc', 'aws.region' 'eu')";
+/// assert_eq!(mask_secrets(options), "OPTIONS ('aws.secret_access_key' ***, 'aws.region' 'eu')");
+/// ```
+pub fn mask_secrets(text: &str) -> String {
+    let mask = |text: String, pattern: &Regex| {
+        let masked = |found: &Captures<'_>| format!("{}{MASK}{}", &found["name"], &found["rest"]);
+        pattern.replace_all(&text, masked).into_owned()
+    };
+    PATTERNS.iter().fold(text.to_owned(), mask)
+}
+
+/// The secrets of the statements of a session.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    values: BTreeSet<String>,
+}
+
+impl Secrets {
+    /// Remembers the secrets in `text`, a statement.
+    pub fn remember(&mut self, text: &str) {
+        for found in PATTERNS.iter().flat_map(|pattern| pattern.captures_iter(text)) {
+            let value = &found["value"];
+            let quote = value.chars().next().filter(|first| matches!(first, '\'' | '"'));
+            let value = match quote {
+                Some(quote) => value.trim_matches(quote).replace("''", "'"),
+                None if found["rest"].is_empty() => value.to_owned(),
+                None => value.split_once(':').map_or(value, |(_, password)| password).to_owned(),
+            };
+            if value.len() >= MIN_VALUE_BYTES && value != MASK {
+                self.values.insert(value);
+            }
+        }
+    }
+
+    /// [`mask_secrets`] of `text`, with the values of this session masked wherever they stand.
+    pub fn mask(&self, text: &str) -> String {
+        // From the last in order of bytes: a value comes before those that it begins.
+        let replace = |text: String, value: &String| text.replace(value.as_str(), MASK);
+        self.values.iter().rev().fold(mask_secrets(text), replace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_masked_however_they_are_written() {
+        let texts = [
+            "s3://key:SECRET@bucket/x",
+            "http://SECRET@host",
+            "http://a:SE@CRET@host/b@c",
+            "OPTIONS ('aws.secret_access_key' 'SECRET')",
+            "options: (aws.session_token SECRET)",
+            "OPTIONS (aws.access_key_id 'SECRET', format.x 'y')",
+            "'password' 'SECRET'",
+            "{\"aws.secret_access_key\": \"SECRET\"}",
+            "https://h/x?sig=SECRET&a=b",
+            "X-Amz-Signature=SECRET",
+            "'gcp.service_account_key' = 'SECRET'",
+            "OPTIONS ('aws.secret_access_key' 'it''s SECRET')",
+        ];
+        for text in texts {
+            let masked = mask_secrets(text);
+            assert!(masked.contains(MASK) && !masked.contains("CRET"), "{text}: {masked}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays() {
+        let texts = [
+            "OPTIONS ('tadoc.tokenizer' 'word')",
+            "http://host/a@b",
+            "unexpected token at line 3",
+            "SELECT token FROM t WHERE password = 'x'",
+            "INSERT INTO t VALUES ('token', 'abcd')",
+            "'format.delimiter' ';'",
+            "a.b c",
+        ];
+        for text in texts {
+            assert_eq!(mask_secrets(text), text);
+        }
+    }
+
+    #[test]
+    fn values_are_known_without_their_names() {
+        let mut secrets = Secrets::default();
+        secrets.remember(
+            "… LOCATION 'http://ann:pass@h/x' OPTIONS ('aws.secret_access_key' 'abcdef')",
+        );
+        secrets.remember("OPTIONS ('aws.session_token' 'abc')");
+        assert_eq!(secrets.mask("found: abcdef, pass, abc"), "found: ***, ***, abc");
+    }
+}

@@ -1,0 +1,247 @@
+//! CPU or GPU for a scan: what the model says of both, and the reason as a sentence for `EXPLAIN`.
+//!
+//! The GPU is worth it where there is much text, many rows are ruled out before they cross the bus,
+//! or few cores are free. A device that is not open yet is the business of [`decide`]. Ties stay on the CPU.
+
+use tadoc::error::Result;
+
+use super::decision::{Decision, DeviceState, Effort, Hindrance, decide};
+use super::model::{Column, Place, Plan, Prediction, Query, Rates, best_num_blocks, predict};
+use super::rates::significant;
+
+/// A scan goes to the device where that takes at most so much of the time of the cores.
+const MARGIN: f64 = 0.9;
+
+/// What holds when a query is planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Situation {
+    /// Blocks the column has, each of which can be read and decoded on its own.
+    pub num_blocks: u64,
+    /// Whether the blocks lie in device memory.
+    pub is_resident: bool,
+}
+
+/// What was chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// Who decodes.
+    pub place: Place,
+    /// In which order.
+    pub plan: Plan,
+    /// What the cores would need.
+    pub cpu: Prediction,
+    /// What the device would need, startup not counted; `None` where there is none.
+    pub gpu: Option<Prediction>,
+    /// Seconds of both; `None` where there is no device.
+    pub effort: Option<Effort>,
+    /// Reason against the device; `None` where the device decodes, or where there is none.
+    pub hindrance: Option<Hindrance>,
+    /// A sentence that says why.
+    pub reason: String,
+}
+
+impl Choice {
+    /// The prediction of the place that was chosen.
+    pub fn prediction(&self) -> &Prediction {
+        match (&self.gpu, self.place) {
+            (Some(gpu), Place::Gpu | Place::GpuResident) => gpu,
+            _ => &self.cpu,
+        }
+    }
+}
+
+/// Chooses who decodes; the `state` of the device is asked for as [`decide`] does.
+///
+/// ```
+/// use gsst::CodeWidth;
+/// use datafusion_tadoc::throughput::{
+///     Calibration, Column, DeviceState, Place, Query, Situation, choose,
+/// };
+///
+/// let rates = Calibration::default().rates(CodeWidth::Eight, true);
+/// let column = Column::new(1_000_000, 40_000, 2.84);
+/// let query = Query {
+///     selectivity: Some(0.01),
+///     is_wanted_on_host: true,
+///     is_in_host_memory: true,
+///     num_cores: 2,
+/// };
+/// let situation = Situation { num_blocks: 1, is_resident: false };
+/// let choice = choose(&rates, &column, &query, &situation, || DeviceState::Closed)?;
+/// assert_eq!(choice.place, Place::Cpu);
+/// println!("{}", choice.reason);
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`predict`].
+pub fn choose(
+    rates: &Rates,
+    column: &Column,
+    query: &Query,
+    situation: &Situation,
+    state: impl FnOnce() -> DeviceState,
+) -> Result<Choice> {
+    let num_blocks = situation.num_blocks.max(1);
+    let cpu_plan = Plan::Overlapped { num_blocks };
+    // A block is decoded by one core.
+    let num_cores = query.num_cores.max(1).min(usize::try_from(num_blocks).unwrap_or(usize::MAX));
+    let query = Query { num_cores, ..*query };
+    let cpu = predict(rates, column, &query, Place::Cpu, cpu_plan)?;
+    let on_cores = on_cores(&cpu, num_cores);
+    let Some(device) = &rates.device else {
+        return Ok(Choice {
+            place: Place::Cpu,
+            plan: cpu_plan,
+            cpu,
+            gpu: None,
+            effort: None,
+            hindrance: None,
+            reason: format!("CPU: there is no device; {on_cores}"),
+        });
+    };
+    let gpu_place = if situation.is_resident { Place::GpuResident } else { Place::Gpu };
+    // Each core feeds the device: as many blocks as there are cores go through a stage at a time.
+    let max_parts = num_blocks.div_ceil(num_cores as u64);
+    let num_parts = best_num_blocks(rates, column, &query, gpu_place, max_parts)?;
+    let gpu_plan = Plan::Overlapped { num_blocks: num_parts };
+    let gpu = predict(rates, column, &query, gpu_place, gpu_plan)?;
+    let effort = Effort {
+        cores_s: cpu.seconds,
+        device_s: gpu.seconds,
+        copies_s: 0.0,
+        saved_s: 0.0,
+        startup_s: device.startup_s,
+        margin: MARGIN,
+    };
+    let on_device = format!("{} on the GPU (bound by {})", duration(gpu.seconds), gpu.binding);
+    let (place, plan, hindrance, reason) = match decide(&effort, state) {
+        Decision::Device => {
+            (gpu_place, gpu_plan, None, format!("GPU: {on_device} instead of {on_cores}"))
+        }
+        Decision::Cores(hindrance) => {
+            let reason = match &hindrance {
+                Hindrance::Slower => format!("CPU: {on_cores} instead of {on_device}"),
+                Hindrance::Closed => format!(
+                    "CPU: {on_cores} instead of {on_device}, which is to be opened first, in {}",
+                    duration(device.startup_s)
+                ),
+                other => format!("CPU: {other}; {on_cores} instead of {on_device}"),
+            };
+            (Place::Cpu, cpu_plan, Some(hindrance), reason)
+        }
+    };
+    Ok(Choice { place, plan, cpu, gpu: Some(gpu), effort: Some(effort), hindrance, reason })
+}
+
+fn on_cores(cpu: &Prediction, num_cores: usize) -> String {
+    let cores = if num_cores == 1 { "core" } else { "cores" };
+    format!("{} on {num_cores} {cores} (bound by {})", duration(cpu.seconds), cpu.binding)
+}
+
+/// A duration in the unit in which it is 1 or more.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 1.0 => format!("{} s", significant(s)),
+        s if s >= 1e-3 => format!("{} ms", significant(s * 1e3)),
+        s => format!("{} us", significant(s * 1e6)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::throughput::Calibration;
+    use crate::throughput::model::{DeviceRates, Stage};
+    use gsst::CodeWidth;
+
+    fn h200() -> Rates {
+        let device = DeviceRates {
+            h2d_gb_per_s: 55.0,
+            d2h_gb_per_s: 55.0,
+            decode_gb_per_s: 2390.0,
+            matching_gb_per_s: 2000.0,
+            memory_gb_per_s: 4300.0,
+            launch_s: 7e-6,
+            startup_s: 0.2,
+        };
+        let mut rates = Calibration::default().rates(CodeWidth::Eight, true);
+        rates.cpu.check.per_core_gb_per_s = f64::INFINITY;
+        rates.cpu.staging.per_core_gb_per_s = f64::INFINITY;
+        Rates { device: Some(device), ..rates }
+    }
+
+    fn choice(text_bytes: u64, state: DeviceState, num_cores: usize) -> Choice {
+        let column = Column::new(text_bytes, text_bytes / 26, 2.844);
+        let query = Query {
+            selectivity: Some(0.01),
+            is_wanted_on_host: true,
+            is_in_host_memory: true,
+            num_cores,
+        };
+        let num_blocks = text_bytes.div_ceil(4 << 20);
+        let situation = Situation { num_blocks, is_resident: false };
+        choose(&h200(), &column, &query, &situation, || state).unwrap()
+    }
+
+    #[test]
+    fn much_text_goes_to_the_device_and_little_stays() {
+        let much = choice(4 << 30, DeviceState::Closed, 2);
+        assert_eq!((much.place, &much.hindrance), (Place::Gpu, &None));
+        assert_eq!(much.prediction(), much.gpu.as_ref().unwrap());
+        assert_eq!(much.prediction().binding, Stage::HostToDevice);
+        assert!(much.reason.starts_with("GPU: "), "{}", much.reason);
+        let little = choice(4 << 20, DeviceState::Closed, 2);
+        assert_eq!((little.place, little.prediction()), (Place::Cpu, &little.cpu));
+        assert!(little.reason.contains("on 1 core (bound by CPU match)"), "{}", little.reason);
+        assert!(little.reason.ends_with("is to be opened first, in 200 ms"), "{}", little.reason);
+        let opening = choice(4 << 20, DeviceState::Opening { elapsed_s: 0.1 }, 2);
+        assert_eq!(opening.hindrance, Some(Hindrance::Opening));
+        assert!(opening.reason.starts_with("CPU: the device is being opened; "));
+        let none = choice(4 << 20, DeviceState::Missing("no driver".to_owned()), 2);
+        assert!(none.reason.starts_with("CPU: no driver; "), "{}", none.reason);
+        assert_eq!(choice(4 << 20, DeviceState::Open, 2).place, Place::Gpu);
+    }
+
+    #[test]
+    fn without_a_device_the_reason_says_so() {
+        let rates = Rates { device: None, ..h200() };
+        let column = Column::new(1000, 10, 2.0);
+        let query = Query {
+            selectivity: None,
+            is_wanted_on_host: true,
+            is_in_host_memory: false,
+            num_cores: 8,
+        };
+        let situation = Situation { num_blocks: 1, is_resident: false };
+        let choice = choose(&rates, &column, &query, &situation, || unreachable!()).unwrap();
+        assert!(choice.reason.starts_with("CPU: there is no device; "), "{}", choice.reason);
+        assert_eq!(choice.gpu, None);
+        assert_eq!(choice.reason, "CPU: there is no device; 1.67 us on 1 core (bound by storage)");
+    }
+
+    #[test]
+    fn resident_blocks_cross_nothing_but_their_answers() {
+        let column = Column::new(1 << 30, 1 << 24, 2.844);
+        let query = Query {
+            selectivity: None,
+            is_wanted_on_host: false,
+            is_in_host_memory: true,
+            num_cores: 16,
+        };
+        let situation = Situation { num_blocks: 256, is_resident: true };
+        let choice = choose(&h200(), &column, &query, &situation, || DeviceState::Open).unwrap();
+        assert_eq!(choice.place, Place::GpuResident);
+        assert_eq!(choice.prediction().binding, Stage::DeviceDecode);
+        assert!(choice.prediction().rate_gb_per_s > 2_000.0);
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_fits() {
+        assert_eq!(duration(2.0), "2.00 s");
+        assert_eq!(duration(0.0421), "42.1 ms");
+        assert_eq!(duration(7e-6), "7.00 us");
+        assert_eq!(duration(0.0), "0 us");
+    }
+}

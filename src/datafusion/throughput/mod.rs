@@ -1,0 +1,37 @@
+//! How fast text arrives where it is needed, and who should decode it: a model, the rates it needs,
+//! and figures of it.
+//!
+//! ```text
+//! calibration  measure ──▶ Calibration ──save──▶ ~/.config/tadoc/calibration
+//!                               │ rates                      │ load
+//!                               ▼                            ▼
+//! model        predict(rates, column, query, place, plan) ─▶ GB/s, and the stage that binds
+//!                ▲                    ▲
+//! decision     CPU or GPU: the rule for all work that may go there
+//! choice       the same for a scan   rows      every codec in every regime, for one link speed
+//! codecs       published and measured ratios and rates ──figures──▶ benches/figures/*.svg
+//! layouts      the same of the thesis's decode layouts ────┘
+//! ```
+//!
+//! Reading order: `equations` (the thesis), `rates` and [`model`] (what a machine does, and what
+//! follows), [`choice`], [`codecs`], `rows`, [`calibration`], [`layouts`], [`figures`].
+//! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and
+//! section 6.3. Only [`calibration`] knows blocks, corpora and devices; all else is arithmetic.
+
+pub mod calibration;
+pub mod choice;
+pub mod codecs;
+pub mod decision;
+mod equations;
+pub mod model;
+mod rates;
+mod rows;
+
+pub use calibration::Calibration;
+pub use choice::{Choice, Situation, choose};
+pub use decision::{Decision, DeviceState, Effort, Hindrance, decide, is_worth_opening};
+pub use model::{Column, Place, Plan, Prediction, Query, Rates, Stage, predict};
+pub use rows::{Regime, Row, rows};
+
+#[cfg(test)]
+mod model_tests;

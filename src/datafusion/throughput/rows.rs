@@ -1,0 +1,245 @@
+//! What `ingestion_model(t)` shows: every codec in every regime, behind a link of `t` GB/s.
+//!
+//! ```text
+//! serial       link, then decode; text stays on the device        equation 3.4
+//! overlapped   128 parts, one transferred while one is decoded    equations 3.5, 3.6
+//! to_host      overlapped, and all text back over the same link
+//! resident     blocks in device memory already; decode only
+//! cpu          link, block checks, cores; this machine only
+//! ```
+//!
+//! Codecs with a device and a text in their name have been measured there, on 1 GiB of whole lines
+//! of `lineitem` or of its comments ([`codecs`](super::codecs); compare within a text only); those
+//! of `this machine` have the rates and ratios of its calibration (generated text), and pay for
+//! block checks or staging. The link goes from storage to the device without a stop (figure 3.1b of
+//! the thesis), both ways at the same speed.
+
+use std::fmt;
+
+use gsst::CodeWidth;
+use tadoc::error::Result;
+
+use super::calibration::Calibration;
+use super::codecs::{L_COMMENT_H200, LINEITEM_H200};
+use super::model::{
+    Column, CoreRate, CpuRates, DeviceRates, Place, Plan, Query, Rates, Stage, predict,
+};
+
+/// The column that is predicted: 1 GiB in blocks of 8 MiB, rows of 128 bytes.
+const TEXT_BYTES: u64 = 1 << 30;
+const NUM_BLOCKS: u64 = 128;
+const ROW_BYTES: u64 = 128;
+const DEVICE: &str = "H200";
+/// Device memory of an H200, bytes read and written (measured by copying).
+const MEMORY_GB_PER_S: f64 = 4300.0;
+/// A launch on it, back to back (published for many devices: 5 to 7).
+const LAUNCH_S: f64 = 7e-6;
+
+/// Where text comes from, where it goes, and in which order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Regime {
+    /// Transfer, then decode.
+    Serial,
+    /// Transfer and decode at the same time.
+    Overlapped,
+    /// The same, and all text back to the host.
+    ToHost,
+    /// Decode what is in device memory.
+    Resident,
+    /// Transfer to the host, decode there.
+    Cpu,
+}
+
+impl fmt::Display for Regime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Serial => "serial",
+            Self::Overlapped => "overlapped",
+            Self::ToHost => "to_host",
+            Self::Resident => "resident",
+            Self::Cpu => "cpu",
+        })
+    }
+}
+
+/// A codec in a regime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Name of the codec, with device and text of its measurement.
+    pub codec: String,
+    /// The regime.
+    pub regime: Regime,
+    /// Text : all stored bytes.
+    pub ratio: f64,
+    /// Text decoded per second, in GB; `None` where nothing is decoded.
+    pub decode_gb_per_s: Option<f64>,
+    /// Text that arrives per second, in GB.
+    pub predicted_gb_per_s: f64,
+    /// The stage that works longest.
+    pub binding: Stage,
+}
+
+/// All codecs in all regimes behind a link of `link_gb_per_s`, by regime, the fastest of each
+/// first.
+///
+/// ```
+/// use datafusion_tadoc::throughput::{Calibration, Regime, rows};
+///
+/// let rows = rows(55.0, &Calibration::default())?;
+/// assert_eq!((rows[0].regime, &rows[0].codec[..7]), (Regime::Serial, "GSST-12"));
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`](tadoc::Error::InvalidArgument) where the speed is not above 0.
+pub fn rows(link_gb_per_s: f64, calibration: &Calibration) -> Result<Vec<Row>> {
+    let mut rows = vec![uncompressed(link_gb_per_s)];
+    let of = |text| move |codec| (text, codec);
+    let lines = LINEITEM_H200.into_iter().map(of("lineitem"));
+    for (text, codec) in lines.chain(L_COMMENT_H200.into_iter().map(of("l_comment"))) {
+        let rates = published_rates(link_gb_per_s, codec.decode_gb_per_s);
+        let name = format!("{} ({DEVICE}, {text})", codec.name);
+        for regime in [Regime::Serial, Regime::Overlapped, Regime::ToHost, Regime::Resident] {
+            rows.push(row(&name, codec.ratio, regime, &rates, calibration.num_cores)?);
+        }
+    }
+    for (name, width) in [("GSST-8", CodeWidth::Eight), ("GSST-12", CodeWidth::Twelve)] {
+        let rates = with_link(calibration.rates(width, true), link_gb_per_s);
+        let ratio = calibration.width(width).ratio;
+        let name = format!("{name} (this machine)");
+        for regime in regimes(calibration) {
+            rows.push(row(&name, ratio, *regime, &rates, calibration.num_cores)?);
+        }
+    }
+    let by_rate = |a: &Row, b: &Row| b.predicted_gb_per_s.total_cmp(&a.predicted_gb_per_s);
+    rows.sort_by(|a, b| (a.regime as u8).cmp(&(b.regime as u8)).then_with(|| by_rate(a, b)));
+    Ok(rows)
+}
+
+/// What can be said of this machine: of its device only what was measured.
+fn regimes(calibration: &Calibration) -> &'static [Regime] {
+    let all = &[Regime::Cpu, Regime::Serial, Regime::Overlapped, Regime::ToHost, Regime::Resident];
+    if calibration.device.is_some() { all } else { &all[..1] }
+}
+
+/// Text as it is: the link is all there is.
+fn uncompressed(link_gb_per_s: f64) -> Row {
+    Row {
+        codec: "uncompressed".to_owned(),
+        regime: Regime::Serial,
+        ratio: 1.0,
+        decode_gb_per_s: None,
+        predicted_gb_per_s: link_gb_per_s,
+        binding: Stage::HostToDevice,
+    }
+}
+
+fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates, num_cores: usize) -> Result<Row> {
+    let column = Column::new(TEXT_BYTES, TEXT_BYTES / ROW_BYTES, ratio);
+    let query = Query {
+        selectivity: None,
+        is_wanted_on_host: matches!(regime, Regime::ToHost | Regime::Cpu),
+        is_in_host_memory: regime != Regime::Cpu,
+        num_cores,
+    };
+    let overlapped = Plan::Overlapped { num_blocks: NUM_BLOCKS };
+    let (place, plan) = match regime {
+        Regime::Serial => (Place::Gpu, Plan::Serial),
+        Regime::Overlapped | Regime::ToHost => (Place::Gpu, overlapped),
+        Regime::Resident => (Place::GpuResident, Plan::Serial),
+        Regime::Cpu => (Place::Cpu, overlapped),
+    };
+    let prediction = predict(rates, &column, &query, place, plan)?;
+    let decode_gb_per_s = match (place, &rates.device) {
+        (Place::Gpu | Place::GpuResident, Some(device)) => device.decode_gb_per_s,
+        _ => rates.cpu.decode.of(num_cores),
+    };
+    Ok(Row {
+        codec: name.to_owned(),
+        regime,
+        ratio,
+        decode_gb_per_s: Some(decode_gb_per_s),
+        predicted_gb_per_s: prediction.rate_gb_per_s,
+        binding: prediction.binding,
+    })
+}
+
+/// A device that decodes at this rate, behind this link, and a host that costs nothing.
+fn published_rates(link_gb_per_s: f64, decode_gb_per_s: f64) -> Rates {
+    const FREE: f64 = f64::INFINITY;
+    let free = CoreRate { per_core_gb_per_s: FREE, all_cores_gb_per_s: FREE };
+    Rates {
+        storage_gb_per_s: FREE,
+        is_storage_cached: false,
+        cpu: CpuRates { check: free, staging: free, decode: free, matching: free, encode: free },
+        device: Some(DeviceRates {
+            h2d_gb_per_s: link_gb_per_s,
+            d2h_gb_per_s: link_gb_per_s,
+            decode_gb_per_s,
+            matching_gb_per_s: decode_gb_per_s,
+            memory_gb_per_s: MEMORY_GB_PER_S,
+            launch_s: LAUNCH_S,
+            startup_s: 0.0,
+        }),
+    }
+}
+
+/// The same machine behind another link.
+fn with_link(rates: Rates, link_gb_per_s: f64) -> Rates {
+    let device = rates.device.map(|device| DeviceRates {
+        h2d_gb_per_s: link_gb_per_s,
+        d2h_gb_per_s: link_gb_per_s,
+        ..device
+    });
+    Rates { storage_gb_per_s: link_gb_per_s, is_storage_cached: false, device, ..rates }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::throughput::model::{overlapped_gb_per_s, serial_gb_per_s};
+
+    fn find<'a>(rows: &'a [Row], codec: &str, regime: Regime) -> &'a Row {
+        rows.iter().find(|row| row.codec == codec && row.regime == regime).unwrap()
+    }
+
+    #[test]
+    fn rows_are_what_the_equations_say() {
+        let rows = rows(55.0, &Calibration::default()).unwrap();
+        let name = "nvCOMP Zstd (H200, lineitem)";
+        let near = |row: &Row, expected: f64| {
+            let got = row.predicted_gb_per_s;
+            assert!((got / expected - 1.0).abs() < 0.01, "{row:?}, expected {expected}");
+        };
+        near(find(&rows, name, Regime::Serial), serial_gb_per_s(2.948, 55.0, 74.4));
+        near(find(&rows, name, Regime::Overlapped), overlapped_gb_per_s(2.948, 55.0, 74.4, 128));
+        near(find(&rows, name, Regime::Resident), 74.4);
+        let best = find(&rows, "GSST-12, optimal parse (H200, lineitem)", Regime::ToHost);
+        // 128 bytes of text and a view of 16 for each row.
+        near(best, 55.0 * 128.0 / 144.0);
+        assert_eq!(best.binding, Stage::DeviceToHost);
+        assert_eq!(find(&rows, "uncompressed", Regime::Serial).predicted_gb_per_s, 55.0);
+    }
+
+    #[test]
+    fn rows_are_ordered_and_all_there() {
+        let defaults = Calibration::default();
+        let rows_here = rows(1.0, &defaults).unwrap();
+        assert_eq!(rows_here.len(), 1 + 13 * 4 + 2 * regimes(&defaults).len());
+        let order: Vec<_> = rows_here.iter().map(|row| row.regime as u8).collect();
+        assert!(order.is_sorted());
+        for pair in rows_here.windows(2).filter(|pair| pair[0].regime == pair[1].regime) {
+            assert!(pair[0].predicted_gb_per_s >= pair[1].predicted_gb_per_s);
+        }
+        assert!(rows(0.0, &defaults).is_err() && rows(f64::NAN, &defaults).is_err());
+    }
+
+    #[test]
+    fn regimes_have_the_names_of_the_sql_function() {
+        let all =
+            [Regime::Serial, Regime::Overlapped, Regime::ToHost, Regime::Resident, Regime::Cpu];
+        let names = all.map(|regime| regime.to_string());
+        assert_eq!(names, ["serial", "overlapped", "to_host", "resident", "cpu"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! String columns as FSST codes, in blocks and splits that any number of threads or warps decodes.
+//!
+//! ```text
+//! rows ──training──▶ symbol table ─┐
+//!   │                              ▼
+//!   └───────────encode──────▶ codes of all rows ──write──▶ block (bytes)
+//!                                                            │ open: checksum, then every part
+//!   rows, ranges, selections ◀──decode── codes of some rows ◀┘
+//! ```
+//!
+//! A *symbol* is a string of 1 to 8 bytes, a *code* its number, an *escape* the code that says "a
+//! literal follows" (Boncz, Neumann, Leis: FSST, VLDB 2020). A *block* is rows whose codes share a
+//! symbol table, a *split* a fixed number of codes whose place in the text is stored, so that it
+//! can be decoded on its own (Vonk, Hoozemans, Al-Ars: GSST, 2025). Rows keep their own codes: single
+//! rows decode alone.
+//!
+//! Reading order: [`symbol`](Symbol) and [`symbol_table`](SymbolTable), [`layout`] (the bytes of a
+//! block), `encode` and `decode`, [`block`](Block), `training` with `optimal` and `prefix_index`.
+//! This module knows neither Arrow nor Parquet nor devices; it hands out plain slices.
+
+#[cfg(feature = "arrow")]
+pub mod arrow;
+mod block;
+mod byte_automaton;
+mod code_automaton;
+mod decode;
+mod encode;
+mod error;
+pub mod layout;
+mod matcher;
+mod matching;
+mod optimal;
+mod packed_lengths;
+mod pair_counts;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+mod pattern;
+mod prefix_index;
+mod sample;
+mod sealed;
+mod splits;
+mod symbol;
+mod symbol_table;
+mod training;
+mod twelve;
+mod write;
+
+pub use block::{Block, DecodedRows};
+pub use byte_automaton::ByteAutomaton;
+pub use encode::Parse;
+pub use error::{Error, Result};
+pub use matching::RowMask;
+pub use packed_lengths::RowFrame;
+pub use pattern::Pattern;
+pub use sealed::{RowFrames, SealedBlock};
+pub use symbol::{MAX_SYMBOL_BYTES, Symbol};
+pub use symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
+pub use training::TrainingOptions;
+pub use write::{BlockOptions, num_rows_that_fit, write_block, write_block_with};
+
+#[cfg(all(test, feature = "arrow"))]
+mod arrow_tests;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod predicate_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! Segment files whose writers ended before their commit.
+//!
+//! ```text
+//! write_part   hold ─▶ write ─▶ kept by the handle ─▶ commit ─▶ released
+//! killed       the mark stays, its lock ends ─▶ the first commit of another handle: does a version name
+//!                                               the file? no: it is removed; then the mark is
+//! ```
+//!
+//! Who finds a mark without a lock takes the lock first and looks at the versions then: the writer, if
+//! it committed, has done so by that time. One listing of names for each handle; versions are read only
+//! where there is such a mark.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::storage::{Hold, SEGMENTS, version_number};
+use super::store::LivingStore;
+use super::version::{Part, Version};
+use tadoc::error::Result;
+
+/// What a handle knows of them.
+#[derive(Debug, Default)]
+pub(super) struct Abandoned {
+    /// Of files that this handle wrote and has not committed.
+    holds: Mutex<Vec<Hold>>,
+    /// Whether those of others were looked for.
+    is_looked_for: AtomicBool,
+}
+
+impl Abandoned {
+    fn holds(&self) -> MutexGuard<'_, Vec<Hold>> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LivingStore {
+    /// Keeps the hold of a file that is written, until it is committed; removes what is not.
+    pub(super) async fn keep_or_remove(&self, hold: Option<Hold>, is_written: bool) {
+        match hold {
+            Some(hold) if is_written => self.abandoned.holds().push(hold),
+            Some(hold) => self.remove_held(hold).await,
+            None => {}
+        }
+    }
+
+    /// Lets go of the files that `next`, which is committed, names. The first commit of a handle removes
+    /// those that others abandoned, too.
+    pub(super) async fn let_go(&self, next: &Version) {
+        let named = names(std::slice::from_ref(next));
+        let committed: Vec<Hold> =
+            self.abandoned.holds().extract_if(.., |hold| named.contains(hold.name())).collect();
+        committed.into_iter().for_each(Hold::release);
+        if !self.abandoned.is_looked_for.swap(true, Ordering::Relaxed) {
+            // The commit is done: what cannot be removed now is left to others.
+            let _removed = self.remove_abandoned().await;
+        }
+    }
+
+    async fn remove_abandoned(&self) -> Result<()> {
+        let holds = self.storage().abandoned().await;
+        if holds.is_empty() {
+            return Ok(());
+        }
+        let files = self.version_files(None).await?;
+        let numbers = files.iter().filter_map(|file| version_number(&file.name)).collect();
+        let named = names(&self.read_versions(numbers).await?);
+        for hold in holds {
+            match named.contains(hold.name()) {
+                true => hold.release(),
+                false => self.remove_held(hold).await,
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_held(&self, hold: Hold) {
+        let removed = self.storage().remove(SEGMENTS, &[hold.name().to_owned()]).await;
+        // Otherwise the mark stays: the next one tries again.
+        if removed.is_ok() {
+            hold.release();
+        }
+    }
+}
+
+/// Names of the files of `versions`.
+fn names(versions: &[Version]) -> HashSet<String> {
+    versions.iter().flat_map(|version| &version.parts).filter_map(Part::file_name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Change, CommitKind, LocalFolder, StoreOptions};
+    use super::*;
+    use crate::WrittenPart;
+    use tadoc::corpus::{CorpusBuilder, IngestOptions};
+    use tadoc::text::TokenizerProfile;
+
+    async fn write(store: &LivingStore) -> WrittenPart {
+        let written = store.write_part(|out| {
+            let mut builder = CorpusBuilder::new(out, IngestOptions::default())?;
+            builder.push_document("a", b"to be or not to be")?;
+            Ok(builder.finish(None)?.1.footer)
+        });
+        written.await.unwrap()
+    }
+
+    #[test]
+    fn what_a_writer_left_goes_with_the_next_commit_and_what_lives_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = || LocalFolder::new(dir.path());
+        let num_files = || std::fs::read_dir(dir.path().join(SEGMENTS)).unwrap().count();
+        let open = async || LivingStore::open(place(), StoreOptions::default()).await.unwrap();
+        futures::executor::block_on(async {
+            let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+            LivingStore::create(place(), profile, options).await.unwrap();
+            let commit = async |store: &LivingStore, parts: &[WrittenPart]| {
+                let base = store.latest().await.unwrap();
+                let change = Change::append(CommitKind::Append, parts);
+                store.commit(&base, &change).await.unwrap()
+            };
+            // Two files and their marks: of a writer that ends, and of one that lives.
+            let ended = open().await;
+            write(&ended).await;
+            let alive = open().await;
+            let part = write(&alive).await;
+            assert_eq!(num_files(), 4);
+            drop(ended);
+            commit(&open().await, &[]).await;
+            assert_eq!(num_files(), 2);
+            // It commits as if nothing had been; its mark goes.
+            let version = commit(&alive, &[part]).await;
+            assert_eq!((num_files(), version.num_doc_ids()), (1, 1));
+            // One that ends between its commit and the end of its mark.
+            let name = version.parts[0].file_name().unwrap();
+            std::fs::write(dir.path().join(super::super::storage::mark_name(&name)), "").unwrap();
+            commit(&open().await, &[]).await;
+            assert_eq!(num_files(), 1);
+            let latest = alive.latest().await.unwrap();
+            alive.corpus(&latest, &tadoc::corpus::OpenLimits::default()).await.unwrap();
+            // What fails leaves nothing.
+            let failed = alive.write_part(|_| Err(tadoc::Error::Cancelled)).await;
+            assert!(failed.is_err() && num_files() == 1);
+        });
+    }
+}

@@ -1,0 +1,186 @@
+//! What a commit does to a version, and to a later one where others came first.
+//!
+//! | change | moves to a later version |
+//! | --- | --- |
+//! | adds documents (files, or edits that only add) | always: the ids follow whatever is there |
+//! | edits documents that are there | never: its author has to look again ([`LivingStore::update`]) |
+//! | optimizes | as long as nobody else optimized: documents and edits that came since stay as they are |
+//!
+//! [`LivingStore::update`]: super::LivingStore::update
+
+use std::ops::Range;
+
+use super::part_file::WrittenPart;
+use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
+use tadoc::edits::{Edit, EditBatch, encode_batch};
+use tadoc::error::{Error, Result};
+
+/// What a commit does. Made by one of the functions below.
+#[derive(Debug, Clone)]
+pub struct Change {
+    kind: CommitKind,
+    counts: CommitCounts,
+    files: Vec<Part>,
+    edits: Option<Vec<u8>>,
+    docs_added_by_edits: u64,
+    /// Edits name documents by id.
+    edits_name_documents: bool,
+    sets_columns: bool,
+    replacement: Option<Replacement>,
+}
+
+/// The parts before and after an optimization.
+#[derive(Debug, Clone)]
+struct Replacement {
+    base: Version,
+    parts: Vec<Part>,
+    dropped: Vec<Range<u64>>,
+}
+
+impl Change {
+    /// Adds the documents of `files`, which [`LivingStore::write_part`] wrote, in order.
+    ///
+    /// [`LivingStore::write_part`]: super::LivingStore::write_part
+    pub fn append(kind: CommitKind, files: &[WrittenPart]) -> Self {
+        Self::empty(kind).with_files(files)
+    }
+
+    /// Makes the edits of `batch`, whose document ids are those of the version committed on.
+    pub fn edit(kind: CommitKind, batch: &EditBatch) -> Self {
+        let mut counts =
+            CommitCounts { edits: batch.edits.len() as u64, ..CommitCounts::default() };
+        for edit in &batch.edits {
+            match edit {
+                Edit::AddDocument { .. } => counts.docs_added += 1,
+                Edit::DropDocument { .. } => counts.docs_dropped += 1,
+                _ => {}
+            }
+            counts.text_bytes += edit.text_len_bytes();
+        }
+        Self {
+            counts,
+            edits: Some(encode_batch(batch)),
+            docs_added_by_edits: counts.docs_added,
+            edits_name_documents: batch.edits.iter().any(|edit| edit.doc_id().is_some()),
+            sets_columns: batch.edits.iter().any(Edit::sets_columns),
+            ..Self::empty(kind)
+        }
+    }
+
+    /// Adds the documents of `files` in the same commit, before those that edits add.
+    pub fn with_files(mut self, files: &[WrittenPart]) -> Self {
+        for WrittenPart { part, footer } in files {
+            let text_bytes = footer.segments.iter().map(|segment| segment.len_bytes);
+            let counts = &mut self.counts;
+            counts.docs_added = counts.docs_added.saturating_add(part.num_docs());
+            counts.text_bytes = text_bytes.fold(counts.text_bytes, u64::saturating_add);
+            self.files.push(part.clone());
+        }
+        self
+    }
+
+    /// Puts `parts` in the place of the parts and edits of `base`. They hold the same documents
+    /// with the edits made, one for each id; of the `dropped` ids nothing is read. Parts of `base`
+    /// that no edit touched may stand among them; those that one touched may not.
+    pub fn optimize(base: &Version, parts: Vec<Part>, dropped: Vec<Range<u64>>) -> Self {
+        let replacement = Some(Replacement { base: base.clone(), parts, dropped });
+        Self { replacement, ..Self::empty(CommitKind::Optimize) }
+    }
+
+    fn empty(kind: CommitKind) -> Self {
+        Self {
+            kind,
+            counts: CommitCounts::default(),
+            files: Vec::new(),
+            edits: None,
+            docs_added_by_edits: 0,
+            edits_name_documents: false,
+            sets_columns: false,
+            replacement: None,
+        }
+    }
+
+    /// Whether it may be made on a version that its author has not seen.
+    pub(super) fn is_movable(&self) -> bool {
+        !self.edits_name_documents
+    }
+
+    /// The bytes of its edits.
+    pub(super) fn edits(&self) -> Option<&[u8]> {
+        self.edits.as_deref()
+    }
+
+    /// The version that it makes of `base`.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where what it replaces is not there any more, [`Error::InvalidArgument`]
+    /// where its parts do not fit.
+    pub(super) fn on(
+        &self,
+        place: &str,
+        base: &Version,
+        commit_id: CommitId,
+        now_us: u64,
+    ) -> Result<Version> {
+        let mut next = Version {
+            number: base.number + 1,
+            commit_id,
+            parent_id: base.commit_id,
+            time_us: now_us.max(base.time_us),
+            kind: self.kind,
+            counts: self.counts,
+            writer: super::store::WRITER.into(),
+            ..base.clone()
+        };
+        if let Some(replacement) = &self.replacement {
+            replacement.put_into(place, &mut next)?;
+        }
+        next.sets_columns |= self.sets_columns;
+        next.parts.extend(self.files.iter().cloned());
+        if next.edits_since == next.number && self.edits.is_none() {
+            // Still nothing to apply.
+            next.edits_since += 1;
+        }
+        if self.docs_added_by_edits > 0 {
+            let (version, num_docs) = (next.number, self.docs_added_by_edits);
+            next.parts.push(Part::Edits { version, num_docs });
+        }
+        match next.contradiction() {
+            None => Ok(next),
+            Some(got) => Err(Error::InvalidArgument {
+                name: "change",
+                got,
+                allowed: "parts that cover the ids of the version once".into(),
+            }),
+        }
+    }
+}
+
+impl Replacement {
+    fn put_into(&self, place: &str, next: &mut Version) -> Result<()> {
+        let Self { base, parts, dropped } = self;
+        // Another optimization replaces every part and range that edits touched.
+        let added = match next.parts.strip_prefix(base.parts.as_slice()) {
+            Some(added) if next.dropped == base.dropped => added,
+            _ => {
+                let what = format!("{place}: optimizing version {}", base.number);
+                return Err(Error::Conflict { what, version: next.number - 1 });
+            }
+        };
+        let num_docs = parts.iter().map(Part::num_docs).fold(0, u64::saturating_add);
+        if num_docs != base.num_doc_ids() {
+            return Err(Error::InvalidArgument {
+                name: "parts",
+                got: format!("{num_docs} documents"),
+                allowed: format!("{}, one for each id", base.num_doc_ids()),
+            });
+        }
+        next.parts = [parts, added].concat();
+        next.dropped.clone_from(dropped);
+        // Later where there was nothing to apply.
+        next.edits_since = next.edits_since.max(base.number + 1);
+        // Those that came since may set some; who claims it in vain is read with more care, not wrongly.
+        next.sets_columns &= next.parent_id != base.commit_id;
+        Ok(())
+    }
+}

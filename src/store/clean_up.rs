@@ -1,0 +1,129 @@
+//! Removing what no version that is kept needs, by age, never by guess.
+//!
+//! ```text
+//! versions    1 … 4 | 5  6  7 | 8 … 12 (latest)
+//!             gone    edits     kept: superseded less than `age` ago, and the latest
+//!                     of 8 …    (8 was the latest `age` ago)
+//! segments    those that 8 … 12 name are kept; others go once they are older than `age`
+//! unfinished  files of writers that ended before their end: likewise
+//! ```
+//!
+//! Versions go in ascending order, durably, and before the segments they name, so that a clean-up
+//! that is cut short leaves nothing that seems whole and is not (and `commit` relies on it). Segments
+//! go in any order, many at once where the storage can. Files of other names stay. The age
+//! protects writers between their segment files and their commit, and readers of old versions:
+//! with an age of zero there must be neither.
+
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
+
+use super::retry::retrying;
+use super::storage::{SEGMENTS, StoredFile, UNFINISHED, VERSIONS, segment_id, version_number};
+use super::store::LivingStore;
+use super::version::{Part, Version};
+use tadoc::error::Result;
+
+/// What a clean-up removed, or would.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CleanUp {
+    /// The files, in order of removal.
+    pub removed: Vec<RemovedFile>,
+    /// Versions that can be read afterwards: from this one to the latest.
+    pub oldest_version: u64,
+}
+
+/// A file that was removed, or would be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovedFile {
+    /// Name below the place of the corpus.
+    pub name: String,
+    /// Bytes.
+    pub len_bytes: u64,
+}
+
+impl CleanUp {
+    /// Bytes of all of them.
+    pub fn len_bytes(&self) -> u64 {
+        self.removed.iter().map(|file| file.len_bytes).fold(0, u64::saturating_add)
+    }
+}
+
+impl LivingStore {
+    /// Removes the files that are older than `age` and that neither the latest version needs nor
+    /// one that was the latest within `age`. With `dry_run` nothing is removed, only said.
+    ///
+    /// # Errors
+    /// As [`LivingStore::latest`]; what had been removed by then stays removed.
+    pub async fn clean_up(&self, age: Duration, dry_run: bool) -> Result<CleanUp> {
+        // Segments first: one that a later commit names is in the versions listed afterwards.
+        let segments = self.files(SEGMENTS, None).await?;
+        let mut versions = self.files(VERSIONS, None).await?;
+        versions.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        let clock = Clock { now: SystemTime::now(), age };
+        let kept = self.read_versions(clock.kept(&versions)).await?;
+        let Some(oldest) = kept.first() else { return Ok(CleanUp::default()) };
+        let unused_versions = clock.unused_versions(versions, &kept);
+        let unused_segments = clock.unused_segments(segments, &kept);
+        if !dry_run {
+            self.remove(VERSIONS, &unused_versions).await?;
+            self.remove(SEGMENTS, &unused_segments).await?;
+        }
+        let removed = unused_versions.into_iter().chain(unused_segments);
+        let removed =
+            removed.map(|file| RemovedFile { name: file.name, len_bytes: file.len_bytes });
+        Ok(CleanUp { removed: removed.collect(), oldest_version: oldest.number })
+    }
+
+    async fn remove(&self, folder: &str, files: &[StoredFile]) -> Result<()> {
+        let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+        retrying(self.options().retry, || self.storage().remove(folder, &names))
+            .await
+            .map_err(|e| e.into_error(format!("cleaning up {}", self.name_of(folder))))
+    }
+}
+
+/// Decides what is old.
+struct Clock {
+    now: SystemTime,
+    age: Duration,
+}
+
+impl Clock {
+    /// Whether `file` is as old as it must be; what is ahead of our clock is not.
+    fn is_old(&self, file: &StoredFile) -> bool {
+        self.now.duration_since(file.modified).is_ok_and(|passed| passed >= self.age)
+    }
+
+    fn is_unfinished(&self, file: &StoredFile) -> bool {
+        file.name.ends_with(UNFINISHED) && self.is_old(file)
+    }
+
+    /// Numbers of the versions, of `files` in order of name, that nothing came after for longer
+    /// than the age.
+    fn kept(&self, files: &[StoredFile]) -> Vec<u64> {
+        let numbered = || files.iter().filter(|file| version_number(&file.name).is_some());
+        let num_superseded = numbered().skip(1).take_while(|after| self.is_old(after)).count();
+        numbered().skip(num_superseded).filter_map(|file| version_number(&file.name)).collect()
+    }
+
+    /// What goes of the folder of the versions: those that are neither `kept` nor needed for their
+    /// edits.
+    fn unused_versions(&self, files: Vec<StoredFile>, kept: &[Version]) -> Vec<StoredFile> {
+        let first = kept.iter().map(|version| version.edits_since.min(version.number)).min();
+        let (versions, others): (Vec<_>, Vec<_>) =
+            files.into_iter().partition(|file| version_number(&file.name).is_some());
+        let versions = versions.into_iter().filter(|file| version_number(&file.name) < first);
+        versions.chain(others.into_iter().filter(|file| self.is_unfinished(file))).collect()
+    }
+
+    /// What goes of the folder of the segments.
+    fn unused_segments(&self, files: Vec<StoredFile>, kept: &[Version]) -> Vec<StoredFile> {
+        let parts = kept.iter().flat_map(|version| &version.parts);
+        let needed: HashSet<String> = parts.filter_map(Part::file_name).collect();
+        let is_unused = |file: &StoredFile| {
+            let is_segment = segment_id(&file.name).is_some() && !needed.contains(&file.name);
+            is_segment && self.is_old(file) || self.is_unfinished(file)
+        };
+        files.into_iter().filter(is_unused).collect()
+    }
+}

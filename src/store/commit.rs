@@ -1,0 +1,327 @@
+//! The next version: put where none is yet, or not at all.
+//!
+//! ```text
+//! put n ─▶ done ───────────────────────────────▶ is version n - 1 there? ─▶ committed
+//!       ─▶ exists ─▶ read n ─▶ our commit id ──▶ (an answer was lost)
+//!                           ─▶ another's ──────▶ make the change on the latest version, or Conflict
+//!                           ─▶ nothing (409) ──▶ wait, put n again
+//!       ─▶ 500, 503, time-out ─────────────────▶ wait, put n again: the same bytes
+//! ```
+//!
+//! Nothing is committed twice: a commit keeps its id over all attempts, and moves on from number n
+//! only when it has read another's commit there, after which its own can never come to be there.
+//!
+//! The last question is about writers that slept for longer than clean-ups keep versions: n may have
+//! been another's, and been cleaned up. Clean-ups remove versions in ascending order, so where
+//! n - 1 is still there n never was; otherwise version n + 1 says whose child it is. Whose n was
+//! cleaned up may be ours, put by an attempt whose answer was lost: then the commit is reported as
+//! unknown, and not made again.
+
+use std::future::Future;
+
+use bytes::Bytes;
+
+use super::change::Change;
+use super::manifest::encode_manifest;
+use super::retry::Attempts;
+use super::storage::{StorageError, VERSIONS, version_name, version_number};
+use super::store::{LivingStore, now_us};
+use super::version::{CommitId, Version};
+use tadoc::error::{Error, Result};
+
+/// What became of a version that was to be put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It is there, durable.
+    Done,
+    /// Another is there, and this one never will be.
+    Lost,
+}
+
+impl LivingStore {
+    /// Makes `change`, whose author has seen `base`, the next version. Where others came first it is
+    /// made on their version if that is possible (see [`Change`]).
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] where others came first and it cannot, or as often as the policy tries;
+    /// [`Error::UnknownCommit`] where the storage's answer was lost and could not be found out;
+    /// [`Error::InvalidArgument`], [`Error::Io`], [`Error::External`]: nothing happened.
+    pub async fn commit(&self, base: &Version, change: &Change) -> Result<Version> {
+        let commit_id = CommitId::random()?;
+        let mut base = base.clone();
+        let mut attempts = Attempts::new(self.options().retry);
+        loop {
+            let next = change.on(&self.place(), &base, commit_id, now_us())?;
+            if self.put_version(&next, change.edits()).await? == Put::Done {
+                return Ok(next);
+            }
+            if !change.is_movable() || !attempts.again().await {
+                let what = format!("{}: {} on version {}", self.place(), next.kind, base.number);
+                return Err(Error::Conflict { what, version: next.number });
+            }
+            base = self.latest().await?;
+        }
+    }
+
+    /// Calls `change` with the latest version and commits what it hands back on exactly that one,
+    /// again where others came first. For changes that depend on what is there.
+    ///
+    /// ```
+    /// use tadoc::edits::{Edit, EditBatch};
+    /// use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, StoreOptions};
+    /// use tadoc::text::TokenizerProfile;
+    /// use object_store::memory::InMemory;
+    ///
+    /// # futures::executor::block_on(async {
+    /// let prefix = ObjectPrefix::new(std::sync::Arc::new(InMemory::new()), "notes".into());
+    /// let store =
+    ///     LivingStore::create(prefix, TokenizerProfile::Word, StoreOptions::default()).await?;
+    /// let version = store
+    ///     .update(async |latest| {
+    ///         let path = format!("{}.txt", latest.num_doc_ids());
+    ///         let edits = vec![Edit::AddDocument { path, content: b"new".to_vec() }];
+    ///         let batch = EditBatch { edits, ..EditBatch::default() };
+    ///         Ok(Change::edit(CommitKind::Insert, &batch))
+    ///     })
+    ///     .await?;
+    /// assert_eq!((version.number, version.num_doc_ids()), (2, 1));
+    /// # Ok::<(), tadoc::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `change`, and as [`LivingStore::commit`].
+    pub async fn update<F: Future<Output = Result<Change>>>(
+        &self,
+        mut change: impl FnMut(Version) -> F,
+    ) -> Result<Version> {
+        let commit_id = CommitId::random()?;
+        let mut attempts = Attempts::new(self.options().retry);
+        loop {
+            let base = self.latest().await?;
+            let change = change(base.clone()).await?;
+            let next = change.on(&self.place(), &base, commit_id, now_us())?;
+            if self.put_version(&next, change.edits()).await? == Put::Done {
+                return Ok(next);
+            }
+            if !attempts.again().await {
+                let what = format!("{}: {} on version {}", self.place(), next.kind, base.number);
+                return Err(Error::Conflict { what, version: next.number });
+            }
+        }
+    }
+
+    /// Puts `next` where no version of its number is.
+    pub(super) async fn put_version(&self, next: &Version, edits: Option<&[u8]>) -> Result<Put> {
+        let bytes = Bytes::from(encode_manifest(next, edits)?);
+        self.check_size(bytes.len().max(edits.map_or(0, <[u8]>::len)) as u64)?;
+        let len_bytes = bytes.len() as u64;
+        let put = self.put_manifest(next, bytes).await?;
+        if put == Put::Done {
+            self.note_put(next, len_bytes);
+            self.let_go(next).await;
+        }
+        Ok(put)
+    }
+
+    async fn put_manifest(&self, next: &Version, bytes: Bytes) -> Result<Put> {
+        let name = version_name(next.number);
+        let mut attempts = Attempts::new(self.options().retry);
+        // Whether an attempt may have succeeded though nobody said so.
+        let mut is_unsure = false;
+        loop {
+            let failure = match self.storage().put_if_absent(&name, bytes.clone()).await {
+                Ok(()) => return self.settle(next, is_unsure).await,
+                Err(StorageError::Exists) => match self.read_version(next.number).await {
+                    Ok(there) if there.commit_id == next.commit_id => {
+                        return self.settle(next, is_unsure).await;
+                    }
+                    Ok(_) => return Ok(Put::Lost),
+                    Err(Error::Missing { .. }) => "another writer is about to put it".into(),
+                    Err(error) if is_unsure => return Err(self.unknown(next, error.into())),
+                    Err(error) => return Err(error),
+                },
+                Err(StorageError::Transient(cause)) => {
+                    is_unsure = true;
+                    cause
+                }
+                Err(StorageError::Unknown(cause)) => return Err(self.unknown(next, cause)),
+                Err(error) => {
+                    let error = error.into_error(format!("writing {}", self.name_of(&name)));
+                    return Err(if is_unsure { self.unknown(next, error.into()) } else { error });
+                }
+            };
+            if !attempts.again().await {
+                return self.give_up(next, failure, is_unsure).await;
+            }
+        }
+    }
+
+    /// What became of `next` after the last attempt failed.
+    async fn give_up(
+        &self,
+        next: &Version,
+        failure: Box<dyn std::error::Error + Send + Sync>,
+        is_unsure: bool,
+    ) -> Result<Put> {
+        match self.read_version(next.number).await {
+            Ok(there) if there.commit_id == next.commit_id => self.settle(next, is_unsure).await,
+            Ok(_) => Ok(Put::Lost),
+            Err(_) if is_unsure => Err(self.unknown(next, failure)),
+            Err(_) => {
+                let name = self.name_of(&version_name(next.number));
+                Err(Error::external(format!("writing {name}"), failure))
+            }
+        }
+    }
+
+    /// Whether `next`, which is there, follows its parent and not a version that was cleaned up.
+    async fn settle(&self, next: &Version, is_unsure: bool) -> Result<Put> {
+        let is_in_line = self.is_in_line(next).await;
+        if is_in_line.map_err(|error| self.unknown(next, error.into()))? {
+            self.see(next.number);
+            return Ok(Put::Done);
+        }
+        let name = version_name(next.number);
+        let is_there = self.has_version(next.number).await;
+        // Below the versions that count: the next clean-up takes it if this does not.
+        let _removed = self.storage().remove(VERSIONS, &[name]).await;
+        match is_there {
+            Ok(true) if !is_unsure => Ok(Put::Lost),
+            // It was cleaned up since it was put, or perhaps an attempt before this one's.
+            _ => {
+                let why = "versions from before it to after it were cleaned up meanwhile";
+                Err(self.unknown(next, why.into()))
+            }
+        }
+    }
+
+    async fn is_in_line(&self, next: &Version) -> Result<bool> {
+        if next.number > 1 && self.has_version(next.number - 1).await? {
+            return Ok(true);
+        }
+        let later = self.version_files(Some(&version_name(next.number))).await?;
+        let Some(oldest) = later.iter().filter_map(|file| version_number(&file.name)).min() else {
+            return Ok(true);
+        };
+        let child = self.read_version(oldest).await?;
+        Ok(oldest == next.number + 1 && child.parent_id == next.commit_id)
+    }
+
+    fn check_size(&self, requested: u64) -> Result<()> {
+        let limit = self.options().max_version_bytes;
+        if requested <= limit {
+            return Ok(());
+        }
+        let (what, knob) = ("a commit (bytes)", "max_version_bytes");
+        Err(Error::Capacity { what, requested, limit, knob })
+    }
+
+    fn unknown(&self, next: &Version, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+        let (place, version) = (self.place(), next.number);
+        let commit_id = next.commit_id.to_string();
+        Error::UnknownCommit { place, version, commit_id, source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use object_store::memory::InMemory;
+
+    use super::*;
+    use crate::{
+        ByteStream, CommitKind, ObjectPrefix, Storage, StorageResult, StoreOptions, StoredFile,
+    };
+    use tadoc::text::TokenizerProfile;
+
+    /// The storage of a writer that sleeps once, when its version is there, for so long that others
+    /// commit and clean up what was there.
+    #[derive(Debug)]
+    struct Sleeper {
+        inner: ObjectPrefix,
+        has_slept: AtomicBool,
+        hears_the_answer: bool,
+    }
+
+    fn nothing() -> Change {
+        Change::append(CommitKind::Append, &[])
+    }
+
+    async fn open(storage: impl Storage) -> LivingStore {
+        LivingStore::open(storage, StoreOptions::default()).await.unwrap()
+    }
+
+    #[async_trait]
+    impl Storage for Sleeper {
+        fn place(&self) -> String {
+            self.inner.place()
+        }
+
+        async fn prepare(&self) -> StorageResult<()> {
+            self.inner.prepare().await
+        }
+
+        async fn put_if_absent(&self, name: &str, bytes: Bytes) -> StorageResult<()> {
+            self.inner.put_if_absent(name, bytes).await?;
+            if self.has_slept.swap(true, Ordering::Relaxed) {
+                return Ok(());
+            }
+            let others = open(self.inner.clone()).await;
+            for _ in 0..3 {
+                let base = others.latest().await.unwrap();
+                others.commit(&base, &nothing()).await.unwrap();
+            }
+            others.clean_up(Duration::ZERO, false).await.unwrap();
+            match self.hears_the_answer {
+                true => Ok(()),
+                false => Err(StorageError::Transient("it took too long".into())),
+            }
+        }
+
+        async fn put_stream(&self, name: &str, chunks: ByteStream) -> StorageResult<()> {
+            self.inner.put_stream(name, chunks).await
+        }
+
+        async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {
+            self.inner.get(name, max_bytes).await
+        }
+
+        async fn exists(&self, name: &str) -> StorageResult<bool> {
+            self.inner.exists(name).await
+        }
+
+        async fn list(&self, folder: &str, after: Option<&str>) -> StorageResult<Vec<StoredFile>> {
+            self.inner.list(folder, after).await
+        }
+
+        async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()> {
+            self.inner.remove(folder, names).await
+        }
+    }
+
+    #[test]
+    fn a_commit_that_was_cleaned_up_before_its_writer_knew_of_it_is_not_made_again() {
+        futures::executor::block_on(async {
+            for hears_the_answer in [true, false] {
+                let inner = ObjectPrefix::new(Arc::new(InMemory::new()), "c".into());
+                let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+                LivingStore::create(inner.clone(), profile, options).await.unwrap();
+                let has_slept = AtomicBool::new(false);
+                let store =
+                    open(Sleeper { inner: inner.clone(), has_slept, hears_the_answer }).await;
+                let base = store.latest().await.unwrap();
+                let unknown = store.commit(&base, &nothing()).await.unwrap_err();
+                assert!(matches!(unknown, Error::UnknownCommit { version: 2, .. }), "{unknown}");
+                // Its own and three of others; what it may have put again is gone.
+                let history = open(inner).await.history().await.unwrap();
+                let numbers: Vec<u64> = history.iter().map(|version| version.number).collect();
+                assert_eq!(numbers, [5]);
+            }
+        });
+    }
+}

@@ -1,0 +1,58 @@
+//! Corpora that change: a folder or prefix of immutable files and numbered versions.
+//!
+//! ```text
+//! <place>/segments/<uuid>.tadoc                     documents, compressed; never rewritten
+//! <place>/versions/00000000000000000007.tadoc-version  what the corpus is after commit 7
+//!
+//!  open, latest, version, history ─▶ Version ◀──── commit, update, optimize (by put-if-absent)
+//!                                      │ parts            ▲ Change
+//!       corpus, read_part, edits ◀─────┘   write_part ────┘
+//! ```
+//!
+//! A [`Version`] is a list of [`Part`]s, which hold the documents in order of id, and the edits of
+//! the versions since the last optimization, which apply to them in order. A commit is the next
+//! version's file, put where none is yet: two writers cannot both win, and a reader holds one
+//! version, whole, for as long as it likes. A commit that brings edits only is that one object; one
+//! that brings many documents writes their segment files before.
+//!
+//! Reading order: `version` (the value), `manifest` (its bytes), `storage` (what a place must be
+//! able to do), `local`, `object` and `place` (folders that survive power loss, object stores, which
+//! of the two a name means), `change` and
+//! `commit` (the next version), `store` (the handle), `part_file`, `assemble` (a version as a corpus),
+//! `optimize` (parts compressed anew), `recompress` (when that is due), `clean_up`, `abandoned`.
+//!
+//! Nothing here needs a runtime: blocking work and waiting happen on threads of their own.
+
+mod abandoned;
+mod assemble;
+mod change;
+mod clean_up;
+mod commit;
+mod local;
+mod manifest;
+mod object;
+mod optimize;
+mod part_file;
+mod place;
+mod recompress;
+mod retry;
+pub mod staging;
+mod storage;
+mod store;
+mod thread;
+mod version;
+
+pub use assemble::{assemble, assemble_documents};
+pub use change::Change;
+pub use clean_up::{CleanUp, RemovedFile};
+pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};
+pub use manifest::{decode_manifest, encode_manifest};
+pub use object::ObjectPrefix;
+pub use optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, Stretch};
+pub use part_file::{PartWriter, WrittenPart};
+pub use place::{storage_at, storage_in};
+pub use recompress::RECOMPRESS_RATIO;
+pub use retry::RetryPolicy;
+pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
+pub use store::{LivingStore, StoreOptions, VersionEdits};
+pub use version::{CommitCounts, CommitId, CommitKind, Part, Version};

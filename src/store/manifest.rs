@@ -1,0 +1,286 @@
+//! A version as bytes: the manifest.
+//!
+//! ```text
+//! magic 8 | major u16 | minor u16 | 0 u32 | required features u64              24 bytes
+//! number u64 | commit id 16 | parent id 16 | time_us u64 | edits_since u64
+//! | kind u8 | profile u8 | writer (length u8, bytes)
+//! | docs_added | docs_dropped | edits | text_bytes                             LEB128, from here on
+//! | num_parts | parts | num_dropped | dropped: (start - end before, length)
+//! | edits: 0 | 1, bytes as they are up to the end | 2, pack (zstd)
+//! crc32c of all bytes before u32
+//!
+//! required features   bit 0: edits that are not in the parts set user columns
+//!
+//! part   0 | id 16 | len_bytes | crc32c u32 | num_docs          a file
+//!        1 | version | num_docs                                 documents of edits
+//! ```
+//!
+//! Integers are little-endian. Every byte is checksummed, and checked before anything else but
+//! magic and length, so that a file of a later format is told from a damaged one. The first 24 and
+//! the last 4 bytes keep their places for ever; whatever may not be skipped sets a bit of the
+//! *required features*. Decoding is O(bytes + edits) and allocates no more than the bytes and
+//! `max_edits_bytes` account for.
+
+use bytes::Bytes;
+
+use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
+use tadoc::corpus::check_version;
+use tadoc::corpus::cursor::{Cursor, Place, pack, push_varint};
+use tadoc::error::{Error, Result};
+use tadoc::text::TokenizerProfile;
+
+const MAGIC: [u8; 8] = *b"\x89TADOV\r\n";
+const MAJOR: u16 = 1;
+const MINOR: u16 = 0;
+/// The required feature of versions whose edits set user columns.
+const SETS_COLUMNS: u64 = 1;
+/// Required features that this build knows.
+const KNOWN_FEATURES: u64 = SETS_COLUMNS;
+const HEADER_BYTES: usize = 24;
+const CRC_BYTES: usize = 4;
+/// Year 10,000, in microseconds: far inside the range of every clock.
+const MAX_TIME_US: u64 = 253_402_300_800_000_000;
+
+const NO_EDITS: u8 = 0;
+const PLAIN_EDITS: u8 = 1;
+const ZSTD_EDITS: u8 = 2;
+/// Fewer bytes than this are not worth a zstd frame.
+const MIN_PACKED_BYTES: usize = 128;
+const LEVEL: i32 = 3;
+
+/// The bytes of `version` and of the edits its commit brings (none, or those of
+/// [`encode_batch`](tadoc::edits::encode_batch)).
+///
+/// # Errors
+/// [`Error::InvalidArgument`] where the version contradicts itself, [`Error::Io`] from zstd.
+pub fn encode_manifest(version: &Version, edits: Option<&[u8]>) -> Result<Vec<u8>> {
+    if let Some(got) = version.contradiction() {
+        let allowed = "a version whose parts and ranges fit one another".into();
+        return Err(Error::InvalidArgument { name: "version", got, allowed });
+    }
+    let mut out = MAGIC.to_vec();
+    out.extend(MAJOR.to_le_bytes());
+    out.extend(MINOR.to_le_bytes());
+    out.extend([0; 4]);
+    out.extend(if version.sets_columns { SETS_COLUMNS } else { 0 }.to_le_bytes());
+    out.extend(version.number.to_le_bytes());
+    out.extend(version.commit_id.as_bytes());
+    out.extend(version.parent_id.as_bytes());
+    out.extend(version.time_us.min(MAX_TIME_US).to_le_bytes());
+    out.extend(version.edits_since.to_le_bytes());
+    out.extend([version.kind.as_u8(), version.profile.as_u8()]);
+    let writer = &version.writer[..version.writer.floor_char_boundary(usize::from(u8::MAX))];
+    out.push(writer.len() as u8);
+    out.extend(writer.as_bytes());
+    let CommitCounts { docs_added, docs_dropped, edits: num_edits, text_bytes } = version.counts;
+    for count in [docs_added, docs_dropped, num_edits, text_bytes] {
+        push_varint(&mut out, count);
+    }
+    push_varint(&mut out, version.parts.len() as u64);
+    version.parts.iter().for_each(|part| push_part(&mut out, part));
+    push_varint(&mut out, version.dropped.len() as u64);
+    let mut end = 0;
+    for range in &version.dropped {
+        push_varint(&mut out, range.start - end);
+        push_varint(&mut out, range.end - range.start);
+        end = range.end;
+    }
+    push_edits(&mut out, edits)?;
+    out.extend(crc32c::crc32c(&out).to_le_bytes());
+    Ok(out)
+}
+
+fn push_part(out: &mut Vec<u8>, part: &Part) {
+    match part {
+        Part::File { id, len_bytes, crc32c, num_docs } => {
+            out.push(0);
+            out.extend(id.as_bytes());
+            push_varint(out, *len_bytes);
+            out.extend(crc32c.to_le_bytes());
+            push_varint(out, *num_docs);
+        }
+        Part::Edits { version, num_docs } => {
+            out.push(1);
+            push_varint(out, *version);
+            push_varint(out, *num_docs);
+        }
+    }
+}
+
+fn push_edits(out: &mut Vec<u8>, edits: Option<&[u8]>) -> Result<()> {
+    let Some(edits) = edits else {
+        out.push(NO_EDITS);
+        return Ok(());
+    };
+    let start = out.len();
+    if edits.len() >= MIN_PACKED_BYTES {
+        out.push(ZSTD_EDITS);
+        pack(out, edits, LEVEL)?;
+    }
+    if out.len() == start || out.len() - start > edits.len() {
+        out.truncate(start);
+        out.push(PLAIN_EDITS);
+        out.extend(edits);
+    }
+    Ok(())
+}
+
+/// The version in `bytes`, the content of `file` (a name, for errors), and the bytes of its edits.
+///
+/// # Errors
+/// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for later formats,
+/// [`Error::Capacity`] where the edits take more than `max_edits_bytes`.
+pub fn decode_manifest(
+    file: &str,
+    bytes: &[u8],
+    max_edits_bytes: u64,
+) -> Result<(Version, Option<Bytes>)> {
+    let (version, mut cursor) = decode_head(file, bytes)?;
+    let edits = edits(&mut cursor, max_edits_bytes)?;
+    cursor.finish()?;
+    Ok((version, edits))
+}
+
+/// The version of [`decode_manifest`], without unpacking the edits.
+///
+/// # Errors
+/// As [`decode_manifest`], but for what only unpacked edits show.
+pub(super) fn decode_version(file: &str, bytes: &[u8], max_edits_bytes: u64) -> Result<Version> {
+    let (version, cursor) = decode_head(file, bytes)?;
+    edits_kind(cursor, max_edits_bytes)?;
+    Ok(version)
+}
+
+/// The version in `bytes`, and its edits still to be read.
+fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a>)> {
+    let place = Place { file, section: "version", offset: 0 };
+    if bytes.len() < HEADER_BYTES + CRC_BYTES || !bytes.starts_with(&MAGIC) {
+        let reason = "expected the magic of a .tadoc-version file; is it one, and whole?";
+        return Err(place.fault(0, reason));
+    }
+    let (body, crc32c) = bytes.split_at(bytes.len() - CRC_BYTES);
+    place.verify(body, Cursor::new(place, crc32c).u32()?)?;
+    let mut cursor = Cursor::new(place, body);
+    cursor.take(MAGIC.len())?;
+    let (major, _minor) = (cursor.u16()?, cursor.u16()?);
+    let reserved = cursor.u32()?;
+    let features = cursor.u64()?;
+    check_version(file, "version format", (MAJOR, KNOWN_FEATURES), (major, features))?;
+    if reserved != 0 {
+        return Err(cursor.fault(format!("expected zeros before the features, got {reserved}")));
+    }
+    let mut version = head(&mut cursor)?;
+    version.sets_columns = features & SETS_COLUMNS != 0;
+    // A part takes 3 bytes at least, a range 2.
+    for _ in 0..count(&mut cursor, 3, "parts")? {
+        version.parts.push(part(&mut cursor)?);
+    }
+    let mut end = 0u64;
+    for _ in 0..count(&mut cursor, 2, "ranges")? {
+        let start = end.checked_add(cursor.varint()?);
+        let range_end = start.zip(Some(cursor.varint()?)).and_then(|(s, len)| s.checked_add(len));
+        let (Some(start), Some(range_end)) = (start, range_end) else {
+            return Err(cursor.fault("expected document ids below 2^64"));
+        };
+        version.dropped.push(start..range_end);
+        end = range_end;
+    }
+    if let Some(got) = version.contradiction() {
+        return Err(cursor.fault(format!("expected a version that fits itself, got {got}")));
+    }
+    Ok((version, cursor))
+}
+
+fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
+    let number = cursor.u64()?;
+    let (commit_id, parent_id) = (id(cursor)?, id(cursor)?);
+    let (time_us, edits_since) = (cursor.u64()?, cursor.u64()?);
+    if time_us > MAX_TIME_US {
+        return Err(cursor.fault(format!("expected a time before year 10,000, got {time_us} µs")));
+    }
+    let kind = CommitKind::from_u8(cursor.u8()?)
+        .ok_or_else(|| cursor.fault("expected a kind of commit of this build"))?;
+    let profile = TokenizerProfile::from_u8(cursor.u8()?)
+        .ok_or_else(|| cursor.fault("expected a tokenizer profile of this build"))?;
+    let writer = cursor.short_text()?;
+    let counts = CommitCounts {
+        docs_added: cursor.varint()?,
+        docs_dropped: cursor.varint()?,
+        edits: cursor.varint()?,
+        text_bytes: cursor.varint()?,
+    };
+    let (parts, dropped) = (Vec::new(), Vec::new());
+    Ok(Version {
+        number,
+        commit_id,
+        parent_id,
+        time_us,
+        kind,
+        counts,
+        writer,
+        profile,
+        parts,
+        dropped,
+        edits_since,
+        sets_columns: false,
+    })
+}
+
+fn id(cursor: &mut Cursor<'_>) -> Result<CommitId> {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(cursor.take(16)?);
+    Ok(CommitId::from_bytes(bytes))
+}
+
+/// A number of things that take `min_bytes` each at least.
+fn count(cursor: &mut Cursor<'_>, min_bytes: u64, what: &str) -> Result<u64> {
+    let count = cursor.varint()?;
+    match count.checked_mul(min_bytes) {
+        Some(needed) if needed <= cursor.remaining() as u64 => Ok(count),
+        _ => Err(cursor.fault(format!("expected fewer {what} than {count}"))),
+    }
+}
+
+fn part(cursor: &mut Cursor<'_>) -> Result<Part> {
+    match cursor.u8()? {
+        0 => Ok(Part::File {
+            id: id(cursor)?,
+            len_bytes: cursor.varint()?,
+            crc32c: cursor.u32()?,
+            num_docs: cursor.varint()?,
+        }),
+        1 => Ok(Part::Edits { version: cursor.varint()?, num_docs: cursor.varint()? }),
+        kind => Err(cursor.fault(format!("expected a kind of part of 0 or 1, got {kind}"))),
+    }
+}
+
+/// How the edits at `cursor` are stored; refuses more than `max_bytes`.
+fn edits_kind(mut cursor: Cursor<'_>, max_bytes: u64) -> Result<u8> {
+    let check = |requested: u64| match requested <= max_bytes {
+        true => Ok(()),
+        false => Err(Error::Capacity {
+            what: "the edits of one commit (bytes)",
+            requested,
+            limit: max_bytes,
+            knob: "max_version_bytes",
+        }),
+    };
+    let kind = cursor.u8()?;
+    match kind {
+        NO_EDITS => {}
+        PLAIN_EDITS => check(cursor.remaining() as u64)?,
+        ZSTD_EDITS => check(cursor.varint()?)?,
+        _ => return Err(cursor.fault(format!("expected edits of kind 0 to 2, got {kind}"))),
+    }
+    Ok(kind)
+}
+
+fn edits(cursor: &mut Cursor<'_>, max_bytes: u64) -> Result<Option<Bytes>> {
+    let kind = edits_kind(cursor.clone(), max_bytes)?;
+    cursor.u8()?;
+    Ok(match kind {
+        PLAIN_EDITS => Some(Bytes::copy_from_slice(cursor.take(cursor.remaining())?)),
+        ZSTD_EDITS => Some(cursor.unpack(max_bytes as usize)?.into()),
+        _ => None,
+    })
+}

@@ -1,0 +1,90 @@
+//! A stretch of the parts of a version, with the edits of its documents, as a version of its own.
+//!
+//! Edits of one document do not depend on those of others, in either mode, so a stretch can be
+//! assembled without the rest. Ids count from its first document.
+
+use std::ops::Range;
+
+use super::plan::Stretch;
+use crate::store::VersionEdits;
+use crate::version::{Part, Version};
+use tadoc::edits::{Edit, EditBatch};
+
+/// A stretch as a version.
+#[derive(Debug)]
+pub(super) struct Restricted {
+    /// The version it would be.
+    pub(super) version: Version,
+    /// Its edits.
+    pub(super) edits: Vec<VersionEdits>,
+}
+
+/// The stretch of `base`, with `edits` of [`by_stretch`].
+pub(super) fn restricted(
+    base: &Version,
+    stretch: &Stretch,
+    edits: Vec<VersionEdits>,
+) -> Restricted {
+    let ids = &stretch.doc_ids;
+    let dropped = base.dropped.iter().filter_map(|doc_ids| {
+        let (start, end) = (doc_ids.start.max(ids.start), doc_ids.end.min(ids.end));
+        (start < end).then(|| start - ids.start..end - ids.start)
+    });
+    let version = Version {
+        parts: base.parts[stretch.parts.clone()].to_vec(),
+        dropped: dropped.collect(),
+        ..base.clone()
+    };
+    Restricted { version, edits }
+}
+
+/// Hands each of `edits` to the one of `stretches` that holds its document, and counts ids from
+/// there.
+pub(super) fn by_stretch(
+    base: &Version,
+    stretches: &[Stretch],
+    edits: Vec<VersionEdits>,
+) -> Vec<Vec<VersionEdits>> {
+    let mut of_stretch: Vec<Vec<VersionEdits>> = vec![Vec::new(); stretches.len()];
+    for VersionEdits { version, batch } in edits {
+        let adds = |part: &Part| matches!(part, Part::Edits { version: of, .. } if *of == version);
+        let adding = base.parts.iter().position(adds);
+        for mut edit in batch.edits {
+            let found = match edit.doc_id() {
+                Some(doc_id) => stretches.iter().rposition(|s| s.doc_ids.start <= doc_id),
+                None => stretches.iter().position(|s| adding.is_some_and(|i| s.parts.contains(&i))),
+            };
+            let Some(stretch_idx) = found else { continue };
+            move_down(&mut edit, stretches[stretch_idx].doc_ids.start);
+            let edits = &mut of_stretch[stretch_idx];
+            if edits.last().is_none_or(|last| last.version != version) {
+                let batch = EditBatch { mode: batch.mode, edits: Vec::new() };
+                edits.push(VersionEdits { version, batch });
+            }
+            if let Some(last) = edits.last_mut() {
+                last.batch.edits.push(edit);
+            }
+        }
+    }
+    of_stretch
+}
+
+fn move_down(edit: &mut Edit, by: u64) {
+    match edit {
+        Edit::InsertText { doc_id, .. }
+        | Edit::AppendText { doc_id, .. }
+        | Edit::DeleteText { doc_id, .. }
+        | Edit::DropDocument { doc_id }
+        | Edit::ReplaceDocument { doc_id, .. }
+        | Edit::SetColumns { doc_id, .. } => *doc_id -= by,
+        Edit::AddDocument { .. } => {}
+    }
+}
+
+/// Appends a range behind others, joined to the last where they touch.
+pub(super) fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
+    match ranges.last_mut() {
+        Some(last) if last.end == range.start => last.end = range.end,
+        _ => ranges.push(range),
+    }
+}

@@ -1,0 +1,77 @@
+//! From the name of a place to the storage there.
+//!
+//! | place | storage |
+//! | --- | --- |
+//! | a path, or `file://…` | [`LocalFolder`]: of the two only this one is durable on disks |
+//! | any other URL | [`ObjectPrefix`] in a store |
+//!
+//! A store is made from the environment, credentials included, where the caller has none.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use url::Url;
+
+use super::local::LocalFolder;
+use super::object::ObjectPrefix;
+use super::storage::Storage;
+use tadoc::error::{Error, Result};
+
+/// The storage at `place`, a path or a URL. Nothing is asked of it yet.
+///
+/// ```
+/// use tadoc_store::{LivingStore, StoreOptions, storage_at};
+/// use tadoc::text::TokenizerProfile;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let place = dir.path().join("notes");
+/// # futures::executor::block_on(async {
+/// let options = StoreOptions::default();
+/// LivingStore::create(storage_at(&place)?, TokenizerProfile::Word, options).await?;
+/// let store = LivingStore::open(storage_at(&place)?, options).await?;
+/// assert_eq!(store.latest().await?.number, 1);
+/// # Ok::<(), tadoc::Error>(())
+/// # }).unwrap();
+/// ```
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for a URL that is none, and [`Error::External`] where no store can be
+/// made for it.
+pub fn storage_at(place: impl AsRef<Path>) -> Result<Arc<dyn Storage>> {
+    storage_in(place, |url| {
+        // Keys of the stores' settings are the environment's names in lower case.
+        let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+        let made = object_store::parse_url_opts(url, environment);
+        let (store, _) = made.map_err(|error| Error::external(format!("opening {url}"), error))?;
+        Ok(Arc::from(store))
+    })
+}
+
+/// [`storage_at`] where `store_of` knows the stores of URLs.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for a URL that is none, and those of `store_of`.
+pub fn storage_in(
+    place: impl AsRef<Path>,
+    store_of: impl FnOnce(&Url) -> Result<Arc<dyn ObjectStore>>,
+) -> Result<Arc<dyn Storage>> {
+    let place = place.as_ref();
+    let Some(place) = place.to_str().filter(|place| place.contains("://")) else {
+        return Ok(Arc::new(LocalFolder::new(place)));
+    };
+    let refuse = |got: String| {
+        let allowed = "a path, or a URL such as s3://bucket/notes".into();
+        Error::InvalidArgument { name: "place", got, allowed }
+    };
+    let url = Url::parse(place).map_err(|error| refuse(format!("{place}: {error}")))?;
+    if url.scheme() == "file" {
+        let folder =
+            url.to_file_path().map_err(|()| refuse(format!("{place}, which is no path")))?;
+        return Ok(Arc::new(LocalFolder::new(folder)));
+    }
+    let path = object_store::path::Path::from_url_path(url.path());
+    let path = path.map_err(|error| refuse(format!("{place}: {error}")))?;
+    let prefix = ObjectPrefix::new(store_of(&url)?, path);
+    Ok(Arc::new(prefix.with_place(place.trim_end_matches('/'))))
+}

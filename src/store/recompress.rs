@@ -1,0 +1,95 @@
+//! When a corpus is compressed anew without anybody asking: by the commit that makes it due.
+//!
+//! | due | where |
+//! | --- | --- |
+//! | edits of 1 MiB or more are a larger share of all bytes than the ratio | of the whole corpus |
+//! | 64 small files | side by side, as far as an optimization joins them |
+//! | 512 commits that added documents by edits | where rebuilt files have at most 4 bytes for each of edits |
+//!
+//! A ratio of 0 or 1 turns all off. What this costs one commit is spread over the many before it: what
+//! is not due costs O(parts), and, where others have committed since, with each of the first 16 commits of
+//! edits, every 16th behind them, and every one of 64 KiB, a listing of the versions with edits. The last row bounds what every commit writes, a list of the parts, where a
+//! corpus is so large that its share of edits stays small.
+
+use super::optimize::{OptimizeOptions, has_many_small_files};
+use super::store::LivingStore;
+use super::version::{Part, Version};
+use tadoc::error::Result;
+
+/// The ratio where nothing else is asked for.
+pub const RECOMPRESS_RATIO: f64 = 0.2;
+/// Edits of fewer bytes are left alone.
+const MIN_EDIT_BYTES: u64 = 1 << 20;
+/// So many small files are made one.
+const MIN_SMALL_FILES: usize = 64;
+/// Commits of edits between two looks at their bytes, once there are so many,
+const COMMITS_PER_LOOK: u64 = 16;
+/// but for one that brings so much text.
+const MIN_TEXT_BYTES: u64 = 64 << 10;
+/// So many commits that added documents by edits are made a file,
+const MIN_ADDING_COMMITS: usize = 512;
+/// or so many more, as soon as
+const ADDING_COMMITS_PER_LOOK: usize = 64;
+/// rebuilding files costs no more than this for each byte of edits.
+const MAX_FILE_BYTES_PER_EDIT_BYTE: u64 = 4;
+
+impl LivingStore {
+    /// [`LivingStore::optimize`], where that is due in `version`, the one just committed, by the
+    /// `recompress_ratio` of `options`. Their `min_small_files` does not count.
+    ///
+    /// The commit stands, whatever becomes of this.
+    ///
+    /// # Errors
+    /// As [`LivingStore::optimize`], and those of a listing.
+    pub async fn recompress_if_due(
+        &self,
+        version: &Version,
+        options: &OptimizeOptions,
+    ) -> Result<Option<Version>> {
+        let ratio = options.recompress_ratio;
+        if ratio <= 0.0 || ratio >= 1.0 {
+            return Ok(None);
+        }
+        let options = OptimizeOptions { min_small_files: MIN_SMALL_FILES, ..options.clone() };
+        if self.has_many_edits(version, ratio).await? || has_many_small_files(version, &options) {
+            return self.optimize(&options).await;
+        }
+        let of_any_share = OptimizeOptions { recompress_ratio: 0.0, ..options };
+        match self.has_many_additions(version, &of_any_share).await? {
+            true => self.optimize(&of_any_share).await,
+            false => Ok(None),
+        }
+    }
+
+    /// Whether edits are a large share of all bytes.
+    async fn has_many_edits(&self, version: &Version, ratio: f64) -> Result<bool> {
+        let num_commits = (version.number + 1).saturating_sub(version.edits_since);
+        let is_looked_at =
+            num_commits < COMMITS_PER_LOOK || num_commits.is_multiple_of(COMMITS_PER_LOOK);
+        if !is_looked_at && version.counts.text_bytes < MIN_TEXT_BYTES {
+            return Ok(false);
+        }
+        let edit_bytes = self.edit_bytes(version).await?;
+        let file_bytes = version.parts.iter().filter_map(Part::file_len_bytes);
+        let all_bytes = file_bytes.fold(edit_bytes, u64::saturating_add);
+        Ok(edit_bytes >= MIN_EDIT_BYTES && edit_bytes as f64 > ratio * all_bytes as f64)
+    }
+
+    /// Whether many commits added documents by edits, and files are cheap to rebuild with these.
+    async fn has_many_additions(
+        &self,
+        version: &Version,
+        options: &OptimizeOptions,
+    ) -> Result<bool> {
+        let added = version.parts.iter().filter(|part| matches!(part, Part::Edits { .. }));
+        let num_commits = added.count();
+        if num_commits < MIN_ADDING_COMMITS || num_commits % ADDING_COMMITS_PER_LOOK != 0 {
+            return Ok(false);
+        }
+        let plan = self.optimize_plan(version, options).await?;
+        let rebuilt = plan.stretches().iter().filter(|stretch| stretch.is_rebuilt);
+        let rebuilt = rebuilt.flat_map(|stretch| &version.parts[stretch.parts.clone()]);
+        let file_bytes: u64 = rebuilt.filter_map(Part::file_len_bytes).sum();
+        Ok(file_bytes <= plan.edit_bytes.saturating_mul(MAX_FILE_BYTES_PER_EDIT_BYTE))
+    }
+}

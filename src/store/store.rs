@@ -1,0 +1,444 @@
+//! The handle of a living corpus: create, open, read versions and edits.
+//!
+//! A handle looks whether there is a version behind the last one it has seen, which takes as long
+//! whatever number of versions there are; only where there is one, what follows is listed. Versions are
+//! read up to 16 at a time. How many bytes of edits there are is listed once; what the handle itself puts
+//! is added.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+
+use super::abandoned::Abandoned;
+use super::commit::Put;
+use super::manifest::{decode_manifest, decode_version};
+use super::retry::{RetryPolicy, retrying};
+use super::storage::{SEGMENTS, Storage, StorageError, StoredFile, VERSIONS};
+use super::storage::{version_name, version_number};
+use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
+use tadoc::edits::{Edit, EditBatch, decode_batch};
+use tadoc::error::{Error, Result};
+use tadoc::text::TokenizerProfile;
+
+/// Program and version that writes.
+pub(super) const WRITER: &str = concat!("datafusion-tadoc ", env!("CARGO_PKG_VERSION"));
+/// Versions read at a time.
+const READS_AT_ONCE: usize = 16;
+
+/// How a living corpus is accessed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// How often a storage is tried again, and a commit that another came before.
+    pub retry: RetryPolicy,
+    /// Largest file of a version, and most bytes of the edits in it.
+    pub max_version_bytes: u64,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self { retry: RetryPolicy::default(), max_version_bytes: 1 << 30 }
+    }
+}
+
+/// The edits of one version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionEdits {
+    /// The version that brought them.
+    pub version: u64,
+    /// The edits; document ids are those of the version before.
+    pub batch: EditBatch,
+}
+
+/// A living corpus. Clones share what they know of it.
+///
+/// ```
+/// use tadoc::corpus::{CorpusBuilder, IngestOptions};
+/// use tadoc::edits::{Edit, EditBatch};
+/// use tadoc_store::{Change, CommitKind, LivingStore, LocalFolder, StoreOptions};
+/// use tadoc::text::TokenizerProfile;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let root = dir.path().join("notes");
+/// # futures::executor::block_on(async {
+/// let folder = LocalFolder::new(root);
+/// let store =
+///     LivingStore::create(folder, TokenizerProfile::Word, StoreOptions::default()).await?;
+///
+/// // Many documents: a file of segments, then the commit that names it.
+/// let written = store
+///     .write_part(|out| {
+///         let mut builder = CorpusBuilder::new(out, IngestOptions::default())?;
+///         builder.push_document("a.txt", b"to be or not to be")?;
+///         Ok(builder.finish(None)?.1.footer)
+///     })
+///     .await?;
+/// let base = store.latest().await?;
+/// let version = store.commit(&base, &Change::append(CommitKind::Append, &[written])).await?;
+/// assert_eq!((version.number, version.num_doc_ids()), (2, 1));
+///
+/// // A small change: one file, two syncs.
+/// let text = b", that is the question".to_vec();
+/// let batch = EditBatch { edits: vec![Edit::AppendText { doc_id: 0, text }], ..Default::default() };
+/// let edited = store.commit(&version, &Change::edit(CommitKind::Edit, &batch)).await?;
+/// assert_eq!(store.edits(edited.edit_versions()).await?[0].batch, batch);
+///
+/// // What the author of a change has seen is not the latest any more: nothing happens.
+/// assert!(store.commit(&version, &Change::edit(CommitKind::Edit, &batch)).await.is_err());
+/// assert_eq!(store.history().await?.len(), 3);
+/// # Ok::<(), tadoc::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Debug, Clone)]
+pub struct LivingStore {
+    storage: Arc<dyn Storage>,
+    options: StoreOptions,
+    profile: TokenizerProfile,
+    last_seen: Arc<AtomicU64>,
+    edit_bytes: Arc<Mutex<Option<EditBytes>>>,
+    pub(super) abandoned: Arc<Abandoned>,
+}
+
+/// Bytes of the files of versions whose edits are not in the parts, known of one version.
+#[derive(Debug, Clone, Copy)]
+struct EditBytes {
+    commit_id: CommitId,
+    edits_since: u64,
+    len_bytes: u64,
+}
+
+impl LivingStore {
+    /// Begins a corpus of no documents in `storage`, as version 1.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] where there is one, [`Error::Io`] and [`Error::External`] from
+    /// the storage, [`Error::UnknownCommit`] where its answer was lost.
+    pub async fn create(
+        storage: impl Storage,
+        profile: TokenizerProfile,
+        options: StoreOptions,
+    ) -> Result<Self> {
+        let store = Self::new(storage, profile, options);
+        let place = store.place();
+        let taken = || Error::InvalidArgument {
+            name: "place",
+            got: format!("{place}, which holds a living corpus"),
+            allowed: "a place without one; open it instead".into(),
+        };
+        retrying(options.retry, || store.storage.prepare())
+            .await
+            .map_err(|e| e.into_error(format!("preparing {place}")))?;
+        if !store.version_files(None).await?.is_empty() {
+            return Err(taken());
+        }
+        let first = Version {
+            number: 1,
+            commit_id: CommitId::random()?,
+            parent_id: CommitId::from_bytes([0; 16]),
+            time_us: now_us(),
+            kind: CommitKind::Create,
+            counts: CommitCounts::default(),
+            writer: WRITER.into(),
+            profile,
+            parts: Vec::new(),
+            dropped: Vec::new(),
+            edits_since: 2,
+            sets_columns: false,
+        };
+        match store.put_version(&first, None).await? {
+            Put::Done => Ok(store),
+            Put::Lost => Err(taken()),
+        }
+    }
+
+    fn new(storage: impl Storage, profile: TokenizerProfile, options: StoreOptions) -> Self {
+        let (last_seen, edit_bytes, abandoned) = (Arc::default(), Arc::default(), Arc::default());
+        Self { storage: Arc::new(storage), options, profile, last_seen, edit_bytes, abandoned }
+    }
+
+    /// Opens the corpus in `storage`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is none, and those of [`LivingStore::latest`].
+    pub async fn open(storage: impl Storage, options: StoreOptions) -> Result<Self> {
+        let mut store = Self::new(storage, TokenizerProfile::default(), options);
+        store.profile = store.latest().await?.profile;
+        Ok(store)
+    }
+
+    /// How text is cut into tokens.
+    pub fn profile(&self) -> TokenizerProfile {
+        self.profile
+    }
+
+    /// The place in the words of the user.
+    pub fn place(&self) -> String {
+        self.storage.place()
+    }
+
+    /// The version of the last commit that is seen now.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::External`] from the storage; [`Error::Format`],
+    /// [`Error::Checksum`], [`Error::Version`], [`Error::Capacity`] where the file of the version
+    /// cannot be read; [`Error::Missing`] where there are no versions any more.
+    pub async fn latest(&self) -> Result<Version> {
+        loop {
+            let seen = self.last_seen.load(Ordering::Relaxed);
+            if seen > 0 && !self.has_version(seen + 1).await? {
+                match self.read_version(seen).await {
+                    // Clean-ups take versions in ascending order: both may be gone, with later ones there.
+                    Err(Error::Missing { .. }) => {}
+                    read => return read,
+                }
+            }
+            let after = (seen > 1).then(|| version_name(seen - 1));
+            let mut found = self.version_files(after.as_deref()).await?;
+            if found.is_empty() && after.is_some() {
+                // Not the corpus it was: someone put it back to an earlier state.
+                found = self.version_files(None).await?;
+            }
+            let Some(newest) = found.iter().filter_map(|file| version_number(&file.name)).max()
+            else {
+                return Err(self.missing_version(None).await);
+            };
+            match self.read_version(newest).await {
+                Ok(version) => return Ok(version),
+                // A clean-up took it, so that there is a later one now.
+                Err(Error::Missing { .. }) if newest > seen => self.see(newest),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The version `number`, for reading the corpus as it was.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where there is none, or where a clean-up took away what it needs; those
+    /// of [`LivingStore::latest`].
+    pub async fn version(&self, number: u64) -> Result<Version> {
+        let version = self.read_version(number).await?;
+        let versions = self.version_files(None).await?;
+        let segments = self.files(SEGMENTS, None).await?;
+        let files = versions.into_iter().chain(segments);
+        let files: HashSet<String> = files.map(|file| file.name).collect();
+        let mut names = version.parts.iter().filter_map(Part::file_name);
+        let is_whole = version.edit_versions().all(|number| files.contains(&version_name(number)))
+            && names.all(|name| files.contains(&name));
+        match is_whole {
+            true => Ok(version),
+            false => Err(self.missing_version(Some(number)).await),
+        }
+    }
+
+    /// The edits that `versions` brought, in order; those that brought none are left out. Of
+    /// [`Version::edit_versions`] they make the documents from the parts.
+    ///
+    /// # Errors
+    /// As [`LivingStore::version`].
+    pub async fn edits(&self, versions: RangeInclusive<u64>) -> Result<Vec<VersionEdits>> {
+        let read = futures::stream::iter(versions).map(|number| self.read_edits(number).boxed());
+        let edits: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
+        Ok(edits.into_iter().flatten().collect())
+    }
+
+    /// Documents of `version`: its ids without those that were dropped.
+    ///
+    /// # Errors
+    /// As [`LivingStore::edits`].
+    pub async fn num_docs(&self, version: &Version) -> Result<u64> {
+        let edits = self.edits(version.edit_versions()).await?;
+        let edits = edits.iter().flat_map(|edits| &edits.batch.edits);
+        let drops = edits.filter(|edit| matches!(edit, Edit::DropDocument { .. }));
+        let dropped_before = version.dropped.iter().map(|ids| ids.end - ids.start);
+        let num_dropped = dropped_before.fold(drops.count() as u64, u64::saturating_add);
+        Ok(version.num_doc_ids().saturating_sub(num_dropped))
+    }
+
+    /// Every version that is kept, in order of number.
+    ///
+    /// # Errors
+    /// As [`LivingStore::latest`].
+    pub async fn history(&self) -> Result<Vec<Version>> {
+        let files = self.version_files(None).await?;
+        let mut numbers: Vec<u64> = files.iter().filter_map(|f| version_number(&f.name)).collect();
+        numbers.sort_unstable();
+        self.read_versions(numbers).await
+    }
+
+    /// The versions `numbers`, without those that are gone.
+    pub(super) async fn read_versions(&self, numbers: Vec<u64>) -> Result<Vec<Version>> {
+        let read = futures::stream::iter(numbers).map(|number| self.read_if_there(number).boxed());
+        let versions: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
+        Ok(versions.into_iter().flatten().collect())
+    }
+
+    async fn read_if_there(&self, number: u64) -> Result<Option<Version>> {
+        match self.read_version(number).await {
+            Ok(version) => Ok(Some(version)),
+            Err(Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether version `number` is there.
+    pub(super) async fn has_version(&self, number: u64) -> Result<bool> {
+        let name = version_name(number);
+        let exists = retrying(self.options.retry, || self.storage.exists(&name)).await;
+        exists.map_err(|e| e.into_error(format!("looking for {}", self.name_of(&name))))
+    }
+
+    /// The version `number`; its edits are left packed.
+    pub(super) async fn read_version(&self, number: u64) -> Result<Version> {
+        let (file, bytes) = self.read_manifest(number).await?;
+        let version = decode_version(&file, &bytes, self.options.max_version_bytes)?;
+        self.seen(&file, version, number)
+    }
+
+    /// The name and the bytes of the file of version `number`.
+    async fn read_manifest(&self, number: u64) -> Result<(String, Bytes)> {
+        let (name, max_bytes) = (version_name(number), self.options.max_version_bytes);
+        let bytes = retrying(self.options.retry, || self.storage.get(&name, max_bytes)).await;
+        let bytes = match bytes {
+            Err(StorageError::NotFound) => return Err(self.missing_version(Some(number)).await),
+            Err(e) => return Err(e.into_error(format!("reading {}", self.name_of(&name)))),
+            Ok(bytes) => bytes,
+        };
+        Ok((self.name_of(&name), bytes))
+    }
+
+    /// Notes that `version`, which `file` holds, is there, if it is the one that was looked for.
+    fn seen(&self, file: &str, version: Version, number: u64) -> Result<Version> {
+        if version.number != number {
+            let reason = format!("expected version {number}, got {}", version.number);
+            let (file, section) = (file.to_string(), "version");
+            return Err(Error::Format { file, section, offset: 24, reason });
+        }
+        self.see(number);
+        Ok(version)
+    }
+
+    async fn read_edits(&self, number: u64) -> Result<Option<VersionEdits>> {
+        let (file, bytes) = self.read_manifest(number).await?;
+        let decoded = decode_manifest(&file, &bytes, self.options.max_version_bytes)?;
+        let (version, edits) = (self.seen(&file, decoded.0, number)?, decoded.1);
+        let batch = edits.map(|edits| decode_batch(&file, &edits)).transpose()?;
+        let edits = batch.map(|batch| VersionEdits { version: number, batch });
+        let added = edits.iter().flat_map(|edits| &edits.batch.edits);
+        let added = added.filter(|edit| edit.doc_id().is_none()).count() as u64;
+        let declared = version.parts.iter().map(|part| match part {
+            Part::Edits { version, num_docs } if *version == number => *num_docs,
+            _ => 0,
+        });
+        let declared: u64 = declared.sum();
+        let sets_columns = edits.iter().any(|of| of.batch.edits.iter().any(Edit::sets_columns));
+        if sets_columns && !version.sets_columns {
+            let reason = "expected no edits that set columns, as the version says, got some".into();
+            return Err(Error::Format { file, section: "edits", offset: 0, reason });
+        }
+        if added != declared {
+            let reason = format!("expected edits that add {declared} documents, got {added}");
+            return Err(Error::Format { file, section: "edits", offset: 0, reason });
+        }
+        Ok(edits)
+    }
+
+    pub(super) fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    pub(super) fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
+    /// A file of the corpus in messages.
+    pub(super) fn name_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.place())
+    }
+
+    /// Notes that version `number` is or was there.
+    pub(super) fn see(&self, number: u64) {
+        self.last_seen.fetch_max(number, Ordering::Relaxed);
+    }
+
+    /// Bytes of the files of versions whose edits are not in the parts of `version`; those without edits
+    /// count.
+    ///
+    /// # Errors
+    /// Those of a listing. None is made where all that this handle did not put was listed before.
+    pub async fn edit_bytes(&self, version: &Version) -> Result<u64> {
+        let numbers = version.edit_versions();
+        if numbers.is_empty() {
+            return Ok(0);
+        }
+        let known = *self.known_edit_bytes();
+        if let Some(known) = known.filter(|known| known.commit_id == version.commit_id) {
+            return Ok(known.len_bytes);
+        }
+        let listed = self.version_files(Some(&version_name(numbers.start() - 1))).await?;
+        let is_of_edits = |number: Option<u64>| number.is_some_and(|n| numbers.contains(&n));
+        let files = listed.iter().filter(|file| is_of_edits(version_number(&file.name)));
+        let len_bytes = files.map(|file| file.len_bytes).sum();
+        let Version { commit_id, edits_since, .. } = *version;
+        *self.known_edit_bytes() = Some(EditBytes { commit_id, edits_since, len_bytes });
+        Ok(len_bytes)
+    }
+
+    /// Notes that this handle put `next` as a file of `len_bytes`.
+    pub(super) fn note_put(&self, next: &Version, len_bytes: u64) {
+        let mut known = self.known_edit_bytes();
+        let before = known.filter(|known| known.commit_id == next.parent_id);
+        let Version { commit_id, edits_since, .. } = *next;
+        let len_bytes = match before {
+            _ if edits_since > next.number => 0,
+            _ if edits_since == next.number => len_bytes,
+            Some(before) if before.edits_since == edits_since => before.len_bytes + len_bytes,
+            _ => return,
+        };
+        *known = Some(EditBytes { commit_id, edits_since, len_bytes });
+    }
+
+    fn known_edit_bytes(&self) -> MutexGuard<'_, Option<EditBytes>> {
+        self.edit_bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Files of versions, after the one of the name `after`.
+    pub(super) async fn version_files(&self, after: Option<&str>) -> Result<Vec<StoredFile>> {
+        let mut files = self.files(VERSIONS, after).await?;
+        files.retain(|file| version_number(&file.name).is_some());
+        Ok(files)
+    }
+
+    pub(super) async fn files(&self, folder: &str, after: Option<&str>) -> Result<Vec<StoredFile>> {
+        retrying(self.options.retry, || self.storage.list(folder, after))
+            .await
+            .map_err(|e| e.into_error(format!("listing {}", self.name_of(folder))))
+    }
+
+    /// The error for a version that is not there, which says what is.
+    async fn missing_version(&self, number: Option<u64>) -> Error {
+        let files = match self.version_files(None).await {
+            Ok(files) => files,
+            Err(error) => return error,
+        };
+        let numbers = files.iter().filter_map(|file| version_number(&file.name));
+        let existing = match (numbers.clone().min(), numbers.max()) {
+            (Some(oldest), Some(newest)) => {
+                format!("files of versions {oldest} to {newest} are there, older ones cleaned up")
+            }
+            _ => "no living corpus is there; create one, or open .tadoc files by their name".into(),
+        };
+        let what = number.map_or("version".into(), |number| format!("version {number}"));
+        Error::Missing { place: self.place(), what, existing }
+    }
+}
+
+/// Microseconds since 1970.
+pub(super) fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,60 @@
+//! Blocking work and waiting, off the thread that polls, without asking for a runtime.
+//!
+//! A thread costs about 20 µs, a sync of a disk 100 to 10,000.
+
+use std::panic::resume_unwind;
+use std::time::Duration;
+
+use futures::channel::oneshot;
+
+use tadoc::error::{Error, Result};
+
+/// Runs `work` on a thread of its own. It runs to its end even where nobody waits for it any more.
+///
+/// # Errors
+/// [`Error::Io`] where there can be no more threads.
+pub(super) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let (sender, receiver) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("tadoc-living".into()).spawn(move || {
+        // The receiver is gone where nobody waits.
+        let _unheard = sender.send(work());
+    });
+    let thread = thread.map_err(|e| Error::io("starting a thread", e))?;
+    match receiver.await {
+        Ok(answer) => Ok(answer),
+        Err(_) => match thread.join() {
+            Err(panic) => resume_unwind(panic),
+            Ok(()) => Err(Error::Cancelled),
+        },
+    }
+}
+
+/// Runs `work`, which shares its work with rayon's workers, on a thread of its own. Where one of them
+/// waits for it, it gets workers of its own: that one could be the last.
+///
+/// # Errors
+/// As [`on_thread`].
+pub(super) async fn on_computing_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    if rayon::current_thread_index().is_none() {
+        return on_thread(work).await;
+    }
+    let num_threads = rayon::current_num_threads();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build();
+    let pool = pool.map_err(|e| Error::external("starting threads", e))?;
+    on_thread(move || pool.install(work)).await
+}
+
+/// Waits.
+///
+/// # Errors
+/// As [`on_thread`].
+pub(super) async fn wait(duration: Duration) -> Result<()> {
+    match duration.is_zero() {
+        true => Ok(()),
+        false => on_thread(move || std::thread::sleep(duration)).await,
+    }
+}

@@ -1,0 +1,326 @@
+//! One version of a living corpus, as a value.
+//!
+//! ```text
+//! parts        [ file A: 3 ids ][ file B: 2 ids ][ edits of version 9: 1 id ]
+//! ids            0   1   2         3   4            5
+//! dropped            1..2                                  ids without a document, in the parts
+//! edits_since  8: the edits of versions 8, 9, … up to this one apply to the parts, in order
+//! ```
+//!
+//! Ids are dense over the parts and stand for ever: a dropped document leaves its id behind. The
+//! parts of a file hold a document for every id; those of dropped ids are empty.
+
+use std::fmt;
+use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use tadoc::error::{Error, Result};
+use tadoc::text::TokenizerProfile;
+
+/// A random number that names a commit or a file: 16 bytes, written as a UUID of version 4.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommitId([u8; 16]);
+
+impl CommitId {
+    /// A new one.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the system has no random numbers.
+    pub fn random() -> Result<Self> {
+        let mut bytes = [0; 16];
+        getrandom::getrandom(&mut bytes)
+            .map_err(|e| Error::io("asking the system for random numbers", e.into()))?;
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Ok(Self(bytes))
+    }
+
+    /// The id of these bytes.
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            let dash = if matches!(i, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for CommitId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for CommitId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refuse = || Error::InvalidArgument {
+            name: "commit id",
+            got: text.into(),
+            allowed: "a UUID such as 01234567-89ab-4cde-8f01-23456789abcd".into(),
+        };
+        let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
+        let mut bytes = [0; 16];
+        if digits.len() != 32 {
+            return Err(refuse());
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |c: u8| char::from(c).to_digit(16).ok_or_else(refuse);
+            *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+        }
+        match Self(bytes) {
+            // One spelling only: a file has one name.
+            id if id.to_string() == text => Ok(id),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+/// No version has a larger number.
+const MAX_NUMBER: u64 = u64::MAX >> 1;
+
+/// What a commit was for, as the history shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum CommitKind {
+    /// The corpus began.
+    Create = 0,
+    /// Documents from files were added.
+    Append = 1,
+    /// Rows were inserted.
+    Insert = 2,
+    /// Documents were dropped.
+    Delete = 3,
+    /// Documents were given other bytes.
+    Update = 4,
+    /// Texts of documents were changed.
+    Edit = 5,
+    /// Parts and edits were compressed anew; every document is what it was.
+    Optimize = 6,
+}
+
+impl CommitKind {
+    const ALL: [Self; 7] = [
+        Self::Create,
+        Self::Append,
+        Self::Insert,
+        Self::Delete,
+        Self::Update,
+        Self::Edit,
+        Self::Optimize,
+    ];
+
+    /// The number stored in files.
+    pub fn as_u8(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind stored under this number, if this build knows it.
+    pub fn from_u8(stored: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_u8() == stored)
+    }
+
+    /// The name used in SQL and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Append => "append",
+            Self::Insert => "insert",
+            Self::Delete => "delete",
+            Self::Update => "update",
+            Self::Edit => "edit",
+            Self::Optimize => "optimize",
+        }
+    }
+}
+
+impl fmt::Display for CommitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How much a commit did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommitCounts {
+    /// Documents added, in files and by edits.
+    pub docs_added: u64,
+    /// Documents dropped.
+    pub docs_dropped: u64,
+    /// Edits, those that add and drop documents included.
+    pub edits: u64,
+    /// Bytes of text that came: of documents, insertions and replacements.
+    pub text_bytes: u64,
+}
+
+/// Documents of consecutive ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// A `.tadoc` file of one or more segments.
+    File {
+        /// Name of the file: `segments/<id>.tadoc`.
+        id: CommitId,
+        /// Bytes of the file.
+        len_bytes: u64,
+        /// CRC32C of them all.
+        crc32c: u32,
+        /// Documents in it.
+        num_docs: u64,
+    },
+    /// What the edits of a version added.
+    Edits {
+        /// The version.
+        version: u64,
+        /// Documents it added.
+        num_docs: u64,
+    },
+}
+
+impl Part {
+    /// Ids that the part covers.
+    pub fn num_docs(&self) -> u64 {
+        match self {
+            Self::File { num_docs, .. } | Self::Edits { num_docs, .. } => *num_docs,
+        }
+    }
+
+    /// Bytes of its file, if it is one.
+    pub fn file_len_bytes(&self) -> Option<u64> {
+        match self {
+            Self::File { len_bytes, .. } => Some(*len_bytes),
+            Self::Edits { .. } => None,
+        }
+    }
+
+    /// Name of its file below the place of the corpus, if it is one.
+    pub fn file_name(&self) -> Option<String> {
+        match self {
+            Self::File { id, .. } => Some(super::storage::segment_name(*id)),
+            Self::Edits { .. } => None,
+        }
+    }
+}
+
+/// What a living corpus is after one commit. Cheap to clone; never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// Its number: 1 for the commit that began the corpus.
+    pub number: u64,
+    /// The commit that made it.
+    pub commit_id: CommitId,
+    /// The commit that made the version before; zeros for the first.
+    pub parent_id: CommitId,
+    /// Microseconds from 1970 to the commit, by the writer's clock; never before the parent's.
+    pub time_us: u64,
+    /// What the commit was for.
+    pub kind: CommitKind,
+    /// How much it did.
+    pub counts: CommitCounts,
+    /// Program and version that wrote it.
+    pub writer: String,
+    /// How text is cut into tokens, in all parts.
+    pub profile: TokenizerProfile,
+    /// Documents in order of id.
+    pub parts: Vec<Part>,
+    /// Ids that have no document in the parts already: ascending, apart, none empty.
+    pub dropped: Vec<Range<u64>>,
+    /// The first version whose edits are not in the parts; the next one's number if there is none.
+    pub edits_since: u64,
+    /// Whether edits that are not in the parts may set user columns.
+    pub sets_columns: bool,
+}
+
+impl Version {
+    /// Document ids given so far; those of dropped documents count.
+    pub fn num_doc_ids(&self) -> u64 {
+        self.parts.iter().map(Part::num_docs).fold(0, u64::saturating_add)
+    }
+
+    /// The ids of each part.
+    pub fn part_ids(&self) -> impl Iterator<Item = (&Part, Range<u64>)> {
+        self.parts.iter().scan(0u64, |end, part| {
+            let first = *end;
+            *end = end.saturating_add(part.num_docs());
+            Some((part, first..*end))
+        })
+    }
+
+    /// Versions whose edits apply to the parts, in order; empty where all are in the parts.
+    pub fn edit_versions(&self) -> RangeInclusive<u64> {
+        self.edits_since..=self.number
+    }
+
+    /// When it was committed.
+    pub fn time(&self) -> SystemTime {
+        // Within the range of the clock: bounded where a manifest is decoded.
+        SystemTime::UNIX_EPOCH + Duration::from_micros(self.time_us)
+    }
+
+    /// What contradicts itself, in words; nothing where all is well.
+    pub(super) fn contradiction(&self) -> Option<String> {
+        let number = self.number;
+        // Room for the numbers that follow.
+        if !(1..=MAX_NUMBER).contains(&number) || !(1..=number + 1).contains(&self.edits_since) {
+            return Some(format!("edits since {}, version {number}", self.edits_since));
+        }
+        let mut num_ids = Some(0u64);
+        let mut files = std::collections::HashSet::new();
+        let mut last_edits = self.edits_since - 1;
+        for part in &self.parts {
+            num_ids = num_ids.and_then(|sum| sum.checked_add(part.num_docs()));
+            match part {
+                Part::File { id, .. } if !files.insert(*id) => {
+                    return Some(format!("two parts of the file {id}"));
+                }
+                Part::Edits { version, .. } if *version <= last_edits || *version > number => {
+                    return Some(format!("a part of the edits of version {version}"));
+                }
+                Part::Edits { version, .. } => last_edits = *version,
+                Part::File { .. } => {}
+            }
+        }
+        let Some(num_ids) = num_ids else { return Some("more than 2^64 documents".into()) };
+        let mut end = None;
+        for range in &self.dropped {
+            if range.is_empty() || end.is_some_and(|end| range.start <= end) || range.end > num_ids
+            {
+                return Some(format!("dropped documents {range:?} of {num_ids}"));
+            }
+            end = Some(range.end);
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_back_from_their_only_spelling() {
+        let id = CommitId::random().unwrap();
+        let text = id.to_string();
+        assert_eq!(text.parse::<CommitId>().unwrap(), id);
+        assert_eq!((text.len(), &text[14..15]), (36, "4"));
+        for wrong in ["", "x", &text.replace('-', ""), &text.to_uppercase(), &text[1..]] {
+            // Only digits: upper and lower case are one.
+            if wrong != text {
+                assert!(wrong.parse::<CommitId>().is_err(), "{wrong}");
+            }
+        }
+        assert_ne!(id, CommitId::random().unwrap());
+    }
+}

@@ -1,0 +1,334 @@
+//! Sequences of words as rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::analytics::Vocabulary;
+use crate::error::{Error, Result};
+
+use super::entries::{Entry, for_each_sequence};
+use super::keep::Keep;
+use super::key::Key;
+use super::packing::Packing;
+use super::weights::NumberedWeights;
+use super::windows::give_back_room;
+
+/// Keys that may as well be few rows: room for a row for each would be too much.
+const MANY_KEYS: usize = 1 << 20;
+
+/// Sequences of n words each, as rows: 8 bytes a row where the n words fit 64 bits (for n = 3 up to
+/// two million distinct words), else 4 bytes a word.
+#[derive(Debug, Clone)]
+pub struct Sequences {
+    vocabulary: Arc<Vocabulary>,
+    packing: Packing,
+    /// By row, where sequences fit.
+    keys: Vec<u64>,
+    /// By row and position, where they do not.
+    words: Vec<u32>,
+}
+
+impl Sequences {
+    pub(in crate::analytics) fn new(vocabulary: Arc<Vocabulary>, packing: Packing) -> Self {
+        Self { vocabulary, packing, keys: Vec::new(), words: Vec::new() }
+    }
+
+    /// The words `rows` of the vocabulary as sequences of one.
+    pub(in crate::analytics) fn of_words(vocabulary: Arc<Vocabulary>, rows: Range<usize>) -> Self {
+        let packing = Packing::new(1, vocabulary.len());
+        let keys = (rows.start as u64..rows.end as u64).collect();
+        Self { vocabulary, packing, keys, words: Vec::new() }
+    }
+
+    /// The words, which [`words`](Self::words) are rows of.
+    pub fn vocabulary(&self) -> &Arc<Vocabulary> {
+        &self.vocabulary
+    }
+
+    /// Words of each sequence.
+    pub fn num_words(&self) -> usize {
+        self.packing.num_words
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.keys.len() + self.words.len() / self.packing.num_words
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The words of `row` in order, as rows of the vocabulary.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
+        let (packing, len) = (self.packing, self.packing.num_words);
+        let (key, words) = match packing.is_whole() {
+            true => (self.keys[row], &[][..]),
+            false => (0, &self.words[row * len..(row + 1) * len]),
+        };
+        (0..len).map(move |at| match packing.is_whole() {
+            true => packing.word(key, at),
+            false => words[at],
+        })
+    }
+
+    /// Appends the words of `row`, joined by one blank.
+    ///
+    /// # Panics
+    /// When `row` is not below [`len`](Self::len).
+    pub fn append_text(&self, row: usize, output: &mut String) {
+        for (at, word) in self.words(row).enumerate() {
+            if at > 0 {
+                output.push(' ');
+            }
+            output.push_str(self.vocabulary.word(word as usize));
+        }
+    }
+
+    /// Main memory of the rows, without the vocabulary.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(self.keys.as_slice()) + size_of_val(self.words.as_slice())
+    }
+
+    /// What sorts `row` among others: the beginning of its words.
+    pub(in crate::analytics) fn key(&self, row: usize) -> u64 {
+        match self.packing.is_whole() {
+            true => self.keys[row],
+            false => self.packing.key(self.row_words(row)),
+        }
+    }
+
+    /// The words of `row` where they do not fit a key.
+    pub(in crate::analytics) fn row_words(&self, row: usize) -> &[u32] {
+        let len = self.packing.num_words;
+        &self.words[row * len..(row + 1) * len]
+    }
+
+    pub(in crate::analytics) fn packing(&self) -> Packing {
+        self.packing
+    }
+
+    /// Rows of sequences that fit keys.
+    pub(in crate::analytics) fn set_keys(&mut self, keys: Vec<u64>) {
+        self.keys = keys;
+    }
+
+    /// Appends the rows of `parts`.
+    pub(in crate::analytics) fn extend<'a>(
+        &mut self,
+        parts: impl Iterator<Item = &'a Counted> + Clone,
+    ) {
+        self.keys.reserve_exact(parts.clone().map(|part| part.keys.len()).sum());
+        self.words.reserve_exact(parts.clone().map(|part| part.words.len()).sum());
+        for part in parts {
+            self.keys.extend_from_slice(&part.keys);
+            self.words.extend_from_slice(&part.words);
+        }
+    }
+
+    /// The rows of `parts` one behind the other, with their counts.
+    pub(in crate::analytics) fn joined(
+        vocabulary: Arc<Vocabulary>,
+        packing: Packing,
+        parts: &[(Self, Vec<u64>)],
+    ) -> (Self, Vec<u64>) {
+        let keys = parts.iter().map(|(part, _)| part.keys.as_slice()).collect::<Vec<_>>().concat();
+        let words = parts.iter().map(|(part, _)| part.words.as_slice()).collect::<Vec<_>>();
+        let counts = parts.iter().map(|(_, counts)| counts.as_slice()).collect::<Vec<_>>();
+        (Self { vocabulary, packing, keys, words: words.concat() }, counts.concat())
+    }
+}
+
+/// Distinct sequences and how often they occur, not yet joined to others.
+#[derive(Debug, Default)]
+pub(in crate::analytics) struct Counted {
+    keys: Vec<u64>,
+    words: Vec<u32>,
+    pub counts: Vec<u64>,
+}
+
+impl Counted {
+    /// Adds up the `weight`s of equal sequences among `entries`, sorted by key, and appends those
+    /// that reach `min_count`.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where a sum has more than 64 bits.
+    pub fn add<'a>(
+        &mut self,
+        entries: &mut [Entry],
+        packing: Packing,
+        words: &impl Fn(u64) -> &'a [u32],
+        weight: &impl Fn(u64) -> u64,
+        min_count: u64,
+    ) -> Result<()> {
+        let mut is_exact = true;
+        for_each_sequence(entries, packing, words, |run| {
+            let sum = run.iter().try_fold(0u64, |sum, e| sum.checked_add(weight(e.value)));
+            is_exact &= sum.is_some();
+            let sum = sum.unwrap_or(u64::MAX);
+            if sum >= min_count {
+                self.push(run[0], packing, words);
+                self.counts.push(sum);
+            }
+        });
+        if is_exact { Ok(()) } else { Err(too_many_occurrences()) }
+    }
+
+    /// The same for sorted keys with the number of a weight each.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] where a sum has more than 64 bits.
+    pub fn add_keys<K: Key>(
+        &mut self,
+        keys: &[K],
+        packing: Packing,
+        weights: &impl NumberedWeights,
+        min_count: u64,
+    ) -> Result<()> {
+        if packing.is_whole() && keys.len() <= MANY_KEYS {
+            return self.add_whole_keys(keys, weights, min_count);
+        }
+        let value_bits = weights.bits();
+        let mut at = 0;
+        while at < keys.len() {
+            let key = keys[at].above(value_bits);
+            let mut sum = 0u64;
+            while at < keys.len() && keys[at].above(value_bits) == key {
+                let weight = weights.weight(keys[at].low(value_bits));
+                sum = sum.checked_add(weight).ok_or_else(too_many_occurrences)?;
+                at += 1;
+            }
+            if sum >= min_count {
+                self.push_key(key, packing);
+                self.counts.push(sum);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for sequences of 64 bits or fewer. Where a run of equal ones ends is close to random: every
+    /// key is written as a row, over the one before where that is equal.
+    fn add_whole_keys<K: Key>(
+        &mut self,
+        keys: &[K],
+        weights: &impl NumberedWeights,
+        min_count: u64,
+    ) -> Result<()> {
+        let value_bits = weights.bits();
+        let Some(first) = keys.first() else { return Ok(()) };
+        let first_row = self.counts.len();
+        self.keys.resize(first_row + keys.len(), 0);
+        self.counts.resize(first_row + keys.len(), 0);
+        let (rows, counts) = (&mut self.keys[first_row..], &mut self.counts[first_row..]);
+        let (mut row, mut last, mut sum, mut is_exact) = (0, first.above(value_bits), 0u64, true);
+        for &key in keys {
+            let (key, weight) = (key.above(value_bits), weights.weight(key.low(value_bits)));
+            let is_new = key != last;
+            row += usize::from(is_new);
+            let (more, is_over) = if is_new { 0 } else { sum }.overflowing_add(weight);
+            is_exact &= !is_over;
+            (last, sum) = (key, more);
+            (rows[row], counts[row]) = (key.number(), sum);
+        }
+        if !is_exact {
+            return Err(too_many_occurrences());
+        }
+        let mut num_rows = row + 1;
+        if min_count > 1 {
+            num_rows = (0..num_rows).fold(0, |num_kept, row| {
+                (rows[num_kept], counts[num_kept]) = (rows[row], counts[row]);
+                num_kept + usize::from(counts[num_kept] >= min_count)
+            });
+        }
+        self.keys.truncate(first_row + num_rows);
+        self.counts.truncate(first_row + num_rows);
+        Ok(())
+    }
+
+    /// Drops the rows from `first_row` on whose key, the beginning of their words, is not kept.
+    pub fn retain_from(&mut self, first_row: usize, packing: Packing, keep: &Keep<u64>) {
+        if keep.is_all() {
+            return;
+        }
+        let (mut num_kept, len) = (first_row, packing.num_words);
+        for row in first_row..self.counts.len() {
+            let words = row * len..(row + 1) * len;
+            let is_kept = keep.is_kept(|| match packing.is_whole() {
+                true => self.keys[row],
+                false => packing.key(&self.words[words.clone()]),
+            });
+            if is_kept {
+                self.counts[num_kept] = self.counts[row];
+                match packing.is_whole() {
+                    true => self.keys[num_kept] = self.keys[row],
+                    false => self.words.copy_within(words, num_kept * len),
+                }
+                num_kept += 1;
+            }
+        }
+        self.counts.truncate(num_kept);
+        match packing.is_whole() {
+            true => self.keys.truncate(num_kept),
+            false => self.words.truncate(num_kept * len),
+        }
+    }
+
+    /// The rows, in words of `vocabulary`, and their counts.
+    pub fn into_rows(self, vocabulary: Arc<Vocabulary>, packing: Packing) -> (Sequences, Vec<u64>) {
+        let Self { keys, words, counts } = self;
+        (Sequences { vocabulary, packing, keys, words }, counts)
+    }
+
+    /// The rows of `parts` one behind the other; those of an only part are not copied, unless they have much more room
+    /// than they need.
+    pub fn joined(mut parts: Vec<Self>) -> Self {
+        if parts.len() == 1 {
+            let mut only = parts.swap_remove(0);
+            give_back_room(&mut only.keys);
+            give_back_room(&mut only.words);
+            give_back_room(&mut only.counts);
+            return only;
+        }
+        let sum = |len: fn(&Self) -> usize| parts.iter().map(len).sum();
+        let mut joined = Self {
+            keys: Vec::with_capacity(sum(|part| part.keys.len())),
+            words: Vec::with_capacity(sum(|part| part.words.len())),
+            counts: Vec::with_capacity(sum(|part| part.counts.len())),
+        };
+        parts.iter().for_each(|part| joined.append(part));
+        joined
+    }
+
+    /// Appends the rows of `other`.
+    pub fn append(&mut self, other: &Self) {
+        self.keys.extend_from_slice(&other.keys);
+        self.words.extend_from_slice(&other.words);
+        self.counts.extend_from_slice(&other.counts);
+    }
+
+    /// Appends the sequence of `key` as a row.
+    #[inline]
+    pub fn push_key<K: Key>(&mut self, key: K, packing: Packing) {
+        match packing.is_whole() {
+            true => self.keys.push(key.number()),
+            false => self.words.extend((0..packing.num_words).map(|at| packing.word(key, at))),
+        }
+    }
+
+    /// Appends the sequence of `entry` as a row.
+    pub fn push<'a>(&mut self, entry: Entry, packing: Packing, words: &impl Fn(u64) -> &'a [u32]) {
+        match packing.is_whole() {
+            true => self.keys.push(entry.key),
+            false => self.words.extend_from_slice(words(entry.value)),
+        }
+    }
+}
+
+/// Returns the error of a count over all segments that 64 bits do not hold.
+pub fn too_many_occurrences() -> Error {
+    Error::count_overflow("a count over all segments")
+}

@@ -1,0 +1,177 @@
+//! Reading bytes that may lie: a cursor whose every failure names file, section and offset.
+//!
+//! All multi-byte integers are little-endian; variable-length ones are LEB128 (7 bits a byte, low
+//! bits first, at most 10 bytes). Nothing here allocates by a number that came from the bytes,
+//! except [`Cursor::unpack`], which is told how much its caller has room for.
+
+use crate::error::{Error, Result};
+
+/// Where some bytes came from, for error texts.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// File or URL.
+    pub file: &'a str,
+    /// Name of the section.
+    pub section: &'static str,
+    /// Offset of the section inside the file.
+    pub offset: u64,
+}
+
+impl Place<'_> {
+    /// The error for a fault `at` bytes into the section.
+    pub fn fault(&self, at: usize, reason: impl Into<String>) -> Error {
+        Error::Format {
+            file: self.file.into(),
+            section: self.section,
+            offset: self.offset.saturating_add(at as u64),
+            reason: reason.into(),
+        }
+    }
+
+    /// Checks `bytes`, which lie at this place, against their checksum.
+    pub fn verify(&self, bytes: &[u8], expected: u32) -> Result<()> {
+        let got = crc32c::crc32c(bytes);
+        if got == expected {
+            return Ok(());
+        }
+        let (file, section, offset) = (self.file.into(), self.section, self.offset);
+        Err(Error::Checksum { file, section, offset, expected, got })
+    }
+}
+
+/// A position inside the bytes of one section.
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
+    place: Place<'a>,
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Creates a cursor at the first of `bytes`, which lie at `place`.
+    pub fn new(place: Place<'a>, bytes: &'a [u8]) -> Self {
+        Self { place, bytes, position: 0 }
+    }
+
+    /// Bytes not read yet.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.position
+    }
+
+    /// The error for a fault at the current position.
+    pub fn fault(&self, reason: impl Into<String>) -> Error {
+        self.place.fault(self.position, reason)
+    }
+
+    /// The next `len` bytes.
+    pub fn take(&mut self, len: usize) -> Result<&'a [u8]> {
+        if len > self.remaining() {
+            let left = self.remaining();
+            return Err(self.fault(format!("expected {len} more bytes, {left} are left")));
+        }
+        let start = self.position;
+        self.position += len;
+        Ok(&self.bytes[start..self.position])
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    /// Reads a byte.
+    pub fn u8(&mut self) -> Result<u8> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    /// Reads an integer of two bytes.
+    pub fn u16(&mut self) -> Result<u16> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+
+    /// Reads an integer of four bytes.
+    pub fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+
+    /// Reads an integer of eight bytes.
+    pub fn u64(&mut self) -> Result<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    /// A text of at most 255 bytes, its length first.
+    pub fn short_text(&mut self) -> Result<String> {
+        let len = usize::from(self.u8()?);
+        match std::str::from_utf8(self.take(len)?) {
+            Ok(text) => Ok(text.into()),
+            Err(_) => Err(self.fault("expected a name in UTF-8")),
+        }
+    }
+
+    /// A LEB128 integer.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64> {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(self.fault("expected an integer of at most 10 bytes"))
+    }
+
+    /// A stream written by [`pack`], of at most `max_len` bytes once unpacked.
+    pub fn unpack(&mut self, max_len: usize) -> Result<Vec<u8>> {
+        let at = self.clone();
+        let raw_len = self.varint()?;
+        let packed_len = self.varint()?;
+        let packed = self.take(usize::try_from(packed_len).unwrap_or(usize::MAX))?;
+        // zstd spends 4 bytes at least on a block of 128 KiB.
+        let plausible = (packed.len() as u64).saturating_mul(1 << 15).saturating_add(1 << 10);
+        if raw_len > plausible.min(max_len as u64) {
+            let reason =
+                format!("expected a stream of at most {max_len} bytes, {raw_len} declared");
+            return Err(at.fault(reason));
+        }
+        let raw = zstd::bulk::decompress(packed, raw_len as usize)
+            .map_err(|e| at.fault(format!("expected a zstd frame: {e}")))?;
+        if raw.len() as u64 != raw_len {
+            let got = raw.len();
+            return Err(at.fault(format!("expected {raw_len} bytes from a zstd frame, got {got}")));
+        }
+        Ok(raw)
+    }
+
+    /// Checks that everything was read.
+    pub fn finish(self) -> Result<()> {
+        match self.remaining() {
+            0 => Ok(()),
+            left => {
+                Err(self.fault(format!("expected the end of the section, {left} bytes are left")))
+            }
+        }
+    }
+}
+
+/// Appends `value` as LEB128.
+#[inline]
+pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends `raw` as one zstd frame behind its two lengths.
+pub fn pack(out: &mut Vec<u8>, raw: &[u8], level: i32) -> Result<()> {
+    let packed =
+        zstd::bulk::compress(raw, level).map_err(|e| Error::io("compressing with zstd", e))?;
+    push_varint(out, raw.len() as u64);
+    push_varint(out, packed.len() as u64);
+    out.extend_from_slice(&packed);
+    Ok(())
+}

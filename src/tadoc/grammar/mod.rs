@@ -1,0 +1,122 @@
+//! The grammar of one segment: rules over elements, root first, cut by document splitters.
+//!
+//! ```text
+//! element  0 ..... num_words ..... num_terminals ..... num_terminals + num_rules
+//!          | words (sorted) | separators (sorted) | rules, parents before children |
+//!
+//! rule_offsets [0, 5, 8, 10]      rule 0 is the root, rule r is sym[off[r]..off[r+1]]
+//! symbols      [9 4 9 7 8 | 0 5 10 | 1 2]
+//! doc_offsets  [0, 2, 2, 5]       document d is root[doc_offsets[d]..doc_offsets[d+1]]
+//! ```
+//!
+//! Invariants of a [`Grammar`] (established by the builders, checked by [`Grammar::validate`] for
+//! bytes from outside): a rule refers only to rules with a larger index, so cycles cannot exist;
+//! the root is referred to by nobody; `doc_offsets` starts at 0, never falls and ends at the root's
+//! length. Nothing here knows bytes: terminals are ids of a [`Dictionary`](crate::text::Dictionary).
+
+mod chunk;
+mod cleanup;
+mod dedup;
+mod expand;
+mod pair_join;
+mod rounds;
+pub mod schedule;
+mod sequitur;
+mod tally;
+#[cfg(test)]
+mod tests;
+mod warm_start;
+
+pub use dedup::Dedup;
+pub use expand::expand_tokens;
+pub use rounds::{RoundsEngine, RoundsOptions, RoundsOutput, build_rounds, build_rounds_by};
+pub use sequitur::build_sequitur;
+
+use crate::error::{Error, Result};
+
+/// Rules over elements of one segment; see the module's drawing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grammar {
+    /// Number of terminals (words, then separators); the id of rule `r` is `num_terminals + r`.
+    pub num_terminals: u32,
+    /// Start of each rule in `symbols`, and the end of the last one: `num_rules + 1` values.
+    pub rule_offsets: Vec<u32>,
+    /// Elements of all right-hand sides, root first (G values).
+    pub symbols: Vec<u32>,
+    /// Start of each document in the root, and the end of the last one: `num_docs + 1` values.
+    pub doc_offsets: Vec<u32>,
+}
+
+impl Grammar {
+    /// Number of rules, the root included.
+    pub fn num_rules(&self) -> usize {
+        self.rule_offsets.len() - 1
+    }
+
+    /// Number of documents.
+    pub fn num_docs(&self) -> usize {
+        self.doc_offsets.len() - 1
+    }
+
+    /// Elements of rule `rule_idx`, which must be below [`num_rules`](Self::num_rules).
+    pub fn rule(&self, rule_idx: usize) -> &[u32] {
+        &self.symbols
+            [self.rule_offsets[rule_idx] as usize..self.rule_offsets[rule_idx + 1] as usize]
+    }
+
+    /// Elements of the root.
+    pub fn root(&self) -> &[u32] {
+        self.rule(0)
+    }
+
+    /// Checks every invariant of the module's description in O(G).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] naming the first broken invariant.
+    pub fn validate(&self) -> Result<()> {
+        check_offsets("rule_offsets", &self.rule_offsets, self.symbols.len())?;
+        check_offsets("doc_offsets", &self.doc_offsets, self.root().len())?;
+        let num_elements = u64::from(self.num_terminals) + self.num_rules() as u64;
+        if num_elements > u64::from(u32::MAX) {
+            return broken(
+                "num_terminals + num_rules",
+                num_elements.to_string(),
+                "at most 2^32 - 1",
+            );
+        }
+        for rule_idx in 0..self.num_rules() {
+            // A rule may refer to terminals and to rules after itself only: once what lies between is
+            // taken out, ids are below a limit, which is checked for many at a time.
+            let first_allowed = self.num_terminals + rule_idx as u32 + 1;
+            let num_allowed = num_elements as u32 - first_allowed;
+            let is_allowed =
+                |&e: &u32| (e < self.num_terminals) | (e.wrapping_sub(first_allowed) < num_allowed);
+            if self.rule(rule_idx).iter().fold(true, |all, e| all & is_allowed(e)) {
+                continue;
+            }
+            if let Some(e) = self.rule(rule_idx).iter().find(|e| !is_allowed(e)) {
+                return broken(
+                    "symbols",
+                    format!("element {e} in rule {rule_idx}"),
+                    "a terminal or a rule with a larger index",
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_offsets(name: &'static str, offsets: &[u32], end: usize) -> Result<()> {
+    let spans = offsets.first() == Some(&0) && offsets.last().is_some_and(|&l| l as usize == end);
+    if !spans || offsets.len() < 2 && name == "rule_offsets" {
+        return broken(name, format!("{} offsets", offsets.len()), "offsets from 0 to the end");
+    }
+    match offsets.windows(2).position(|w| w[0] > w[1]) {
+        Some(i) => broken(name, format!("a fall after offset {i}"), "offsets that never fall"),
+        None => Ok(()),
+    }
+}
+
+fn broken<T>(name: &'static str, got: String, allowed: &str) -> Result<T> {
+    Err(Error::InvalidArgument { name, got, allowed: allowed.into() })
+}

@@ -12,11 +12,11 @@ use std::hint::black_box;
 
 use corpora::{Subject, subjects};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use tadoc::access::{
-    DocumentDecoder, Query, SearchOptions, TextPattern, candidate_documents, count,
-    count_by_document, extract_into, search,
-};
 use tadoc::analytics::word_count;
+use tadoc::query::{
+    Query, SearchOptions, TextPattern, candidate_documents, count, count_by_document, search,
+};
+use tadoc::read::{DocumentDecoder, extract_into};
 
 /// Bytes of a passage.
 const PASSAGE_BYTES: u64 = 64;

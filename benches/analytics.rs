@@ -21,8 +21,7 @@ use tadoc::analytics::{
     DocSelection, DocumentSequences, InvertedIndex, TermVectors, Traversal, Vocabulary,
     cooccurrence, corpus_statistics, ranked_inverted_index, sequence_count, word_count,
 };
-use tadoc::corpus::Segment;
-use tadoc::dag::Dag;
+use tadoc::segment::{Dag, Segment};
 use tadoc::text::for_each_token;
 
 /// The corpus again, with nothing derived yet.

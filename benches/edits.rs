@@ -23,10 +23,11 @@ use std::hint::black_box;
 
 use corpora::{Subject, subjects};
 use memchr::memmem;
-use tadoc::access::ExtractQuery;
 use tadoc::analytics::word_count;
-use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::format::OpenLimits;
+use tadoc::read::ExtractQuery;
 use tadoc_store::{
     Change, CommitKind, LivingStore, LocalFolder, OptimizeOptions, StoreOptions, Version,
 };

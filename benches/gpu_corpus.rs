@@ -30,14 +30,14 @@ use measuring::{AMPLE, CpuRuns, Pools, built, number, open_device, variable};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use tadoc::Corpus;
-use tadoc::access::extract_into;
 use tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
     Traversal, Vocabulary,
 };
-use tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
-use tadoc::dag::{Dag, Measure};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::grammar::Grammar;
+use tadoc::read::extract_into;
+use tadoc::segment::{Dag, Measure, Segment};
 use tadoc_cuda::{Device, DeviceCorpus, GpuError, PassageQuery};
 use texts::{Random, documents};
 

@@ -22,11 +22,11 @@ use measuring::{AMPLE, CpuRuns, Pools, built, device_seconds, median, open_devic
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use tadoc::Corpus;
-use tadoc::access::{
-    ExtractQuery, WordQuery, count_batch, extract_batch, extract_into, search_batch,
-};
-use tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::query::{WordQuery, count_batch, search_batch};
+use tadoc::read::{ExtractQuery, extract_batch, extract_into};
+use tadoc::segment::Segment;
 use tadoc::text::for_each_token;
 use tadoc_cuda::{CorpusText, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
 use texts::{Random, documents};

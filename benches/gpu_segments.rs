@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
 
 use measuring::{AMPLE, built, number, open_device, variable};
 use tadoc::Corpus;
-use tadoc::corpus::{CorpusBuilder, IngestOptions, Segment};
+use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::segment::Segment;
 use tadoc_cuda::{CorpusCopies, Device, GpuError};
 use texts::documents;
 

@@ -12,10 +12,12 @@ use std::sync::Arc;
 use common::reading::Plain;
 use proptest::prelude::*;
 use scrambled::{bomb, recipes};
-use tadoc::access::{
-    DocumentDecoder, Hit, Query, SearchOptions, TextPattern, WordPattern, candidate_docs,
-    candidate_documents, count, count_by_document, document_bytes, document_len_bytes,
-    document_num_words, extract, kwic, search, search_with,
+use tadoc::query::{
+    Hit, Query, SearchOptions, TextPattern, WordPattern, candidate_docs, candidate_documents,
+    count, count_by_document, kwic, search, search_with,
+};
+use tadoc::read::{
+    DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
 };
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};

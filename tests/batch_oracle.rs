@@ -9,11 +9,9 @@ use common::reading::Plain;
 use proptest::prelude::*;
 use scrambled::{Case, bomb, recipes};
 use tadoc::Error;
-use tadoc::access::{
-    ExtractQuery, Query, SearchOptions, WordQuery, count, count_batch, extract, extract_batch,
-    search, search_batch,
-};
 use tadoc::edits::{Edit, EditBatch, LivingCorpus};
+use tadoc::query::{Query, SearchOptions, WordQuery, count, count_batch, search, search_batch};
+use tadoc::read::{ExtractQuery, extract, extract_batch};
 use tadoc::text::TokenizerProfile;
 
 const NO_LIMIT: u64 = u64::MAX;

@@ -21,13 +21,13 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tadoc::Corpus;
-use tadoc::access::{Query, SearchOptions, kwic, search, term_count};
 use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
     TermVectors, Tfidf, TokenCursor, Traversal, Vocabulary, document_counts, term_vector,
     word_count,
 };
-use tadoc::corpus::BuilderKind;
+use tadoc::build::BuilderKind;
+use tadoc::query::{Query, SearchOptions, kwic, search, term_count};
 use tadoc::text::TokenizerProfile;
 
 /// Text taken of each corpus. Reading all of it (59 MB) would take half an hour without optimization.

@@ -16,9 +16,8 @@ use tadoc::analytics::{
     DocSelection, InvertedIndex, TermVectorChunk, TermVectors, Tfidf, TokenCursor, Traversal,
     Vocabulary, document_counts, term_vector, word_count,
 };
-use tadoc::corpus::{Paths, Segment};
-use tadoc::dag::Dag;
 use tadoc::grammar::Grammar;
+use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile, tokenize_block};
 use tadoc::{Corpus, Error};
 
@@ -175,11 +174,11 @@ fn versions_are_counted_by_their_differences() {
         }
     }
     let mut builder =
-        tadoc::corpus::CorpusBuilder::new(Vec::new(), tadoc::corpus::IngestOptions::default())
+        tadoc::build::CorpusBuilder::new(Vec::new(), tadoc::build::IngestOptions::default())
             .unwrap();
     docs.iter().for_each(|doc| builder.push_document("", doc).unwrap());
     let (file, _) = builder.finish(None).unwrap();
-    let limits = tadoc::corpus::OpenLimits::default();
+    let limits = tadoc::format::OpenLimits::default();
     let (_, corpus) = Corpus::from_bytes("versions", &file, &limits).unwrap();
     let plain = scrambled::case_of(TokenizerProfile::Word, docs, 1).plain;
     let ids: Vec<u64> = (0..plain.docs.len() as u64).collect();

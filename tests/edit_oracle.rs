@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use common::{BUILDERS, Document, PROFILES, corpus_of, naive, options};
 use edit_model::{Model, Random};
-use tadoc::access::{ExtractQuery, Query, WordQuery, document_bytes, search};
 use tadoc::analytics::{Traversal, inverted_index, word_count};
 use tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::query::{Query, WordQuery, search};
+use tadoc::read::{ExtractQuery, document_bytes};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 

@@ -44,7 +44,7 @@ mod strings;
 #[path = "fuzz/target.rs"]
 mod target;
 
-use tadoc::corpus::OpenLimits;
+use tadoc::format::OpenLimits;
 
 /// What opening may cost in these tests.
 pub const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_bytes: 64 << 20 };

@@ -18,13 +18,14 @@ use std::sync::Arc;
 use device::{POISONS, Random, open_device};
 use grammars::{NUM_SEPARATORS, corpus_of, segment};
 use tadoc::Corpus;
-use tadoc::access::extract;
 use tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
     Tfidf, Traversal, Vocabulary, segment_word_counts,
 };
-use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Segment};
-use tadoc::dag::Measure;
+use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::format::OpenLimits;
+use tadoc::read::extract;
+use tadoc::segment::{Measure, Segment};
 use tadoc_cuda::{
     CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages,
     RankedRows, SequenceRows, WordDocuments, WordOffsets,

@@ -17,12 +17,13 @@ use std::sync::Arc;
 use device::{Random, open_device};
 use grammars::{NUM_SEPARATORS, corpus_of, segment};
 use tadoc::Corpus;
-use tadoc::access::{WordQuery, count_batch, search_batch};
 use tadoc::analytics::segment_word_counts;
-use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits, Paths, Segment};
-use tadoc::dag::Dag;
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::format::OpenLimits;
 use tadoc::grammar::Grammar;
+use tadoc::query::{WordQuery, count_batch, search_batch};
+use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 use tadoc_cuda::{CorpusText, CorpusWords, Device, DeviceCorpus, DocWord, GpuError, PassageQuery};
 

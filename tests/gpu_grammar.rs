@@ -11,7 +11,7 @@ mod device;
 use std::sync::Arc;
 
 use device::{Random, open_device};
-use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::grammar::{
     Dedup, RoundsEngine, RoundsOptions, RoundsOutput, build_rounds, build_rounds_by,
 };

@@ -23,8 +23,10 @@ use object_store::memory::InMemory;
 use random::Random;
 use tadoc::Error;
 use tadoc::analytics::word_count;
-use tadoc::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch, EditMode};
+use tadoc::format::OpenLimits;
+use tadoc::segment::Corpus;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, OptimizeOptions, Part, Version};
 

@@ -35,7 +35,7 @@ use object_store::memory::InMemory;
 use random::Random;
 use sql_fixtures::living::{commit, create, edit, write_notes, write_part};
 use sql_fixtures::{session, write_corpus};
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 use tadoc::edits::{Edit, EditBatch};
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, Part, StoreOptions, Version};

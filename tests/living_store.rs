@@ -32,7 +32,7 @@ use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use random::Random;
 use tadoc::Error;
-use tadoc::corpus::OpenLimits;
+use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{
     Change, CommitKind, LivingStore, LocalFolder, ObjectPrefix, OptimizeOptions, Part, Storage,

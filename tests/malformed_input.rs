@@ -43,14 +43,13 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
-use tadoc::access::{
-    DEFAULT_MAX_OUTPUT_BYTES, Query, document_bytes, extract, extract_into, search,
-};
 use tadoc::analytics::{Traversal, inverted_index, word_count};
-use tadoc::corpus::{
-    BuilderKind, CorpusBuilder, CorpusWriter, FileFooter, FooterOutcome, OpenLimits, Paths,
-};
+use tadoc::build::{BuilderKind, CorpusBuilder};
+use tadoc::format::{CorpusWriter, FileFooter, FooterOutcome, OpenLimits};
 use tadoc::grammar::Grammar;
+use tadoc::query::{Query, search};
+use tadoc::read::{DEFAULT_MAX_OUTPUT_BYTES, document_bytes, extract, extract_into};
+use tadoc::segment::Paths;
 use tadoc::text::{Dictionary, TokenizerProfile};
 use tadoc::{Corpus, Error};
 

@@ -14,12 +14,13 @@ use common::{BUILDERS, Document, PROFILES, corpus_of, numbered, options, path_of
 use proptest::prelude::*;
 use proptest::sample::Index;
 use tadoc::Corpus;
-use tadoc::access::{
-    Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count,
-    count_by_document, document_bytes, document_num_words, extract, search,
-};
 use tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
-use tadoc::corpus::BuilderKind;
+use tadoc::build::BuilderKind;
+use tadoc::query::{
+    Query, SearchOptions, TextPattern, candidate_docs, candidate_documents, count,
+    count_by_document, search,
+};
+use tadoc::read::{document_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
 
 const TRAVERSALS: [Traversal; 4] =
@@ -94,7 +95,7 @@ fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String
     }
     let query = parsed.unwrap();
     let hits = search(corpus, &query, None).unwrap();
-    let place = |hit: &tadoc::access::Hit| Place {
+    let place = |hit: &tadoc::query::Hit| Place {
         doc_id: hit.doc_id,
         byte_offset: hit.byte_offset,
         byte_len: hit.byte_len,

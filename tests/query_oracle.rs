@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use common::reading::{self, Plain};
 use proptest::prelude::*;
 use scrambled::{Case, recipes};
-use tadoc::access::{
+use tadoc::query::{
     DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, count, count_by_document, kwic,
     search, search_with, term_count,
 };

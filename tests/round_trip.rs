@@ -11,10 +11,10 @@ use common::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds
 use common::{BUILDERS, Document, PROFILES, compress, corpus_of, numbered, open, options, path_of};
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
-use tadoc::access::{
+use tadoc::build::{BuilderKind, IngestOptions};
+use tadoc::read::{
     DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
 };
-use tadoc::corpus::{BuilderKind, IngestOptions};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 

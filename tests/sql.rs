@@ -1,8 +1,8 @@
-//! Runs every `sql/**/*.slt` file, every `sql/examples/*.sql` query, and the statements of README.md.
+//! Runs every `sql/**/*.slt` file, every `sql/examples/*.sql` query, and the statements of [`DOCUMENTS`].
 //!
-//! Each file gets a session of its own, in a folder that holds the fixtures of
-//! `sql_fixtures`; README.md in one of its own. `TADOC_SLT_COMPLETE=1 cargo test --test sql` writes what the engine answers
-//! into the files; review the difference before it is kept.
+//! Each file gets a session of its own, in a folder that holds the fixtures of `sql_fixtures`. Each
+//! document gets a session and a folder of its own. `TADOC_SLT_COMPLETE=1 cargo test --test sql` writes
+//! what the engine answers into the files; review the difference before it is kept.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,6 +16,9 @@ use std::path::Path;
 use datafusion::prelude::SessionContext;
 use engine::{Engine, is_expected, normalize};
 use sqllogictest::{Runner, strict_column_validator};
+
+/// Documents whose SQL is run, and how many blocks of SQL each has at least.
+const DOCUMENTS: &[(&str, usize)] = &[("README.md", 3), ("sql/README.md", 8)];
 
 /// One test, because the working directory belongs to the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,8 +46,10 @@ async fn sql_files() {
             failures.push(format!("{name}: {error}"));
         }
     }
-    if let Err(error) = run_readme().await {
-        failures.push(format!("README.md: {error}"));
+    for &(document, min_blocks) in DOCUMENTS {
+        if let Err(error) = run_document(document, min_blocks).await {
+            failures.push(format!("{document}: {error}"));
+        }
     }
     std::env::set_current_dir(&sql).unwrap();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
@@ -90,16 +95,16 @@ async fn run_example(file: &Path) -> Result<(), String> {
     run_statements(&sql_fixtures::session(), &fs::read_to_string(file).unwrap()).await
 }
 
-/// Runs the SQL of README.md, one block after the other.
-async fn run_readme() -> Result<(), String> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let text = fs::read_to_string(readme).unwrap();
+/// Runs the SQL of a document, one block after the other.
+async fn run_document(document: &str, min_blocks: usize) -> Result<(), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(document);
+    let text = fs::read_to_string(path).unwrap();
     let blocks: Vec<&str> = text
         .split("\n```sql\n")
         .skip(1)
         .map(|behind| behind.split("\n```").next().unwrap())
         .collect();
-    assert!(blocks.len() >= 4, "{} blocks of SQL", blocks.len());
+    assert!(blocks.len() >= min_blocks, "{document}: {} blocks of SQL", blocks.len());
     let dir = tempfile::tempdir().unwrap();
     std::env::set_current_dir(dir.path()).unwrap();
     // As `tadoc sql` does, for queries of files without a table.

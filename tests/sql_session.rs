@@ -41,7 +41,7 @@ use futures::StreamExt;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use proptest::prelude::*;
-use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tempfile::TempDir;
 use url::Url;
 

@@ -1,5 +1,5 @@
 //! House rules a machine can check: who may import whom, headers, sizes, leftovers, and that each
-//! SQL function has its test and its place in the README.
+//! SQL function has its test and its place in the reference, `sql/README.md`.
 //!
 //! Idea: rust-analyzer's `tidy.rs` and tigerbeetle's `tidy.zig`. A new edge between modules is a
 //! visible change of [`IMPORTS`]. Reads text, not syntax trees: comments and string literals are
@@ -25,17 +25,20 @@ const CRATES: &[(&str, &[&str])] = &[
 /// Modules of the core and the others each of them may name, in reading order.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("interrupt", &["error"]),
     ("text", &["error"]),
     ("grammar", &["error"]),
-    ("dag", &["error", "grammar"]),
-    ("corpus", &["error", "text", "grammar", "dag"]),
-    ("analytics", &["error", "text", "grammar", "dag", "corpus"]),
-    ("access", &["error", "text", "grammar", "dag", "corpus"]),
-    ("edits", &["error", "text", "grammar", "dag", "corpus", "access"]),
+    ("segment", &["error", "text", "grammar"]),
+    ("format", &["error", "text", "grammar", "segment"]),
+    ("build", &["error", "text", "grammar", "segment", "format"]),
+    ("read", &["error", "segment"]),
+    ("query", &["error", "interrupt", "text", "segment", "read"]),
+    ("analytics", &["error", "text", "grammar", "segment"]),
+    ("edits", &["error", "text", "grammar", "segment", "format", "read", "query"]),
 ];
 
 /// Names that the core's `lib.rs` re-exports, and the module each stands for.
-const REEXPORTS: &[(&str, &str)] = &[("Error", "error"), ("Result", "error"), ("Corpus", "corpus")];
+const REEXPORTS: &[(&str, &str)] = &[("Error", "error"), ("Result", "error"), ("Corpus", "segment")];
 
 /// Packages and the crates of engines and devices that they may depend on.
 const ENGINES: &[(&str, &[&str])] = &[
@@ -521,30 +524,30 @@ fn signatures() -> Vec<String> {
 
 #[test]
 fn every_sql_function_has_an_example() {
-    let (examples, readme) = (read("sql/examples/reference.sql"), read("README.md"));
+    let (examples, reference) = (read("sql/examples/reference.sql"), read("sql/README.md"));
     let lacks = |name: &String| !examples.contains(&format!(" {name}("));
     assert_none(
         "no example in sql/examples/reference.sql",
         signatures().into_iter().filter(lacks).collect(),
     );
-    let lacks = |name: &String| !readme.contains(&format!("`{name}("));
-    assert_none("no entry in README.md", signatures().into_iter().filter(lacks).collect());
+    let lacks = |name: &String| !reference.contains(&format!("`{name}("));
+    assert_none("no entry in sql/README.md", signatures().into_iter().filter(lacks).collect());
 }
 
 #[test]
-fn every_sql_function_has_a_test_and_a_place_in_the_readme() {
-    let readme = read("README.md");
+fn every_sql_function_has_a_test_and_a_place_in_the_reference() {
+    let reference = read("sql/README.md");
     let tests: BTreeSet<_> = files("sql/functions", "slt").into_iter().collect();
     let mut findings = Vec::new();
     for function in sql_functions() {
         if !tests.contains(&format!("sql/functions/{function}.slt")) {
             findings.push(format!("{function}: no sql/functions/{function}.slt"));
         }
-        if !readme.contains(&format!("{function}(")) {
-            findings.push(format!("{function}: README.md does not show {function}("));
+        if !reference.contains(&format!("{function}(")) {
+            findings.push(format!("{function}: sql/README.md does not show {function}("));
         }
     }
-    assert_none("SQL functions without test or place in the README", findings);
+    assert_none("SQL functions without test or place in the reference", findings);
 }
 
 #[test]

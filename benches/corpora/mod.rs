@@ -9,8 +9,9 @@
 use std::path::{Path, PathBuf};
 
 use tadoc::Corpus;
-use tadoc::access::DocumentDecoder;
-use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::format::OpenLimits;
+use tadoc::read::DocumentDecoder;
 use tadoc::text::for_each_token;
 
 /// Files that tell where a corpus comes from.

@@ -6,8 +6,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use rayon::prelude::*;
-use tadoc::access::{ExtractQuery, WordQuery};
 use tadoc::edits::{EditMode, LivingCorpus, Operation};
+use tadoc::query::WordQuery;
+use tadoc::read::ExtractQuery;
 
 use super::{Plain, ROUNDS, Workload};
 

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tadoc::Corpus;
-use tadoc::corpus::{CorpusBuilder, OpenLimits};
+use tadoc::build::CorpusBuilder;
+use tadoc::format::OpenLimits;
 use tadoc_cuda::{Device, GpuError};
 
 /// More memory than any bench needs, in bytes.

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use tadoc::corpus::path_text;
 use tadoc::edits::LivingCorpus;
+use tadoc::format::path_text;
 
 use crate::failure::{Failure, Outcome};
 use crate::places::Places;

@@ -4,14 +4,13 @@
 //! to be, to build this program); without them the documentation of the Rust toolchain, or this
 //! project's own files.
 
-use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use std::{env, fs};
 
 use clap::Args;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 
 use crate::display;
 use crate::documents::{Documents, ReadOptions};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use datafusion::arrow::temporal_conversions::timestamp_us_to_datetime;
-use tadoc::corpus::path_text;
+use tadoc::format::path_text;
 
 /// Text without control characters, which a terminal would obey: they are escaped.
 pub fn plain(text: &str) -> Cow<'_, str> {

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tadoc::Error;
-use tadoc::corpus::{IngestOptions, OpenLimits};
+use tadoc::build::IngestOptions;
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus};
+use tadoc::format::OpenLimits;
 use tadoc_store::{Change, CommitKind, RECOMPRESS_RATIO, Version};
 
 use self::flags::Flags;

@@ -16,22 +16,21 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use tadoc::Error;
-use tadoc::corpus::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+use tadoc::build::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, PartWriter, RECOMPRESS_RATIO};
 
 use crate::columns::StoredColumns;
-use crate::display;
 use crate::documents::{self, Batch, Counts, Documents, ExpansionLimits, ReadOptions, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
-use crate::interrupt;
 use crate::living::{self, Living, parse_share};
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::pattern::Pattern;
 use crate::places::local_path;
 use crate::progress::Progress;
+use crate::{display, interrupt};
 
 /// Batches that may wait between reader and builder.
 const WAITING_BATCHES: usize = 4;

@@ -11,7 +11,7 @@ use std::fs::{self, File, Metadata};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use tadoc::corpus::path_text;
+use tadoc::format::path_text;
 
 use crate::display;
 use crate::failure::{Failure, Outcome};

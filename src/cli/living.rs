@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion_tadoc::user_columns::merge_columns;
-use tadoc::corpus::{IngestOptions, OpenLimits};
+use tadoc::build::IngestOptions;
 use tadoc::edits::LivingCorpus;
+use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc::{Error, Result};
 use tadoc_store::{LivingStore, OptimizeOptions, Storage, StoreOptions, Version};

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use tadoc::corpus::{CorpusBuilder, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
+use tadoc::build::{CorpusBuilder, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 use tadoc::grammar::RoundsEngine;
 
 use crate::failure::{Failure, Outcome};

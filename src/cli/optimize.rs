@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use datafusion_tadoc::user_columns::merge_columns;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, Stretch, Version};
 
 use crate::clean_up::told;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use datafusion_tadoc::mask_secrets;
 use tadoc::Error;
-use tadoc::corpus::{OpenLimits, SectionMeta, check_header, read_columns, read_segment};
+use tadoc::format::{OpenLimits, SectionMeta, check_header, read_columns, read_segment};
 use tadoc_store::{Part, Version};
 
 use crate::display::{bytes, grouped, plain, plural};

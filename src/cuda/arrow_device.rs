@@ -1,4 +1,4 @@
-//! Rows on a device for others: Arrow's C Device Data Interface.
+//! Arrow's C Device Data Interface: hands rows on a device to other libraries.
 //!
 //! ```text
 //! ArrowDeviceArray
@@ -6,14 +6,15 @@
 //!                  Utf8View, BinaryView  validity, views, text, length of the text (8 bytes)
 //!   device_id      ordinal
 //!   device_type    2, CUDA
-//!   sync_event     null: the rows are there
+//!   sync_event     null: the rows are complete
 //! ```
 //!
-//! The structs are those of the specification (arrow.apache.org, "C device data interface"), without
-//! a dependency on Arrow. All buffers are device memory in the device's primary context, so that
-//! CuPy, cuDF, PyTorch and others of the same process can read them. Whoever takes an array calls its
-//! `release` once; until then the memory stays. 32-bit offsets have no sign in this library and one
-//! in Arrow: runs have less than 2^31 bytes.
+//! The structs follow the specification (arrow.apache.org, "C device data interface"), without a
+//! dependency on Arrow. All buffers are device memory in the device's primary context, so CuPy,
+//! cuDF, PyTorch and other libraries of the same process can read them. The consumer of an array
+//! calls its `release` once; the memory stays valid until then. Offsets are unsigned 32-bit
+//! integers in this library and signed ones in Arrow. Both agree because a run has less than 2^31
+//! bytes.
 
 #![allow(
     unsafe_code,
@@ -30,7 +31,7 @@ use super::error::GpuError;
 use super::gsst_run::RowForm;
 use super::memory::DeviceMemory;
 
-/// CUDA, in the numbers of DLPack, which Arrow took over.
+/// Device type of CUDA. Arrow uses the numbers of DLPack.
 const DEVICE_CUDA: i32 = 2;
 
 /// `struct ArrowArray` of Arrow's C data interface.
@@ -41,21 +42,21 @@ pub struct ArrowArray {
     pub length: i64,
     /// Number of rows that are null.
     pub null_count: i64,
-    /// Rows to leave out at the start; 0.
+    /// Number of rows to skip at the start; always 0.
     pub offset: i64,
     /// Number of buffers: 3, or 4 for views.
     pub n_buffers: i64,
-    /// 0.
+    /// Number of child arrays; always 0.
     pub n_children: i64,
     /// Addresses of the buffers on the device; the list itself is in host memory.
     pub buffers: *mut *const c_void,
-    /// Null.
+    /// Child arrays; always null.
     pub children: *mut *mut ArrowArray,
-    /// Null.
+    /// Dictionary array; always null.
     pub dictionary: *mut ArrowArray,
-    /// Gives the memory back; null after that.
+    /// Callback that frees the memory; null after the call.
     pub release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
-    /// What `release` needs.
+    /// Data of the `release` callback.
     pub private_data: *mut c_void,
 }
 
@@ -63,30 +64,30 @@ pub struct ArrowArray {
 #[derive(Debug)]
 #[repr(C)]
 pub struct ArrowDeviceArray {
-    /// The array; its buffers are on the device.
+    /// Array whose buffers are on the device.
     pub array: ArrowArray,
     /// Ordinal of the device.
     pub device_id: i64,
-    /// 2: CUDA.
+    /// Device type; always 2 (CUDA).
     pub device_type: i32,
-    /// Null: nothing to wait for.
+    /// Event to wait for; always null, because the rows are complete.
     pub sync_event: *mut c_void,
-    /// 0.
+    /// Reserved words; always 0.
     pub reserved: [i64; 3],
 }
 
 const _: () = assert!(size_of::<ArrowArray>() == 80 && size_of::<ArrowDeviceArray>() == 128);
 
-/// What the rows of a column are to Arrow.
+/// Arrow type of the rows of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
-    /// Text; the column was decoded as such.
+    /// UTF-8 text. The column must have been decoded as text.
     Utf8,
-    /// Any bytes.
+    /// Arbitrary bytes.
     Binary,
 }
 
-/// What an array keeps until it is released.
+/// Memory that an array holds until it is released.
 struct Held {
     _column: DeviceColumn,
     _rest: DeviceMemory,
@@ -94,7 +95,7 @@ struct Held {
 }
 
 impl DeviceColumn {
-    /// Arrow's format string of this column: `u`, `z`, `vu` or `vz`.
+    /// Returns Arrow's format string of this column: `u`, `z`, `vu` or `vz`.
     pub fn arrow_format(&self, column_type: ColumnType) -> &'static str {
         match (self.form, column_type) {
             (RowForm::Offsets, ColumnType::Utf8) => "u",
@@ -108,18 +109,18 @@ impl DeviceColumn {
     ///
     /// # Errors
     ///
-    /// [`GpuError::OutOfMemory`] where there is no room for the validity, [`GpuError::Driver`].
+    /// [`GpuError::OutOfMemory`] if there is no room for the validity, [`GpuError::Driver`].
     pub fn into_arrow_device(self) -> Result<ArrowDeviceArray, GpuError> {
         let copying = self.device.fault("copying the validity of rows");
         let stream = self.output.stream().clone();
-        // The validity, then the length of the text.
+        // Layout: the validity, then the length of the text.
         let validity = self.validity.as_deref().unwrap_or_default();
         let sizes_at = validity.len().next_multiple_of(64);
         let mut host = vec![0; sizes_at + 8];
         host[..validity.len()].copy_from_slice(validity);
         host[sizes_at..].copy_from_slice(&(self.text.len() as u64).to_le_bytes());
         let rest = DeviceMemory::new(&self.device, &stream, "validity of rows", host.len())?;
-        // SAFETY: both have the same length, and the wait below ends the copy.
+        // SAFETY: source and destination have the same length; the wait below ends the copy.
         let copied =
             unsafe { result::memcpy_htod_async(rest.address(), &host, stream.cu_stream()) };
         let waited = stream.synchronize();
@@ -156,16 +157,13 @@ impl DeviceColumn {
     }
 }
 
-/// Gives the memory of an array back.
-///
-/// # Safety
-///
-/// `array` is null or points to an [`ArrowArray`] of [`DeviceColumn::into_arrow_device`].
+/// Frees the memory of an array.
 unsafe extern "C" fn release(array: *mut ArrowArray) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     let Some(array) = (unsafe { array.as_mut() }) else { return };
     if array.release.take().is_some() && !array.private_data.is_null() {
-        // SAFETY: made by `Box::into_raw` of a `Held`, and taken once: `release` is null from now on.
+        // SAFETY: the pointer comes from `Box::into_raw` of a `Held`. It is taken once, because
+        // `release` is null from now on.
         drop(unsafe { Box::from_raw(array.private_data.cast::<Held>()) });
         array.private_data = ptr::null_mut();
         array.buffers = ptr::null_mut();

@@ -1,14 +1,14 @@
-//! What the device can find wrong with blocks: the numbers of `kernels/gsst_run.cuh`, in words.
+//! Names of the faults that the device finds in blocks, by the numbers of `kernels/gsst_run.cuh`.
 
 use std::fmt;
 
-/// A check of `kernels/gsst_check.cu` or `kernels/gsst_rows.cu` that failed.
+/// A check of `kernels/gsst_check.cu` or `kernels/gsst_rows.cu` that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlockCheck {
-    /// Numbers of codes of all rows do not sum up to that of the block.
+    /// The numbers of codes of all rows do not sum to that of the block.
     CodeCounts,
-    /// Lengths of texts of all rows do not sum up to that of the block.
+    /// The lengths of the texts of all rows do not sum to that of the block.
     TextLengths,
     /// A row without codes has text.
     EmptyRow,
@@ -16,25 +16,26 @@ pub enum BlockCheck {
     NullRow,
     /// A code has no symbol.
     Code,
-    /// The text of a split has another length than stored.
+    /// The length of a split's text differs from the stored one.
     SplitText,
-    /// The bits of a split's tiles are not those of its escapes.
+    /// The bits of a split's tiles differ from its escapes.
     SplitTiles,
-    /// The end of a split and the start of the next disagree about an escape, or the last code is one.
+    /// The end of a split and the start of the next disagree about an escape, or the last code is
+    /// an escape.
     SplitLiteral,
     /// A row ends inside an escape.
     RowInEscape,
-    /// The length of a row's text is not that of its codes.
+    /// The length of a row's text differs from that of its codes.
     RowText,
     /// The text is not UTF-8.
     Utf8,
-    /// A row starts inside a character of UTF-8.
+    /// A row starts inside a UTF-8 character.
     RowInCharacter,
-    /// A number this build does not know.
+    /// A number that this build does not know.
     Unknown,
 }
 
-/// In order of their numbers, from 1 on.
+/// All checks with their names in the kernels, by number from 1.
 pub(super) const CHECKS: [(BlockCheck, &str); 12] = [
     (BlockCheck::CodeCounts, "CHECK_CODE_COUNTS"),
     (BlockCheck::TextLengths, "CHECK_TEXT_LENGTHS"),
@@ -51,7 +52,7 @@ pub(super) const CHECKS: [(BlockCheck, &str); 12] = [
 ];
 
 impl BlockCheck {
-    /// The check of a number that a kernel reported.
+    /// Returns the check for a number that a kernel reported.
     pub(super) fn of(number: u32) -> Self {
         let place = (number as usize).checked_sub(1);
         place.and_then(|at| CHECKS.get(at)).map_or(Self::Unknown, |(check, _)| *check)

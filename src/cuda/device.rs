@@ -1,7 +1,7 @@
-//! A device, and the one stream this library gives it work through.
+//! A device and the one stream through which this library submits work to it.
 //!
-//! Opening takes the device's primary context, which is shared with other users of CUDA in the
-//! process. Allocations are compared with what is free before they are made.
+//! Opening a device retains its primary context, which it shares with other users of CUDA in the
+//! process. Each allocation is compared with the free device memory first.
 
 #![allow(unsafe_code, reason = "two calls of the driver that have no safe form")]
 
@@ -13,36 +13,31 @@ use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys};
 
 use super::error::GpuError;
-use super::lost;
-use super::managed;
 use super::memory::{DeviceBuffer, MemoryBudget};
 use super::module::Module;
+use super::{lost, managed};
 
-/// Oldest driver, as it numbers itself: CUDA 12.2, that is 535. The embedded PTX needs it.
+/// Oldest supported driver, as the version that the driver reports: CUDA 12.2, which is driver 535.
+/// The embedded PTX needs it.
 const MIN_DRIVER_VERSION: i32 = 12020;
 
-/// Returns true where the driver's library can be loaded; the first call tries. Loading starts nothing: it is
-/// far quicker than to ask the driver for devices.
+/// Returns true if the driver's library can be loaded. The first call tries to load it. Loading
+/// starts nothing, so it is much faster than asking the driver for devices.
 pub fn has_driver() -> bool {
     static HAS_DRIVER: LazyLock<bool> = LazyLock::new(|| {
-        // SAFETY: loads the driver's library, whose initializers are the driver's.
+        // SAFETY: loads the driver's library; the driver is responsible for its initializers.
         unsafe { sys::is_culib_present() }
     });
     *HAS_DRIVER
 }
 
-/// How many devices the driver sees; at least one.
-///
-/// # Errors
-///
-/// [`GpuError::NoDriver`], [`GpuError::OldDriver`], [`GpuError::NoDevice`] or
-/// [`GpuError::Driver`].
+/// Returns the number of devices that the driver sees; at least one.
 pub fn num_devices() -> Result<usize, GpuError> {
     if !has_driver() {
         return Err(GpuError::NoDriver);
     }
     let mut version = 0;
-    // SAFETY: needs no initialization; writes one number to a valid address.
+    // SAFETY: the call needs no initialization and writes one number to a valid address.
     let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
     status.result().map_err(GpuError::driver("asking for the driver's version"))?;
     if version < MIN_DRIVER_VERSION {
@@ -57,7 +52,7 @@ pub fn num_devices() -> Result<usize, GpuError> {
     }
 }
 
-/// An open device; clones are the same device and the same stream.
+/// An open device. Clones share the device and the stream.
 #[derive(Debug, Clone)]
 pub struct Device {
     context: Arc<CudaContext>,
@@ -74,8 +69,9 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Those of [`num_devices`], [`GpuError::NoSuchDevice`], [`GpuError::Lost`] where it failed
-    /// before in this process, or [`GpuError::Driver`] where it refuses a context or a stream.
+    /// The errors of [`num_devices`]; [`GpuError::NoSuchDevice`]; [`GpuError::Lost`] if the device
+    /// failed earlier in this process; [`GpuError::Driver`] if the driver refuses a context or a
+    /// stream.
     pub fn open(ordinal: usize) -> Result<Self, GpuError> {
         lost::check(ordinal)?;
         let num_devices = num_devices()?;
@@ -94,25 +90,28 @@ impl Device {
         Ok(Self { context, stream, name, capability, shares_host_memory, budget, modules })
     }
 
-    /// Whether it works in the host's memory, so that nothing is won by copying: integrated devices. Its
-    /// memory is managed, then, and the host writes and reads it where it lies.
+    /// Returns true if the device works in the host's memory, so that copies gain nothing. This
+    /// holds for integrated devices. Their memory is managed: the host reads and writes it in
+    /// place.
     pub fn shares_host_memory(&self) -> bool {
         self.shares_host_memory
     }
 
-    /// The same device, taken to share the host's memory. Slow behind a bus; right on any device.
+    /// Returns the same device, treated as if it shared the host's memory. Correct on any device,
+    /// but slow on one behind a bus.
     #[must_use]
     pub fn sharing_host_memory(self) -> Self {
         Self { shares_host_memory: true, ..self }
     }
 
-    /// The same device, whose allocations from now on take at most `max_bytes` together.
+    /// Returns the same device with a new budget: its allocations from now on take at most
+    /// `max_bytes` together.
     #[must_use]
     pub fn with_max_bytes(self, max_bytes: u64) -> Self {
         Self { budget: Arc::new(MemoryBudget::new(max_bytes)), ..self }
     }
 
-    /// That it did not fail in a way that no later call survives.
+    /// Checks that the device had no fault that makes all later calls fail.
     ///
     /// # Errors
     ///
@@ -121,37 +120,37 @@ impl Device {
         lost::check(self.ordinal())
     }
 
-    /// Its number.
+    /// Returns the ordinal of the device.
     pub fn ordinal(&self) -> usize {
         self.context.ordinal()
     }
 
-    /// Device memory that this device and its clones hold, in bytes.
+    /// Returns the device memory that this device and its clones hold, in bytes.
     pub fn used_bytes(&self) -> u64 {
         self.budget.used_bytes()
     }
 
-    /// The most device memory they held at any time, in bytes.
+    /// Returns the largest amount of device memory that they held at any time, in bytes.
     pub fn peak_bytes(&self) -> u64 {
         self.budget.peak_bytes()
     }
 
-    /// Numbers that were copied to it for corpora so far, in bytes.
+    /// Returns the amount of corpus data copied to the device so far, in bytes.
     pub fn copied_bytes(&self) -> u64 {
         self.budget.copied_bytes()
     }
 
-    /// Its name, such as `NVIDIA H200`.
+    /// Returns the name of the device, such as `NVIDIA H200`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its compute capability, such as (9, 0).
+    /// Returns the compute capability of the device, such as (9, 0).
     pub fn compute_capability(&self) -> (i32, i32) {
         self.capability
     }
 
-    /// Device memory that is free, in bytes.
+    /// Returns the free device memory, in bytes.
     ///
     /// # Errors
     ///
@@ -161,20 +160,20 @@ impl Device {
         self.context.mem_get_info().map(|(free, _)| free as u64).map_err(asking)
     }
 
-    /// Waits until all work given to the device is done.
+    /// Waits until all work submitted to the device is done.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Driver`], also for faults of that work.
+    /// [`GpuError::Driver`], also for faults of the submitted work.
     pub fn synchronize(&self) -> Result<(), GpuError> {
         self.stream.synchronize().map_err(self.fault("waiting for the device"))
     }
 
-    /// How long the device takes for what `work` gives it, by its own clock.
+    /// Measures by the device's clock the time that the work submitted by `work` takes.
     ///
     /// # Errors
     ///
-    /// Those of `work`, and [`GpuError::Driver`].
+    /// The errors of `work`, and [`GpuError::Driver`].
     pub fn time(&self, work: impl FnOnce() -> Result<(), GpuError>) -> Result<Duration, GpuError> {
         let timing = self.fault("timing");
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
@@ -197,26 +196,27 @@ impl Device {
         &self.budget
     }
 
-    /// Kernels that were loaded, by the name of their file.
+    /// Returns the loaded modules, by the name of their source file.
     pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<&'static str, Module>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Names what was being done when the driver refused; for `map_err`. After a fault that no later
-    /// call survives, the device is not used again in this process.
+    /// Returns a function for `map_err` that turns an error of the driver into a [`GpuError`].
+    /// `what` names the operation that failed. After a fault that makes all later calls fail, this
+    /// process does not use the device again.
     pub(super) fn fault(&self, what: &'static str) -> impl Fn(DriverError) -> GpuError + use<> {
         lost::fault(self.ordinal(), what)
     }
 
-    /// One of its attributes, never negative.
+    /// Returns an attribute of the device; 0 if the value is negative.
     pub(super) fn attribute(&self, attribute: Attribute) -> Result<u32, GpuError> {
         let asking = self.fault("asking for an attribute of the device");
         let value = self.context.attribute(attribute).map_err(asking)?;
         Ok(u32::try_from(value).unwrap_or(0))
     }
 
-    /// Device memory for `len` values, all 0, counted until it is dropped; at least one, since the
-    /// driver allocates no nothing.
+    /// Allocates device memory for `len` values, all 0. The budget counts it until it is dropped.
+    /// Allocates at least one value, because the driver refuses empty allocations.
     pub(super) fn alloc<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,
@@ -230,7 +230,8 @@ impl Device {
         Ok(buffer)
     }
 
-    /// The same, to [`send`](Self::send) values there before anything else is done with it.
+    /// Allocates like [`alloc`](Self::alloc), for a buffer that is filled by [`send`](Self::send)
+    /// before any other use.
     pub(super) fn alloc_to_send<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,
@@ -255,8 +256,8 @@ impl Device {
         })
     }
 
-    /// Writes `values` to where they were [to be sent](Self::alloc_to_send): has `stream` copy them, or copies
-    /// them itself where the host reaches the place.
+    /// Writes `values` to a buffer of [`alloc_to_send`](Self::alloc_to_send). Enqueues the copy on
+    /// `stream`, or copies directly if the host reaches the buffer.
     pub(super) fn send<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,
@@ -273,7 +274,7 @@ impl Device {
         sent.map_err(self.fault(what))
     }
 
-    /// Device memory with a copy of `values`, counted until it is dropped.
+    /// Allocates device memory with a copy of `values`. The budget counts it until it is dropped.
     pub(super) fn copy_of<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,

@@ -14,7 +14,7 @@ use super::memory::DeviceMemory;
 use super::pinned::PinnedPool;
 use super::scanned_rows::ScannedRows;
 
-/// A run on the device, as blocks.
+/// A run of blocks in device memory.
 #[derive(Debug)]
 pub struct DeviceRun {
     pub(super) layout: RunLayout,
@@ -37,34 +37,35 @@ pub struct DeviceColumn {
 }
 
 impl DeviceRun {
-    /// Length of the text of all rows, in bytes.
+    /// Returns the length of the text of all rows, in bytes.
     pub fn text_len_bytes(&self) -> usize {
         self.layout.text_len_bytes
     }
 
-    /// Length of the blocks as stored, in bytes.
+    /// Returns the stored length of the blocks, in bytes.
     pub fn stored_len_bytes(&self) -> usize {
         self.layout.stored_len_bytes
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn num_rows(&self) -> usize {
         self.layout.num_rows
     }
 
-    /// Device memory beside the blocks as stored, in bytes: symbols, places and sums of lengths.
+    /// Returns the device memory used in addition to the stored blocks, in bytes: symbols, places
+    /// and sums of lengths.
     pub fn extra_bytes(&self) -> usize {
         self.layout.extra_bytes()
     }
 }
 
 impl DeviceColumn {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
 
-    /// Sets all of it to one byte, as tests do to see what a kernel leaves unwritten.
+    /// Sets all bytes to one value. Tests use this to find bytes that a kernel does not write.
     ///
     /// # Errors
     ///
@@ -73,12 +74,12 @@ impl DeviceColumn {
         let filling = self.device.fault("filling device memory");
         self.device.context().bind_to_thread().map_err(&filling)?;
         let (at, stream) = (self.output.address(), self.output.stream().cu_stream());
-        // SAFETY: the allocation has this length, and lives until work on its stream is done.
+        // SAFETY: the allocation has this length and lives until the work on its stream is done.
         unsafe { result::memset_d8_async(at, byte, self.output.len_bytes(), stream) }
             .map_err(filling)
     }
 
-    /// Copies it to host memory.
+    /// Copies the rows to host memory.
     ///
     /// # Errors
     ///
@@ -88,7 +89,7 @@ impl DeviceColumn {
         self.device.context().bind_to_thread().map_err(&copying)?;
         let mut buffer = PinnedPool::new(self.device.context(), 0).take(self.output.len_bytes());
         let (at, stream) = (self.output.address(), self.output.stream());
-        // SAFETY: both have the same length, and the wait below ends the copy.
+        // SAFETY: source and destination have the same length; the wait below ends the copy.
         let copied = unsafe { result::memcpy_dtoh_async(&mut buffer, at, stream.cu_stream()) };
         let waited = stream.synchronize();
         copied.and(waited).map_err(copying)?;

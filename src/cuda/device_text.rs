@@ -1,4 +1,4 @@
-//! Text in device memory, and its way back to the host.
+//! Text in device memory, with the copy back to the host.
 
 #![allow(unsafe_code, reason = "the driver fills memory by a call that has no safe form")]
 
@@ -8,7 +8,7 @@ use super::device::Device;
 use super::error::GpuError;
 use super::memory::DeviceBuffer;
 
-/// Text on a device.
+/// A text in device memory.
 #[derive(Debug)]
 pub struct DeviceText {
     device: Device,
@@ -17,23 +17,24 @@ pub struct DeviceText {
 }
 
 impl DeviceText {
-    /// Device memory for `len_bytes` bytes, all 0.
+    /// Allocates device memory for `len_bytes` bytes, all 0.
     pub(super) fn new(device: &Device, len_bytes: usize) -> Result<Self, GpuError> {
         let bytes = device.alloc("text", len_bytes)?;
         Ok(Self { device: device.clone(), bytes, len_bytes })
     }
 
-    /// What kernels write to: at least [`DeviceText::len_bytes`], and at least one.
+    /// Returns the buffer that kernels write to: at least [`DeviceText::len_bytes`] bytes, and at
+    /// least one.
     pub(super) fn bytes_mut(&mut self) -> &mut DeviceBuffer<u8> {
         &mut self.bytes
     }
 
-    /// Its length in bytes.
+    /// Returns the length of the text in bytes.
     pub fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Sets all of it to one byte, as tests do to see what a kernel leaves unwritten.
+    /// Sets all bytes to one value. Tests use this to find bytes that a kernel does not write.
     ///
     /// # Errors
     ///
@@ -44,11 +45,12 @@ impl DeviceText {
         self.device.context().bind_to_thread().map_err(&filling)?;
         let num_bytes = self.bytes.len();
         let (at, _used_until_here) = self.bytes.device_ptr_mut(stream);
-        // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
+        // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until the call is
+        // enqueued.
         unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
     }
 
-    /// Copies it to the host, after all work on it.
+    /// Copies the text to the host after all work on it is done.
     ///
     /// # Errors
     ///

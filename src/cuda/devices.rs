@@ -6,7 +6,7 @@ use super::device::{Device, num_devices};
 use super::error::GpuError;
 use super::lost;
 
-/// The devices that could be opened. One partition of a scan after the other takes the next of them.
+/// The devices that could be opened. The partitions of a scan take them in turn.
 #[derive(Debug)]
 pub struct Devices {
     devices: Vec<Device>,
@@ -14,12 +14,12 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Opens every device, each to hold at most `max_bytes` of device memory. Devices that cannot be
-    /// opened are left out, as long as one can.
+    /// Opens every device, each with at most `max_bytes` of device memory. Leaves out the devices
+    /// that cannot be opened, if at least one can.
     ///
     /// # Errors
     ///
-    /// Those of [`num_devices`]; where no device can be opened, why the first cannot.
+    /// The errors of [`num_devices`]. If no device can be opened, the error of the first one.
     pub fn open(max_bytes: u64) -> Result<Self, GpuError> {
         let opened = open_each(num_devices()?);
         let first_error = opened.iter().find_map(|device| device.as_ref().err().cloned());
@@ -31,26 +31,26 @@ impl Devices {
         }
     }
 
-    /// How many there are; at least one.
+    /// Returns the number of devices; at least one.
     pub fn len(&self) -> usize {
         self.devices.len()
     }
 
-    /// Never: opening none is an error.
+    /// Returns false always, because opening no device is an error.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
 
-    /// All of them, by ordinal.
+    /// Returns all devices, by ordinal.
     pub fn all(&self) -> &[Device] {
         &self.devices
     }
 
-    /// The next one in turn that did not fail.
+    /// Returns the next device in turn that is not lost.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Lost`] where all of them failed.
+    /// [`GpuError::Lost`] if all devices are lost.
     pub fn next(&self) -> Result<&Device, GpuError> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let ordinals: Vec<_> = self.devices.iter().map(Device::ordinal).collect();
@@ -58,8 +58,8 @@ impl Devices {
     }
 }
 
-/// Opens the devices below `num_devices`, all at the same time: each takes the driver a tenth of a
-/// second.
+/// Opens the devices below `num_devices` in parallel, because the driver needs a tenth of a second
+/// for each.
 fn open_each(num_devices: usize) -> Vec<Result<Device, GpuError>> {
     std::thread::scope(|scope| {
         let open = |ordinal| scope.spawn(move || Device::open(ordinal));
@@ -68,7 +68,7 @@ fn open_each(num_devices: usize) -> Vec<Result<Device, GpuError>> {
     })
 }
 
-/// The place of the first ordinal from `first` on, around, whose device is not lost.
+/// Returns the index of the first device in turn, from `first` on, that is not lost.
 fn in_turn(ordinals: &[usize], first: usize) -> Result<usize, GpuError> {
     let places = (0..ordinals.len()).map(|i| first.wrapping_add(i) % ordinals.len());
     let mut error = GpuError::NoDevice;

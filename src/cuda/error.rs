@@ -1,4 +1,4 @@
-//! Why the device did not answer.
+//! Errors of the device.
 
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
@@ -7,7 +7,7 @@ use tadoc::error::Error;
 
 use super::block_check::BlockCheck;
 
-/// Anything that can go wrong on the way to the device and back.
+/// An error of the device, its driver or its input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
@@ -17,94 +17,95 @@ pub enum GpuError {
     /// The driver is older than the calls of this build.
     #[error("the NVIDIA driver speaks CUDA {got}, this build needs {expected} or newer")]
     OldDriver {
-        /// Version the driver knows.
+        /// Version that the driver supports.
         got: String,
-        /// Oldest version that is enough.
+        /// Oldest version that suffices.
         expected: String,
     },
-    /// There is a driver, but it sees no device.
+    /// The driver sees no device.
     #[error("the NVIDIA driver sees no device")]
     NoDevice,
     /// No device has this number.
     #[error("device {got} does not exist, there are {num_devices}")]
     NoSuchDevice {
-        /// The number that was asked for.
+        /// The requested ordinal.
         got: usize,
-        /// How many devices there are.
+        /// Number of devices.
         num_devices: usize,
     },
-    /// The device lacks something a kernel needs.
+    /// The device lacks something that a kernel needs.
     #[error("{device} cannot run {kernel}: {reason}")]
     Unsupported {
         /// Name of the device.
         device: String,
-        /// The kernel.
+        /// Name of the kernel.
         kernel: &'static str,
-        /// What is missing.
+        /// Description of the missing feature.
         reason: String,
     },
-    /// The device has too little memory left, or the limit in force is lower.
+    /// The free device memory, or the limit in force, is too low.
     #[error(
         "{what} needs {requested_bytes} bytes of device memory, {available_bytes} are available"
     )]
     OutOfMemory {
-        /// What was to be allocated.
+        /// Purpose of the allocation.
         what: &'static str,
-        /// How much was asked for.
+        /// Requested bytes.
         requested_bytes: u64,
-        /// How much could have been had.
+        /// Available bytes.
         available_bytes: u64,
     },
-    /// A buffer, or a number of blocks, does not fit the call.
+    /// A buffer or a number does not fit the call.
     #[error("{what}: got {got}, expected {expected}")]
     Mismatch {
-        /// What does not fit.
+        /// Name of the value that does not fit.
         what: &'static str,
-        /// What came.
+        /// The value given.
         got: u64,
-        /// What the call needs.
+        /// The value that the call needs.
         expected: u64,
     },
-    /// A block is not what its header says; the CPU finds the same.
+    /// A block contradicts its header. The CPU finds the same.
     #[error("GSST block {block_idx} of the run: {check} (at {place})")]
     Malformed {
-        /// Number of the block in the run.
+        /// Index of the block in the run.
         block_idx: usize,
-        /// What is wrong with it.
+        /// The check that failed.
         check: BlockCheck,
-        /// Where: a split, or a row of the block.
+        /// Place of the fault: a split, or a row of the block.
         place: u32,
     },
-    /// The text of a run is not what a column of strings may hold.
+    /// The text of a run is not valid in a column of strings.
     #[error("text of the run: {check} (at {place})")]
     NotText {
-        /// What is wrong with it.
+        /// The check that failed.
         check: BlockCheck,
-        /// Where: a row, or a multiple of 64 bytes.
+        /// Place of the fault: a row, or a multiple of 64 bytes.
         place: u32,
     },
-    /// The device failed in a way that no later call survives; it is not used again in this process.
+    /// The device had a fault that makes all later calls fail; this process does not use it again.
     #[error("device {ordinal} is lost since an earlier fault: {reason}")]
     Lost {
-        /// Its number.
+        /// Ordinal of the device.
         ordinal: usize,
-        /// The fault.
+        /// Description of the fault.
         reason: String,
     },
-    /// The driver refused.
+    /// The driver reported an error.
     #[error("{what}: {reason} (CUDA error {code})")]
     Driver {
-        /// What was being done.
+        /// Operation that failed.
         what: &'static str,
-        /// The driver's number for the error.
+        /// Error number of the driver.
         code: u32,
-        /// The driver's text for it.
+        /// Error text of the driver.
         reason: String,
     },
 }
 
 impl GpuError {
-    /// Names what was being done when the driver refused; for `map_err`.
+    /// Returns a function for `map_err` that turns an error of the driver into a [`GpuError`].
+    /// `what` names the operation that failed.
     pub(super) fn driver(what: &'static str) -> impl Fn(DriverError) -> Self {
         move |error| match error.0 {
             CUresult::CUDA_ERROR_NO_DEVICE => Self::NoDevice,
@@ -120,7 +121,7 @@ impl GpuError {
     }
 }
 
-/// Whether the driver answers every later call of the process with the same error.
+/// Returns true if the driver answers every later call of the process with the same error.
 pub(super) fn is_sticky(code: u32) -> bool {
     [
         CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,

@@ -1,4 +1,4 @@
-//! The device: the only module that knows CUDA, and one typed wrapper per kernel.
+//! The crate `tadoc-cuda`: the only one that knows CUDA, with one typed wrapper per kernel.
 //!
 //! ```text
 //! kernels/*.cu ──build.py──▶ PTX, embedded ──module──▶ kernels of a Device
@@ -7,10 +7,10 @@
 //! corpus::Segment         ──upload──▶ DeviceCorpus ──weights, passages, sequences──▶ rows
 //! ```
 //!
-//! Everything here answers with a [`GpuError`] where there is no driver or no device, so one binary
-//! runs anywhere; the CPU implementation is the reference, and the answer where this one fails.
-//! Users need the NVIDIA driver (535 or newer) and nothing else. Whoever calls this module decides
-//! what to do with an error; it never falls back by itself.
+//! Without a driver or a device, every call returns a [`GpuError`], so one binary runs anywhere.
+//! The CPU implementation is the reference, and answers if this one fails. Users need only the
+//! NVIDIA driver (535 or newer). This crate never falls back to the CPU by itself; the caller
+//! decides how to handle an error.
 
 mod arrow_device;
 mod block_check;

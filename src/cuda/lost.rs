@@ -1,7 +1,8 @@
-//! Devices that failed, for as long as the process lives.
+//! Devices that failed and stay unusable until the process ends.
 //!
-//! After some faults (an illegal address, say) the driver answers every call on that device with
-//! the same error until the process ends. Whoever asks for such a device is told at once, and why.
+//! After some faults, such as an illegal address, the driver answers every call on that device with
+//! the same error until the process ends. Requests for such a device fail at once, with the first
+//! fault as the reason.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +11,10 @@ use cudarc::driver::DriverError;
 
 use super::error::{GpuError, is_sticky};
 
-/// By ordinal, the first fault.
+/// First fault of each lost device, by ordinal.
 static LOST: Mutex<BTreeMap<usize, String>> = Mutex::new(BTreeMap::new());
 
-/// Takes note of `error` of device `ordinal`, if it is one that stays.
+/// Records `error` of device `ordinal` if it is a lasting fault.
 pub(super) fn note(ordinal: usize, error: &GpuError) {
     if let GpuError::Driver { code, .. } = error
         && is_sticky(*code)
@@ -23,7 +24,7 @@ pub(super) fn note(ordinal: usize, error: &GpuError) {
     }
 }
 
-/// [`Device::fault`](super::Device) of device `ordinal`.
+/// Returns the error mapping of [`Device::fault`](super::Device) for device `ordinal`.
 pub(super) fn fault(
     ordinal: usize,
     what: &'static str,
@@ -35,11 +36,11 @@ pub(super) fn fault(
     }
 }
 
-/// Whether device `ordinal` can still be used.
+/// Checks that device `ordinal` can still be used.
 ///
 /// # Errors
 ///
-/// [`GpuError::Lost`] where it cannot.
+/// [`GpuError::Lost`] if the device failed.
 pub(super) fn check(ordinal: usize) -> Result<(), GpuError> {
     let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
     match lost.get(&ordinal) {

@@ -1,4 +1,4 @@
-//! Rows of a run that match, in host memory, and the way there.
+//! The rows of a run that match, in host memory.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::pinned::{HostBuffer, PinnedPool};
 use super::scan_slot::Slot;
 use super::scanned_rows::verdict;
 
-/// Slots that no run has.
+/// Slots that no run uses.
 #[derive(Debug, Default)]
 pub(super) struct FreeSlots(Mutex<Vec<Slot>>);
 
@@ -31,14 +31,14 @@ impl FreeSlots {
     }
 }
 
-/// A run on its way; dropping it waits, too.
+/// A run that the device works on. Dropping it waits for the device.
 #[derive(Debug)]
 pub struct PendingMatches {
     pub(super) device: Device,
     pub(super) pool: Arc<PinnedPool>,
     pub(super) free: Arc<FreeSlots>,
     pub(super) slot: Slot,
-    /// How many rows match is on the host then.
+    /// Event after which the number of matching rows is on the host.
     pub(super) counted: CudaEvent,
     pub(super) output: MatchOutput,
     pub(super) block_rows: Vec<usize>,
@@ -49,23 +49,23 @@ pub struct PendingMatches {
 pub struct MatchedRows {
     buffer: Arc<HostBuffer>,
     rows: Range<usize>,
-    /// Offsets and text, where it was wanted.
+    /// Ranges of the offsets and the text, if the text was requested.
     text: Option<(Range<usize>, Range<usize>)>,
     block_rows: Vec<usize>,
 }
 
 impl PendingMatches {
-    /// Whether the device has matched; waiting then takes as long as copying what matches.
+    /// Returns true if the device has finished matching. The wait then only copies the matches.
     pub fn is_done(&self) -> bool {
         self.counted.is_complete()
     }
 
-    /// Waits for the rows; call it where a thread may block.
+    /// Waits for the rows. The call blocks the thread.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Malformed`] where the blocks are not what they say, [`GpuError::Driver`] for
-    /// faults of the device.
+    /// [`GpuError::Malformed`] if a block contradicts its header, [`GpuError::Driver`] for faults
+    /// of the device.
     pub fn wait(self) -> Result<MatchedRows, GpuError> {
         let waiting = self.device.fault("matching GSST blocks");
         self.counted.synchronize().map_err(&waiting)?;
@@ -87,7 +87,7 @@ impl PendingMatches {
         let done = copied.and_then(|()| self.slot.record_done());
         let done = done.and_then(|done| done.synchronize().map_err(waiting));
         if let Err(error) = done {
-            // A copy may be under way: nobody may have the buffer before it ends.
+            // A copy may still run, so the buffer must stay until the stream is done.
             let _ = self.slot.stream.synchronize();
             return Err(error);
         }
@@ -100,7 +100,8 @@ impl PendingMatches {
         })
     }
 
-    /// Gives the copies of rows, and of offsets and the text that starts there, to the stream.
+    /// Enqueues the copies of the rows. With `text`, also enqueues those of the offsets and of the
+    /// text that starts at the given place.
     fn copy_back(
         &self,
         buffer: &mut HostBuffer,
@@ -120,39 +121,40 @@ impl PendingMatches {
 }
 
 impl MatchedRows {
-    /// Numbers of the rows that match, ascending, counted over all blocks.
+    /// Returns the numbers of the matching rows, ascending, counted over all blocks.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         let words = self.buffer[self.rows.clone()].as_chunks::<4>().0;
         words.iter().map(|word| u32::from_le_bytes(*word))
     }
 
-    /// Where each row's text starts, and behind the last one where it ends; where text was wanted.
+    /// Returns the start of each row's text, and after the last row the end of the text. `None` if
+    /// the text was not requested.
     pub fn offsets(&self) -> Option<impl ExactSizeIterator<Item = u32> + '_> {
         let words = self.buffer[self.offsets_range()?].as_chunks::<4>().0;
         Some(words.iter().map(|word| u32::from_le_bytes(*word)))
     }
 
-    /// Their text, without gaps; where it was wanted.
+    /// Returns the text of the rows, without gaps. `None` if the text was not requested.
     pub fn text(&self) -> Option<&[u8]> {
         Some(&self.buffer[self.text_range()?])
     }
 
-    /// The host memory that holds it all; clones of it keep it.
+    /// Returns the host memory that holds the rows. Clones keep it alive.
     pub fn buffer(&self) -> &Arc<HostBuffer> {
         &self.buffer
     }
 
-    /// Where the offsets lie in the buffer; starts at a multiple of 64.
+    /// Returns the range of the offsets in the buffer. It starts at a multiple of 64.
     pub fn offsets_range(&self) -> Option<Range<usize>> {
         self.text.as_ref().map(|(offsets, _)| offsets.clone())
     }
 
-    /// Where the text lies in the buffer; starts at a multiple of 64.
+    /// Returns the range of the text in the buffer. It starts at a multiple of 64.
     pub fn text_range(&self) -> Option<Range<usize>> {
         self.text.as_ref().map(|(_, text)| text.clone())
     }
 
-    /// Number of rows of each block, whether they match or not.
+    /// Returns the number of rows of each block, including those that do not match.
     pub fn block_rows(&self) -> &[usize] {
         &self.block_rows
     }

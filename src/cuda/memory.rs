@@ -1,7 +1,7 @@
-//! Device memory that knows what it may take.
+//! Device memory, counted in a budget.
 //!
-//! Every allocation of a [`Device`](super::Device) is counted in its [`MemoryBudget`], and given back
-//! when it is dropped, in the order of the stream it was made on.
+//! The [`MemoryBudget`] of a [`Device`](super::Device) counts all its allocations. Each is freed
+//! when it is dropped, in the order of its stream.
 
 #![allow(unsafe_code, reason = "the driver's allocations by address have no safe form")]
 
@@ -19,17 +19,17 @@ use super::device::Device;
 use super::error::GpuError;
 use super::managed::{self, Lent};
 
-/// Bytes of device memory: how many may be taken, are taken, and were taken at most.
+/// A budget of device memory: the limit, the bytes in use and the peak.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {
     max_bytes: AtomicU64,
     used_bytes: AtomicU64,
     peak_bytes: AtomicU64,
-    /// Bytes sent there so far.
+    /// Bytes copied to the device so far.
     copied_bytes: AtomicU64,
 }
 
-/// Bytes taken from a budget, until dropped.
+/// A share of a budget, held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Lease {
     budget: Arc<MemoryBudget>,
@@ -42,7 +42,7 @@ impl MemoryBudget {
         Self { max_bytes: AtomicU64::new(max_bytes), used_bytes, peak_bytes, copied_bytes }
     }
 
-    /// What may be taken from now on; what was taken before stays.
+    /// Sets the limit for later allocations. Earlier ones stay.
     pub(super) fn set_max_bytes(&self, max_bytes: u64) {
         self.max_bytes.store(max_bytes, Ordering::Relaxed);
     }
@@ -67,11 +67,11 @@ impl MemoryBudget {
         self.copied_bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes `requested_bytes` for `what`.
+    /// Reserves `requested_bytes` for `what`.
     ///
     /// # Errors
     ///
-    /// [`GpuError::OutOfMemory`] where fewer are left.
+    /// [`GpuError::OutOfMemory`] if fewer bytes are left.
     pub(super) fn take(
         self: &Arc<Self>,
         what: &'static str,
@@ -97,13 +97,12 @@ impl Drop for Lease {
     }
 }
 
-/// Values in device memory that are counted: a slice of cudarc's with its lease. Whatever takes one of
-/// those takes this.
+/// A slice of cudarc's with its share of the budget. It can be used wherever such a slice can.
 #[derive(Debug)]
 pub(super) struct DeviceBuffer<T> {
-    /// Until it is dropped.
+    /// The slice; taken out on drop.
     slice: ManuallyDrop<CudaSlice<T>>,
-    /// Whether it is memory of the host, too, which gives it back in its own way.
+    /// True if the memory is managed, so that [`managed::give_back`] frees it.
     is_managed: bool,
     _lease: Lease,
 }
@@ -113,19 +112,20 @@ impl<T> DeviceBuffer<T> {
         Self { slice: ManuallyDrop::new(slice), is_managed: false, _lease: lease }
     }
 
-    /// Of a slice that [`managed::take`] took.
+    /// Wraps a slice of [`managed::take`].
     pub(super) fn managed(slice: CudaSlice<T>, lease: Lease) -> Self {
         Self { slice: ManuallyDrop::new(slice), is_managed: true, _lease: lease }
     }
 
-    /// Whether the host reaches it where it lies.
+    /// Returns true if the host reaches the memory in place.
     pub(super) fn is_managed(&self) -> bool {
         self.is_managed
     }
 }
 
 impl<T: DeviceRepr + ValidAsZeroBits> DeviceBuffer<T> {
-    /// Lends the values to the host, after all work that `stream` was given; `None` where it does not reach them.
+    /// Lends the values to the host after all work of `stream`. `None` if the host does not reach
+    /// them.
     pub(super) fn lend<'a>(
         &'a self,
         stream: &'a CudaStream,
@@ -136,7 +136,7 @@ impl<T: DeviceRepr + ValidAsZeroBits> DeviceBuffer<T> {
 
 impl<T> Drop for DeviceBuffer<T> {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the field after this.
+        // SAFETY: the field is not used after this.
         let slice = unsafe { ManuallyDrop::take(&mut self.slice) };
         if self.is_managed {
             managed::give_back(slice);
@@ -183,7 +183,7 @@ impl<T> DevicePtrMut<T> for DeviceBuffer<T> {
     }
 }
 
-// SAFETY: what is pushed is the address of the slice, by cudarc's own means.
+// SAFETY: the implementation pushes the address of the slice through cudarc's own implementation.
 unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b DeviceBuffer<T>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, arg: &'b DeviceBuffer<T>) -> &mut Self {
@@ -191,7 +191,7 @@ unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b DeviceBuffer<T>> for LaunchArgs<'a>
     }
 }
 
-// SAFETY: as above.
+// SAFETY: same argument as for the implementation above.
 unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b mut DeviceBuffer<T>> for LaunchArgs<'a> {
     #[inline(always)]
     fn arg(&mut self, arg: &'b mut DeviceBuffer<T>) -> &mut Self {
@@ -199,7 +199,7 @@ unsafe impl<'a, 'b: 'a, T> PushKernelArg<&'b mut DeviceBuffer<T>> for LaunchArgs
     }
 }
 
-/// Bytes in device memory, from a multiple of 256 on; not initialized.
+/// Uninitialized bytes in device memory, aligned to 256.
 #[derive(Debug)]
 pub(super) struct DeviceMemory {
     at: sys::CUdeviceptr,
@@ -209,7 +209,8 @@ pub(super) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Takes `len_bytes` for `what`, at least one, to be used on `stream` or behind an event of it.
+    /// Allocates `len_bytes` for `what`, at least one. The memory is used on `stream`, or after an
+    /// event of `stream`.
     ///
     /// # Errors
     ///
@@ -240,14 +241,14 @@ impl DeviceMemory {
         Ok(Self { at, len_bytes, stream: stream.clone(), _lease: lease })
     }
 
-    /// The same memory, to be used on `stream` and given back in its order from now on; work on it was
-    /// waited for.
+    /// Moves the memory to `stream`, which uses and frees it from now on. Earlier work on it must
+    /// be done.
     pub(super) fn moved_to(mut self, stream: &Arc<CudaStream>) -> Self {
         self.stream = stream.clone();
         self
     }
 
-    /// Its address on the device.
+    /// Returns the address on the device.
     pub(super) fn address(&self) -> u64 {
         self.at
     }
@@ -267,12 +268,13 @@ impl Drop for DeviceMemory {
         if context.bind_to_thread().is_err() {
             return;
         }
-        // An error here is one of work given before, which its own waiting reports.
+        // Ignores an error: it belongs to earlier work, and the wait for that work reports it.
         let _ = if context.has_async_alloc() {
-            // SAFETY: taken by `malloc_async`, once; work on it was given to this stream before.
+            // SAFETY: allocated by `malloc_async` and freed once; this stream was given all work on
+            // it before.
             unsafe { result::free_async(self.at, self.stream.cu_stream()) }
         } else {
-            // SAFETY: taken by `malloc_sync`, once; freeing waits for the device.
+            // SAFETY: allocated by `malloc_sync` and freed once; the call waits for the device.
             unsafe { result::free_sync(self.at) }
         };
     }
@@ -295,7 +297,7 @@ mod tests {
         drop(first);
         assert_eq!((budget.used_bytes(), budget.peak_bytes()), (40, 100));
         assert!(budget.take("c", u64::MAX).is_err());
-        // A lower limit holds for what comes.
+        // A lower limit applies to later allocations.
         budget.set_max_bytes(30);
         assert_eq!((budget.used_bytes(), budget.max_bytes()), (40, 30));
         assert!(budget.take("d", 1).is_err());

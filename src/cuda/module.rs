@@ -1,4 +1,4 @@
-//! The kernels as machine code and PTX, embedded, and their way onto a device.
+//! The embedded kernels, as machine code and PTX, and their loading onto a device.
 //!
 //! ```text
 //! compute capability 8.x    <stem>.sm_80.cubin       loads in a millisecond
@@ -6,13 +6,14 @@
 //! newer                     <stem>.compute_90.ptx    the driver compiles it once, and keeps it on disk
 //! ```
 //!
-//! Where a driver does not take the machine code of 9.x, it gets the PTX. `kernels/build.py` makes
-//! all three.
+//! If a driver rejects the machine code of 9.x, it gets the PTX. `kernels/build.py` makes all
+//! three.
 
 use std::sync::Arc;
 
-use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::sys::CUfunction_attribute_enum as FunctionAttribute;
+use cudarc::driver::sys::{
+    CUdevice_attribute as Attribute, CUfunction_attribute_enum as FunctionAttribute,
+};
 use cudarc::driver::{CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 
@@ -20,7 +21,7 @@ use super::device::Device;
 use super::error::GpuError;
 use super::lost;
 
-/// A file of kernels.
+/// A source file of kernels, compiled for each kind of device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
     name: &'static str,
@@ -29,7 +30,7 @@ pub(super) struct Source {
     compute_90: &'static str,
 }
 
-/// What `kernels/build.py` made of `kernels/<stem>.cu`.
+/// Embeds the files that `kernels/build.py` made from `kernels/<stem>.cu`.
 macro_rules! source {
     ($stem:literal) => {
         Source {
@@ -60,16 +61,17 @@ pub(super) const GSST_MATCH: Source = source!("gsst_match");
 pub(super) const GSST_PLACES: Source = source!("gsst_places");
 pub(super) const GSST_ROWS: Source = source!("gsst_rows");
 
-/// The kernels of a file on a device.
+/// The kernels of a file, loaded onto a device.
 #[derive(Debug, Clone)]
 pub(super) struct Module {
     module: Arc<CudaModule>,
-    /// Number of the device.
+    /// Ordinal of the device.
     ordinal: usize,
 }
 
 impl Module {
-    /// Loads `source` in the form that fits the device; once for a device and its clones.
+    /// Loads `source` in the form that fits the device. A device and its clones load each source
+    /// once.
     ///
     /// # Errors
     ///
@@ -100,7 +102,7 @@ impl Module {
         Ok(loaded)
     }
 
-    /// The kernel of this name.
+    /// Returns the kernel of this name.
     ///
     /// # Errors
     ///
@@ -110,12 +112,12 @@ impl Module {
     }
 }
 
-/// Thread blocks of `function` that run on the device at the same time; lets it have
-/// `shared_bytes` of shared memory each.
+/// Returns the number of thread blocks of `function` that run on the device at the same time.
+/// Allows each of them `shared_bytes` of shared memory.
 ///
 /// # Errors
 ///
-/// [`GpuError::Unsupported`], in the name of `kernel`, where not one fits; [`GpuError::Driver`].
+/// [`GpuError::Unsupported`], naming `kernel`, if not one thread block fits; [`GpuError::Driver`].
 pub(super) fn max_grid(
     device: &Device,
     function: &CudaFunction,
@@ -136,7 +138,7 @@ pub(super) fn max_grid(
     Ok(processors * blocks_per_processor)
 }
 
-/// What `device` lacks for `kernel`.
+/// Builds the error for a feature that `device` lacks for `kernel`.
 pub(super) fn unsupported(device: &Device, kernel: &'static str, reason: String) -> GpuError {
     GpuError::Unsupported { device: device.name().to_owned(), kernel, reason }
 }

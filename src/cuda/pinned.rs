@@ -1,9 +1,9 @@
-//! Host memory that devices copy to and from at full speed, and that goes back to its pool.
+//! Pinned host memory, which devices copy at full speed, kept in a pool.
 //!
 //! Pageable memory is copied at a fifth of the speed of pinned memory, and pinning a page takes as
-//! long as copying it several times. So pinned buffers are kept: a [`PinnedPool`] has at most a
-//! given number of bytes, in use and free together. Where that is not enough, a buffer is pageable:
-//! slower, but nobody waits for a reader that holds all others.
+//! long as copying it several times. So pinned buffers are kept. A [`PinnedPool`] holds at most a
+//! given number of bytes, in use and free together. If that does not suffice, a buffer is pageable:
+//! slower, but no caller waits for a reader that holds all other buffers.
 
 #![allow(unsafe_code, reason = "memory from the driver, by address")]
 
@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{CudaContext, result, sys};
 
-/// Smallest buffer; sizes are multiples of it, so that buffers fit again.
+/// Smallest size of a buffer. Sizes are multiples of it, so that freed buffers fit later requests.
 const GRAIN_BYTES: usize = 1 << 20;
-/// Alignment of pageable buffers; pinned ones start at a page.
+/// Alignment of pageable buffers. Pinned ones start at a page.
 const PAGEABLE_ALIGNMENT_BYTES: usize = 64;
 
-/// Pinned buffers; shared by all who hold one of them.
+/// A pool of pinned buffers, shared by the holders of its buffers.
 #[derive(Debug)]
 pub(super) struct PinnedPool {
     context: Arc<CudaContext>,
@@ -31,31 +31,31 @@ pub(super) struct PinnedPool {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Pinned, in use and free.
+    /// Pinned bytes, in use and free.
     pinned_bytes: usize,
     free: Vec<Pages>,
 }
 
-/// Bytes of memory, from a multiple of 64 on.
+/// A range of memory that starts at a multiple of 64.
 #[derive(Debug)]
 struct Pages {
     at: NonNull<u8>,
     len_bytes: usize,
 }
 
-// SAFETY: an address that nobody else has; what it points to are plain bytes.
+// SAFETY: the address has one owner and points to plain bytes.
 unsafe impl Send for Pages {}
-// SAFETY: as above, and shared references only read.
+// SAFETY: the address has one owner, and shared references only read.
 unsafe impl Sync for Pages {}
 
-/// Host memory, pinned where its pool had room. Goes back to the pool when dropped.
+/// Host memory, pinned if its pool had room. It returns to the pool when dropped.
 ///
 /// Arrow takes it without a copy: `Buffer::from_custom_allocation(buffer.as_non_null(), len, Arc)`.
 #[derive(Debug)]
 pub struct HostBuffer {
     pages: Pages,
     len_bytes: usize,
-    /// `None`: pageable.
+    /// Pool of the buffer; `None` if it is pageable.
     pool: Option<Arc<PinnedPool>>,
 }
 
@@ -63,19 +63,19 @@ impl UnwindSafe for HostBuffer {}
 impl RefUnwindSafe for HostBuffer {}
 
 impl PinnedPool {
-    /// A pool of at most `max_bytes`, empty.
+    /// Builds an empty pool of at most `max_bytes`.
     pub(super) fn new(context: &Arc<CudaContext>, max_bytes: usize) -> Arc<Self> {
         let (max_bytes, state) = (AtomicUsize::new(max_bytes), Mutex::default());
         Arc::new(Self { context: context.clone(), max_bytes, state })
     }
 
-    /// Holds at most `max_bytes` from now on, as far as buffers are free.
+    /// Sets the limit to `max_bytes` from now on, and unpins free buffers to reach it.
     pub(super) fn set_max_bytes(&self, max_bytes: usize) {
         self.max_bytes.store(max_bytes, Ordering::Relaxed);
         self.make_room(&mut self.lock(), 0);
     }
 
-    /// A buffer of `len_bytes`, its content unspecified.
+    /// Takes a buffer of `len_bytes` with unspecified content.
     pub(super) fn take(self: &Arc<Self>, len_bytes: usize) -> HostBuffer {
         let wanted = len_bytes.max(1).next_multiple_of(GRAIN_BYTES);
         match self.pages(wanted) {
@@ -84,14 +84,14 @@ impl PinnedPool {
         }
     }
 
-    /// Bytes that are pinned, in use and free.
+    /// Returns the number of pinned bytes, in use and free.
     pub(super) fn pinned_bytes(&self) -> usize {
         self.lock().pinned_bytes
     }
 
     fn pages(&self, wanted: usize) -> Option<Pages> {
         let mut state = self.lock();
-        // The smallest one that is large enough, but none of four times the size.
+        // The smallest buffer that is large enough, but less than four times the size.
         let fits = |pages: &Pages| (wanted..4 * wanted).contains(&pages.len_bytes);
         let found = (0..state.free.len())
             .filter(|at| fits(&state.free[*at]))
@@ -111,7 +111,7 @@ impl PinnedPool {
         pinned
     }
 
-    /// Unpins free buffers until `wanted` more bytes are allowed; whether they are.
+    /// Unpins free buffers until `wanted` more bytes fit. Returns true if they fit.
     fn make_room(&self, state: &mut State, wanted: usize) -> bool {
         while state.pinned_bytes + wanted > self.max_bytes.load(Ordering::Relaxed) {
             let Some(pages) = state.free.pop() else { return false };
@@ -123,22 +123,22 @@ impl PinnedPool {
 
     fn pin(&self, len_bytes: usize) -> Option<Pages> {
         self.context.bind_to_thread().ok()?;
-        // Readable by the host without a penalty (not write-combined), known to all devices, and to
-        // be reached by them.
+        // The host reads it without a penalty (not write-combined). All devices know and reach it.
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
-        // SAFETY: a context is current; the memory is owned by the caller.
+        // SAFETY: a context is current; the caller owns the memory.
         let at = unsafe { result::malloc_host(len_bytes, flags) }.ok()?;
         let at = NonNull::new(at.cast::<u8>())?;
-        // So that all of it can be read, whatever a copy leaves out.
-        // SAFETY: the allocation has `len_bytes` bytes, and nobody else knows it yet.
+        // Initializes the memory, so that all of it can be read even if a copy leaves out parts.
+        // SAFETY: the allocation has `len_bytes` bytes and no other user yet.
         unsafe { at.write_bytes(0, len_bytes) };
         Some(Pages { at, len_bytes })
     }
 
     fn unpin(&self, pages: Pages) {
         if self.context.bind_to_thread().is_ok() {
-            // Fails after a fault of the device only; the process ends with it anyway.
-            // SAFETY: pinned by `pin`, and owned.
+            // The call fails only after a fault of the device. The memory is then freed with the
+            // process.
+            // SAFETY: allocated by `pin` and owned.
             let _ = unsafe { result::free_host(pages.at.as_ptr().cast()) };
         }
     }
@@ -157,7 +157,7 @@ impl Drop for PinnedPool {
 }
 
 fn layout(len_bytes: usize) -> Layout {
-    // Lengths are multiples of 2^20 that were summed up from buffers in memory.
+    // Lengths are multiples of 2^20 and describe buffers in memory, so the layout is valid.
     Layout::from_size_align(len_bytes, PAGEABLE_ALIGNMENT_BYTES).unwrap_or(Layout::new::<u64>())
 }
 
@@ -172,33 +172,33 @@ fn pageable(len_bytes: usize) -> Pages {
 }
 
 impl HostBuffer {
-    /// Whether it is pinned.
+    /// Returns true if the buffer is pinned.
     pub fn is_pinned(&self) -> bool {
         self.pool.is_some()
     }
 
-    /// Its address on the devices; `None` where they cannot reach it, because it is pageable.
+    /// Returns the address on the devices. `None` if they cannot reach it because it is pageable.
     pub(super) fn device_address(&self) -> Option<u64> {
         let pool = self.pool.as_ref()?;
         pool.context.bind_to_thread().ok()?;
         let mut address = 0;
         let at = self.pages.at.as_ptr().cast();
-        // SAFETY: the memory was taken by `pin`, and the driver writes one address to a valid place.
+        // SAFETY: the memory comes from `pin`, and the driver writes one address to a valid place.
         let status = unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, at, 0) };
         status.result().ok().map(|()| address)
     }
 
-    /// Its address.
+    /// Returns the address of the buffer.
     pub fn as_non_null(&self) -> NonNull<u8> {
         self.pages.at
     }
 
-    /// Uses its first `len_bytes`, at most its capacity.
+    /// Sets the length to the first `len_bytes`, at most the capacity.
     pub(super) fn set_len(&mut self, len_bytes: usize) {
         self.len_bytes = len_bytes.min(self.pages.len_bytes);
     }
 
-    /// Bytes it can hold, which is what it takes.
+    /// Returns the capacity in bytes, which is also the memory that the buffer uses.
     pub fn capacity_bytes(&self) -> usize {
         self.pages.len_bytes
     }
@@ -208,14 +208,15 @@ impl Deref for HostBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the allocation is initialized, has `len_bytes` bytes and more, and is owned.
+        // SAFETY: the allocation is initialized, owned, and has at least `len_bytes` bytes.
         unsafe { std::slice::from_raw_parts(self.pages.at.as_ptr(), self.len_bytes) }
     }
 }
 
 impl DerefMut for HostBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed mutably.
+        // SAFETY: the allocation is initialized, has at least `len_bytes` bytes, and is borrowed
+        // mutably.
         unsafe { std::slice::from_raw_parts_mut(self.pages.at.as_ptr(), self.len_bytes) }
     }
 }

@@ -1,18 +1,18 @@
-//! What is launched for a run: the wrapper of `kernels/gsst_check.cu` and `kernels/gsst_rows.cu`,
-//! and decoding behind them.
+//! Kernel launches of a run: the wrapper of `kernels/gsst_check.cu` and `kernels/gsst_rows.cu`,
+//! with decoding.
 //!
 //! ```text
-//! check     rows_sum ─▶ rows_scan ─▶ rows_offsets ─▶ check      any fault goes to the error word
-//! decode    decode_8bit, decode_12bit                           nothing, where there is a fault
-//! rows      views, utf8, utf8_rows                              nothing, where there is a fault
+//! check     rows_sum ─▶ rows_scan ─▶ rows_offsets ─▶ check      faults are written to the error word
+//! decode    decode_8bit, decode_12bit                           does nothing after a fault
+//! rows      views, utf8, utf8_rows                              does nothing after a fault
 //! ```
 //!
-//! All on one stream, so each kernel sees what those before it wrote. Runs whose blocks were
-//! validated before skip the checks, and make their views from lengths without offsets in between:
+//! All kernels run on one stream, so each sees the output of those before it. Runs of validated
+//! blocks skip the checks. Their views are made from the lengths directly, without offsets:
 //!
 //! ```text
 //! rows_sum ─▶ rows_scan ─▶ rows_splits ─▶ decode_8bit_views, decode_12bit_views ─▶ rows_split_views
-//! rows_sum ─▶ rows_scan ─▶ decode_8bit, decode_12bit ─▶ rows_views            where rows are short
+//! rows_sum ─▶ rows_scan ─▶ decode_8bit, decode_12bit ─▶ rows_views            if rows are short
 //! ```
 
 #![allow(unsafe_code, reason = "launching kernels")]
@@ -31,22 +31,22 @@ use super::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
 use super::gsst_run::{RowForm, RunLayout, WidthParts};
 use super::module::{GSST_CHECK, GSST_ROWS, Module};
 
-/// Warps of a thread block, each with a frame, or a split to check.
+/// Warps of a thread block. Each handles frames, or one split to check.
 const WARPS: u32 = 8;
-/// Frames of a warp that unpacks them.
+/// Frames per warp when frames are unpacked.
 const WARP_FRAMES: u32 = 4;
-/// The same, where views are made of them.
+/// Frames per warp when views are made.
 const VIEW_FRAMES: u32 = 2;
-/// Threads of a thread block that scans.
+/// Threads of a thread block of the scan.
 const SCAN_THREADS: u32 = 1024;
 /// Threads of a thread block of the other kernels.
 const THREADS: u32 = 256;
-/// Thread blocks per multiprocessor that check: registers allow 4 to 8.
+/// Thread blocks per multiprocessor in the check. The registers allow 4 to 8.
 const CHECK_BLOCKS_PER_PROCESSOR: u32 = 8;
-/// Bytes of text that a thread looks at for UTF-8.
+/// Bytes of text that a thread checks for UTF-8.
 const UTF8_BYTES: usize = 16;
 
-/// The kernels of runs on a device; loaded when they are first needed.
+/// The kernels of runs on a device, loaded on first use.
 #[derive(Debug)]
 pub(super) struct RunKernels {
     device: Device,
@@ -72,7 +72,7 @@ struct Loaded {
     utf8_rows: CudaFunction,
 }
 
-/// Where a run lies on the device, and on which stream it is worked on.
+/// The addresses of a run on the device, and its stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunPlace<'a> {
     pub(super) stream: &'a Arc<CudaStream>,
@@ -82,7 +82,7 @@ pub(super) struct RunPlace<'a> {
 }
 
 impl RunPlace<'_> {
-    /// Of a part of the input, or 0 where the part is empty.
+    /// Returns the address of a part of the input.
     fn input(&self, part: &Range<usize>) -> u64 {
         self.input + part.start as u64
     }
@@ -133,13 +133,13 @@ impl RunKernels {
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
-    /// Everything of a run that nobody checked.
+    /// Enqueues all kernels of a run whose blocks were not checked.
     ///
     /// # Safety
     ///
-    /// `at` has what `layout` says: input, written by [`RunLayout::write`], scratch, and output whose
-    /// error word is [`NO_ERROR`](super::gsst_decode::NO_ERROR); nobody else uses them before `stream`
-    /// is done.
+    /// The memory at `at` must match `layout`: the input written by [`RunLayout::write`], the
+    /// scratch space, and an output whose error word is [`NO_ERROR`](super::gsst_decode::NO_ERROR).
+    /// Nothing else may use this memory before `stream` is done.
     pub(super) unsafe fn run(
         &self,
         layout: &RunLayout,
@@ -148,17 +148,17 @@ impl RunKernels {
     ) -> Result<(), GpuError> {
         // SAFETY: the caller's promise.
         unsafe { self.check(layout, at) }?;
-        // SAFETY: as above; where blocks are malformed, the error word says so by now.
+        // SAFETY: the caller guarantees it. The error word reports malformed blocks by now.
         unsafe { self.decode(layout, at) }?;
         // SAFETY: as above.
         unsafe { self.rows(layout, at, must_be_utf8) }
     }
 
-    /// Checks all blocks, and makes the offsets of their rows.
+    /// Checks all blocks and computes the offsets of their rows.
     ///
     /// # Safety
     ///
-    /// As [`RunKernels::run`].
+    /// The contract of [`RunKernels::run`].
     pub(super) unsafe fn check(
         &self,
         layout: &RunLayout,
@@ -199,11 +199,12 @@ impl RunKernels {
         unsafe { self.launch(launch, grid, 32 * WARPS) }
     }
 
-    /// Decodes all blocks, unless the error word tells of a fault.
+    /// Decodes all blocks, unless the error word reports a fault.
     ///
     /// # Safety
     ///
-    /// As [`RunKernels::run`]; the blocks were checked, by [`RunKernels::check`] or before.
+    /// The contract of [`RunKernels::run`]. The blocks must have been checked, by
+    /// [`RunKernels::check`] or earlier.
     unsafe fn decode(&self, layout: &RunLayout, at: RunPlace<'_>) -> Result<(), GpuError> {
         let widths = [(CodeWidth::Eight, &layout.eight), (CodeWidth::Twelve, &layout.twelve)];
         for (width, parts) in widths {
@@ -221,7 +222,8 @@ impl RunKernels {
             };
             let kernel = self.decoder.kernel(width)?;
             if !layout.decodes_views {
-                // SAFETY: the caller's promise; text starts at a multiple of 64 of an allocation.
+                // SAFETY: the caller guarantees it; the text starts at a multiple of 64 of an
+                // allocation.
                 unsafe { kernel.launch(&self.device, at.stream, arguments, None) }?;
                 continue;
             }
@@ -234,16 +236,16 @@ impl RunKernels {
             };
             // SAFETY: the caller's promise.
             unsafe { self.split_rows(layout, parts, at) }?;
-            // SAFETY: as above, and the rows of splits were written.
+            // SAFETY: the caller guarantees it, and the call above enqueued the rows of splits.
             unsafe { kernel.launch(&self.device, at.stream, arguments, Some(views)) }?;
-            // SAFETY: as above, and rows over the end of a split have all of their text in blocks
-            // of the same width.
+            // SAFETY: the caller guarantees it. A row across the end of a split has all its text in
+            // blocks of the same width.
             unsafe { self.split_views(layout, parts, at) }?;
         }
         Ok(())
     }
 
-    /// Where the rows of each split of a width start.
+    /// Computes where the rows of each split of a width start.
     unsafe fn split_rows(
         &self,
         layout: &RunLayout,
@@ -260,7 +262,7 @@ impl RunKernels {
         unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
     }
 
-    /// The views of rows over the end of a split, which decoding left.
+    /// Makes the views of rows across the end of a split, which decoding leaves out.
     unsafe fn split_views(
         &self,
         layout: &RunLayout,
@@ -275,11 +277,12 @@ impl RunKernels {
         unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
     }
 
-    /// Makes views of checked and decoded rows, and looks for what is not UTF-8.
+    /// Makes the views of checked and decoded rows, and checks that the text is UTF-8.
     ///
     /// # Safety
     ///
-    /// As [`RunKernels::run`]; [`RunKernels::check`] and [`RunKernels::decode`] came before.
+    /// The contract of [`RunKernels::run`]. [`RunKernels::check`] and [`RunKernels::decode`] must
+    /// have been called before.
     unsafe fn rows(
         &self,
         layout: &RunLayout,
@@ -293,7 +296,7 @@ impl RunKernels {
             let grid = layout.text_len_bytes.div_ceil(UTF8_BYTES).div_ceil(THREADS as usize) as u32;
             let mut launch = at.stream.launch_builder(&loaded.utf8);
             launch.arg(&text).arg(&len).arg(&at.output);
-            // SAFETY: the arguments are those of the kernel; the caller promises what they point to.
+            // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
             unsafe { self.launch(launch, grid, THREADS) }?;
             let mut launch = at.stream.launch_builder(&loaded.utf8_rows);
             launch.arg(&text).arg(&offsets).arg(&num_rows).arg(&at.output);
@@ -310,11 +313,12 @@ impl RunKernels {
         Ok(())
     }
 
-    /// Text and rows of validated blocks with lengths of texts.
+    /// Makes the text and the rows of validated blocks that store the lengths of texts.
     ///
     /// # Safety
     ///
-    /// As [`RunKernels::run`], for blocks that are valid and all have lengths of texts.
+    /// The contract of [`RunKernels::run`]. The blocks must be valid, and all must have lengths of
+    /// texts.
     pub(super) unsafe fn run_valid(
         &self,
         layout: &RunLayout,
@@ -340,7 +344,7 @@ impl RunKernels {
         unsafe { self.launch(launch, num_frames.div_ceil(WARPS * VIEW_FRAMES), 32 * WARPS) }
     }
 
-    /// What lies before each frame: of texts, and of codes of blocks that are to be checked.
+    /// Sums the lengths before each frame: of texts, and of codes if blocks are checked.
     unsafe fn sums(
         &self,
         layout: &RunLayout,
@@ -372,7 +376,7 @@ impl RunKernels {
         launched.map(drop).map_err(self.device.fault("launching gsst_rows_scan"))
     }
 
-    /// Where texts end, and codes, where there is room for those.
+    /// Computes where texts end, and where codes end if there is room for them.
     unsafe fn offsets(
         &self,
         layout: &RunLayout,
@@ -387,8 +391,9 @@ impl RunKernels {
         let (offsets, code_ends) = (offsets_of(layout, at), at.scratch(&layout.code_ends));
         launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums);
         launch.arg(&offsets).arg(&code_ends);
-        // One thread block at least: it writes the first offset, also of no rows.
-        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        // Launches at least one thread block, because it writes the first offset even if there are
+        // no rows.
+        // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
         unsafe { self.launch(launch, num_frames.div_ceil(WARPS * WARP_FRAMES).max(1), 32 * WARPS) }
     }
 
@@ -406,13 +411,13 @@ impl RunKernels {
             block_dim: (threads, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: the callers' promises.
+        // SAFETY: the callers guarantee it.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(self.device.fault("launching a kernel of a GSST run"))
     }
 }
 
-/// Where offsets go: to the output, or to scratch where views are asked for.
+/// Returns the address of the offsets: in the output, or in scratch if views are requested.
 fn offsets_of(layout: &RunLayout, at: RunPlace<'_>) -> u64 {
     match layout.form {
         Some(RowForm::Views) => at.scratch(&layout.scratch_offsets),

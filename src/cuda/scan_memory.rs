@@ -1,8 +1,8 @@
-//! What a scanner takes of the host's memory and of the device's, and giving it back.
+//! Memory limits of a scanner, on the host and on the device.
 //!
-//! Slots keep device memory and staging buffers from run to run, and a pool keeps pinned memory:
-//! both within limits that whoever uses the scanner may move. Memory that a run takes on the host
-//! is known before it is submitted.
+//! Slots keep device memory and staging buffers between runs, and a pool keeps pinned memory. Both
+//! stay within limits that the user of the scanner can change. The host memory of a run is known
+//! before the run is submitted.
 
 use gsst::SealedBlock;
 
@@ -13,18 +13,18 @@ use super::gsst_scan::GsstScanner;
 /// Host memory of a run, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunBytes {
-    /// Its blocks, as they are copied to the device; until its rows are there.
+    /// Staging buffer of the blocks, held until the rows are on the host.
     pub staging: usize,
-    /// Its rows.
+    /// Buffer of the rows.
     pub rows: usize,
 }
 
 impl RunBytes {
-    /// Those of a run of `blocks` whose rows come back as `form`.
+    /// Computes the host memory of a run of `blocks` whose rows come back as `form`.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the run has 2^31 bytes of text or rows or more.
+    /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows.
     pub fn of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], form: RowForm) -> Result<Self, GpuError> {
         let layout = RunLayout::new(blocks, form, false)?;
         Ok(Self { staging: layout.input_len_bytes, rows: layout.output_len_bytes })
@@ -32,9 +32,10 @@ impl RunBytes {
 }
 
 impl GsstScanner {
-    /// From now on the device and its clones take at most `max_bytes` of device memory, and this
-    /// scanner no more pinned memory than that, or than its options say. What slots keep beyond it
-    /// is given back, unless a run is being submitted to them.
+    /// Limits the device and its clones to `max_bytes` of device memory from now on. Limits the
+    /// pinned memory of this scanner to `max_bytes` or to its options, whichever is lower. Frees
+    /// the memory that slots hold beyond the limit, except in slots that a run is being submitted
+    /// to.
     pub fn set_max_bytes(&self, max_bytes: u64) {
         let budget = self.device().budget();
         if budget.max_bytes() == max_bytes {
@@ -48,7 +49,7 @@ impl GsstScanner {
         self.pool.set_max_bytes(max_bytes.min(self.max_pinned_bytes));
     }
 
-    /// Gives back what slots keep that no run is being submitted to. Waits for their runs.
+    /// Frees the memory of all slots that no run is being submitted to. Waits for their runs.
     pub fn release_idle(&self) {
         for mut slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
             slot.release();

@@ -1,11 +1,11 @@
-//! A slot of a scanner: a stream with the staging buffer and the device memory that are kept for it.
+//! A slot of a scanner: a stream with its staging buffer and device memory.
 //!
-//! Work of a slot is given to its stream by whoever holds its lock; the stream keeps it in order. So
-//! device memory may be used again at once, and only the staging buffer, which the host writes, has to
-//! wait until it was copied.
+//! The holder of a slot's lock submits work to its stream, and the stream keeps the order. So
+//! device memory can be reused at once. Only the staging buffer, which the host writes, must wait
+//! until it was copied.
 //!
-//! A device that shares the host's memory reads the staging buffer and writes results where they lie,
-//! as long as they are pinned: nothing is copied then.
+//! A device that shares the host's memory reads the staging buffer and writes the results in place,
+//! if they are pinned. It then copies nothing.
 
 #![allow(unsafe_code, reason = "copies by address, in the order of a stream")]
 
@@ -23,26 +23,27 @@ use super::memory::DeviceMemory;
 use super::pinned::{HostBuffer, PinnedPool};
 use super::run_kernels::{RunKernels, RunPlace};
 
-/// Waiting for an event does not keep a core busy.
+/// Event flags for a wait that does not keep a core busy.
 const DONE_FLAGS: sys::CUevent_flags = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
 
-/// A stream, and what is kept for it.
+/// A stream with the memory that is kept for it.
 #[derive(Debug)]
 pub(super) struct Slot {
     device: Device,
     pub(super) stream: Arc<CudaStream>,
     staging: Option<HostBuffer>,
-    /// The staging buffer is read until then.
+    /// Event until which the staging buffer is read.
     uploaded: Option<CudaEvent>,
     pub(super) input: Option<DeviceMemory>,
     pub(super) scratch: Option<DeviceMemory>,
     pub(super) output: Option<DeviceMemory>,
-    /// Where the staging buffer and the results are on a device that shares the host's memory.
+    /// Addresses of the staging buffer and of the results on a device that shares the host's
+    /// memory.
     shared_input: Option<u64>,
     shared_output: Option<u64>,
 }
 
-/// What a slot keeps on the device.
+/// A kind of device memory that a slot keeps.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part {
     Input,
@@ -51,7 +52,7 @@ pub(super) enum Part {
 }
 
 impl Slot {
-    /// A slot without memory yet.
+    /// Builds a slot without memory.
     pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
         let stream = device.context().new_stream().map_err(device.fault("opening a stream"))?;
         Ok(Self {
@@ -67,8 +68,8 @@ impl Slot {
         })
     }
 
-    /// Writes a run to the staging buffer and gives its copy to the stream. `is_read_in_place`: the
-    /// run is worked on once, from the staging buffer where the device shares it.
+    /// Writes a run to the staging buffer and enqueues its copy. `is_read_in_place` says that the
+    /// run is processed once; a device that shares the staging buffer then reads it there.
     pub(super) fn upload<B: AsRef<[u8]>>(
         &mut self,
         pool: &Arc<PinnedPool>,
@@ -82,8 +83,8 @@ impl Slot {
         self.upload_bytes(pool, lens_bytes, is_read_in_place, |input| layout.write(blocks, input))
     }
 
-    /// Has `write` write the first `len_bytes` of an input of `max_len_bytes` to the staging buffer,
-    /// and gives their copy to the stream; `is_read_in_place` as for [`Slot::upload`].
+    /// Writes the first `len_bytes` of an input of `max_len_bytes` to the staging buffer by
+    /// `write`, and enqueues their copy. `is_read_in_place` is as for [`Slot::upload`].
     pub(super) fn upload_bytes(
         &mut self,
         pool: &Arc<PinnedPool>,
@@ -113,8 +114,9 @@ impl Slot {
         }
         self.reserve(Part::Input, max_len_bytes)?;
         let input = self.address(Part::Input);
-        // SAFETY: the device memory has the length of `staging` at least, which lives in this slot, and is
-        // neither written nor dropped before the event below, or the stream, was waited for.
+        // SAFETY: the device memory is at least as long as `staging`. This slot keeps `staging`
+        // alive, and nothing writes or drops it before a wait for the event below or for the
+        // stream.
         let copied = unsafe { result::memcpy_htod_async(input, &staging, self.stream.cu_stream()) };
         self.staging = Some(staging);
         copied.map_err(&copying)?;
@@ -122,7 +124,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Gives all work on the run that was uploaded last to the stream.
+    /// Enqueues all kernels of the run that was uploaded last.
     pub(super) fn run(
         &mut self,
         kernels: &RunKernels,
@@ -136,9 +138,9 @@ impl Slot {
             output: self.address(Part::Output),
         };
         set_error_word(&self.device, &self.stream, layout, at.output)?;
-        // SAFETY: `upload` and `reserve` took memory of the lengths of `layout`, and copied the
-        // input that `layout` wrote, or share it; only this slot, which is locked, and its stream use
-        // them.
+        // SAFETY: `upload` and `reserve` allocated memory of the lengths of `layout`, and copied or
+        // share the input that `layout` wrote. Only this slot, which is locked, and its stream use
+        // this memory.
         let ran = unsafe { kernels.run(layout, at, must_be_utf8) };
         if self.shared_input.is_some() {
             let working = self.device.fault("decoding GSST blocks");
@@ -147,8 +149,7 @@ impl Slot {
         ran
     }
 
-    /// Makes sure that there is room for results that go to `buffer`: there, where the device shares
-    /// it.
+    /// Makes room for the results that go to `buffer`: in `buffer` itself if the device shares it.
     pub(super) fn reserve_output(&mut self, buffer: &HostBuffer) -> Result<(), GpuError> {
         self.shared_output = self.shared_address(buffer);
         match self.shared_output {
@@ -161,20 +162,20 @@ impl Slot {
         self.device.shares_host_memory().then(|| buffer.device_address())?
     }
 
-    /// Gives the copy of the output to the stream, unless it is in `buffer` already; the event behind
+    /// Enqueues the copy of the output, unless it is in `buffer` already. Returns the event after
     /// it.
     pub(super) fn copy_back(&self, buffer: &mut HostBuffer) -> Result<CudaEvent, GpuError> {
         let copying = self.device.fault("copying rows from the device");
         let (output, stream) = (self.address(Part::Output), self.stream.cu_stream());
         if self.shared_output.is_none() {
-            // SAFETY: the output has the length of `buffer`, which whoever called keeps until the
-            // event below, or the stream, was waited for.
+            // SAFETY: the output has the length of `buffer`. The caller keeps `buffer` until a wait
+            // for the event below or for the stream.
             unsafe { result::memcpy_dtoh_async(buffer, output, stream) }.map_err(&copying)?;
         }
         self.record_done()
     }
 
-    /// Gives the copy of a part of the output to the stream.
+    /// Enqueues the copy of a part of the output.
     pub(super) fn copy_part(&self, part: &Range<usize>, to: &mut [u8]) -> Result<(), GpuError> {
         let copying = self.device.fault("copying rows from the device");
         if part.is_empty() {
@@ -182,13 +183,13 @@ impl Slot {
         }
         let (from, stream) =
             (self.address(Part::Output) + part.start as u64, self.stream.cu_stream());
-        // SAFETY: the output has that part, `to` is its first bytes' place, and whoever called keeps
-        // it until the stream was waited for.
+        // SAFETY: the output contains `part`, and `to` has room for it. The caller keeps `to` until
+        // a wait for the stream.
         unsafe { result::memcpy_dtoh_async(&mut to[..part.len()], from, stream) }.map_err(&copying)
     }
 
-    /// Gives the copy of the first bytes of the output to the stream, to where the input was staged:
-    /// nothing else of that is needed any more. The event behind it.
+    /// Enqueues the copy of the first bytes of the output to the staging buffer, whose content is
+    /// no longer needed. Returns the event after it.
     pub(super) fn copy_head(&mut self, len_bytes: usize) -> Result<CudaEvent, GpuError> {
         let Some(mut staging) = self.staging.take() else { return Err(self.gone()) };
         let copied = self.copy_part(&(0..len_bytes), &mut staging);
@@ -197,13 +198,13 @@ impl Slot {
         self.record_done()
     }
 
-    /// An event behind all that was given to the stream, to wait for.
+    /// Records an event after all work of the stream, to wait for.
     pub(super) fn record_done(&self) -> Result<CudaEvent, GpuError> {
         let recording = self.device.fault("copying rows from the device");
         self.stream.record_event(Some(DONE_FLAGS)).map_err(recording)
     }
 
-    /// What [`Slot::copy_head`] copied, once its event was waited for: its word number `idx`.
+    /// Returns the word `idx` that [`Slot::copy_head`] copied. Its event must be waited for first.
     pub(super) fn head_word(&self, idx: usize) -> u64 {
         let words = self.staging.as_ref().map_or(&[][..], |staging| staging.as_chunks::<8>().0);
         words.get(idx).map_or(0, |word| u64::from_le_bytes(*word))
@@ -222,7 +223,7 @@ impl Slot {
         copied.and(waited).map_err(reading)
     }
 
-    /// Makes sure that a part has `len_bytes`.
+    /// Makes sure that a part has at least `len_bytes`.
     pub(super) fn reserve(&mut self, part: Part, len_bytes: usize) -> Result<(), GpuError> {
         let (what, memory) = match part {
             Part::Input => ("GSST blocks", &mut self.input),
@@ -230,14 +231,15 @@ impl Slot {
             Part::Output => ("rows", &mut self.output),
         };
         if memory.as_ref().is_none_or(|memory| memory.len_bytes() < len_bytes) {
-            // First given back, in the order of the stream, then taken: both never exist together.
+            // Frees first and allocates then, in the order of the stream, so that both never
+            // coexist.
             *memory = None;
             *memory = Some(DeviceMemory::new(&self.device, &self.stream, what, len_bytes)?);
         }
         Ok(())
     }
 
-    /// Gives back all that it keeps; what it was given to do is done before that.
+    /// Frees all memory of the slot, after its work is done.
     pub(super) fn release(&mut self) {
         let _ = self.stream.synchronize(); // the staging buffer may be read until then
         (self.input, self.scratch, self.output) = (None, None, None);
@@ -256,7 +258,8 @@ impl Slot {
         memory.as_ref().map_or(0, DeviceMemory::address)
     }
 
-    /// A part that was just reserved is not there: cannot be, and is no reason to end the process.
+    /// Builds the error for a missing part that was just reserved. It cannot occur, but must not
+    /// end the process.
     pub(super) fn gone(&self) -> GpuError {
         GpuError::Mismatch { what: "device memory of a slot", got: 0, expected: 1 }
     }
@@ -264,13 +267,13 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // The staging buffer goes back to its pool: nothing may read it any more.
+        // The staging buffer goes back to its pool, so nothing may read it any more.
         let _ = self.stream.synchronize();
     }
 }
 
-/// Sets the error word that starts an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and
-/// `zeros` of it to 0.
+/// Sets the error word at the start of an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and
+/// the range `zeros` to 0.
 pub(super) fn set_head(
     device: &Device,
     stream: &Arc<CudaStream>,
@@ -281,15 +284,15 @@ pub(super) fn set_head(
     device.context().bind_to_thread().map_err(&setting)?;
     for (part, byte) in [(0..8, 0xff), (zeros, 0)] {
         let at = output + part.start as u64;
-        // SAFETY: every output starts with an error word, and has the part it is asked for.
+        // SAFETY: every output starts with an error word and contains the requested part.
         unsafe { result::memset_d8_async(at, byte, part.len(), stream.cu_stream()) }
             .map_err(&setting)?;
     }
     Ok(())
 }
 
-/// Sets the error word that starts an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and what
-/// is between the parts of the output to anything: it is copied with them.
+/// Sets the error word at the start of an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR).
+/// Also fills the gaps between the parts of the output, because they are copied too.
 pub(super) fn set_error_word(
     device: &Device,
     stream: &Arc<CudaStream>,
@@ -303,7 +306,8 @@ pub(super) fn set_error_word(
             continue;
         }
         let at = output + part.start as u64;
-        // SAFETY: the output has the parts of its layout, and these lie before or between them.
+        // SAFETY: the output has the parts of its layout, and these ranges lie before or between
+        // them.
         unsafe { result::memset_d8_async(at, 0xff, part.len(), stream.cu_stream()) }
             .map_err(&setting)?;
     }

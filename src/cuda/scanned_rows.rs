@@ -1,4 +1,4 @@
-//! Rows of a run in host memory, and the way there.
+//! The rows of a run, in host memory.
 
 #![allow(unsafe_code, reason = "numbers in the bytes of a buffer")]
 
@@ -14,10 +14,10 @@ use super::gsst_decode::NO_ERROR;
 use super::gsst_run::RowForm;
 use super::pinned::HostBuffer;
 
-/// Block number of faults of the text of a run; as in `kernels/gsst_run.cuh`.
+/// Block number in the error word for faults of the text of a run, as in `kernels/gsst_run.cuh`.
 const NO_BLOCK: u64 = 0xffff_fffe;
 
-/// A run on its way; dropping it waits, too.
+/// A run that the device works on. Dropping it waits for the device.
 #[derive(Debug)]
 pub struct PendingRows {
     pub(super) device: Device,
@@ -38,7 +38,7 @@ pub struct ScannedRows {
     pub(super) validity: Option<Vec<u8>>,
 }
 
-/// What an error word says.
+/// Converts an error word to a result.
 pub(super) fn verdict(word: u64) -> Result<(), GpuError> {
     let (block, check, place) = (word >> 32, word as u32 >> 26, word as u32 % (1 << 26));
     match (word, block) {
@@ -52,16 +52,16 @@ pub(super) fn verdict(word: u64) -> Result<(), GpuError> {
 }
 
 impl PendingRows {
-    /// Whether waiting would return at once.
+    /// Returns true if waiting would return at once.
     pub fn is_done(&self) -> bool {
         self.done.as_ref().is_none_or(CudaEvent::is_complete)
     }
 
-    /// Waits for the rows; call it where a thread may block.
+    /// Waits for the rows. The call blocks the thread.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Malformed`] or [`GpuError::NotText`] where the blocks are not what they say,
+    /// [`GpuError::Malformed`] or [`GpuError::NotText`] if the blocks are invalid,
     /// [`GpuError::Driver`] for faults of the device.
     pub fn wait(mut self) -> Result<ScannedRows, GpuError> {
         let waiting = self.device.fault("decoding GSST blocks");
@@ -86,58 +86,59 @@ impl Drop for PendingRows {
 }
 
 impl ScannedRows {
-    /// The text of all rows.
+    /// Returns the text of all rows.
     pub fn text(&self) -> &[u8] {
         &self.buffer[self.text.clone()]
     }
 
-    /// Where each row ends in the text, one more than rows, the first 0; with [`RowForm::Offsets`].
+    /// Returns the offsets of the rows in the text: 0, then the end of each row. `None` unless the
+    /// form is [`RowForm::Offsets`].
     pub fn offsets(&self) -> Option<&[u32]> {
         (self.form == RowForm::Offsets).then(|| {
-            // SAFETY: all bits of a `u32` are values of it; the part starts at a multiple of 64.
+            // SAFETY: any bits are a valid `u32`; the part starts at a multiple of 64.
             unsafe { self.buffer[self.rows.clone()].align_to::<u32>() }.1
         })
     }
 
-    /// Arrow's views, one per row; with [`RowForm::Views`].
+    /// Returns Arrow's views, one per row. `None` unless the form is [`RowForm::Views`].
     pub fn views(&self) -> Option<&[u128]> {
         (self.form == RowForm::Views).then(|| {
-            // SAFETY: all bits of a `u128` are values of it; the part starts at a multiple of 64.
+            // SAFETY: any bits are a valid `u128`; the part starts at a multiple of 64.
             unsafe { self.buffer[self.rows.clone()].align_to::<u128>() }.1
         })
     }
 
-    /// The host memory that holds it all; clones of it keep it.
+    /// Returns the host memory that holds the rows. Clones keep it alive.
     pub fn buffer(&self) -> &Arc<HostBuffer> {
         &self.buffer
     }
 
-    /// Where the text lies in the buffer; starts at a multiple of 64.
+    /// Returns the range of the text in the buffer. It starts at a multiple of 64.
     pub fn text_range(&self) -> Range<usize> {
         self.text.clone()
     }
 
-    /// Where offsets or views lie in the buffer; starts at a multiple of 64.
+    /// Returns the range of the offsets or views in the buffer. It starts at a multiple of 64.
     pub fn rows_range(&self) -> Range<usize> {
         self.rows.clone()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
 
-    /// Number of rows that are null.
+    /// Returns the number of rows that are null.
     pub fn num_nulls(&self) -> usize {
         self.num_nulls
     }
 
-    /// Number of rows of each block.
+    /// Returns the number of rows of each block.
     pub fn block_rows(&self) -> &[usize] {
         &self.block_rows
     }
 
-    /// One bit per row, low bits first, 1: not null. `None` where no row is null.
+    /// Returns one bit per row, low bits first; 1 means not null. `None` if no row is null.
     pub fn validity(&self) -> Option<&[u8]> {
         self.validity.as_deref()
     }

@@ -32,7 +32,8 @@ use super::device_tasks::rounds_engine;
 use super::failure::datafusion_error;
 use super::options::{Device, TadocOptions};
 use super::sink::Roles;
-use tadoc::corpus::{BuilderKind, CorpusBuilder, FileFooter};
+use tadoc::build::{BuilderKind, CorpusBuilder};
+use tadoc::format::FileFooter;
 
 /// Memory for each byte of a block while it is filled, and while it is built.
 const FILLING: usize = 2;

@@ -17,11 +17,10 @@ use datafusion::common::{exec_err, plan_datafusion_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::parquet::arrow::ArrowWriter;
-use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
+use datafusion::parquet::arrow::{ArrowWriter, ProjectionMask};
 
 use super::corpora::OpenFile;
 use super::failure::{datafusion_error, task_error};
@@ -30,8 +29,8 @@ use super::location::{read_range, store_of};
 use super::user_columns::{Overlay, parquet_properties, table_schema};
 use crate::containment::contain_panics;
 use tadoc::Error;
-use tadoc::corpus::read_columns;
 use tadoc::edits::column_tables;
+use tadoc::format::read_columns;
 use tadoc_store::VersionEdits;
 
 /// Names that `documents` gives itself; user columns cannot have them.

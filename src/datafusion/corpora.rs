@@ -42,9 +42,8 @@ use super::scan::Source;
 use super::sections::Sections;
 use crate::throughput::calibration::num_cores;
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
-use tadoc::corpus::{
-    Corpus, FileFooter, OpenLimits, Paths, Segment, read_paths, read_segment, read_words,
-};
+use tadoc::format::{FileFooter, OpenLimits, read_paths, read_segment, read_words};
+use tadoc::segment::{Corpus, Paths, Segment};
 use tadoc::text::TokenizerProfile;
 
 const MAX_FOOTERS: usize = 4096;

@@ -176,8 +176,8 @@ impl TadocExec {
 
     /// How the documents that the text filter looks at are chosen.
     fn candidates(&self) -> String {
-        let shown = |patterns: &Vec<tadoc::access::TextPattern>| {
-            let quoted = |p: &tadoc::access::TextPattern| {
+        let shown = |patterns: &Vec<tadoc::query::TextPattern>| {
+            let quoted = |p: &tadoc::query::TextPattern| {
                 let parts: Vec<String> = p.fragments.iter().map(|f| format!("{f:?}")).collect();
                 parts.join("..")
             };

@@ -33,7 +33,7 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 use regex_syntax::hir::{Hir, HirKind};
 
-use tadoc::access::TextPattern;
+use tadoc::query::TextPattern;
 
 /// Whether a scan can evaluate `expr`, of whose columns `claims` is asked.
 pub(crate) fn is_claimable(expr: &Expr, claims: &dyn Fn(&str) -> bool) -> bool {

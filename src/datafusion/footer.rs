@@ -6,7 +6,7 @@ use object_store::ObjectStore;
 use super::failure::datafusion_error;
 use super::location::{SourceFile, read_range};
 use tadoc::Error;
-use tadoc::corpus::{FileFooter, FooterOutcome, OpenLimits};
+use tadoc::format::{FileFooter, FooterOutcome, OpenLimits};
 
 /// Reads the footer of `file` with one request, two where it is large.
 pub(super) async fn read_footer(

@@ -30,7 +30,7 @@ use object_store::{
     PutResult,
 };
 
-use tadoc::corpus::{path_bytes, path_text};
+use tadoc::format::{path_bytes, path_text};
 
 /// Most bytes that are read of a file whose length is not known.
 const MAX_UNKNOWN_BYTES: u64 = i32::MAX as u64 + 1;

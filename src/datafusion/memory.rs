@@ -18,7 +18,8 @@ use super::scan::Source;
 use super::sections::Sections;
 use crate::throughput::calibration::num_cores;
 use tadoc::Error;
-use tadoc::corpus::{FileFooter, Segment, SegmentMeta};
+use tadoc::format::{FileFooter, SegmentMeta};
+use tadoc::segment::Segment;
 
 /// Peak memory of loading: the decoded segments, and the stored bytes of those in flight and what decoding them takes.
 pub(super) fn estimate_bytes(
@@ -166,7 +167,7 @@ pub(super) fn all_memory(segments: &[Arc<Segment>]) -> usize {
 }
 
 /// The same without [`places_memory`]: text runs and words of documents are in it, unless a segment
-/// [keeps none](tadoc::dag::Dag::keep_no_copies).
+/// [keeps none](tadoc::segment::Dag::keep_no_copies).
 pub(super) fn text_memory(segments: &[Arc<Segment>]) -> usize {
     let of_segment = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
@@ -190,7 +191,9 @@ pub(super) fn places_memory(segments: &[Arc<Segment>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tadoc::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+    use tadoc::build::{CorpusBuilder, IngestOptions};
+    use tadoc::format::OpenLimits;
+    use tadoc::segment::Corpus;
 
     #[test]
     fn small_files_need_what_they_hold() {

@@ -24,12 +24,11 @@ use datafusion::parquet::file::properties::WriterProperties;
 
 use gsst::parquet::{GsstColumns, GsstParquetOptions};
 use gsst::{BlockOptions, CodeWidth, Parse};
-use tadoc::access::QueryLimits;
 use tadoc::analytics::Traversal;
-use tadoc::corpus::{
-    BuilderKind, IngestOptions, MAX_BLOCKS_AT_ONCE, OpenLimits, usual_blocks_at_once,
-};
+use tadoc::build::{BuilderKind, IngestOptions, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 use tadoc::edits::EditMode;
+use tadoc::format::OpenLimits;
+use tadoc::query::QueryLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::RECOMPRESS_RATIO;
 

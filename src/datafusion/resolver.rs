@@ -30,7 +30,8 @@ use super::location::{
     Place, SourceFile, Wanted, object_store, read_range, resolve_files, store_of,
 };
 use crate::throughput::calibration::num_cores;
-use tadoc::corpus::{Corpus, FileFooter, OpenLimits, Segment, SegmentMeta, read_segment};
+use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
+use tadoc::segment::{Corpus, Segment};
 use tadoc_store::{LivingStore, Part, Storage, storage_in};
 
 /// Finds what locations lead to. Clones share the stores.

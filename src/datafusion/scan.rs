@@ -27,7 +27,7 @@ use super::location::SourceFile;
 use super::memory::Uses;
 use super::options::TadocOptions;
 use super::output::Output;
-use tadoc::access::TextPattern;
+use tadoc::query::TextPattern;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::Version;
 

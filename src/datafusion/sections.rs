@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::corpora::OpenFile;
 use super::scan::Source;
-use tadoc::corpus::SegmentMeta;
+use tadoc::format::SegmentMeta;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sections {

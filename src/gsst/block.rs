@@ -1,7 +1,7 @@
-//! A block of rows: reading it.
+//! The reader of a block of rows.
 //!
-//! A [`Block`] is checked once, when it is opened: checksum, header, table, lengths, and one pass
-//! over the codes that compares the splits. After that nothing about it can fail but an index.
+//! [`Block::open`] checks a block once: checksum, header, table, lengths, and one pass over the
+//! codes that compares the splits. After that, the only possible error is an index out of range.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::packed_lengths;
 use super::splits;
 use super::symbol_table::{CodeWidth, SymbolTable};
 
-/// Rows of text as codes of one symbol table; `B` owns or borrows its bytes.
+/// Rows of text as codes of one symbol table. `B` owns or borrows the bytes.
 ///
 /// ```
 /// use gsst::{Block, BlockOptions, write_block};
@@ -33,31 +33,31 @@ pub struct Block<B> {
     sections: Sections,
     table: SymbolTable,
     decoder: Decoder,
-    /// Where the codes of each row end; one more than rows, the first 0.
+    /// End of the codes of each row. One more than rows, the first 0.
     code_ends: Vec<u32>,
-    /// The same for texts, where the block has their lengths.
+    /// End of the text of each row, if the block stores lengths of texts.
     text_ends: Option<Vec<u32>>,
 }
 
-/// Decoded rows, one behind the other.
+/// Decoded rows, in one buffer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DecodedRows {
     /// The text of all rows.
     pub text: Vec<u8>,
-    /// Where each row ends in `text`; one more than rows, the first 0. Null rows are empty.
+    /// End of each row in `text`. One more than rows, the first 0. Null rows are empty.
     pub offsets: Vec<u32>,
 }
 
 impl<B: AsRef<[u8]>> Block<B> {
-    /// Opens the block that is all of `bytes` and checks every part of it.
+    /// Opens the block that fills `bytes`, and checks every part of it.
     ///
-    /// Takes time linear in the length of the block, for short rows several times that of decoding
-    /// it, and memory of at most 8 bytes per row, of which a block has at most 2^20.
+    /// The time is linear in the length of the block. For short rows it is several times the time
+    /// of decoding. The memory is at most 8 bytes per row, and a block has at most 2^20 rows.
     ///
     /// # Errors
     ///
-    /// [`Error::Format`], [`Error::Version`] or [`Error::Checksum`] where the bytes are not a block
-    /// that decodes to what it says.
+    /// [`Error::Format`], [`Error::Version`] or [`Error::Checksum`] if the bytes are not a block
+    /// whose codes agree with its header and lengths.
     pub fn open(bytes: B) -> Result<Self> {
         let block = bytes.as_ref();
         let (header, sections) = Header::read(block)?;
@@ -88,7 +88,7 @@ impl<B: AsRef<[u8]>> Block<B> {
         Ok(block)
     }
 
-    /// The stored lengths of texts as ends, after comparing them with the codes.
+    /// Returns the stored lengths of texts as ends, after comparing them with the codes.
     fn checked_text_ends(&self) -> Result<Option<Vec<u32>>> {
         if !self.header.has_text_lengths {
             return Ok(None);
@@ -107,12 +107,12 @@ impl<B: AsRef<[u8]>> Block<B> {
         Ok(Some(ends))
     }
 
-    /// Where the text of each row ends, from the codes.
+    /// Returns the end of each row's text, computed from the codes.
     fn computed_text_ends(&self, rows: Range<usize>) -> Vec<u32> {
         self.decoder.text_ends(self.codes(), &self.code_ends[rows.start..=rows.end])
     }
 
-    /// Whether no null row has codes.
+    /// Checks that no null row has codes.
     fn check_nulls(&self) -> Result<()> {
         let has_codes = |row: &usize| self.is_null(*row) && !self.code_range(*row).is_empty();
         let found = match self.header.has_validity {
@@ -127,118 +127,120 @@ impl<B: AsRef<[u8]>> Block<B> {
         }
     }
 
-    /// What it is made of.
+    /// Returns header, sections and symbol table.
     pub(super) fn parts(&self) -> (&Header, &Sections, &SymbolTable) {
         (&self.header, &self.sections, &self.table)
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the block.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// Number of rows, nulls included.
+    /// Returns the number of rows, nulls included.
     pub fn num_rows(&self) -> usize {
         self.header.num_rows
     }
 
-    /// Number of rows that are null.
+    /// Returns the number of rows that are null.
     pub fn num_nulls(&self) -> usize {
         self.header.num_nulls
     }
 
-    /// Length of the text of all rows, in bytes.
+    /// Returns the length of the text of all rows, in bytes.
     pub fn text_len_bytes(&self) -> usize {
         self.header.text_len_bytes
     }
 
-    /// Number of code units, escapes and literals included.
+    /// Returns the number of code units, escapes and literals included.
     pub fn num_codes(&self) -> usize {
         self.header.num_codes
     }
 
-    /// Width of its codes.
+    /// Returns the width of the codes.
     pub fn width(&self) -> CodeWidth {
         self.header.width
     }
 
-    /// Whether no code is an escape, so that every unit is a symbol.
+    /// Returns true if no code is an escape, so that every unit is a symbol.
     pub fn has_no_escapes(&self) -> bool {
         self.header.has_no_escapes
     }
 
-    /// Its symbols.
+    /// Returns the symbol table.
     pub fn table(&self) -> &SymbolTable {
         &self.table
     }
 
-    /// The codes of all rows as stored: a byte each, or two in three bytes.
+    /// Returns the codes of all rows in stored form: one byte each, or two codes in three bytes.
     pub fn codes(&self) -> &[u8] {
         &self.bytes.as_ref()[self.sections.codes.clone()]
     }
 
-    /// Code units of a split, the last one excepted.
+    /// Returns the number of code units of each split. The last split may have fewer.
     pub fn split_codes(&self) -> usize {
         1 << self.header.split_log2
     }
 
-    /// The words of the splits, as drawn in [`layout`](super::layout).
+    /// Returns the words of the splits, as drawn in [`layout`](super::layout).
     pub fn splits(&self) -> impl ExactSizeIterator<Item = u32> {
         let words = self.bytes.as_ref()[self.sections.splits.clone()].as_chunks::<4>().0;
         words.iter().map(|word| u32::from_le_bytes(*word))
     }
 
-    /// Where the codes of each row end, in code units; one more than rows, the first 0.
+    /// Returns the end of the codes of each row, in code units. One more than rows, the first 0.
     pub fn code_ends(&self) -> &[u32] {
         &self.code_ends
     }
 
-    /// Where the text of each row ends; one more than rows, the first 0. `None` where the block was
-    /// written without lengths of texts.
+    /// Returns the end of the text of each row. One more than rows, the first 0. `None` if the
+    /// block was written without lengths of texts.
     pub fn text_ends(&self) -> Option<&[u32]> {
         self.text_ends.as_deref()
     }
 
-    /// One bit per row, low bits first, 1: not null. `None` where no row is null.
+    /// Returns one bit per row, low bits first, 1 for a row that is not null. `None` if no row is
+    /// null.
     pub fn validity(&self) -> Option<&[u8]> {
         let has_validity = self.header.has_validity;
         has_validity.then(|| &self.bytes.as_ref()[self.sections.validity.clone()])
     }
 
-    /// Whether row `row` is null.
+    /// Returns true if row `row` is null.
     ///
     /// # Panics
     ///
-    /// Where `row` is not below [`Block::num_rows`] and there are nulls.
+    /// Panics if `row` is not below [`Block::num_rows`] and there are nulls.
     pub fn is_null(&self, row: usize) -> bool {
         self.validity().is_some_and(|bits| bits[row / 8] >> (row % 8) & 1 == 0)
     }
 
-    /// The code units of row `row`.
+    /// Returns the range of the code units of row `row`.
     ///
     /// # Panics
     ///
-    /// Where `row` is not below [`Block::num_rows`].
+    /// Panics if `row` is not below [`Block::num_rows`].
     pub fn code_range(&self, row: usize) -> Range<usize> {
         self.code_ends[row] as usize..self.code_ends[row + 1] as usize
     }
 
-    /// Appends the text of row `row` to `text`, without decoding another; whether it is not null.
+    /// Appends the text of row `row` to `text`, without decoding other rows. Returns true if the
+    /// row is not null.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] where there is no such row.
+    /// [`Error::OutOfRange`] if there is no such row.
     pub fn decode_row(&self, row: usize, text: &mut Vec<u8>) -> Result<bool> {
         self.check_rows(row..row + 1)?;
         self.append(self.code_range(row), text);
         Ok(!self.is_null(row))
     }
 
-    /// Decodes the rows of a range.
+    /// Decodes a range of rows.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] where it ends behind the last row.
+    /// [`Error::OutOfRange`] if the range ends behind the last row.
     pub fn decode_rows(&self, rows: Range<usize>) -> Result<DecodedRows> {
         self.check_rows(rows.clone())?;
         Ok(self.decode_checked_rows(rows))
@@ -269,11 +271,11 @@ impl<B: AsRef<[u8]>> Block<B> {
         self.decoder.decode(self.range(0..self.num_codes()), self.text_len_bytes(), text);
     }
 
-    /// Decodes some rows, in the order given.
+    /// Decodes some rows, in the given order.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] where one of them does not exist.
+    /// [`Error::OutOfRange`] if one of the rows does not exist.
     pub fn decode_selected(&self, rows: &[u32]) -> Result<DecodedRows> {
         let mut decoded = DecodedRows { text: Vec::new(), offsets: vec![0] };
         decoded.offsets.reserve(rows.len());
@@ -296,7 +298,7 @@ impl<B: AsRef<[u8]>> Block<B> {
         CodeRange { stored: self.codes(), start: codes.start, end: codes.end }
     }
 
-    /// Appends the text of few codes.
+    /// Appends the text of a few codes.
     pub(super) fn append(&self, codes: Range<usize>, text: &mut Vec<u8>) {
         let max_bytes = 8 * codes.len();
         self.decoder.decode(self.range(codes), max_bytes, text);
@@ -311,7 +313,7 @@ impl<B: AsRef<[u8]>> Block<B> {
     }
 }
 
-/// Whether there are as many nulls as the header says, and no bit behind the last row.
+/// Checks that the number of nulls equals the header's, and that no bit is set behind the last row.
 pub(super) fn check_validity(header: &Header, sections: &Sections, block: &[u8]) -> Result<()> {
     if !header.has_validity {
         return Ok(());

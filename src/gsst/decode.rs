@@ -1,50 +1,49 @@
-//! Codes to text: one hot loop, and a checked twin for the few codes it leaves.
+//! The decoder: codes to text, with one fast loop and a checked variant for the remaining codes.
 //!
 //! ```text
 //! 8 codes at once   8 x (store the 8 bytes of a symbol, advance by its length)
-//!                   what is behind a symbol's end is overwritten by the next one
-//! with an escape    the same, from the half of the table that holds literals: which of the 8 are
-//!                   literals is looked up by the mask of the bytes 255 among them
+//!                   the next symbol overwrites the bytes behind a symbol's end
+//! with an escape    the same, from the half of the table that holds literals: the mask of the
+//!                   bytes 255 among the 8 codes tells which of them are literals
 //! ```
 //!
-//! The loop writes into spare capacity as long as that has room for 8 whole symbols, whatever the
-//! codes are: it is safe on bytes nobody checked, and validation only decides what comes out.
-//! One core of a Xeon, 8 MB of `l_comment`, table of fsst-rs, MB/s: this loop 5,960, fsst-rs 0.7
-//! 5,593, the best safe loop (a window on the stack, copied out) 4,986; on short symbols
-//! (`wiki`) 3,390, 3,328 and 2,993; on symbols of 6 bytes (`l_shipinstruct`) 14,514, 14,539 and
-//! 10,009.
+//! The loop writes into spare capacity as long as there is room for 8 whole symbols, whatever the
+//! codes are. So it is memory-safe on unchecked bytes, and validation only affects the output. One
+//! core of a Xeon, 8 MB of `l_comment`, table of fsst-rs, MB/s: this loop 5,960, fsst-rs 0.7 5,593,
+//! the best safe loop (a window on the stack, copied out) 4,986. On short symbols (`wiki`): 3,390,
+//! 3,328 and 2,993. On symbols of 6 bytes (`l_shipinstruct`): 14,514, 14,539 and 10,009.
 
 use std::ops::Range;
 
 use super::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
 use super::twelve;
 
-/// Codes that are decoded at once, and the bytes they can write.
+/// Number of codes that are decoded at once. [`GROUP_BYTES`] is the most bytes that they can write.
 const GROUP_CODES: usize = 8;
 const GROUP_BYTES: usize = 8 * GROUP_CODES;
-/// Codes whose lengths are summed up at a time.
+/// Number of codes whose lengths are summed up in one step.
 const RUN_CODES: usize = 512;
-/// Set in the index of a code that is a literal.
+/// Bit that is set in the index of a literal.
 pub(super) const LITERAL: usize = 256;
 
-/// Symbols and their lengths by code, for `N` codes; length 0 where there is no symbol.
+/// Symbols and their lengths by code, for `N` codes. The length is 0 for a code without a symbol.
 #[derive(Debug, Clone)]
 pub(super) struct Symbols<const N: usize> {
     words: [u64; N],
     pub(super) lens_bytes: [u8; N],
 }
 
-/// What decoding needs of a table: codes of 8 bits and literals, or codes of 12 bits.
+/// Decoding tables: for codes of 8 bits and literals, or for codes of 12 bits.
 #[derive(Debug, Clone)]
 pub(super) enum Decoder {
     Eight(Box<Symbols<512>>),
     Twelve(Box<Symbols<4096>>),
 }
 
-/// Codes one behind the other, from number `start` to before `end`.
+/// Consecutive codes, from number `start` to before `end`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CodeRange<'a> {
-    /// As stored, all of the block.
+    /// All codes of the block, in stored form.
     pub(super) stored: &'a [u8],
     pub(super) start: usize,
     pub(super) end: usize,
@@ -58,8 +57,8 @@ impl Decoder {
         }
     }
 
-    /// Appends the text of `codes` to `text`; `len_bytes` of it are expected, which decides about
-    /// speed and nothing else. An escape at the end has no text.
+    /// Appends the text of `codes` to `text`. `len_bytes` is the expected length and affects only
+    /// the speed. An escape at the end has no text.
     pub(super) fn decode(&self, codes: CodeRange<'_>, len_bytes: usize, text: &mut Vec<u8>) {
         text.reserve(len_bytes + GROUP_BYTES);
         match self {
@@ -75,9 +74,9 @@ impl Decoder {
         }
     }
 
-    /// Where the text of each row ends, given where its codes do: one number for each of
-    /// `code_ends`, the first 0. Sums over runs of codes rather than rows, as short loops of
-    /// unforeseeable length took three times as long.
+    /// Returns the end of each row's text, given the ends of its codes: one number for each of
+    /// `code_ends`, the first 0. The function sums over runs of codes instead of rows, because
+    /// short loops of unpredictable length took three times as long.
     pub(super) fn text_ends(&self, stored: &[u8], code_ends: &[u32]) -> Vec<u32> {
         let mut ends = Vec::with_capacity(code_ends.len());
         let mut rows = code_ends.iter().map(|end| *end as usize).peekable();
@@ -116,14 +115,14 @@ impl<const N: usize> Symbols<N> {
         symbols
     }
 
-    /// Appends the symbol of `index`.
+    /// Appends the symbol at `index`.
     fn push(&self, index: usize, text: &mut Vec<u8>) {
         let len_bytes = usize::from(self.lens_bytes[index]);
         text.extend_from_slice(&self.words[index].to_le_bytes()[..len_bytes]);
     }
 }
 
-/// Bytes that can still be written without growing `text`.
+/// Returns the number of bytes that can still be written without growing `text`.
 fn spare_bytes(text: &Vec<u8>) -> usize {
     text.capacity() - text.len()
 }
@@ -138,7 +137,8 @@ impl Symbols<512> {
         symbols
     }
 
-    /// The place of `code` in the table, given whether it is a literal; whether the next one is.
+    /// Returns the place of `code` in the table, given whether it is a literal. Updates
+    /// `is_literal` for the next code.
     #[inline]
     fn index(code: u8, is_literal: &mut bool) -> usize {
         let index = usize::from(code) | if *is_literal { LITERAL } else { 0 };
@@ -146,7 +146,8 @@ impl Symbols<512> {
         index
     }
 
-    /// Sums lengths: `before[i + 1]` becomes `before[0]` and the text of the codes up to `i`.
+    /// Sums lengths: sets `before[i + 1]` to `before[0]` plus the text length of the codes up to
+    /// `i`.
     fn sum_eight(&self, codes: &[u8], is_literal: &mut bool, before: &mut [u32; RUN_CODES + 1]) {
         let mut sum = before[0];
         if !*is_literal && !codes.contains(&ESCAPE_CODE) {
@@ -162,7 +163,7 @@ impl Symbols<512> {
         }
     }
 
-    /// Decodes groups of codes while there is room for any; the codes that are left, which do not
+    /// Decodes groups of codes while there is room, and returns the remaining codes, which do not
     /// begin with a literal.
     #[allow(unsafe_code, reason = "1.15 times as fast as the best safe loop, see above")]
     fn decode_eight<'a>(&self, codes: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
@@ -177,7 +178,8 @@ impl Symbols<512> {
             let group = u64::from_le_bytes(*group);
             let literals = Literals::of(group, is_literal);
             groups = behind;
-            // Two bodies: looking for literals in groups without any took a third of the speed.
+            // There are two loop bodies: looking for literals in groups without any took a third of
+            // the speed.
             if literals == Literals::NONE {
                 for code_idx in 0..GROUP_CODES {
                     let index = usize::from((group >> (8 * code_idx)) as u8);
@@ -191,20 +193,21 @@ impl Symbols<512> {
             for code_idx in 0..GROUP_CODES {
                 let code = usize::from((group >> (8 * code_idx)) as u8);
                 let index = code | literals.index_bit(code_idx);
-                // SAFETY: as above.
+                // SAFETY: as in the loop above.
                 out = unsafe { write_symbol(out, self.words[index], self.lens_bytes[index]) };
             }
         }
         // SAFETY: all bytes from `spare` to `out` were written, and `out` is in the spare capacity.
         unsafe { text.set_len(start + out.addr() - spare.addr()) };
         let num_left = GROUP_CODES * groups.len() + codes.len() % GROUP_CODES;
-        // An escape at the end of a group is decoded again with its literal.
+        // An escape at the end of a group is decoded again, together with its literal.
         &codes[codes.len() - num_left - usize::from(is_literal)..]
     }
 
-    /// Decodes what is left of a group, where there is room for one: leaving that to the checked
-    /// twin, single rows took 90 ns instead of 50 (fsst-rs: 56). A function of its own: inside the
-    /// loop's, it cost that 6 %.
+    /// Decodes the last codes of less than a group, if there is room for a group, and returns the
+    /// remaining codes. With the checked variant instead, single rows took 90 ns instead of 50
+    /// (fsst-rs: 56). This is a function of its own because inlining it into the loop's function
+    /// made the loop 6 % slower.
     #[inline(never)]
     #[allow(unsafe_code, reason = "single rows decode 1.8 times as fast")]
     fn decode_last_eight<'a>(&self, codes: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
@@ -216,7 +219,7 @@ impl Symbols<512> {
         let (mut out, mut is_literal) = (spare, false);
         for code in codes {
             let index = Self::index(*code, &mut is_literal);
-            // SAFETY: there are at most `GROUP_CODES` codes, and the test above left 8 bytes for each.
+            // SAFETY: there are at most `GROUP_CODES` codes; the test above left 8 bytes for each.
             out = unsafe { write_symbol(out, self.words[index], self.lens_bytes[index]) };
         }
         // SAFETY: all bytes from `spare` to `out` were written, and `out` is in the spare capacity.
@@ -224,7 +227,7 @@ impl Symbols<512> {
         &[]
     }
 
-    /// The checked twin of both, for any number of codes.
+    /// Decodes any number of codes with bounds checks, as the variant of the two functions above.
     fn decode_eight_checked(&self, codes: &[u8], text: &mut Vec<u8>) {
         let mut is_literal = false;
         for code in codes {
@@ -234,7 +237,7 @@ impl Symbols<512> {
 }
 
 impl Symbols<4096> {
-    /// As [`Symbols::sum_eight`].
+    /// Sums lengths as [`Symbols::sum_eight`] does.
     fn sum_twelve(&self, packed: &[u8], codes: Range<usize>, before: &mut [u32; RUN_CODES + 1]) {
         let mut sum = before[0];
         for (code_idx, before) in codes.zip(&mut before[1..]) {
@@ -244,7 +247,7 @@ impl Symbols<4096> {
         }
     }
 
-    /// Decodes groups of codes while there is room for any; the codes that are left.
+    /// Decodes groups of codes while there is room, and returns the remaining codes.
     #[allow(unsafe_code, reason = "as for codes of 8 bits")]
     fn decode_twelve<'a>(&self, mut codes: CodeRange<'a>, text: &mut Vec<u8>) -> CodeRange<'a> {
         if codes.start % 2 == 1 && codes.start < codes.end {
@@ -279,7 +282,8 @@ impl Symbols<4096> {
         codes
     }
 
-    /// The checked twin of [`Symbols::decode_twelve`].
+    /// Decodes any number of codes with bounds checks, as the variant of
+    /// [`Symbols::decode_twelve`].
     fn decode_twelve_checked(&self, codes: CodeRange<'_>, text: &mut Vec<u8>) {
         for code_idx in codes.start..codes.end {
             self.push(usize::from(twelve::code_at(codes.stored, code_idx)), text);
@@ -287,7 +291,7 @@ impl Symbols<4096> {
     }
 }
 
-/// Writes the 8 bytes of a symbol; the place behind its end.
+/// Writes the 8 bytes of a symbol and returns the place behind its end.
 ///
 /// # Safety
 ///
@@ -301,19 +305,20 @@ unsafe fn write_symbol(out: *mut u8, word: u64, len_bytes: u8) -> *mut u8 {
     unsafe { out.add(usize::from(len_bytes)) }
 }
 
-/// Which of 8 codes are literals.
+/// A mask that tells which of 8 codes are literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Literals(u16);
 
 impl Literals {
-    /// There is neither a literal nor an escape.
+    /// Value for a group with neither a literal nor an escape.
     pub(super) const NONE: Self = Self(0);
 
-    /// Those of a group, given whether its first code is one.
+    /// Finds the literals of a group, given whether its first code is a literal.
     #[inline(always)]
     pub(super) fn of(group: u64, is_first: bool) -> Self {
         const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-        // The high bit of each byte that is 255, then those bits side by side.
+        // The high bit of each byte that is 255. The multiplication below puts these bits side by
+        // side.
         let escapes = ((group & LOW) + 0x0101_0101_0101_0101) & group & !LOW;
         let first = if is_first { LITERAL } else { 0 };
         if escapes == 0 && first == 0 {
@@ -323,26 +328,27 @@ impl Literals {
         Self(LITERALS[first | mask])
     }
 
-    /// A bit for each code.
+    /// Returns the mask of the literals, one bit for each code.
     pub(super) fn mask(self) -> u8 {
         self.0 as u8
     }
 
-    /// [`LITERAL`] where code `code_idx` is one, else 0.
+    /// Returns [`LITERAL`] if code `code_idx` is a literal, else 0.
     #[inline(always)]
     pub(super) fn index_bit(self, code_idx: usize) -> usize {
         (usize::from(self.0) >> code_idx & 1) * LITERAL
     }
 
-    /// Whether the first code behind the group is a literal.
+    /// Returns true if the first code behind the group is a literal.
     #[inline(always)]
     pub(super) fn is_next(self) -> bool {
         usize::from(self.0) & LITERAL != 0
     }
 }
 
-/// By the mask of the bytes 255 in a group, and [`LITERAL`] where its first code is a literal: the
-/// mask of its literals, and [`LITERAL`] where the first code behind it is one.
+/// Masks of the literals of a group. The index is the mask of the bytes 255 in the group, plus
+/// [`LITERAL`] if its first code is a literal. The value has [`LITERAL`] set if the first code
+/// behind the group is a literal.
 static LITERALS: [u16; 512] = literals();
 
 const fn literals() -> [u16; 512] {

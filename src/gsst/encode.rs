@@ -1,22 +1,22 @@
-//! Rows to codes.
+//! The encoder: rows to codes.
 //!
 //! ```text
-//! rows      ▶ staging    row ⊥ row ⊥ …     ⊥: a byte that occurs nowhere; segments of some 2 KiB
+//! rows      ▶ staging    row ⊥ row ⊥ …     ⊥: a byte that occurs nowhere; segments of about 2 KiB
 //! segments  ▶ four cursors, each     find longest symbol, write code, advance
 //!             step taken in turn     (a step waits for its lookups; four waits overlap); a cursor
 //!                                    at the end of its segment takes the next one
-//! codes     ▶ one buffer, and for each row where its codes end
+//! codes     ▶ one buffer, and the end of each row's codes
 //! ```
 //!
-//! Rows are encoded on their own: no symbol crosses their ends. Both parses are functions of table
-//! and row, whatever path computes them. Rows longer than the staging, and batches in which the
-//! closing byte occurs, go row by row through the exact index.
+//! Each row is encoded on its own: no symbol crosses the end of a row. Both parses depend on table
+//! and row alone, not on the code path. Rows longer than the staging, and batches in which the
+//! closing byte occurs, are encoded row by row with the exact index.
 //!
-//! One core of a Xeon, greedy, whole block with lengths and checksum, beside the codes alone of
-//! fsst-rs 0.7 (`compress_bulk_into::<4>`), MB/s: `l_comment` 402 and 347, `ps_comment` 694 and 673,
-//! `wiki` 285 and 274, `urls2` 376 and 503. Failed: one long segment for each cursor (the slowest
-//! ends alone), 3 and 5 to 8 cursors, and the number of codes at every place of the text instead of
-//! every row (its stores alone fill the cache).
+//! One core of a Xeon, greedy, whole block with lengths and checksum, compared with the codes alone
+//! of fsst-rs 0.7 (`compress_bulk_into::<4>`), MB/s: `l_comment` 402 and 347, `ps_comment` 694 and
+//! 673, `wiki` 285 and 274, `urls2` 376 and 503. Failed experiments: one long segment for each
+//! cursor (the slowest cursor finishes alone), 3 and 5 to 8 cursors, and a stored number of codes
+//! for every place of the text instead of every row (these stores alone fill the cache).
 
 use crate::error::{Error, Result};
 
@@ -28,31 +28,31 @@ use super::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
 use super::training::bytes_of;
 use super::twelve;
 
-/// How rows are cut into symbols.
+/// Method that cuts rows into symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Parse {
-    /// The longest symbol at each place; fast.
+    /// The longest symbol at each place. Fast.
     #[default]
     Greedy,
-    /// The fewest code units; a few per cent smaller, four times slower.
+    /// The fewest code units. A few per cent smaller, four times slower.
     Optimal,
 }
 
 /// Codes of some rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EncodedRows {
-    /// As stored: a byte each, or two in three bytes.
+    /// Codes in stored form: one byte each, or two codes in three bytes.
     pub(super) codes: Vec<u8>,
     pub(super) num_codes: usize,
-    /// For each row the number of codes up to its end.
+    /// Number of codes up to the end of each row.
     pub(super) row_ends: Vec<u32>,
 }
 
-/// Encodes `rows`, empty ones and those that are null to no codes.
+/// Encodes `rows`. Empty and null rows have no codes.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] where codes are of 12 bits and a byte has no symbol.
+/// [`Error::InvalidArgument`] if codes have 12 bits and a byte has no symbol.
 pub(super) fn encode_rows(
     table: &SymbolTable,
     rows: &[Option<&[u8]>],
@@ -97,27 +97,27 @@ fn encode<C: CodeUnit, const NUM_BUCKETS: usize, const NUM_IDS: usize>(
     encoded
 }
 
-/// The greedy parse of texts that are parsed again and again, with other symbols each time.
+/// Greedy parser for a text that is parsed repeatedly, each time with other symbols.
 pub(super) struct GreedyParser<'a> {
     rows: Vec<Option<&'a [u8]>>,
-    /// Occurs in none of them.
+    /// Byte that occurs in none of the rows.
     row_end: u8,
     staging: Staging<u16>,
     matcher: Box<Matcher<PARSER_BUCKETS, PARSER_IDS>>,
 }
 
 impl<'a> GreedyParser<'a> {
-    /// Symbols that [`GreedyParser::parse`] can tell apart.
+    /// Largest number of symbols that [`GreedyParser::parse`] supports.
     pub(super) const MAX_SYMBOLS: usize = PARSER_IDS / 2 - 2;
 
-    /// A parser of `rows`, in which the byte `row_end` does not occur.
+    /// Creates a parser of `rows`, in which the byte `row_end` does not occur.
     pub(super) fn new(rows: Vec<Option<&'a [u8]>>, row_end: u8) -> Self {
         Self { rows, row_end, staging: Staging::new(), matcher: Matcher::new(&[], row_end) }
     }
 
-    /// The symbols of all rows as their places in `symbols`, of which each byte is one, and for
-    /// each row how many there are up to its end. `None` where a row is too long, or there are too
-    /// many symbols.
+    /// Parses all rows. Returns each symbol as its place in `symbols`, and for each row the number
+    /// of symbols up to its end. `symbols` must contain each single byte. Returns `None` if a row
+    /// is too long, or if there are too many symbols.
     pub(super) fn parse(&mut self, symbols: &[Symbol]) -> Option<(Vec<u16>, Vec<u32>)> {
         if symbols.len() > Self::MAX_SYMBOLS {
             return None;
@@ -141,9 +141,9 @@ impl<'a> GreedyParser<'a> {
 const PARSER_BUCKETS: usize = 1024;
 const PARSER_IDS: usize = 2048;
 
-/// A code as the encoder writes it.
+/// A code in the form that the encoder writes.
 trait CodeUnit: Copy + Default {
-    /// Writes a code, and the literal that may belong to it behind it.
+    /// Writes a code and, behind it, the literal that may belong to it.
     fn write(out: &mut [Self], at: usize, code: u16, literal: u8);
 }
 
@@ -161,36 +161,37 @@ impl CodeUnit for u16 {
     }
 }
 
-/// Cursors that take turns.
+/// Number of cursors that take turns.
 const NUM_LANES: usize = 4;
-/// Text of a segment, in bytes, its last row excepted.
+/// Smallest text of a full segment, in bytes. A segment ends with the row that reaches this size.
 const SEGMENT_BYTES: usize = 2 << 10;
-/// With less text left a cursor takes its last steps alone.
+/// Remaining text, in bytes, for which a cursor takes its last steps alone.
 const LAST_BYTES: usize = 16;
 
-/// Bytes behind the text, so that 8 can be read at each place.
+/// Bytes behind the text, so that 8 bytes can be read at each place.
 const SLACK_BYTES: usize = 8;
 
-/// Staged text, and what becomes of it.
+/// A buffer of staged text, with its codes.
 struct Staging<C> {
-    /// [`MAX_STAGED_BYTES`] and the slack; only the first `len_bytes` count.
+    /// Buffer of [`MAX_STAGED_BYTES`] and the slack. Only the first `len_bytes` are in use.
     text: Vec<u8>,
     len_bytes: usize,
     num_rows: usize,
     segments: Vec<Segment>,
-    /// Those of a segment start at twice the place of its text.
+    /// Codes. Those of a segment start at twice the place of its text.
     codes: Vec<C>,
-    /// For each row the number of codes up to its end, from twice the place of its segment.
+    /// For each row, the number of codes up to its end, counted from twice the place of its
+    /// segment's text.
     row_ends: Vec<u32>,
 }
 
-/// Some rows of the staged text: what one cursor encodes.
+/// A run of rows of the staged text, encoded by one cursor.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start: usize,
     end: usize,
     first_row: usize,
-    /// Where its codes end.
+    /// End of its codes.
     code_end: usize,
 }
 
@@ -207,7 +208,7 @@ fn encode_greedy<C: CodeUnit, const NUM_BUCKETS: usize, const NUM_IDS: usize>(
         // A row that is too long for the staging is encoded on its own.
         let batch = &rows[..(rows.len() - rest.len()).max(1)];
         rows = &rows[batch.len()..];
-        // Besides the ends of rows there must be no such byte.
+        // The byte must occur only at the ends of rows.
         let num_ends = memchr::memchr_iter(row_end, &staging.text[..staging.len_bytes]).count();
         if num_ends == staging.num_rows && num_ends > 0 {
             staging.encode(matcher);
@@ -231,7 +232,7 @@ impl<C: CodeUnit> Staging<C> {
         }
     }
 
-    /// Takes the next rows, as far as they fit; the rows that are left.
+    /// Takes the next rows, as far as they fit, and returns the remaining rows.
     fn fill<'r, 't>(
         &mut self,
         mut rows: &'r [Option<&'t [u8]>],
@@ -242,8 +243,8 @@ impl<C: CodeUnit> Staging<C> {
         let mut segment = Segment { start: 0, end: 0, first_row: 0, code_end: 0 };
         while let Some((row, behind)) = rows.split_first() {
             let row = row.unwrap_or_default();
-            // One byte stays free, so that a cursor at the end is below the maximum; rows are fewer
-            // than bytes.
+            // One byte stays free, so that a cursor at the end is below the maximum. There are
+            // fewer rows than bytes.
             if end + row.len() + 1 >= MAX_STAGED_BYTES {
                 break;
             }
@@ -266,7 +267,7 @@ impl<C: CodeUnit> Staging<C> {
         rows
     }
 
-    /// Appends what the cursors wrote.
+    /// Appends the codes and row ends of all segments to the output.
     fn append(&self, (codes, row_ends): &mut (Vec<C>, Vec<u32>)) {
         for (segment_idx, segment) in self.segments.iter().enumerate() {
             let next = self.segments.get(segment_idx + 1);
@@ -344,13 +345,14 @@ fn step<C: CodeUnit, const NUM_BUCKETS: usize, const NUM_IDS: usize>(
     let (at, num_codes) = (cursor.at(), cursor.num_codes());
     let word = word_at(text, at);
     let found = matcher.find(word);
-    // Of all steps in a row the last one counts: the one at its end.
+    // Each step in a row overwrites this number. The last step, at the end of the row, counts.
     row_ends[cursor.row()] = num_codes as u32;
     C::write(codes, num_codes, found.code(), word as u8);
     cursor.advance(found);
 }
 
-/// Row by row with the exact index: for the optimal parse, and where every byte occurs.
+/// Encoder that works row by row with the exact index. It serves the optimal parse and tables in
+/// which every byte occurs.
 struct RowEncoder {
     index: PrefixIndex,
     byte_units: [u8; 256],
@@ -403,7 +405,7 @@ impl RowEncoder {
     }
 }
 
-/// The greedy parse of the first `len` bytes of `text`.
+/// Parses the first `len` bytes of `text` greedily.
 fn longest_symbols(index: &PrefixIndex, text: &[u8], len: usize, mut emit: impl FnMut(u16, usize)) {
     let mut at = 0;
     while at < len {

@@ -1,92 +1,93 @@
-//! The error type of the crate, with variants by cause.
+//! The error type of the crate, with one variant per cause.
 //!
-//! Every text says what was expected, what came, and the way out; variants that concern bytes name
-//! the file, the section and the offset. The *type* is public API, the text is not.
+//! Each message says what was expected, what was found, and how to resolve the problem. Variants
+//! that concern bytes name the file, the section and the offset. The *type* is public API, the text
+//! is not.
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Anything that can go wrong while encoding, opening or decoding string columns.
+/// Failure of encoding, opening or decoding string columns.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are not what the format asks for.
+    /// Bytes that do not follow the format.
     #[error("{file}: section {section}, offset {offset}: {reason}")]
     Format {
-        /// File (or URL) the bytes came from.
+        /// File (or URL) that the bytes came from.
         file: String,
         /// Section of the file, such as `footer` or `grammar`.
         section: &'static str,
-        /// Byte offset inside the file where the section starts or the fault was seen.
+        /// Byte offset inside the file, of the start of the section or of the fault.
         offset: u64,
-        /// What was expected and what came.
+        /// Expected and found content.
         reason: String,
     },
-    /// The file asks for something this build does not know.
+    /// A file of a version that this build does not support.
     #[error(
         "{file}: written with {got}, this build reads {expected}; use a newer datafusion-tadoc"
     )]
     Version {
-        /// File (or URL) the bytes came from.
+        /// File (or URL) that the bytes came from.
         file: String,
-        /// What this build reads.
+        /// Versions that this build reads.
         expected: String,
-        /// What the file asks for.
+        /// Version of the file.
         got: String,
     },
-    /// Stored and computed checksums differ.
+    /// A stored checksum that differs from the computed one.
     #[error(
         "{file}: section {section}, offset {offset}: checksum {got:#010x} instead of {expected:#010x}; \
          the file is damaged, restore it from a copy"
     )]
     Checksum {
-        /// File (or URL) the bytes came from.
+        /// File (or URL) that the bytes came from.
         file: String,
         /// Section of the file.
         section: &'static str,
         /// Byte offset of the section inside the file.
         offset: u64,
-        /// CRC32C that is stored.
+        /// Stored CRC32C.
         expected: u32,
-        /// CRC32C of the bytes that are there.
+        /// CRC32C that was computed from the bytes.
         got: u32,
     },
-    /// A caller's argument cannot be used.
+    /// An argument of the caller that is not valid.
     #[error("{name}: got {got}, expected {allowed}")]
     InvalidArgument {
         /// Name of the argument.
         name: &'static str,
-        /// What was passed.
+        /// Value that was passed.
         got: String,
-        /// What would have been accepted.
+        /// Values that are accepted.
         allowed: String,
     },
-    /// An index or offset lies outside what it points into.
+    /// An index or offset that lies outside its target.
     #[error("{what} {got} is out of range, there are {len}")]
     OutOfRange {
-        /// What is indexed, such as `doc_id`.
+        /// Name of the indexed value, such as `doc_id`.
         what: &'static str,
         /// The value that was passed.
         got: u64,
         /// One past the largest accepted value.
         len: u64,
     },
-    /// A configured limit would be exceeded.
+    /// A request that exceeds a configured limit.
     #[error("{what} needs {requested}, the limit is {limit}; raise {knob} to allow it")]
     Capacity {
-        /// What would grow too large.
+        /// Name of the value that would grow too large.
         what: &'static str,
-        /// How much was asked for.
+        /// Requested amount.
         requested: u64,
         /// The limit in force.
         limit: u64,
-        /// Name of the setting that moves the limit.
+        /// Name of the setting that changes the limit.
         knob: &'static str,
     },
-    /// A library below us failed.
+    /// A failure of a library that this crate calls.
     #[error("{what}: {source}")]
     External {
-        /// What was being done.
+        /// Description of the failed operation.
         what: String,
         /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -94,12 +95,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true where stored bytes are not what was written.
+    /// Returns true if the stored bytes differ from the bytes that were written.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Format { .. } | Self::Checksum { .. })
     }
 
-    /// Wraps a library's error with what was being done.
+    /// Wraps a library's error with a description of the failed operation.
     pub fn external(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,4 +1,4 @@
-//! A block as bytes: the header and where each section lies.
+//! The bytes of a block: its header and the place of each section.
 //!
 //! ```text
 //! offset  bytes
@@ -26,11 +26,11 @@
 //!                zeros up to a multiple of 16
 //! ```
 //!
-//! All numbers are little-endian. Codes lie on a 16-byte boundary of a block that does, since
-//! blocks are multiples of 16 long: a file of blocks can go to a device as it is.
+//! All numbers are little-endian. Blocks are multiples of 16 bytes long. So if a file of blocks
+//! starts on a 16-byte boundary, all codes do, and the file can go to a device unchanged.
 //!
-//! A split is what one warp decodes on its own. Its code units start at its number times the units
-//! of a split (so no place of the input is stored), its word says the rest:
+//! A split is the unit that one warp decodes on its own. The code units of split `i` start at `i`
+//! times the units of a split, so no place in the codes is stored. Its word holds the rest:
 //!
 //! ```text
 //! bits 0..23    where its text starts in the text of the block
@@ -38,8 +38,8 @@
 //! bits 24..32   bit k: units 512k to 512k + 511 of the split hold an escape or a literal
 //! ```
 //!
-//! So no split begins inside an escape without knowing it; without escapes (always with 12 bits)
-//! the upper 9 bits are 0. 4 bytes for 4,096 units are 0.1 % of the codes.
+//! So a decoder always knows if a split begins inside an escape. Without escapes (always with 12
+//! bits) the upper 9 bits are 0. The 4 bytes for 4,096 units are 0.1 % of the codes.
 
 use std::ops::Range;
 
@@ -47,19 +47,19 @@ use crate::error::{Error, Result};
 
 use super::symbol_table::CodeWidth;
 
-/// Most bytes of text in a block: offsets of splits have 23 bits.
+/// Largest text of a block, in bytes. Text offsets of splits have 23 bits.
 pub const MAX_BLOCK_TEXT_BYTES: usize = 1 << 23;
-/// Most rows of a block, so that little input cannot ask for much memory.
+/// Largest number of rows of a block. The limit keeps a small input from requesting much memory.
 pub const MAX_BLOCK_ROWS: usize = 1 << 20;
-/// Code units that one bit of a split's word is about.
+/// Number of code units per tile. A split's word has one bit for each tile.
 pub const TILE_CODES: usize = 512;
-/// Bit of a split's word: it starts with a literal.
+/// Bit of a split's word that is set if the split starts with a literal.
 pub const SPLIT_STARTS_WITH_LITERAL: u32 = 1 << 23;
-/// Lowest bit of a split's word that tells of a tile with escapes.
+/// Lowest of the bits of a split's word that mark tiles with escapes.
 pub const SPLIT_FIRST_TILE_BIT: u32 = 24;
-/// Bytes of the header.
+/// Length of the header, in bytes.
 pub const HEADER_BYTES: usize = 64;
-/// Codes, splits and blocks start at multiples of this.
+/// Alignment of codes, splits and blocks, in bytes.
 pub const ALIGNMENT_BYTES: usize = 16;
 
 const MAGIC: &[u8; 4] = b"GSST";
@@ -68,10 +68,11 @@ const CHECKED_FROM: usize = 8;
 const NO_ESCAPES: u8 = 1;
 const TEXT_LENGTHS: u8 = 2;
 const VALIDITY: u8 = 4;
-/// 512 to 4,096 code units: a split's word has 8 bits for its tiles.
+/// Range of log2 of a split's code units: 512 to 4,096 units, since a split's word has 8 bits for
+/// tiles.
 pub(super) const SPLIT_LOG2: Range<u8> = 9..13;
 
-/// What the header says.
+/// Contents of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) width: CodeWidth,
@@ -88,7 +89,7 @@ pub(super) struct Header {
     pub(super) text_lengths_len_bytes: usize,
 }
 
-/// Where the sections of a block lie.
+/// Ranges of the sections in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sections {
     pub(super) codes: Range<usize>,
@@ -102,12 +103,12 @@ pub(super) struct Sections {
 }
 
 impl Header {
-    /// Number of splits.
+    /// Returns the number of splits.
     pub(super) fn num_splits(&self) -> usize {
         self.num_codes.div_ceil(1 << self.split_log2)
     }
 
-    /// Places of the sections.
+    /// Returns the ranges of the sections.
     pub(super) fn sections(&self) -> Sections {
         let mut at = HEADER_BYTES;
         let mut next = |len_bytes: usize| {
@@ -126,7 +127,7 @@ impl Header {
         Sections { codes, splits, table, code_counts, text_lengths, validity, end }
     }
 
-    /// The header of a block, its checksum still 0.
+    /// Returns the header's bytes, with a checksum of 0.
     pub(super) fn to_bytes(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..4].copy_from_slice(MAGIC);
@@ -153,7 +154,7 @@ impl Header {
         bytes
     }
 
-    /// Reads the header of `block`, which holds exactly one block, and compares the checksum.
+    /// Reads the header of `block`, which must hold exactly one block, and verifies the checksum.
     ///
     /// # Errors
     ///
@@ -216,7 +217,7 @@ impl Header {
         Ok((header, sections))
     }
 
-    /// Whether the numbers can be those of a block; after this no sum of them overflows.
+    /// Checks that the numbers can belong to a block. After this check, no sum of them overflows.
     fn check(&self, flags: u8, reserved: &[u8]) -> Result<()> {
         let is_twelve = self.width == CodeWidth::Twelve;
         let checks = [
@@ -243,10 +244,10 @@ pub(super) fn seal(block: &mut [u8]) {
     block[4..CHECKED_FROM].copy_from_slice(&checksum.to_le_bytes());
 }
 
-/// What errors name as their file: callers know where a block came from, this module does not.
+/// File name in errors. Only the callers know the origin of a block.
 const SOURCE: &str = "GSST block";
 
-/// The bytes are not what the format asks for.
+/// Returns a format error at `offset` of `section`.
 pub(super) fn fault(section: &'static str, offset: usize, reason: impl Into<String>) -> Error {
     Error::Format { file: SOURCE.to_owned(), section, offset: offset as u64, reason: reason.into() }
 }

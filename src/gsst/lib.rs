@@ -1,4 +1,4 @@
-//! String columns as FSST codes, in blocks and splits that any number of threads or warps decodes.
+//! String columns as FSST codes, in blocks and splits that threads or GPU warps decode in parallel.
 //!
 //! ```text
 //! rows ──training──▶ symbol table ─┐
@@ -8,15 +8,17 @@
 //!   rows, ranges, selections ◀──decode── codes of some rows ◀┘
 //! ```
 //!
-//! A *symbol* is a string of 1 to 8 bytes, a *code* its number, an *escape* the code that says "a
-//! literal follows" (Boncz, Neumann, Leis: FSST, VLDB 2020). A *block* is rows whose codes share a
-//! symbol table, a *split* a fixed number of codes whose place in the text is stored, so that it
-//! can be decoded on its own (Vonk, Hoozemans, Al-Ars: GSST, 2025). Rows keep their own codes: single
-//! rows decode alone.
+//! A *symbol* is a string of 1 to 8 bytes. A *code* is the number of a symbol. An *escape* is the
+//! code that says that a literal byte follows (Boncz, Neumann, Leis: FSST, VLDB 2020). A *block*
+//! holds rows whose codes share one symbol table. A *split* is a run of codes of fixed length whose
+//! place in the text is stored, so that it decodes alone (Vonk, Hoozemans, Al-Ars: GSST, 2025).
+//! Each row has its own codes, so a single row decodes alone.
 //!
 //! Reading order: [`symbol`](Symbol) and [`symbol_table`](SymbolTable), [`layout`] (the bytes of a
-//! block), `encode` and `decode`, [`block`](Block), `training` with `optimal` and `prefix_index`.
-//! This module knows neither Arrow nor Parquet nor devices; it hands out plain slices.
+//! block), `encode` and `decode`, [`block`](Block), `training` with `optimal` and `prefix_index`,
+//! [`pattern`](Pattern) and `matching` (predicates). The crate's core knows neither Arrow nor
+//! Parquet nor devices and hands out plain slices. The modules `arrow` and `parquet` are optional
+//! features.
 
 #[cfg(feature = "arrow")]
 pub mod arrow;

@@ -1,27 +1,28 @@
-//! The parse with the fewest code units: dynamic programming from the end of a row.
+//! The parse with the fewest code units, by dynamic programming from the end of a row.
 //!
 //! ```text
 //! cost(end) = 0
 //! cost(i)   = min over symbols s that begin at i of cost(i + |s|) + units(s)
 //! ```
 //!
-//! `units` is 1, or 2 for a byte without a code (escape and literal). Of several best parses the
-//! one with the longest symbol is taken, so the parse is a function of table and row. Time
-//! O(bytes x symbols that share three bytes); OptFSST (Chehaidar) showed what it is worth.
+//! `units` is 1, or 2 for a byte without a code (escape and literal). Of several best parses, the
+//! one with the longest symbol wins, so the parse depends on table and row alone. Time O(bytes x
+//! symbols that share three bytes). OptFSST (Chehaidar) measured the benefit of this parse.
 
 use super::prefix_index::PrefixIndex;
 use super::symbol::MAX_SYMBOL_BYTES;
 
-/// What begins at a place: `cost << 32 | (8 - length) << 16 | id`, so that less is better.
+/// State of the parse. Each place has a key `cost << 32 | (8 - length) << 16 | id`, so that less is
+/// better.
 #[derive(Debug, Default)]
 pub(super) struct OptimalParse {
     keys: Vec<u64>,
 }
 
 impl OptimalParse {
-    /// Parses `text[start..end]` and calls `emit(id, place)` for each symbol from the left, with
-    /// [`NO_SYMBOL`](super::prefix_index::NO_SYMBOL) for a byte that has none. `byte_units` are those
-    /// of single bytes; `text` has 8 bytes behind `end`.
+    /// Parses `text[start..end]` and calls `emit(id, place)` for each symbol from left to right. A
+    /// byte without a symbol has the id [`NO_SYMBOL`](super::prefix_index::NO_SYMBOL). `byte_units`
+    /// are the units of single bytes. `text` must have 8 bytes behind `end`.
     pub(super) fn run(
         &mut self,
         index: &PrefixIndex,
@@ -56,7 +57,7 @@ impl OptimalParse {
     }
 }
 
-/// The 8 bytes from `at` on.
+/// Returns the 8 bytes from `at` on.
 #[inline]
 pub(super) fn word_at(text: &[u8], at: usize) -> u64 {
     let mut bytes = [0; 8];

@@ -1,20 +1,20 @@
-//! Many small numbers in few bits: frames of 128 with their own smallest number and width.
+//! Many small numbers in few bits: frames of 128 numbers, each with its own minimum and width.
 //!
 //! ```text
 //! frame   width (1 byte), smallest number (LEB128), then 128 differences of `width` bits each,
 //!         low bits first, the last byte filled with zeros
 //! ```
 //!
-//! One long row makes 127 others of its frame wide, not the whole block. For the numbers of codes
-//! of `l_comment` (2 to 20) a row costs 5.2 bits.
+//! One long row widens the other 127 numbers of its frame, not the whole block. For the numbers of
+//! codes of `l_comment` (2 to 20) a row takes 5.2 bits.
 
 use crate::error::Result;
 
 use super::layout::fault;
 
-/// Numbers per frame.
+/// Number of lengths per frame.
 const FRAME_LEN: usize = 128;
-/// Widest difference, in bits: numbers are below 2^24.
+/// Largest width of a difference, in bits. Lengths are below 2^24.
 const MAX_WIDTH: u8 = 24;
 
 /// Appends the packed form of `lengths`, all below 2^24.
@@ -54,19 +54,19 @@ fn pack_frame(frame: &[u32], packed: &mut Vec<u8>) {
     }
 }
 
-/// Unpacks `num_lengths` lengths from all of `packed` and returns where each ends when they lie
-/// behind one another: `num_lengths + 1` numbers, the first 0, the last `total`.
+/// Unpacks `num_lengths` lengths, which must fill `packed`, and returns their running sums:
+/// `num_lengths + 1` numbers, the first 0, the last `total`.
 ///
 /// # Errors
 ///
-/// [`Error::Format`](crate::error::Error::Format) where the bytes are no such lengths.
+/// [`Error::Format`](crate::error::Error::Format) if the bytes are not such lengths.
 pub(super) fn unpack_ends(
     packed: &[u8],
     num_lengths: usize,
     total: usize,
     section: &'static str,
 ) -> Result<Vec<u32>> {
-    // A frame takes two bytes at least, so this asks for 256 bytes per byte at most.
+    // A frame takes at least two bytes, so this allocates at most 256 bytes per byte of input.
     if packed.len() < 2 * num_lengths.div_ceil(FRAME_LEN) {
         return Err(fault(section, 0, format!("too short for {num_lengths} lengths")));
     }
@@ -95,23 +95,23 @@ pub(super) fn unpack_ends(
     Ok(ends)
 }
 
-/// Where the bits of a frame lie, and what they are: enough to unpack it alone.
+/// Location and parameters of a frame's bits, which are enough to unpack it alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowFrame {
-    /// Where its bits start: an offset in the block.
+    /// Start of the bits, as an offset in the block.
     pub bits_offset: u32,
-    /// Its smallest number, at most 2^24.
+    /// Smallest number, at most 2^24.
     pub smallest: u32,
-    /// Bits of a difference, at most 24.
+    /// Number of bits of a difference, at most 24.
     pub width_bits: u32,
 }
 
-/// The frames of `num_lengths` lengths in `packed`, which they take up as a whole, and which starts
-/// at `offset` in the block. The sum of lengths is not looked at.
+/// Returns the frames of `num_lengths` lengths, which must fill `packed`. `packed` starts at
+/// `offset` in the block. The sum of the lengths is not checked.
 ///
 /// # Errors
 ///
-/// [`Error::Format`](crate::error::Error::Format) where a frame cannot be read.
+/// [`Error::Format`](crate::error::Error::Format) if a frame cannot be read.
 pub(super) fn frames(
     packed: &[u8],
     offset: usize,
@@ -141,7 +141,7 @@ pub(super) fn frames(
     Ok(frames)
 }
 
-/// A frame whose bytes are there.
+/// A frame whose bytes are known to exist.
 struct Frame<'a> {
     smallest: u64,
     width: u32,
@@ -149,7 +149,7 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the frame at `at` and advances behind it.
+    /// Reads the frame at `at` and advances `at` behind it.
     fn read(packed: &'a [u8], at: &mut usize, len: usize) -> Option<Self> {
         let width = *packed.get(*at)?;
         if width > MAX_WIDTH {

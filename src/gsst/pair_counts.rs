@@ -1,13 +1,13 @@
-//! How often each pair of ids follows one another: an open-addressing table that never iterates
-//! in an order of its own.
+//! Counts of successive pairs of ids, in an open-addressing table whose output order does not
+//! depend on the hashes.
 
-/// Slots of an empty table.
+/// Number of slots of a new table.
 const NUM_SLOTS: usize = 1 << 12;
 
-/// Counts by pair.
+/// A table of counts, by pair.
 #[derive(Debug)]
 pub(super) struct PairCounts {
-    /// `pair << 32 | count`; 0 where free.
+    /// Slots with `pair << 32 | count`, or 0 if free.
     slots: Vec<u64>,
     num_pairs: usize,
     shift: u32,
@@ -18,12 +18,12 @@ impl PairCounts {
         Self::with_slots(NUM_SLOTS)
     }
 
-    /// `num_slots` is a power of two.
+    /// Creates a table of `num_slots` slots, a power of two.
     fn with_slots(num_slots: usize) -> Self {
         Self { slots: vec![0; num_slots], num_pairs: 0, shift: 64 - num_slots.trailing_zeros() }
     }
 
-    /// Counts one more `second` behind `first`.
+    /// Adds one occurrence of `second` behind `first`.
     #[inline]
     pub(super) fn add(&mut self, first: u16, second: u16) {
         let pair = u64::from(first) << 16 | u64::from(second);
@@ -39,7 +39,7 @@ impl PairCounts {
         }
     }
 
-    /// Where `pair` is, or has room.
+    /// Returns the slot that holds `pair`, or the free slot for it.
     #[inline]
     fn slot(&self, pair: u64) -> usize {
         let mut at = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
@@ -60,7 +60,8 @@ impl PairCounts {
         *self = grown;
     }
 
-    /// Pairs that came at least twice, with their counts, by pair; forgets all of them.
+    /// Returns the pairs that occur at least twice, with their counts, sorted by pair, and clears
+    /// the table.
     pub(super) fn take_repeated(&mut self) -> Vec<(u16, u16, u32)> {
         let mut repeated: Vec<u64> =
             self.slots.iter().copied().filter(|slot| *slot as u32 > 1).collect();

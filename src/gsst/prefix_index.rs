@@ -1,4 +1,4 @@
-//! Which symbols begin at a place of the text: the exact search behind training and the optimal
+//! An index that finds all symbols that begin at a place of the text, for training and the optimal
 //! parse.
 //!
 //! ```text
@@ -7,13 +7,13 @@
 //! hash of three     ▶ bucket: the longer symbols with that hash, longest first
 //! ```
 //!
-//! Unlike the encoder's table nothing is ever dropped, so the number of symbols is free (training
-//! looks at several times the symbols it keeps). A search costs one probe of each of the three and
-//! one comparison for each symbol in the bucket.
+//! Unlike the encoder's table, the index keeps every symbol, so the number of symbols is free
+//! (training looks at several times the symbols that it keeps). A search probes each of the three
+//! tables once and compares each symbol in the bucket once.
 
 use super::symbol::{MAX_SYMBOL_BYTES, PREFIX_MASKS, Symbol};
 
-/// Stands for "no such symbol".
+/// Id that says that there is no such symbol.
 pub(super) const NO_SYMBOL: u16 = u16::MAX;
 
 /// A symbol of three bytes or more.
@@ -25,12 +25,12 @@ struct LongSymbol {
     len_bytes: u8,
 }
 
-/// Symbols by their first bytes; a symbol's id is its place in the list the index was made from.
+/// Symbols by their first bytes. The id of a symbol is its place in the indexed list.
 #[derive(Debug)]
 pub(super) struct PrefixIndex {
     ones: [u16; 256],
     twos: Vec<u16>,
-    /// The places in `twos` that hold a symbol.
+    /// Places in `twos` that hold a symbol.
     set_twos: Vec<u16>,
     bucket_ends: Vec<u16>,
     longs: Vec<LongSymbol>,
@@ -38,7 +38,7 @@ pub(super) struct PrefixIndex {
 }
 
 impl PrefixIndex {
-    /// Indexes `symbols`, fewer than 65,535.
+    /// Creates an index of `symbols`, which must be fewer than 65,535.
     pub(super) fn new(symbols: &[Symbol]) -> Self {
         let mut index = Self {
             ones: [NO_SYMBOL; 256],
@@ -52,7 +52,7 @@ impl PrefixIndex {
         index
     }
 
-    /// Indexes `symbols` instead of those before.
+    /// Replaces the indexed symbols by `symbols`.
     pub(super) fn rebuild(&mut self, symbols: &[Symbol]) {
         let num_buckets = (2 * symbols.len()).next_power_of_two().max(256);
         self.shift = 64 - num_buckets.trailing_zeros();
@@ -60,7 +60,8 @@ impl PrefixIndex {
         for two in self.set_twos.drain(..) {
             self.twos[usize::from(two)] = NO_SYMBOL;
         }
-        // Counts, then where each bucket starts; placing a symbol moves that on to where it ends.
+        // `bucket_ends` first holds counts, then the start of each bucket. Placing a symbol
+        // advances the start, so that it finally is the end.
         self.bucket_ends.clear();
         self.bucket_ends.resize(num_buckets + 2, 0);
         let mut num_by_length = [0; MAX_SYMBOL_BYTES + 1];
@@ -95,14 +96,14 @@ impl PrefixIndex {
         }
     }
 
-    /// The symbol that is this byte.
+    /// Returns the symbol that consists of the first byte of `word`.
     #[inline]
     pub(super) fn one(&self, word: u64) -> u16 {
         self.ones[usize::from(word as u8)]
     }
 
-    /// The longest symbol of at most `max_len` bytes, at least 1, that `word` begins with, and its
-    /// length.
+    /// Returns the longest symbol of at most `max_len` bytes that `word` begins with, and its
+    /// length. `max_len` is at least 1.
     #[inline]
     pub(super) fn longest(&self, word: u64, max_len: usize) -> (u16, usize) {
         let bucket = bucket(word, self.shift);
@@ -117,8 +118,8 @@ impl PrefixIndex {
         if two != NO_SYMBOL && max_len >= 2 { (two, 2) } else { (self.one(word), 1) }
     }
 
-    /// Calls `found(id, length)` for each symbol of two bytes or more that `word` begins with,
-    /// longest first, of those that are at most `max_len` long.
+    /// Calls `found(id, length)` for each symbol of 2 to `max_len` bytes that `word` begins with,
+    /// longest first.
     #[inline]
     pub(super) fn for_each_longer(
         &self,
@@ -143,6 +144,7 @@ impl PrefixIndex {
 
 #[inline]
 fn bucket(word: u64, shift: u32) -> usize {
-    // The first three bytes moved to the top, times an odd number near 2^64 / golden ratio.
+    // The first three bytes move to the top and are multiplied by an odd number near 2^64 / golden
+    // ratio.
     ((word << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
 }

@@ -1,36 +1,36 @@
-//! The part of a column that a symbol table is trained on: short pieces, spread evenly.
+//! The sample of a column that a symbol table is trained on: short ranges of text, spread evenly.
 //!
 //! ```text
 //! text     ──────▣▣──────────▣▣─────────────▣▣──────      the text is cut into equal parts; each
-//! sample   ▣▣▣▣▣▣ 00000000                                gives one piece, at a scrambled place so
+//! sample   ▣▣▣▣▣▣ 00000000                                gives one range, at a scrambled place so
 //!                                                         that periods in the data do no harm
 //! ```
 //!
-//! A piece ends at the end of its row, so no symbol is learnt that no row has. The same rows give
-//! the same sample.
+//! A range ends at the end of its row, so training learns no symbol that occurs in no row. The same
+//! rows give the same sample.
 
 use rustc_hash::FxHashSet;
 
 use super::symbol::Symbol;
 use super::training::bytes_of;
 
-/// Bytes of text per piece: from the start of a row where the row is not longer than that.
+/// Bytes of text per range. It starts at the start of a row if the row is not longer than this.
 const PIECE_BYTES: usize = 192;
 
-/// Text that is searched for bytes, about.
+/// Approximate number of bytes of text that are searched for bytes that occur.
 const MAX_SEARCHED_BYTES: usize = 1 << 20;
 
-/// Text of some rows, with 8 bytes behind it, and where each row lies in it.
+/// Text of some rows, with 8 zero bytes behind it, and the range of each row in it.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) text: Vec<u8>,
     pub(super) rows: Vec<(usize, usize)>,
-    /// Length of the text it was taken from.
+    /// Length of the text that the sample was taken from.
     pub(super) text_len_bytes: usize,
 }
 
 impl Sample {
-    /// About `len_bytes` of the rows, whose text has `text_len_bytes`.
+    /// Takes about `len_bytes` of the rows, whose text has `text_len_bytes`.
     pub(super) fn new(rows: &[Option<&[u8]>], text_len_bytes: usize, len_bytes: usize) -> Self {
         let mut sample = Self {
             text: Vec::with_capacity(len_bytes.min(text_len_bytes) + 4096),
@@ -46,13 +46,13 @@ impl Sample {
         sample
     }
 
-    /// Which bytes occur in it.
+    /// Returns, for each byte, true if it occurs in the sample.
     pub(super) fn occurs(&self) -> [bool; 256] {
         bytes_of(self.rows.iter().map(|&(start, end)| &self.text[start..end]))
     }
 
-    /// The strings of `len_bytes` that occur in rows, in order; none where they are more than
-    /// `max_strings`, or where there is none.
+    /// Returns the distinct strings of `len_bytes` that occur in rows, sorted. Returns `None` if
+    /// there are more than `max_strings`, or none at all.
     pub(super) fn strings_of(&self, len_bytes: usize, max_strings: usize) -> Option<Vec<Symbol>> {
         let rows = self.rows.iter().map(|&(start, end)| &self.text[start..end]);
         let mut words = FxHashSet::default();
@@ -69,8 +69,8 @@ impl Sample {
         (!strings.is_empty()).then_some(strings)
     }
 
-    /// Which bytes occur in some more of the rows it was taken from: all of them where they are
-    /// short, otherwise every n-th.
+    /// Returns, for each byte, true if it occurs in the sample or in a wider selection of `rows`,
+    /// from which the sample was taken: all rows if their text is short, otherwise every n-th.
     pub(super) fn occurs_around(&self, rows: &[Option<&[u8]>]) -> [bool; 256] {
         let step = (self.text_len_bytes / MAX_SEARCHED_BYTES).max(1);
         let mut occurs = bytes_of(rows.iter().step_by(step).flatten().copied());
@@ -78,7 +78,7 @@ impl Sample {
         occurs
     }
 
-    /// Whether a quarter of it and more are bytes above those of ASCII.
+    /// Returns true if more than a quarter of the sample's bytes are not ASCII.
     pub(super) fn is_mostly_multibyte(&self) -> bool {
         4 * self.text.iter().filter(|byte| !byte.is_ascii()).count() > self.text.len()
     }
@@ -101,7 +101,7 @@ impl Sample {
                     self.add(&row[start..start + PIECE_BYTES]);
                     left_bytes = 0;
                 } else if left_bytes == 0 {
-                    // The row itself may have been taken: the piece starts with the next one.
+                    // The sample may already have this row. The range starts with the next one.
                     left_bytes = PIECE_BYTES;
                 }
             }
@@ -116,7 +116,7 @@ impl Sample {
     }
 }
 
-/// Some number that looks unlike its neighbours' (Fibonacci hashing).
+/// Returns a number that looks unrelated to its neighbours' (Fibonacci hashing).
 fn scramble(number: usize) -> usize {
     ((number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
 }

@@ -1,10 +1,10 @@
-//! A block whose codes are still to be checked.
+//! A block whose codes are not checked yet.
 //!
-//! [`Block::open`] looks at every code, which takes several times as long as decoding them. A
-//! [`SealedBlock`] was opened by what one pass of a checksum finds, and what is small: header,
-//! symbol table, words of splits, validity and the heads of packed lengths. Whoever decodes it has
-//! to check the rest, as the device does (`kernels/gsst_check.cu`): that codes have symbols, that
-//! their text is as long as splits and rows say, and that no row ends inside an escape.
+//! [`Block::open`] checks every code, which takes several times as long as decoding them. Opening a
+//! [`SealedBlock`] checks the checksum and the small parts: header, symbol table, words of splits,
+//! validity and the heads of packed lengths. The decoder must check the rest, as the device does
+//! (`kernels/gsst_check.cu`): codes have symbols, the length of their text agrees with splits and
+//! rows, and no row ends inside an escape.
 //!
 //! Opening takes about 0.1 s per GiB of stored bytes, nearly all of it for the checksum.
 
@@ -17,7 +17,8 @@ use super::layout::{Header, SPLIT_FIRST_TILE_BIT, SPLIT_STARTS_WITH_LITERAL, Sec
 use super::packed_lengths::{self, RowFrame};
 use super::symbol_table::{CodeWidth, SymbolTable};
 
-/// A block whose frame is checked, and whose codes are not; `B` owns or borrows its bytes.
+/// A block whose header and small sections are checked, but not its codes. `B` owns or borrows the
+/// bytes.
 ///
 /// ```
 /// use gsst::{Block, BlockOptions, SealedBlock, write_block};
@@ -36,22 +37,23 @@ pub struct SealedBlock<B> {
     frames: RowFrames,
 }
 
-/// The frames of packed lengths, one for every 128 rows.
+/// Frames of packed lengths, one for every 128 rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RowFrames {
-    /// Of numbers of codes.
+    /// Frames of the numbers of codes.
     pub code_counts: Vec<RowFrame>,
-    /// Of lengths of texts; empty where the block has none.
+    /// Frames of the lengths of texts. Empty if the block does not store them.
     pub text_lengths: Vec<RowFrame>,
 }
 
 impl<B: AsRef<[u8]>> SealedBlock<B> {
-    /// Opens the block that is all of `bytes`, without looking at codes and lengths one by one.
+    /// Opens the block that fills `bytes`, without checking individual codes and lengths.
     ///
     /// # Errors
     ///
     /// [`Error::Format`](crate::Error::Format), [`Error::Version`](crate::Error::Version) or
-    /// [`Error::Checksum`](crate::Error::Checksum), as for [`Block::open`], which finds more.
+    /// [`Error::Checksum`](crate::Error::Checksum), as for [`Block::open`], which finds more
+    /// faults.
     pub fn open(bytes: B) -> Result<Self> {
         let block = bytes.as_ref();
         let (header, sections) = Header::read(block)?;
@@ -62,90 +64,92 @@ impl<B: AsRef<[u8]>> SealedBlock<B> {
         Ok(Self { bytes, header, sections, table, frames })
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the block.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.as_ref()
     }
 
-    /// Number of rows, nulls included.
+    /// Returns the number of rows, nulls included.
     pub fn num_rows(&self) -> usize {
         self.header.num_rows
     }
 
-    /// Number of rows that are null.
+    /// Returns the number of rows that are null.
     pub fn num_nulls(&self) -> usize {
         self.header.num_nulls
     }
 
-    /// Length of the text of all rows, in bytes, if the codes are those of the header.
+    /// Returns the length of the text of all rows in the header, in bytes. The codes are not
+    /// checked.
     pub fn text_len_bytes(&self) -> usize {
         self.header.text_len_bytes
     }
 
-    /// Number of code units, escapes and literals included.
+    /// Returns the number of code units, escapes and literals included.
     pub fn num_codes(&self) -> usize {
         self.header.num_codes
     }
 
-    /// Width of its codes.
+    /// Returns the width of the codes.
     pub fn width(&self) -> CodeWidth {
         self.header.width
     }
 
-    /// Whether its text can only be ASCII: no symbol has another byte, and there are no escapes.
+    /// Returns true if the text must be ASCII: all symbols are ASCII, and there are no escapes.
     pub fn is_ascii(&self) -> bool {
         let is_ascii = |symbol: &super::Symbol| symbol.as_bytes().is_ascii();
         self.header.has_no_escapes && self.table.symbols().iter().all(is_ascii)
     }
 
-    /// Its symbols.
+    /// Returns the symbol table.
     pub fn table(&self) -> &SymbolTable {
         &self.table
     }
 
-    /// log2 of the code units of a split, the last one excepted.
+    /// Returns log2 of the number of code units of each split. The last split may have fewer.
     pub fn split_codes_log2(&self) -> u32 {
         u32::from(self.header.split_log2)
     }
 
-    /// Number of splits.
+    /// Returns the number of splits.
     pub fn num_splits(&self) -> usize {
         self.header.num_splits()
     }
 
-    /// Where the words of the splits start in the block.
+    /// Returns the offset of the words of the splits in the block.
     pub fn splits_offset(&self) -> usize {
         self.sections.splits.start
     }
 
-    /// The frames of packed lengths.
+    /// Returns the frames of packed lengths.
     pub fn frames(&self) -> &RowFrames {
         &self.frames
     }
 
-    /// Whether it has lengths of texts.
+    /// Returns true if the block stores lengths of texts.
     pub fn has_text_lengths(&self) -> bool {
         self.header.has_text_lengths
     }
 
-    /// One bit per row, low bits first, 1: not null. `None` where no row is null.
+    /// Returns one bit per row, low bits first, 1 for a row that is not null. `None` if no row is
+    /// null.
     pub fn validity(&self) -> Option<&[u8]> {
         let has_validity = self.header.has_validity;
         has_validity.then(|| &self.bytes.as_ref()[self.sections.validity.clone()])
     }
 
-    /// Where the validity starts in the block.
+    /// Returns the offset of the validity in the block, or `None` if no row is null.
     pub fn validity_offset(&self) -> Option<usize> {
         self.header.has_validity.then_some(self.sections.validity.start)
     }
 }
 
 impl<'a> SealedBlock<&'a [u8]> {
-    /// The same block, borrowed; nothing is checked again.
+    /// Borrows an open block, without checking it again.
     pub fn of_valid<B: AsRef<[u8]>>(block: &'a Block<B>) -> Self {
         let (header, sections, table) = block.parts();
         let bytes = block.as_bytes();
-        // Cannot fail: the lengths of an open block were read from the same frames.
+        // Cannot fail: the lengths of an open block were read from these frames.
         let frames = frames(header, sections, bytes).unwrap_or_default();
         let (header, sections) = (header.clone(), sections.clone());
         Self { bytes, header, sections, table: table.clone(), frames }
@@ -165,8 +169,8 @@ fn frames(header: &Header, sections: &Sections, block: &[u8]) -> Result<RowFrame
     Ok(RowFrames { code_counts, text_lengths })
 }
 
-/// Whether the words of splits can be those of any codes: texts in order, inside the block's text,
-/// and bits of escapes where the header says so.
+/// Checks the words of the splits: texts are in order and inside the block's text, and the bits for
+/// escapes agree with the header.
 fn check_splits(header: &Header, sections: &Sections, block: &[u8]) -> Result<()> {
     let words = block[sections.splits.clone()].as_chunks::<4>().0;
     let wrong = |reason: &str| Err(fault("splits", sections.splits.start, reason));

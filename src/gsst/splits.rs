@@ -1,7 +1,7 @@
-//! The words of a block's splits, computed from its codes: what the encoder stores, and what the
-//! codes of a block have to agree with before anything relies on them.
+//! The words of a block's splits, computed from its codes in one pass.
 //!
-//! One pass over the codes.
+//! The encoder stores these words. The reader compares the words of an opened block with its codes,
+//! before anything relies on them.
 
 use crate::error::Result;
 
@@ -10,10 +10,10 @@ use super::layout::{SPLIT_FIRST_TILE_BIT, SPLIT_STARTS_WITH_LITERAL, TILE_CODES,
 use super::symbol_table::ESCAPE_CODE;
 use super::twelve;
 
-/// What a pass over the codes finds.
+/// Result of a pass over the codes.
 #[derive(Debug)]
 pub(super) struct CodeScan {
-    /// The words of the splits.
+    /// Words of the splits.
     pub(super) splits: Vec<u32>,
     pub(super) text_len_bytes: usize,
     pub(super) has_escapes: bool,
@@ -23,7 +23,7 @@ pub(super) struct CodeScan {
 ///
 /// # Errors
 ///
-/// [`Error::Format`](crate::error::Error::Format) where a code has no symbol, an escape is the last
+/// [`Error::Format`](crate::error::Error::Format) if a code has no symbol, an escape is the last
 /// code, or one of `row_ends` lies between an escape and its literal.
 pub(super) fn scan(
     decoder: &Decoder,
@@ -94,7 +94,7 @@ impl CodeScan {
         for start in (0..num_codes).step_by(1 << split_log2) {
             self.splits.push(self.text_len_bytes as u32);
             let end = num_codes.min(start + (1 << split_log2));
-            // Sums of tiles fit beside the count of unknown codes, sums of splits may not.
+            // The sum of a tile fits below [`UNKNOWN`]. The sum of a split may not.
             for tile in (start..end).step_by(TILE_CODES) {
                 let codes = tile..end.min(tile + TILE_CODES);
                 let len = |code_idx| lens[usize::from(twelve::code_at(packed, code_idx))];
@@ -117,11 +117,11 @@ impl CodeScan {
     }
 }
 
-/// Stands for the length of a code without symbol: more than a tile's lengths sum up to.
+/// Length of a code without a symbol: more than the sum of a tile's lengths.
 const UNKNOWN: u32 = 1 << 16;
 const _: () = assert!(8 * TILE_CODES < UNKNOWN as usize);
 
-/// Lengths by code, [`UNKNOWN`] where there is none and 0 for an escape.
+/// Returns the lengths by code, with [`UNKNOWN`] for a code without a symbol and 0 for an escape.
 fn counted_lens<const N: usize>(symbols: &Symbols<N>) -> [u32; N] {
     let mut lens = symbols.lens_bytes.map(|len| if len == 0 { UNKNOWN } else { u32::from(len) });
     if N == 512 {
@@ -130,8 +130,8 @@ fn counted_lens<const N: usize>(symbols: &Symbols<N>) -> [u32; N] {
     lens
 }
 
-/// The sum of the lengths of a tile, and whether it holds an escape or a literal; sets the bits of
-/// its literals in `literals`, which begins with the tile.
+/// Returns the sum of the lengths of a tile, and true if the tile holds an escape or a literal.
+/// Sets the bits of its literals in `literals`, which begins with the tile.
 fn scan_tile(
     lens: &[u32; 512],
     tile: &[u8],

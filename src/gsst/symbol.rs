@@ -1,4 +1,4 @@
-//! One symbol: a string of 1 to 8 bytes that a code stands for.
+//! A symbol: a string of 1 to 8 bytes that has a code.
 //!
 //! ```text
 //! bits    0..8     8..16            56..64
@@ -6,17 +6,18 @@
 //! packed  byte 0   byte 1   …       length, or byte 7 of a symbol of 8 bytes
 //! ```
 //!
-//! The packed form is the one device kernels read: a top byte below 8 is the length, any other the
-//! last of 8 bytes. So a symbol of 8 bytes must not end in a byte below 8; text has none of those.
+//! Device kernels read the packed form. A top byte below 8 is the length. Any other top byte is the
+//! last of 8 bytes. So a symbol of 8 bytes must not end in a byte below 8, which does not occur in
+//! text.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// Longest symbol, in bytes.
+/// Length of the longest symbol, in bytes.
 pub const MAX_SYMBOL_BYTES: usize = 8;
 
-/// Masks that keep the first `len` bytes of a little-endian word, by `len`.
+/// Masks that keep the first `len` bytes of a little-endian word, indexed by `len`.
 pub(super) const PREFIX_MASKS: [u64; MAX_SYMBOL_BYTES + 1] = prefix_masks();
 
 /// A string of 1 to 8 bytes; one of 8 bytes does not end in a byte below 8.
@@ -36,12 +37,12 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// The symbol of these bytes.
+    /// Returns the symbol with these bytes.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] where there are none or more than 8 of them, or where the eighth
-    /// is below 8.
+    /// [`Error::InvalidArgument`] if there are no bytes or more than 8, or if the eighth is below
+    /// 8.
     pub fn new(bytes: &[u8]) -> Result<Self> {
         Self::try_new(bytes).ok_or_else(|| Error::InvalidArgument {
             name: "symbol",
@@ -50,7 +51,7 @@ impl Symbol {
         })
     }
 
-    /// As [`Symbol::new`], without a reason.
+    /// Returns the symbol with these bytes, or `None` if [`Symbol::new`] would fail.
     pub(super) fn try_new(bytes: &[u8]) -> Option<Self> {
         let len_bytes = bytes.len();
         let has_form = (1..=MAX_SYMBOL_BYTES).contains(&len_bytes);
@@ -63,12 +64,12 @@ impl Symbol {
         Some(Self { bytes: padded, len_bytes: len_bytes as u8 })
     }
 
-    /// The symbol of one byte.
+    /// Returns the symbol of one byte.
     pub(super) fn of_byte(byte: u8) -> Self {
         Self { bytes: [byte, 0, 0, 0, 0, 0, 0, 0], len_bytes: 1 }
     }
 
-    /// `self` followed by `next`, where that is a symbol.
+    /// Returns `self` followed by `next`, or `None` if the result is not a valid symbol.
     pub(super) fn concat(self, next: Self) -> Option<Self> {
         let len_bytes = self.len_bytes() + next.len_bytes();
         if len_bytes > MAX_SYMBOL_BYTES {
@@ -78,22 +79,22 @@ impl Symbol {
         Self::try_new(&word.to_le_bytes()[..len_bytes])
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the symbol.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len_bytes()]
     }
 
-    /// Its length, 1 to 8.
+    /// Returns the length, 1 to 8.
     pub fn len_bytes(&self) -> usize {
         usize::from(self.len_bytes)
     }
 
-    /// Its bytes as a little-endian word, those behind the end 0.
+    /// Returns the bytes as a little-endian word. The bytes behind the end are 0.
     pub fn word(&self) -> u64 {
         u64::from_le_bytes(self.bytes)
     }
 
-    /// Word and length in 8 bytes, as drawn in the module's documentation.
+    /// Returns word and length in 8 bytes, as drawn in the module's documentation.
     pub fn packed(&self) -> u64 {
         match self.len_bytes() {
             MAX_SYMBOL_BYTES => self.word(),

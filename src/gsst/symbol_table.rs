@@ -1,4 +1,4 @@
-//! The table of symbols a block's codes stand for, and its stored form.
+//! The symbol table of a block, which maps codes to symbols, and its stored form.
 //!
 //! ```text
 //! codes of 8 bits    0 … 254 symbols, at most 255      255: the next byte is a literal ("escape")
@@ -10,17 +10,17 @@
 //!          …          the other bytes
 //! ```
 //!
-//! Trained tables are sorted by their bytes, so a symbol costs about 3 bytes; any order can be
-//! stored, so tables of other FSST encoders keep their codes.
+//! Trained tables are sorted by their bytes, so a symbol takes about 3 bytes. The form can store
+//! any order, so tables of other FSST encoders keep their codes.
 
 use crate::error::{Error, Result};
 
 use super::symbol::{MAX_SYMBOL_BYTES, Symbol};
 
-/// The 8-bit code that announces a literal byte.
+/// 8-bit code that announces a literal byte.
 pub const ESCAPE_CODE: u8 = 255;
 
-/// How many bits a code has.
+/// Number of bits of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CodeWidth {
     /// 8 bits: up to 255 symbols and an escape, as in FSST.
@@ -30,7 +30,7 @@ pub enum CodeWidth {
 }
 
 impl CodeWidth {
-    /// 8 or 12.
+    /// Returns the number of bits: 8 or 12.
     pub fn bits(self) -> usize {
         match self {
             Self::Eight => 8,
@@ -38,7 +38,7 @@ impl CodeWidth {
         }
     }
 
-    /// Most symbols of a table: 255 or 4,096.
+    /// Returns the largest number of symbols of a table: 255 or 4,096.
     pub fn max_symbols(self) -> usize {
         match self {
             Self::Eight => usize::from(ESCAPE_CODE),
@@ -46,13 +46,13 @@ impl CodeWidth {
         }
     }
 
-    /// Bytes that `num_codes` codes take.
+    /// Returns the number of bytes that `num_codes` codes take.
     pub fn stored_bytes(self, num_codes: usize) -> usize {
         (num_codes * self.bits()).div_ceil(8)
     }
 }
 
-/// Symbols by code.
+/// A list of symbols, indexed by code.
 ///
 /// ```
 /// use gsst::{CodeWidth, Symbol, SymbolTable};
@@ -70,11 +70,11 @@ pub struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// The table in which `symbols[code]` belongs to `code`.
+    /// Creates the table in which `symbols[code]` is the symbol of `code`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] where there are more symbols than codes.
+    /// [`Error::InvalidArgument`] if there are more symbols than codes.
     pub fn new(width: CodeWidth, symbols: Vec<Symbol>) -> Result<Self> {
         if symbols.len() > width.max_symbols() {
             return Err(Error::InvalidArgument {
@@ -86,24 +86,24 @@ impl SymbolTable {
         Ok(Self { width, symbols })
     }
 
-    /// The table of symbols that were chosen to fit `width`.
+    /// Creates a table from symbols that are known to fit `width`.
     pub(super) fn of_trained(width: CodeWidth, symbols: Vec<Symbol>) -> Self {
         debug_assert!(symbols.len() <= width.max_symbols());
         Self { width, symbols }
     }
 
-    /// The width of its codes.
+    /// Returns the width of the codes.
     pub fn width(&self) -> CodeWidth {
         self.width
     }
 
-    /// The symbols, by code.
+    /// Returns the symbols, indexed by code.
     pub fn symbols(&self) -> &[Symbol] {
         &self.symbols
     }
 
-    /// For each code its symbol as [`Symbol::packed`], 0 for codes without one: the 256 or 4,096
-    /// words that device kernels read.
+    /// Returns the [`Symbol::packed`] form of each code's symbol, and 0 for codes without a symbol.
+    /// Device kernels read these 256 or 4,096 words.
     pub fn packed(&self) -> Vec<u64> {
         let mut packed = vec![0; 1 << self.width.bits()];
         for (word, symbol) in packed.iter_mut().zip(&self.symbols) {
@@ -112,7 +112,7 @@ impl SymbolTable {
         packed
     }
 
-    /// Whether each byte is a symbol of its own.
+    /// Returns, for each byte, true if it is a symbol of its own.
     pub(super) fn bytes_with_codes(&self) -> [bool; 256] {
         let mut has_code = [false; 256];
         for symbol in self.symbols.iter().filter(|symbol| symbol.len_bytes() == 1) {
@@ -121,7 +121,7 @@ impl SymbolTable {
         has_code
     }
 
-    /// Its stored form.
+    /// Returns the stored form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut stored = (self.symbols.len() as u16).to_le_bytes().to_vec();
         let mut before: &[u8] = &[];
@@ -136,11 +136,12 @@ impl SymbolTable {
         stored
     }
 
-    /// Reads the stored form, all of `stored`.
+    /// Reads a table from its stored form, which must fill `stored`.
     ///
     /// # Errors
     ///
-    /// [`Error::Format`] with the offset inside `stored` where it is not a table of this width.
+    /// [`Error::Format`] with the offset inside `stored` if the bytes are not a table of this
+    /// width.
     pub fn from_bytes(width: CodeWidth, stored: &[u8]) -> Result<Self> {
         let Some((count, mut rest)) = stored.split_first_chunk::<2>() else {
             return Err(fault(0, "shorter than a symbol count"));

@@ -1,5 +1,5 @@
-//! Choosing symbols: grow a set of candidates from the parse of a sample, then prune it by what
-//! each symbol is worth.
+//! Selection of symbols: grow a set of candidates from the parse of a sample, then prune it by the
+//! value of each symbol.
 //!
 //! ```text
 //! bytes that occur
@@ -9,20 +9,20 @@
 //!                       loss(s) = count(s) x (units of s written with the others - 1)
 //! ```
 //!
-//! The parse is the one that will encode, so a count says what the encoder will use. Losses are
-//! measured in what the file pays for: an escaped byte takes two units, and a byte without a code
-//! of its own loses its place in the table like any other symbol. FSST's own training (Boncz,
-//! Neumann, Leis, VLDB 2020, algorithm 3) grows a set of fixed size by gain = count x length, which
-//! credits a symbol with bytes that others would cover as well. Rounds do not always gain, so the
-//! best symbols of all rounds are taken.
+//! Training uses the parse that will encode, so a count equals the encoder's use of a symbol.
+//! Losses are measured in stored units: an escaped byte takes two units, and a single byte can lose
+//! its code like any other symbol. FSST's own training (Boncz, Neumann, Leis, VLDB 2020, algorithm
+//! 3) grows a set of fixed size by gain = count x length. This gain credits a symbol with bytes
+//! that other symbols would cover as well. A round does not always improve the result, so training
+//! takes the best symbols of all rounds.
 //!
-//! Everything is a function of rows and options. Time: some 3 parses of the sample per round, at
+//! The result depends on rows and options alone. Time: about 3 parses of the sample per round, at
 //! the encoder's speed. Sizes of blocks of 23 columns (f-dbtext, TPC-H) relative to those with the
-//! tables of fsst-rs 0.7, geometric mean: samples of 16 KiB and 5 rounds 1.085 times smaller, 64 KiB
-//! and 6 rounds 1.12 times. Failed: samples of 128 and 256 KiB (no gain); symbols longer by the
-//! first byte of their neighbour as candidates, as FSST has them (1.063); one parse per round for
-//! pruning and growing (single columns 15 % larger); requiring all bytes only after the rounds (one
-//! more round for the same result).
+//! tables of fsst-rs 0.7, geometric mean: samples of 16 KiB and 5 rounds 1.085 times smaller, 64
+//! KiB and 6 rounds 1.12 times smaller. Failed experiments: samples of 128 and 256 KiB (no gain);
+//! symbols extended by the first byte of their neighbour as candidates, as in FSST (1.063); one
+//! parse per round for pruning and growing (single columns 15 % larger); required bytes only after
+//! the rounds (one more round for the same result).
 
 use super::encode::{GreedyParser, Parse};
 use super::optimal::{OptimalParse, word_at};
@@ -32,33 +32,35 @@ use super::sample::Sample;
 use super::symbol::{MAX_SYMBOL_BYTES, Symbol};
 use super::symbol_table::{CodeWidth, SymbolTable};
 
-/// Ids of a trainer: those below are single bytes, the others longer symbols.
+/// Number of ids that are single bytes. Ids from here on are longer symbols.
 const NUM_BYTES: usize = 256;
-/// Candidates per symbol that stays. With 3, codes of `wiki` and `l_comment` got 0.5 % larger.
+/// Candidates per symbol of the final table. With 3, codes of `wiki` and `l_comment` were 0.5 %
+/// larger.
 const GROWTH: usize = 2;
-/// Every byte of texts of up to so many different ones has a code: devices decode blocks without
-/// escapes without looking for them, and this loses less than 2 % (on `l_comment` it gains 1 %), 12 %
-/// and more on `wiki` and `yago`.
+/// Largest number of distinct bytes for which every byte gets a code. Devices decode blocks without
+/// escapes without looking for them. Up to this number the loss is below 2 % (`l_comment` gains 1
+/// %). On `wiki` and `yago` the loss would be 12 % and more.
 const MAX_NO_ESCAPE_BYTES: usize = 100;
-/// Letters that are few: all pairs of them have codes of 8 bits.
+/// Largest alphabet whose pairs all fit into codes of 8 bits.
 const MAX_FEW_LETTERS: usize = 15;
 
-/// How much work goes into a table, at most.
+/// Limits on the work for one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrainingOptions {
-    /// Text that is looked at, in bytes. A sixteenth to a quarter of it trains two to three times as
-    /// fast, and codes of small columns get 1 to 4 % longer, 30 % in `c_name`.
+    /// Bytes of text that training looks at. With a sixteenth to a quarter of the default, training
+    /// is two to three times as fast, and codes of small columns are 1 to 4 % longer, 30 % in
+    /// `c_name`.
     pub sample_bytes: usize,
-    /// Rounds of growing and pruning.
+    /// Number of rounds of growing and pruning.
     pub num_rounds: usize,
-    /// Parses between which a round prunes.
+    /// Number of pruning stages per round, each after a new parse.
     pub num_stages: usize,
-    /// The parse that counts what symbols are worth: the one that will encode.
+    /// Parse that counts the use of symbols. It should be the parse that will encode.
     pub parse: Parse,
 }
 
 impl TrainingOptions {
-    /// A good table for codes of this width.
+    /// Returns options that give a good table for codes of this width.
     pub fn new(width: CodeWidth) -> Self {
         match width {
             CodeWidth::Eight => {
@@ -70,11 +72,11 @@ impl TrainingOptions {
 }
 
 impl SymbolTable {
-    /// A table for `rows`: good for them, and for others like them.
+    /// Trains a table that suits `rows` and rows like them.
     ///
-    /// Every byte that occurs has a code where the table is of 12 bits; with 8 bits every byte that
-    /// occurs in a megabyte of the rows, where they are at most 100 different ones. The same rows
-    /// and options give the same table.
+    /// In a table of 12 bits, every byte that occurs has a code. In a table of 8 bits, every byte
+    /// that occurs in about a megabyte of the rows has a code, if these are at most 100 distinct
+    /// bytes. The same rows and options give the same table.
     ///
     /// ```
     /// use gsst::{CodeWidth, SymbolTable, TrainingOptions};
@@ -89,7 +91,7 @@ impl SymbolTable {
         let mut options = *options;
         let sample = Sample::new(rows, text_len_bytes, options.sample_bytes);
         if width == CodeWidth::Eight && sample.is_mostly_multibyte() {
-            // The greedy parse crosses characters: `chinese` got 5 % larger.
+            // The greedy parse crosses characters: `chinese` was 5 % larger with it.
             options.parse = Parse::Optimal;
         }
         let mut trainer = Trainer::new(&sample, width, options.parse);
@@ -111,9 +113,9 @@ impl SymbolTable {
     }
 }
 
-/// Which bytes occur.
+/// Returns, for each byte, true if it occurs in `rows`.
 pub(super) fn bytes_of<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; NUM_BYTES] {
-    // Two bytes at a time are half as many stores.
+    // Stores per pair of bytes are half as many as stores per byte.
     let mut pairs = vec![false; 1 << 16];
     let mut occurs = [false; NUM_BYTES];
     if let Ok(pairs) = <&mut [bool; 1 << 16]>::try_from(&mut pairs[..]) {
@@ -138,24 +140,24 @@ pub(super) fn bytes_of<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; NUM_B
 
 struct Trainer<'a> {
     sample: &'a Sample,
-    /// All single bytes, then the longer symbols.
+    /// All single bytes, followed by the longer symbols.
     symbols: Vec<Symbol>,
     /// Units of the single bytes: 1 where the byte has a code, 2 where it is escaped.
     byte_units: [u8; NUM_BYTES],
-    /// Bytes whose code stays.
+    /// True for bytes whose code must stay.
     is_required: [bool; NUM_BYTES],
     max_symbols: usize,
     parse: Parse,
     optimal: OptimalParse,
-    /// Of the symbols as they were when they were counted last.
+    /// Index of the symbols as of the last count.
     index: PrefixIndex,
     pairs: PairCounts,
     best: Best,
-    /// For the greedy parse, where a byte is free to end rows with.
+    /// Parser for the greedy parse, if a byte is free to end rows with.
     greedy: Option<GreedyParser<'a>>,
 }
 
-/// Symbols that fit into the table, and the units of the sample with them.
+/// Symbols that fit into the table, and the number of units of the sample with them.
 struct Best {
     num_units: u64,
     symbols: Vec<Symbol>,
@@ -187,9 +189,10 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Offers all strings that occur, as long as the table has room for all of their length. Over a
-    /// few letters nothing does better on rows so short that how they end decides: on `genome`, rows
-    /// of nine random letters of four, blocks get from 2.947 to 2.964 times smaller.
+    /// Tries all strings that occur, length by length, as long as the table has room for all
+    /// strings of a length. For few letters this is the best choice if the rows are so short that
+    /// their ends dominate. On `genome` (rows of nine random letters of four) blocks are 2.964
+    /// instead of 2.947 times smaller.
     fn try_all_short(&mut self) {
         let num_letters = self.sample.occurs().iter().filter(|occurs| **occurs).count();
         if num_letters > MAX_FEW_LETTERS {
@@ -212,7 +215,8 @@ impl<'a> Trainer<'a> {
         self.symbols.len() - NUM_BYTES + self.byte_units.iter().filter(|units| **units == 1).count()
     }
 
-    /// How often the parse of the sample uses each symbol, and each two after one another.
+    /// Counts how often the parse of the sample uses each symbol, and adds each two successive
+    /// symbols to `pairs` if `has_pairs`.
     fn count(&mut self, has_pairs: bool) -> Vec<u32> {
         let Self { sample, symbols, byte_units, index, pairs, optimal, .. } = self;
         let mut counts = vec![0; symbols.len()];
@@ -250,7 +254,7 @@ impl<'a> Trainer<'a> {
         counts
     }
 
-    /// Makes symbols of pairs that come often, and gives escaped bytes that do a code.
+    /// Makes symbols of pairs that occur repeatedly, and gives a code to escaped bytes that do.
     fn grow(&mut self) {
         let counts = self.count(true);
         self.keep_if_best(&counts);
@@ -268,7 +272,7 @@ impl<'a> Trainer<'a> {
                 Some((first.concat(self.symbols[usize::from(second)])?, count))
             })
             .collect();
-        // Several pairs may make the same symbol, and some are symbols already.
+        // Several pairs may give the same symbol, and some results are symbols already.
         candidates.extend(self.symbols.iter().map(|symbol| (*symbol, 0)));
         candidates.sort_unstable_by_key(|(symbol, count)| (order(symbol), *count));
         let merged = candidates.chunk_by(|a, b| a.0 == b.0).filter(|same| same[0].1 > 0);
@@ -294,7 +298,7 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Drops the `num_dropped` symbols that lose least.
+    /// Drops the `num_dropped` symbols with the smallest loss.
     fn drop_cheapest(&mut self, num_dropped: usize, counts: &[u32]) {
         let mut losses = self.losses(counts);
         if num_dropped < losses.len() {
@@ -304,7 +308,8 @@ impl<'a> Trainer<'a> {
         self.drop_all(&losses);
     }
 
-    /// What dropping each symbol would lose, in units of the sample.
+    /// Returns the loss of dropping each symbol that may be dropped, in units of the sample, with
+    /// its id.
     fn losses(&mut self, counts: &[u32]) -> Vec<(u64, usize)> {
         self.index.rebuild(&self.symbols);
         let may_go = |id: &usize| match *id {
@@ -333,7 +338,7 @@ impl<'a> Trainer<'a> {
         });
     }
 
-    /// Units of a symbol's bytes in the best parse by the other symbols.
+    /// Returns the number of units of a symbol's bytes in the best parse by the other symbols.
     fn units_without(&self, id: usize) -> u64 {
         if id < NUM_BYTES {
             return 2;
@@ -354,7 +359,8 @@ impl<'a> Trainer<'a> {
         units[0]
     }
 
-    /// Remembers the symbols, counted like this, where no others took fewer units.
+    /// Saves the symbols if they fit into the table and take fewer units, by `counts`, than the
+    /// best so far.
     fn keep_if_best(&mut self, counts: &[u32]) {
         if self.num_symbols() > self.max_symbols {
             return;
@@ -369,8 +375,8 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Goes back to the best symbols there were, without those that save less in all of the text
-    /// than they take in the table.
+    /// Restores the best symbols so far, without those that save less in the whole text than they
+    /// take in the table.
     fn take_best(&mut self) {
         let counts = self.count(false);
         self.keep_if_best(&counts);
@@ -402,7 +408,7 @@ fn greedy_parser(sample: &Sample) -> Option<GreedyParser<'_>> {
     Some(GreedyParser::new(rows, free as u8))
 }
 
-/// Sorts symbols by their bytes.
+/// Returns the sort key of a symbol, which orders symbols by their bytes.
 fn order(symbol: &Symbol) -> (u64, usize) {
     (symbol.word().swap_bytes(), symbol.len_bytes())
 }

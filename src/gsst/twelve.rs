@@ -6,9 +6,9 @@
 //!                              half; code 2k+1, bits 0-3
 //! ```
 //!
-//! The last of an odd number of codes takes two bytes, the high half of the second is 0.
+//! The last of an odd number of codes takes two bytes, and the high half of the second one is 0.
 
-/// The codes as stored.
+/// Packs codes into their stored form.
 pub(super) fn pack(codes: &[u16]) -> Vec<u8> {
     let mut packed = Vec::with_capacity((codes.len() * 3).div_ceil(2));
     let (pairs, last) = codes.as_chunks::<2>();
@@ -22,7 +22,7 @@ pub(super) fn pack(codes: &[u16]) -> Vec<u8> {
     packed
 }
 
-/// Code number `code_idx`.
+/// Returns the code with the number `code_idx`.
 #[inline]
 pub(super) fn code_at(packed: &[u8], code_idx: usize) -> u16 {
     let at = code_idx / 2 * 3 + code_idx % 2;

@@ -1,4 +1,4 @@
-//! A block of rows: writing it.
+//! The writer of a block of rows.
 
 use crate::error::{Error, Result};
 
@@ -10,24 +10,24 @@ use super::splits;
 use super::symbol_table::{CodeWidth, SymbolTable};
 use super::training::TrainingOptions;
 
-/// How a block is written.
+/// Options for writing a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockOptions {
-    /// Width of its codes.
+    /// Width of the codes.
     pub width: CodeWidth,
-    /// How rows are cut into symbols.
+    /// Method that cuts rows into symbols.
     pub parse: Parse,
-    /// How the symbols are chosen.
+    /// Options for training the symbol table.
     pub training: TrainingOptions,
     /// Code units of a split: 512, 1,024, 2,048 or 4,096.
     pub split_codes: usize,
-    /// Whether the lengths of texts are stored: 3 % on short rows, and offsets cost no pass over
-    /// the codes.
+    /// True to store the lengths of texts. They cost 3 % on short rows, and save the pass over the
+    /// codes that computes offsets.
     pub has_text_lengths: bool,
 }
 
 impl BlockOptions {
-    /// Greedy parse, splits of 4,096 codes, lengths of texts.
+    /// Returns the default options: greedy parse, splits of 4,096 codes, stored lengths of texts.
     pub fn new(width: CodeWidth) -> Self {
         Self {
             width,
@@ -45,7 +45,7 @@ impl Default for BlockOptions {
     }
 }
 
-/// How many of the first of `rows` fit into one block; at least one, unless there are none.
+/// Returns how many of the first `rows` fit into one block: at least one, unless there are none.
 pub fn num_rows_that_fit(rows: &[Option<&[u8]>]) -> usize {
     let mut len_bytes = 0;
     let fits = |row: &&Option<&[u8]>| {
@@ -56,11 +56,11 @@ pub fn num_rows_that_fit(rows: &[Option<&[u8]>]) -> usize {
     num_rows.max(1).min(rows.len())
 }
 
-/// The block of `rows` (`None` is null), with a table trained on them.
+/// Writes a block of `rows` (`None` is null), with a table trained on them.
 ///
 /// # Errors
 ///
-/// As [`write_block_with`].
+/// Those of [`write_block_with`].
 pub fn write_block(rows: &[Option<&[u8]>], options: &BlockOptions) -> Result<Vec<u8>> {
     check_size(rows)?;
     let training = TrainingOptions { parse: options.parse, ..options.training };
@@ -68,14 +68,14 @@ pub fn write_block(rows: &[Option<&[u8]>], options: &BlockOptions) -> Result<Vec
     write_block_with(&table, rows, options)
 }
 
-/// The block of `rows` (`None` is null), with a table that may have been trained on others;
-/// its width counts, not that of the options.
+/// Writes a block of `rows` (`None` is null) with `table`, which may have been trained on other
+/// rows. The width of the table applies, not that of the options.
 ///
 /// # Errors
 ///
-/// [`Error::Capacity`] where the rows are more than 2^20 or have more than 2^23 bytes, see
-/// [`num_rows_that_fit`]; [`Error::InvalidArgument`] where splits have another size than allowed,
-/// or codes are of 12 bits and a byte of the rows has no symbol.
+/// [`Error::Capacity`] if there are more than 2^20 rows or 2^23 bytes of text, see
+/// [`num_rows_that_fit`]. [`Error::InvalidArgument`] if the size of splits is not allowed, or if
+/// codes have 12 bits and a byte of the rows has no symbol.
 pub fn write_block_with(
     table: &SymbolTable,
     rows: &[Option<&[u8]>],

@@ -93,7 +93,7 @@ mod tests {
     use super::super::{Change, CommitKind, LocalFolder, StoreOptions};
     use super::*;
     use crate::WrittenPart;
-    use tadoc::corpus::{CorpusBuilder, IngestOptions};
+    use tadoc::build::{CorpusBuilder, IngestOptions};
     use tadoc::text::TokenizerProfile;
 
     async fn write(store: &LivingStore) -> WrittenPart {
@@ -137,7 +137,7 @@ mod tests {
             commit(&open().await, &[]).await;
             assert_eq!(num_files(), 1);
             let latest = alive.latest().await.unwrap();
-            alive.corpus(&latest, &tadoc::corpus::OpenLimits::default()).await.unwrap();
+            alive.corpus(&latest, &tadoc::format::OpenLimits::default()).await.unwrap();
             // What fails leaves nothing.
             let failed = alive.write_part(|_| Err(tadoc::Error::Cancelled)).await;
             assert!(failed.is_err() && num_files() == 1);

@@ -19,9 +19,10 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use super::store::{LivingStore, VersionEdits};
 use super::thread::on_computing_thread;
 use super::version::{Part, Version};
-use tadoc::corpus::{Corpus, OpenLimits};
 use tadoc::edits::{Edit, EditBatch, LivingCorpus};
 use tadoc::error::{Error, Result};
+use tadoc::format::OpenLimits;
+use tadoc::segment::Corpus;
 
 /// Files read at a time.
 const FILES_AT_ONCE: usize = 4;

@@ -24,9 +24,9 @@
 use bytes::Bytes;
 
 use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
-use tadoc::corpus::check_version;
-use tadoc::corpus::cursor::{Cursor, Place, pack, push_varint};
 use tadoc::error::{Error, Result};
+use tadoc::format::check_version;
+use tadoc::format::cursor::{Cursor, Place, pack, push_varint};
 use tadoc::text::TokenizerProfile;
 
 const MAGIC: [u8; 8] = *b"\x89TADOV\r\n";

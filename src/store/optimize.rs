@@ -32,9 +32,10 @@ pub use plan::{OptimizePlan, Stretch};
 use super::change::Change;
 use super::store::LivingStore;
 use super::version::Version;
-use tadoc::corpus::{IngestOptions, OpenLimits};
+use tadoc::build::IngestOptions;
 use tadoc::edits::Edit;
 use tadoc::error::{Error, Result};
+use tadoc::format::OpenLimits;
 
 /// How often an optimization begins again where another came first.
 const MAX_ATTEMPTS: u32 = 3;

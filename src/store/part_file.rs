@@ -20,8 +20,9 @@ use super::storage::{StorageError, segment_name};
 use super::store::LivingStore;
 use super::thread::on_computing_thread;
 use super::version::{CommitId, Part};
-use tadoc::corpus::{Corpus, FileFooter, OpenLimits};
 use tadoc::error::{Error, Result};
+use tadoc::format::{FileFooter, OpenLimits};
+use tadoc::segment::Corpus;
 
 /// Bytes handed to the storage at once.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -87,8 +88,8 @@ impl LivingStore {
     /// The documents are in the corpus once a commit of [`Change::append`] succeeded.
     ///
     /// [`Change::append`]: super::Change::append
-    /// [`CorpusBuilder::finish`]: tadoc::corpus::CorpusBuilder::finish
-    /// [`CorpusWriter::finish`]: tadoc::corpus::CorpusWriter::finish
+    /// [`CorpusBuilder::finish`]: tadoc::build::CorpusBuilder::finish
+    /// [`CorpusWriter::finish`]: tadoc::format::CorpusWriter::finish
     ///
     /// # Errors
     /// Those of `write`; [`Error::Io`] and [`Error::External`] from the storage;

@@ -18,8 +18,9 @@ use super::abandoned::Abandoned;
 use super::commit::Put;
 use super::manifest::{decode_manifest, decode_version};
 use super::retry::{RetryPolicy, retrying};
-use super::storage::{SEGMENTS, Storage, StorageError, StoredFile, VERSIONS};
-use super::storage::{version_name, version_number};
+use super::storage::{
+    SEGMENTS, Storage, StorageError, StoredFile, VERSIONS, version_name, version_number,
+};
 use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
 use tadoc::edits::{Edit, EditBatch, decode_batch};
 use tadoc::error::{Error, Result};
@@ -57,7 +58,7 @@ pub struct VersionEdits {
 /// A living corpus. Clones share what they know of it.
 ///
 /// ```
-/// use tadoc::corpus::{CorpusBuilder, IngestOptions};
+/// use tadoc::build::{CorpusBuilder, IngestOptions};
 /// use tadoc::edits::{Edit, EditBatch};
 /// use tadoc_store::{Change, CommitKind, LivingStore, LocalFolder, StoreOptions};
 /// use tadoc::text::TokenizerProfile;

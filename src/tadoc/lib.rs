@@ -1,16 +1,17 @@
 //! Text as a word-level grammar (TADOC), counted, searched and read without decompressing it.
 //!
 //! ```text
-//! documents ──text──▶ tokens ──grammar──▶ rules ──corpus──▶ file.tadoc
+//! documents ──text──▶ tokens ──grammar──▶ rules ──format──▶ file.tadoc     (all of it: build)
 //!                                                              │ open
-//!                 edits ◀── analytics, access ◀──────── dag ◀──┘
+//!          edits ◀── analytics, query, read ◀────── segment ◀──┘
 //! ```
 //!
 //! ```
 //! use tadoc::Corpus;
-//! use tadoc::access::{Query, SearchOptions, search};
+//! use tadoc::query::{Query, SearchOptions, search};
 //! use tadoc::analytics::word_count;
-//! use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+//! use tadoc::build::{CorpusBuilder, IngestOptions};
+//! use tadoc::format::OpenLimits;
 //!
 //! # fn main() -> tadoc::Result<()> {
 //! let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
@@ -22,16 +23,17 @@
 //! let counts = word_count(&corpus)?;
 //! assert!(counts.iter().any(|(word, count)| (word, count) == ("be", 3)));
 //!
-//! let query = Query::parse("\"not to be\"", corpus.profile())?;
-//! let hits = search(&corpus, &query, &SearchOptions::default())?;
+//! let query = Query::parse(corpus.profile(), "\"not to be\"")?;
+//! let hits = search(&corpus, &query, None)?;
 //! assert_eq!((hits.len(), hits[0].doc_id, hits[0].byte_offset), (1, 0, 9));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`dag`] (rules as flat
-//! arrays), [`corpus`] (values and files), [`analytics`] and [`access`] (answers without
-//! decompressing), [`edits`] (documents that change).
+//! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`segment`] (rules as
+//! flat arrays, and the corpus as a value), [`format`] (the file), [`build`] (documents to a file),
+//! [`read`] (documents and passages), [`query`] (search), [`analytics`] (tasks over a corpus),
+//! [`edits`] (documents that change).
 //!
 //! The crate knows neither Arrow nor DataFusion, no runtime, no object store and no device. Those
 //! are the crates around it: `tadoc-store`, `tadoc-cuda`, `datafusion-tadoc`.
@@ -118,14 +120,17 @@
 //! | placement | the decision whether cores or a device answer a task |
 //! | rate | work per second, as measured or assumed by the throughput model |
 
-pub mod access;
 pub mod analytics;
-pub mod corpus;
-pub mod dag;
+pub mod build;
 pub mod edits;
 pub mod error;
+pub mod format;
 pub mod grammar;
+mod interrupt;
+pub mod query;
+pub mod read;
+pub mod segment;
 pub mod text;
 
-pub use corpus::Corpus;
 pub use error::{Error, Result};
+pub use segment::Corpus;

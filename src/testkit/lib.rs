@@ -6,7 +6,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use tadoc::Corpus;
-use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::format::OpenLimits;
 
 /// Returns a corpus of `texts` whose paths are their numbers, built in blocks of `block_bytes`.
 pub fn corpus_of_texts(block_bytes: usize, texts: &[String]) -> Corpus {

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use futures::executor::block_on;
-use tadoc::corpus::OpenLimits;
+use tadoc::format::OpenLimits;
 use tadoc_store::{LivingStore, LocalFolder, StoreOptions};
 
 use crate::harness::Folder;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
-use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tokio::sync::Mutex;
 
 use super::device::Random;

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use tadoc::corpus::{Corpus, Paths, Segment};
-use tadoc::dag::Dag;
 use tadoc::grammar::Grammar;
+use tadoc::segment::{Corpus, Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
 pub const NUM_SEPARATORS: u32 = 4;

@@ -7,7 +7,8 @@ pub mod reading;
 pub mod texts;
 
 use tadoc::Corpus;
-use tadoc::corpus::{BuilderKind, CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{BuilderKind, CorpusBuilder, IngestOptions};
+use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 
 /// Path and bytes of a document.

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
-use tadoc::access::Hit;
+use tadoc::query::Hit;
 use tadoc::text::TokenizerProfile;
 
 use super::{Document, naive};

@@ -1,9 +1,10 @@
 //! Footer and sections of a corpus file: refused, or a corpus that answers as its own expansion does, whose
 //! parts say the same when they are read alone, and that comes back when it is written once more.
 
-use tadoc::corpus::{
-    CorpusWriter, FileFooter, FooterOutcome, Segment, read_columns, read_paths, read_words,
+use tadoc::format::{
+    CorpusWriter, FileFooter, FooterOutcome, read_columns, read_paths, read_words,
 };
+use tadoc::segment::Segment;
 use tadoc::{Corpus, Error};
 
 use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};

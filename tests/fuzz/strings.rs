@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
-use tadoc::access::{Query, SearchOptions, count, count_by_document, search_with};
+use tadoc::query::{Query, SearchOptions, count, count_by_document, search_with};
 use tadoc::text::Fold;
 use tadoc::{Corpus, Error};
 

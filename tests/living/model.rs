@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch};
+use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc::{Error, Result};
 use tadoc_store::{

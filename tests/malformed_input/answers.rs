@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use tadoc::access::{
-    DocumentDecoder, Hit, Query, SearchOptions, TextPattern, candidate_documents, count,
-    count_by_document, document_len_bytes, document_num_words, extract, search_with,
-};
 use tadoc::analytics::{Traversal, corpus_statistics, inverted_index, word_count};
-use tadoc::corpus::FileFooter;
+use tadoc::format::FileFooter;
 use tadoc::grammar::expand_tokens;
+use tadoc::query::{
+    Hit, Query, SearchOptions, TextPattern, candidate_documents, count, count_by_document,
+    search_with,
+};
+use tadoc::read::{DocumentDecoder, document_len_bytes, document_num_words, extract};
 use tadoc::{Corpus, Error};
 
 use super::random::Random;

@@ -3,10 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use tadoc::access::{Query, SearchOptions, count, document_bytes, extract};
 use tadoc::analytics::word_count;
-use tadoc::corpus::{CorpusWriter, OpenLimits, Paths};
+use tadoc::format::{CorpusWriter, OpenLimits};
 use tadoc::grammar::Grammar;
+use tadoc::query::{Query, SearchOptions, count};
+use tadoc::read::{document_bytes, extract};
+use tadoc::segment::Paths;
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 

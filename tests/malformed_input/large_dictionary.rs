@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use tadoc::access::document_bytes;
-use tadoc::corpus::{FileFooter, OpenLimits};
+use tadoc::format::{FileFooter, OpenLimits};
+use tadoc::read::document_bytes;
 use tadoc::{Corpus, Error};
 
 use super::LIMITS;

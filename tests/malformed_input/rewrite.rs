@@ -1,10 +1,10 @@
 //! Files that are whole and right in every byte, written by the crate itself, of grammars that no
 //! builder would make: this is how hostile content comes past checksums and entropy coding.
 
-use tadoc::corpus::{Corpus, CorpusWriter, EncodedSegment, Paths, Segment, SegmentParts};
-use tadoc::dag::Dag;
 use tadoc::error::Result;
+use tadoc::format::{CorpusWriter, EncodedSegment, SegmentParts};
 use tadoc::grammar::Grammar;
+use tadoc::segment::{Corpus, Dag, Paths, Segment};
 use tadoc::text::Dictionary;
 
 use super::random::Random;

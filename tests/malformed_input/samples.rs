@@ -7,8 +7,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use tadoc::corpus::{CorpusBuilder, CorpusWriter, FileFooter, Paths, SectionKind, read_columns};
+use tadoc::build::CorpusBuilder;
+use tadoc::format::{CorpusWriter, FileFooter, SectionKind, read_columns};
 use tadoc::grammar::Grammar;
+use tadoc::segment::Paths;
 use tadoc::text::{Dictionary, TokenizerProfile};
 use tadoc::{Corpus, Error};
 
@@ -41,7 +43,7 @@ pub struct Sample {
 pub fn content_of(file: &[u8], footer: &FileFooter, corpus: &Corpus) -> Result<Content, Error> {
     let mut documents = Vec::new();
     for doc_id in 0..corpus.num_docs() {
-        let bytes = tadoc::access::document_bytes(corpus, doc_id, 1 << 20)?;
+        let bytes = tadoc::read::document_bytes(corpus, doc_id, 1 << 20)?;
         documents.push((super::common::path_of(corpus, doc_id).to_owned(), bytes));
     }
     let columns = footer.columns.as_ref().map(|section| {

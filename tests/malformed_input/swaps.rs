@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tadoc::corpus::{CorpusBuilder, SectionKind, read_words};
+use tadoc::build::CorpusBuilder;
+use tadoc::format::{SectionKind, read_words};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 

@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tadoc::Corpus;
-use tadoc::corpus::{Paths, Segment};
-use tadoc::dag::Dag;
 use tadoc::grammar::Grammar;
+use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 
 use crate::common::reading::{PlacedWord, Plain};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::executor::block_on;
-use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch};
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, LocalFolder, StoreOptions, WrittenPart};

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
-use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::text::TokenizerProfile;
 
 /// Name and text of the documents of `plays.tadoc`, in order of path.

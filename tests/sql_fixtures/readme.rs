@@ -1,4 +1,4 @@
-//! What the statements of README.md speak of, in a folder of its own.
+//! What the statements of README.md and sql/README.md speak of, in a folder for each.
 //!
 //! ```text
 //! notes.tadoc          nine documents, one below server/, the eighth of more than 1,400 bytes
@@ -13,7 +13,7 @@ use std::path::Path;
 
 use super::write_corpus;
 use datafusion::prelude::SessionContext;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 
 /// Statements that make the tables and `lineitem.parquet`.
 const TABLES: &[&str] = &[

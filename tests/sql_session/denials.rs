@@ -10,11 +10,10 @@
 //!                                 ✗  ✗  ✗  …
 //! ```
 
-use std::fmt;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::{fmt, fs};
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::common::resources_datafusion_err;
@@ -26,7 +25,7 @@ use datafusion::execution::memory_pool::{
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 use tempfile::TempDir;
 
 use super::every_function::CALLS;

@@ -9,7 +9,7 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 use tempfile::TempDir;
 
 use super::{batches, sql_fixtures, table, wait_until, write_large_in};

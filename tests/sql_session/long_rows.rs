@@ -1,7 +1,7 @@
 //! Long rows: batches have few of them, whatever stands above the scan.
 
 use datafusion::prelude::SessionConfig;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 use tempfile::TempDir;
 
 use super::{batches, session_with, sql_fixtures, table};

@@ -7,7 +7,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 use tempfile::TempDir;
 
 use super::{batches, session_with, sql_fixtures, table};

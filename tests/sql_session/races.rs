@@ -25,7 +25,7 @@ use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
-use tadoc::corpus::IngestOptions;
+use tadoc::build::IngestOptions;
 
 use super::{batches, sql_fixtures, wait_until};
 

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use tadoc::Corpus;
-use tadoc::access::{Query, SearchOptions, kwic, search, term_count};
 use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, Fold, InvertedIndex, RankedInvertedIndex,
     SequenceCounts, TermVectors, Tfidf, Traversal, Vocabulary, document_counts, repeated_phrases,
     word_count,
 };
-use tadoc::corpus::{CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::format::OpenLimits;
+use tadoc::query::{Query, SearchOptions, kwic, search, term_count};
 
 use super::sql_fixtures::files_below;
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use datafusion::prelude::SessionContext;
-use tadoc::corpus::{CorpusBuilder, IngestOptions};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 
 use super::anatomy::{Anatomy, TIES};
 use super::{fixtures, sql_fixtures, table};

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use tadoc::corpus::path_text;
 use tadoc::edits::Edit;
+use tadoc::format::path_text;
 
 use super::{Asked, lines, read};
 use crate::failure::{Failure, Outcome};

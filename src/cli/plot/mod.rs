@@ -21,11 +21,10 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 
-use crate::display;
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
 use crate::output::{check_file, write_file};
 use crate::sql::{Session, runtime};
+use crate::{display, interrupt};
 
 /// More rows than a picture shows.
 const MAX_ROWS: usize = 100_000;

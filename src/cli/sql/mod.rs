@@ -23,10 +23,9 @@ use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use tokio::runtime::Runtime;
 
-use crate::display;
 use crate::failure::{Failure, Outcome};
-use crate::interrupt;
 use crate::output::note;
+use crate::{display, interrupt};
 
 use self::resident::ResidentPool;
 

@@ -23,8 +23,7 @@ use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use futures::StreamExt;
 
-use crate::display;
-use crate::failure;
+use crate::{display, failure};
 
 /// How many rows there were, and how many of them were written.
 pub struct Printed {

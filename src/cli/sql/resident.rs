@@ -14,12 +14,11 @@
 //! be written to disk finds an eighth of the limit that nobody else takes. A thread looks on, too, for growth behind which
 //! nobody asks.
 
-use std::fmt;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::{DataFusionError, Result};

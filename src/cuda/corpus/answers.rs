@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::GpuError;
-use tadoc::corpus::Segment;
+use tadoc::segment::Segment;
 
 use super::{
     CopyKey, CorpusCopies, CorpusRanked, CorpusSequences, CorpusTerms, CorpusWeights, DeviceCorpus,

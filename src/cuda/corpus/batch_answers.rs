@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::GpuError;
-use tadoc::corpus::Segment;
+use tadoc::segment::Segment;
 
 use super::{CorpusCopies, CorpusText, DeviceCorpus, DocWord, PassageQuery, Passages, WordOffsets};
 

@@ -16,7 +16,7 @@ use cudarc::driver::CudaStream;
 
 use crate::device::Device;
 use crate::error::GpuError;
-use tadoc::corpus::Segment;
+use tadoc::segment::Segment;
 
 use super::{CopyKey, DeviceCorpus, GrammarArrays};
 

@@ -17,14 +17,13 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_INDEX, CORPUS_INVERSE, Module, unsupported};
 
-use super::DeviceCorpus;
-use super::check_limit;
 use super::inverse::owners;
 use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
 use super::sort_space::{MAX_KEYS, num_sums};
 use super::tickets::Tickets;
 use super::transfer::{fill, to_host};
+use super::{DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_index";
 /// Words of a text at most: infos keep 3 bits for themselves.
@@ -156,7 +155,7 @@ impl CorpusIndex {
     }
 
     /// Bytes before each position of all rules one after the other, its own blank included, and of all:
-    /// what [`PrefixSums::start`](tadoc::dag::PrefixSums::start) gives.
+    /// what [`PrefixSums::start`](tadoc::segment::PrefixSums::start) gives.
     ///
     /// # Errors
     ///

@@ -30,7 +30,7 @@ pub(super) struct DeviceInverse {
     pub(super) parents: DeviceBuffer<u32>,
 }
 
-/// Where each element stands on right-hand sides: what [`Dag::inverse`](tadoc::dag::Dag::inverse) gives.
+/// Where each element stands on right-hand sides: what [`Dag::inverse`](tadoc::segment::Dag::inverse) gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrences {
     offsets: Vec<u32>,

@@ -1,5 +1,4 @@
-//! A segment of a corpus on a device: weights and word counts, passages, counts of sequences, words of
-//! documents.
+//! A segment of a corpus on a device: weights, passages, counts of sequences, words of documents.
 //!
 //! ```text
 //! Segment ──▶ DeviceCorpus     symbols, rule_offsets, doc_offsets          4 bytes an element each
@@ -16,17 +15,19 @@
 //!             numbers in device memory ──to_host()──▶ what the CPU gives, in the same order
 //! ```
 //!
-//! A device that shares the host's memory has all of this in memory that is the host's too: a grammar is written to
-//! where kernels read it, and rows are read from where kernels wrote them (`gpu/managed.rs`).
+//! A device that shares the host's memory keeps all of this in memory that the host reaches too
+//! (`managed.rs`). The grammar is written to where kernels read it, and rows are read from where
+//! kernels wrote them.
 //!
-//! [`DeviceRounds`] works the other way round: it makes the rules of a segment.
+//! [`DeviceRounds`] works in the other direction: it makes the rules of a segment.
 //!
-//! Each part is made when it is asked for, and counted in the device's memory budget; kernels trust the
-//! grammar, which was validated. Grammars of 2^31 positions, and those so deep that their rules wait for
-//! each other for a second (some hundred thousand levels), are refused: their answer is the CPU's.
+//! Each part is made on request and counted in the device's memory budget. Kernels trust the
+//! grammar, because it was validated. The device refuses grammars of 2^31 positions. It also
+//! refuses grammars so deep that their rules wait for each other for a second (some hundred
+//! thousand levels). The CPU answers for both.
 //!
-//! A document that was cut goes on in another segment, which is another `DeviceCorpus`: its counts
-//! are added by the caller, and windows across the cut are the caller's.
+//! A document that was cut continues in another segment, which is another `DeviceCorpus`. The
+//! caller adds their counts and counts the windows across the cut.
 
 mod answers;
 mod batch_answers;
@@ -72,8 +73,8 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 
-use tadoc::corpus::Segment;
-use tadoc::dag::Dag;
+use tadoc::segment::Segment;
+use tadoc::segment::Dag;
 
 use super::device::Device;
 use super::error::GpuError;

@@ -19,8 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use tadoc::corpus::Segment;
-use tadoc::dag::Measure;
+use tadoc::segment::{Measure, Segment};
 
 use super::edits_tokens::{BaseText, Terminal};
 use super::launch::{Argument, TextArrays, address};

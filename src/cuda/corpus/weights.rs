@@ -105,7 +105,7 @@ impl CorpusWeights {
         }
     }
 
-    /// How often each element occurs, by element id: what [`Dag::weights`](tadoc::dag::Dag::weights) gives.
+    /// How often each element occurs, by element id: what [`Dag::weights`](tadoc::segment::Dag::weights) gives.
     ///
     /// # Errors
     ///

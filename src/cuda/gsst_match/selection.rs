@@ -7,8 +7,7 @@ use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZer
 use super::super::device::Device;
 use super::super::error::GpuError;
 use super::super::memory::DeviceBuffer;
-use super::kernels::UNITS_PER_TILE;
-use super::kernels::{ListPlace, MatchPlace, OutputPlace};
+use super::kernels::{ListPlace, MatchPlace, OutputPlace, UNITS_PER_TILE};
 use super::predicate::RowPredicate;
 use super::rows::{BlockList, DeviceRows};
 

@@ -34,7 +34,7 @@ use tadoc::analytics::{
     SegmentRanked, SegmentSequences, SegmentTerms, SequenceCounts, TermVectors, Traversal,
     Vocabulary, WordCounts,
 };
-use tadoc::corpus::Segment;
+use tadoc::segment::Segment;
 use tadoc_cuda::{
     CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms, GpuError,
 };

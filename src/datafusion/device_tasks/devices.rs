@@ -16,7 +16,7 @@ use std::thread;
 
 use super::placement::Task;
 use crate::gsst::device;
-use tadoc::corpus::Segment;
+use tadoc::segment::Segment;
 use tadoc_cuda::{CopyKey, CorpusCopies, Device, GpuError};
 
 /// A device, and what lies there.

@@ -21,7 +21,7 @@ use super::devices::release;
 use crate::gsst::{calibration, device};
 use crate::options::{Device, TadocOptions};
 use crate::throughput::{Decision, Effort, decide};
-use tadoc::corpus::BuilderKind;
+use tadoc::build::BuilderKind;
 use tadoc::grammar::{RoundsEngine, RoundsOutput};
 use tadoc_cuda::{DeviceRounds, GpuError, RoundsWhenLarge};
 

@@ -9,7 +9,7 @@ use crate::scan::Run;
 use tadoc::analytics::{
     DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, TermVectors, Vocabulary, WordCounts,
 };
-use tadoc::corpus::Segment;
+use tadoc::segment::Segment;
 
 /// There are none.
 #[derive(Debug)]

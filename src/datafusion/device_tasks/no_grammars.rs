@@ -8,7 +8,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 use crate::gsst::device;
 use crate::options::{Device, TadocOptions};
-use tadoc::corpus::BuilderKind;
+use tadoc::build::BuilderKind;
 use tadoc::grammar::RoundsEngine;
 
 /// Nothing.

@@ -24,7 +24,7 @@ use crate::scan::Scan;
 use crate::throughput::DeviceState;
 use crate::throughput::calibration::CorpusTask;
 use tadoc::analytics::{SegmentShape, Traversal};
-use tadoc::corpus::SegmentMeta;
+use tadoc::format::SegmentMeta;
 
 /// What has kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

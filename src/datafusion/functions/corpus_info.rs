@@ -19,7 +19,8 @@ use super::TableFunction;
 use crate::failure::task_error;
 use crate::scan::{Run, Scan};
 use crate::signature::{Signature, entry};
-use tadoc::corpus::{Corpus, FileFooter, SectionKind, SegmentMeta};
+use tadoc::format::{FileFooter, SectionKind, SegmentMeta};
+use tadoc::segment::Corpus;
 
 #[derive(Debug)]
 pub(crate) struct CorpusInfo;

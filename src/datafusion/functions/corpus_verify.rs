@@ -27,8 +27,9 @@ use crate::options::TadocOptions;
 use crate::scan::{Run, Source};
 use crate::signature::{Signature, entry};
 use tadoc::Error;
-use tadoc::access::DocumentDecoder;
-use tadoc::corpus::{Corpus, FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
+use tadoc::format::{FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
+use tadoc::read::DocumentDecoder;
+use tadoc::segment::Corpus;
 
 #[derive(Debug)]
 pub(crate) struct CorpusVerify;

@@ -14,9 +14,9 @@ use crate::corpora::LoadedCorpus;
 use crate::device_tasks::{self, Task};
 use crate::failure::datafusion_error;
 use crate::scan::{Run, Scan, selected};
-use tadoc::access::{Query, check_num_hits};
 use tadoc::analytics::{DocSelection, Fold, TermVectors};
-use tadoc::corpus::Corpus;
+use tadoc::query::{Query, check_num_hits};
+use tadoc::segment::Corpus;
 
 /// The column that filters are taken over on.
 pub(super) const DOC_ID: &str = "doc_id";

@@ -27,10 +27,10 @@ use crate::corpora::LoadedCorpus;
 use crate::failure::{datafusion_error, task_error};
 use crate::living::{LivingView, PathTable};
 use crate::scan::{Run, Scan};
-use tadoc::access::{
+use tadoc::read::{
     DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
 };
-use tadoc::corpus::Corpus;
+use tadoc::segment::Corpus;
 
 /// User columns that a query needs, by position in the schema.
 pub(super) type UserColumns = Arc<[Option<ArrayRef>]>;

@@ -36,8 +36,8 @@ use crate::memory::Uses;
 use crate::portions::Merge;
 use crate::scan::{Run, Scan, selected};
 use crate::signature::{Signature, entry};
-use tadoc::access::candidate_documents;
-use tadoc::corpus::Corpus;
+use tadoc::query::candidate_documents;
+use tadoc::segment::Corpus;
 
 pub(super) const DOC_ID: usize = 0;
 pub(super) const PATH: usize = 1;

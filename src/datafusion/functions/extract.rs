@@ -19,7 +19,7 @@ use super::strings::Texts;
 use crate::portions::{Merge, OfPortion};
 use crate::scan::{Run, Scan};
 use crate::signature::{Signature, entry};
-use tadoc::access::ExtractQuery;
+use tadoc::read::ExtractQuery;
 
 #[derive(Debug)]
 pub(crate) struct Extract {

@@ -17,9 +17,9 @@ use crate::corpora::LoadedFile;
 use crate::failure::{datafusion_error, task_error};
 use crate::living::LivingView;
 use crate::scan::Run;
-use tadoc::access::ExtractQuery;
 use tadoc::edits::{Edit, LivingCorpus};
 use tadoc::error::Error;
+use tadoc::read::ExtractQuery;
 use tadoc_store::assemble_documents;
 
 /// Most documents that are read without the others.

@@ -28,8 +28,8 @@ use crate::signature::{Signature, entry};
 use tadoc::analytics::{
     self, Fold, SegmentShape, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
 };
-use tadoc::corpus::{Segment, SegmentMeta};
-use tadoc::dag::Dag;
+use tadoc::format::SegmentMeta;
+use tadoc::segment::{Dag, Segment};
 
 const WORD: usize = 0;
 const DOC_COUNT: usize = 1;

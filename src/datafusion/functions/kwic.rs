@@ -24,7 +24,7 @@ use crate::failure::datafusion_error;
 use crate::portions::Merge;
 use crate::scan::{Run, Scan};
 use crate::signature::{Signature, entry};
-use tadoc::access::{
+use tadoc::query::{
     Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, SearchOptions, kwic_segments,
 };
 

@@ -24,8 +24,8 @@ use crate::portions::{Merge, OfPortion};
 use crate::scan::{Run, Scan};
 use crate::signature::{Signature, entry};
 use datafusion::arrow::array::StringViewBuilder;
-use tadoc::access::{Hit, Query, QueryLimits, SearchOptions, search_segments};
 use tadoc::analytics::Fold;
+use tadoc::query::{Hit, Query, QueryLimits, SearchOptions, search_segments};
 
 const DOC_ID: usize = 0;
 const PATH: usize = 1;

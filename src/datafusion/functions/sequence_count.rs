@@ -32,8 +32,8 @@ use crate::memory::Uses;
 use crate::portions::{Merge, PortionRows, added_up};
 use crate::scan::{Run, Scan};
 use crate::signature::{Signature, entry};
-use tadoc::access::document_num_words;
 use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
+use tadoc::read::document_num_words;
 use tadoc::text::TokenizerProfile;
 
 /// Words of the documents that are counted at once, where memory has room for them.

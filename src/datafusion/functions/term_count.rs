@@ -20,7 +20,8 @@ use crate::failure::datafusion_error;
 use crate::portions::Merge;
 use crate::scan::{Run, Scan};
 use crate::signature::{Signature, entry};
-use tadoc::access::{self, SearchOptions};
+use tadoc::query;
+use tadoc::query::SearchOptions;
 
 #[derive(Debug)]
 pub(crate) struct TermCount {
@@ -84,7 +85,7 @@ impl TermCount {
             is_cancelled: &is_cancelled,
         };
         let mut outcome = Ok(true);
-        let counted = access::term_count(&loaded.corpus, &query, &options, &mut |counts| {
+        let counted = query::term_count(&loaded.corpus, &query, &options, &mut |counts| {
             outcome = run.send(counts.len(), |column| match column {
                 0 => int64(counts.iter().map(|count| count.doc_id)),
                 1 => {

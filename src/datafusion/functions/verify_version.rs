@@ -12,8 +12,8 @@ use crate::options::TadocOptions;
 use crate::scan::Run;
 use crate::user_columns::check_tables;
 use tadoc::Error;
-use tadoc::access::DocumentDecoder;
-use tadoc::corpus::Corpus;
+use tadoc::read::DocumentDecoder;
+use tadoc::segment::Corpus;
 use tadoc_store::{Part, Version, VersionEdits, assemble};
 
 /// Sends the rows of `version` of `found`.

@@ -24,7 +24,7 @@ use crate::portions::{Merge, PortionRows, added_up};
 use crate::scan::{Run, Scan, selected};
 use crate::signature::{Signature, entry};
 use tadoc::analytics::{Fold, Traversal, WordCounts};
-use tadoc::corpus::Segment;
+use tadoc::segment::Segment;
 
 const WORD: usize = 0;
 const COUNT: usize = 1;

@@ -22,8 +22,9 @@ use datafusion::physical_expr::ScalarFunctionExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, InListExpr, LikeExpr, Literal, NotExpr,
 };
-use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
-use datafusion::physical_expr::utils::{conjunction_opt, split_conjunction};
+use datafusion::physical_expr::utils::{
+    collect_columns, conjunction_opt, reassign_expr_columns, split_conjunction,
+};
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 

@@ -12,8 +12,8 @@ use datafusion::error::Result;
 
 use super::tables::LivingTableKind;
 use super::view::LivingView;
-use tadoc::corpus::FileFooter;
 use tadoc::edits::Edit;
+use tadoc::format::FileFooter;
 use tadoc_store::{Part, Version, VersionEdits};
 
 const UTC: &str = "+00:00";

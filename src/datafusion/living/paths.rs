@@ -11,8 +11,8 @@ use datafusion::error::Result;
 
 use super::view::{LivingView, explain_missing};
 use crate::corpora::{CorpusCache, LoadContext};
-use tadoc::corpus::Paths;
 use tadoc::edits::Edit;
+use tadoc::segment::Paths;
 use tadoc_store::Part;
 
 /// See the module's description.

@@ -12,7 +12,7 @@ use super::view::LivingView;
 use crate::corpora::{CorpusCache, LoadContext, LoadedFile};
 use crate::failure::{datafusion_error, task_error};
 use crate::memory::all_memory;
-use tadoc::corpus::{Corpus, Segment};
+use tadoc::segment::{Corpus, Segment};
 use tadoc_store::assemble;
 
 /// Bytes of tokens, pairs and rules for each byte of added text, while its grammar is built.

@@ -1,9 +1,8 @@
 //! The format `PARQUET` of a session, whose errors about footers name the file.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::slice;
 use std::sync::Arc;
+use std::{fmt, slice};
 
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;

@@ -47,7 +47,7 @@ use super::memory::{MemoryWhenUsed, Uses};
 use super::options::TadocOptions;
 use super::scan::{Scan, Source};
 use crate::throughput::calibration::num_cores;
-use tadoc::corpus::{FileFooter, SegmentMeta};
+use tadoc::format::{FileFooter, SegmentMeta};
 
 /// The column that is added up.
 const COUNT: &str = "count";

@@ -21,12 +21,11 @@ use crate::retry::retrying;
 use crate::store::LivingStore;
 use crate::thread::on_computing_thread;
 use crate::version::Part;
-use tadoc::corpus::{
-    Corpus, CorpusBuilder, FileFooter, IngestOptions, Segment, SegmentMeta, SegmentParts,
-    read_columns,
-};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, LivingCorpus};
 use tadoc::error::{Error, Result};
+use tadoc::format::{FileFooter, SegmentMeta, SegmentParts, read_columns};
+use tadoc::segment::{Corpus, Segment};
 
 /// A stretch as one file.
 pub(super) struct Rebuilt {

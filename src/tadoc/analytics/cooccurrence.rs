@@ -24,8 +24,8 @@ use super::sequences::rows::{Counted, Sequences};
 use super::sequences::walk::{Limit, Walk};
 use super::sequences::weights::NumberedWeights;
 use super::{SegmentSequences, Traversal, TraversalTask, Vocabulary};
-use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::segment::Corpus;
 
 /// Pairs met of a part, or a little more.
 const PART_PAIRS: usize = 1 << 16;

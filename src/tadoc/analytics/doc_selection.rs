@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::segment::Corpus;
 
 /// Documents by id, ascending, each once. Cheap to clone and to cut.
 #[derive(Debug, Clone)]

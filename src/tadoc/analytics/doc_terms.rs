@@ -11,8 +11,9 @@
 
 use std::ops::Range;
 
-use crate::dag::{Dag, Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use crate::error::{Error, Result};
+use crate::segment::Dag;
+use crate::segment::dag::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 
 use super::Traversal;
 use super::lane_counts::{Bodies, Count, Held, LaneCounts};

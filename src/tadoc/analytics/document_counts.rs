@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::corpus::Corpus;
 use crate::error::Result;
+use crate::segment::Corpus;
 
 use super::postings::{DOCS_PER_TASK, Masks};
 use super::{DocSelection, TermVectors};

@@ -1,14 +1,14 @@
 //! For each word the documents that hold it.
 //!
 //! The index is built for each segment on its own ([`postings`](super::postings)), from its grammar or from the
-//! words of each document where the segment keeps them ([`DocWords`](crate::dag::DocWords)); rows join the
+//! words of each document where the segment keeps them ([`DocWords`](crate::segment::DocWords)); rows join the
 //! lists of the segments by word when they are read. A document that was cut over segments is
 //! listed once.
 
 use std::sync::Arc;
 
-use crate::corpus::{Corpus, Segment};
 use crate::error::Result;
+use crate::segment::{Corpus, Segment};
 
 use super::postings::Postings;
 use super::{SegmentDocuments, Traversal, Vocabulary, choose_traversal};

@@ -25,7 +25,7 @@
 //! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
 //! | [`TokenCursor`] | | | O(words read) |
 //!
-//! Once a segment keeps the words of its documents ([`DocWords`](crate::dag::DocWords)), term vectors, scores and inverted indexes
+//! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term vectors, scores and inverted indexes
 //! are read there, O(rows), unless a way is forced.
 //!
 //! Sources: top-down and bottom-up traversals, heads and tails of rules: Zhang et al., "TADOC: Text

@@ -30,9 +30,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::corpus::Segment;
-use crate::dag::Dag;
 use crate::error::{Error, Result};
+use crate::segment::{Dag, Segment};
 
 use super::Traversal;
 

@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::corpus::Segment;
-use crate::dag::DocWords;
 use crate::error::{Error, Result};
+use crate::segment::{DocWords, Segment};
 
 use super::postings::Postings;
 use super::word_rows::SegmentRows;

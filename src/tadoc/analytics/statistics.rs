@@ -1,7 +1,6 @@
 //! What a corpus is made of, in numbers.
 
-use crate::corpus::{Corpus, Segment};
-use crate::dag::Dag;
+use crate::segment::{Corpus, Dag, Segment};
 
 /// Totals over all segments. Sums that would pass 2^64 - 1, as only a hostile file's can, stay
 /// there.

@@ -1,6 +1,6 @@
 //! Words with counts of the rules that have few enough of them, children first.
 
-use crate::dag::Dag;
+use crate::segment::Dag;
 
 /// Words in the bag of a rule at most; a larger rule is taken apart instead.
 const MAX_BAG_WORDS: usize = 64;

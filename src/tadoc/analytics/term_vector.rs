@@ -9,16 +9,16 @@
 //! ```
 //!
 //! A chunk is a few whole documents; only selected documents are touched. Where nobody says how to count, counts are
-//! taken from [`DocWords`](crate::dag::DocWords) once a segment keeps them.
+//! taken from [`DocWords`](crate::segment::DocWords) once a segment keeps them.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
-use crate::corpus::{Corpus, Segment};
-use crate::dag::RuleTexts;
 use crate::error::Result;
+use crate::segment::dag::RuleTexts;
+use crate::segment::{Corpus, Segment};
 
 use super::doc_terms::{DocTerms, GROUP_LEN, Helps};
 use super::segment_terms::{Counted, SegmentTerms};

@@ -4,8 +4,9 @@ use std::fmt;
 use std::iter::Sum;
 use std::str::FromStr;
 
-use crate::corpus::{Segment, SegmentMeta};
 use crate::error::{Error, Result};
+use crate::format::SegmentMeta;
+use crate::segment::Segment;
 
 use super::{TraversalTask, choose_task_traversal};
 

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::corpus::{Corpus, Segment};
 use crate::error::{Error, Result};
+use crate::segment::{Corpus, Segment};
 use crate::text::Dictionary;
 
 /// Tasks per thread of a merge: enough that uneven ranges do not matter.

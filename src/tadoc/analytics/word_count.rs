@@ -6,7 +6,7 @@
 //! checked. TADOC does the same with a queue of rules and hash tables for each of them (Zhang et
 //! al., VLDB Journal 2021, section 4); flat arrays need neither.
 //!
-//! [`Dag::weights`]: crate::dag::Dag::weights
+//! [`Dag::weights`]: crate::segment::Dag::weights
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::corpus::{Corpus, Segment};
 use crate::error::{Error, Result};
+use crate::segment::{Corpus, Segment};
 
 use super::Vocabulary;
 use super::vocabulary::word_weights;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::dag::Dag;
+use crate::segment::Dag;
 
 /// Where a walk over the expansion of a document stands.
 #[derive(Debug, Default)]

@@ -2,15 +2,16 @@
 //!
 //! The places of the word in the grammar are climbed from to the root, and places in other documents
 //! are passed over. Where the steps pass a budget the word is frequent, or the grammar is a trap: then
-//! [`count`](crate::access::count) or [`search_with`] answer, whose costs are bounded, and which read
+//! [`count`](crate::query::count) or [`search_with`] answer, whose costs are bounded, and which read
 //! the document instead where that is less work. Once segments keep the words of documents, counts are found there,
 //! and so is that there is nothing to look for.
 
 use std::ops::ControlFlow;
 
-use crate::access::{self, Query, SearchOptions, search_with};
-use crate::corpus::Corpus;
 use crate::error::Result;
+use crate::query;
+use crate::query::{Query, SearchOptions, search_with};
+use crate::segment::Corpus;
 
 /// Most places that are climbed through before another way is taken. Climbing takes 10 to 50 ns a
 /// place, the other way 2 us before it begins.
@@ -18,7 +19,7 @@ const MAX_PLACES: usize = 128;
 
 /// How often `word` occurs in document `doc_id`, which there must be.
 pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
-    if let Some(count) = access::kept_count(corpus, doc_id, word) {
+    if let Some(count) = query::kept_count(corpus, doc_id, word) {
         return Ok(count);
     }
     let mut count = 0;
@@ -26,13 +27,13 @@ pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
         return Ok(count);
     }
     let options = SearchOptions { doc_id: Some(doc_id), ..Default::default() };
-    access::count(corpus, &Query::of_word(word), &options)
+    query::count(corpus, &Query::of_word(word), &options)
 }
 
 /// Byte offsets of `word` in document `doc_id`, which there must be, ascending, behind what is in
 /// `offsets`.
 pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
-    let count = access::kept_count(corpus, doc_id, word);
+    let count = query::kept_count(corpus, doc_id, word);
     if count == Some(0) {
         return Ok(());
     }
@@ -68,7 +69,7 @@ fn climb<const OFFSETS: bool>(
         if let Some(word) = segment.dictionary.word_id(word.as_bytes()) {
             let range = segment.dag.doc_range(doc);
             let placed = |_, offset: u64| found(part_start.wrapping_add(offset));
-            if !access::climb::<OFFSETS>(segment, &[range], word, &mut places_left, placed) {
+            if !query::climb::<OFFSETS>(segment, &[range], word, &mut places_left, placed) {
                 return false;
             }
         }

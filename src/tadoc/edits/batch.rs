@@ -1,7 +1,7 @@
 //! Many reads of a corpus that is edited at once, on all cores.
 //!
 //! Documents that were never edited are asked of the base in one batch
-//! ([`crate::access::extract_batch`] and its neighbours), where they share their work; edited ones are
+//! ([`crate::read::extract_batch`] and its neighbours), where they share their work; edited ones are
 //! answered one by one. Answers stand in the order of the queries.
 
 use rayon::prelude::*;
@@ -9,11 +9,10 @@ use rayon::prelude::*;
 use super::document::EditedDocument;
 use super::living_corpus::{Current, LivingCorpus};
 use super::plan::checked_offset;
-use crate::access::{
-    self, ExtractQuery, OffsetLists, Passages, WordQuery, check_word, count_batch, extract_batch,
-    search_batch,
-};
 use crate::error::{Error, Result};
+use crate::query::{OffsetLists, WordQuery, check_word, count_batch, search_batch};
+use crate::read;
+use crate::read::{ExtractQuery, Passages, extract_batch};
 
 /// Answers of edited documents that one task gives.
 const MIN_QUERIES: usize = 16;
@@ -120,7 +119,7 @@ impl LivingCorpus {
                 check(query)?;
                 Ok(current)
             });
-            match current.map_err(|error| access::in_batch(query_idx, error))? {
+            match current.map_err(|error| read::in_batch(query_idx, error))? {
                 Current::Edited(document) => parted.edited.push((query_idx, *query, document)),
                 Current::Base(doc) => {
                     parted.of_base.push(query.of_document(doc));
@@ -170,7 +169,7 @@ impl<Q: Copy + Sync> Parted<'_, Q> {
         let answers: Vec<Result<T>> =
             answers.map(|(_, query, document)| answer(*query, document)).collect();
         let numbered = self.edited.iter().zip(answers);
-        numbered.map(|(at, answer)| answer.map_err(|e| access::in_batch(at.0, e))).collect()
+        numbered.map(|(at, answer)| answer.map_err(|e| read::in_batch(at.0, e))).collect()
     }
 
     /// Both kinds of answers, or the error of the first query that has one.

@@ -25,9 +25,9 @@ use super::base_words;
 use super::piece_tree::{Piece, PieceTree, Source};
 use super::surroundings::surroundings;
 use super::word_changes::WordChanges;
-use crate::access::{DEFAULT_MAX_OUTPUT_BYTES, extract_into};
-use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, extract_into};
+use crate::segment::Corpus;
 use crate::text::{TokenizerProfile, for_each_token};
 
 /// Words are no longer followed through an edit of more bytes than this, but counted anew when asked.
@@ -373,7 +373,7 @@ impl EditedDocument {
             base_at = piece.end();
         }
         if let Some(doc) = self.base_doc {
-            let end = crate::access::document_len_bytes(corpus, doc)?;
+            let end = crate::read::document_len_bytes(corpus, doc)?;
             lose(&mut changes, base_at..end)?;
         }
         Ok(changes)

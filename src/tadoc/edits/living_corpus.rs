@@ -26,14 +26,17 @@ use super::base_words;
 use super::document::EditedDocument;
 use super::edit::{Answer, EditBatch, EditMode, Operation};
 use super::plan::{Item, Step, checked_offset, plan};
-use crate::access::{DEFAULT_MAX_OUTPUT_BYTES, check_word, document_len_bytes, extract_into};
-use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::query::check_word;
+use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, document_len_bytes, extract_into};
+use crate::segment::Corpus;
 
 /// A base corpus and all that was edited since.
 ///
 /// ```
-/// use tadoc::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+/// use tadoc::segment::Corpus;
+/// use tadoc::build::{CorpusBuilder, IngestOptions};
+/// use tadoc::format::OpenLimits;
 /// use tadoc::edits::{Edit, EditBatch, LivingCorpus};
 ///
 /// let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;

@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use super::batch_offsets::BatchOffsets;
 use super::edit::{Edit, EditMode, Operation};
 use super::living_corpus::{LivingCorpus, dropped_document, unknown_document};
-use crate::access::check_word;
 use crate::error::{Error, Result};
+use crate::query::check_word;
 
 /// What is done to the corpus, in order.
 #[derive(Debug)]

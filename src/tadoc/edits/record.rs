@@ -23,8 +23,8 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::edit::{Edit, EditBatch, EditMode, table_identity};
-use crate::corpus::cursor::{Cursor, Place, push_varint};
 use crate::error::Result;
+use crate::format::cursor::{Cursor, Place, push_varint};
 
 const INSERT_TEXT: u8 = 0;
 const APPEND_TEXT: u8 = 1;

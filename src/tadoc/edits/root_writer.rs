@@ -16,10 +16,9 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
-use crate::corpus::Segment;
-use crate::dag::{Dag, Measure};
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
+use crate::segment::{Dag, Measure, Segment};
 use crate::text::{Dictionary, TokenizerProfile, for_each_token};
 
 /// The root of a segment that is being written.

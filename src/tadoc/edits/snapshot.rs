@@ -17,11 +17,10 @@ use super::document::EditedDocument;
 use super::living_corpus::{Current, LivingCorpus, Origin, RunSource, absent_document};
 use super::piece_tree::Source;
 use super::root_writer::RootWriter;
-use crate::access::DEFAULT_MAX_OUTPUT_BYTES;
-use crate::corpus::{Corpus, Paths, Segment};
-use crate::dag::Dag;
 use crate::error::Result;
 use crate::grammar::{RoundsOptions, build_rounds};
+use crate::read::DEFAULT_MAX_OUTPUT_BYTES;
+use crate::segment::{Corpus, Dag, Paths, Segment};
 use crate::text::{TokenizedBlock, TokenizerProfile, tokenize_block};
 
 /// Text of a segment of added documents, if these have more.

@@ -11,9 +11,9 @@
 use std::ops::Range;
 
 use super::document::EditedDocument;
-use crate::access::DEFAULT_MAX_OUTPUT_BYTES;
-use crate::corpus::Corpus;
 use crate::error::Result;
+use crate::read::DEFAULT_MAX_OUTPUT_BYTES;
+use crate::segment::Corpus;
 use crate::text::{first_cut, last_cut};
 
 /// Bytes on each side of an edit that are first looked at for a cut.

@@ -6,7 +6,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMe
 
 use crate::device_tasks::row_keys::{PART_SAMPLES, word_bits};
 use tadoc::analytics::{Cooccurrences, Fold, SequenceCounts, Sequences, Traversal};
-use tadoc::corpus::Corpus;
+use tadoc::segment::Corpus;
 use testkit::corpus_of_texts;
 
 use super::*;

@@ -16,8 +16,9 @@ use super::Kind;
 use crate::failure::datafusion_error;
 use crate::functions::strings::{Texts, int64, int64_lists};
 use crate::table::LoadedTable;
-use tadoc::access::{ExtractQuery, WordQuery, count_batch, extract_batch, search_batch};
 use tadoc::error::Error;
+use tadoc::query::{WordQuery, count_batch, search_batch};
+use tadoc::read::{ExtractQuery, extract_batch};
 
 /// One batch of rows that ask.
 pub(super) struct Ask<'a> {

@@ -23,8 +23,10 @@ use tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SegmentShape, SequenceCounts,
     TermVectors, Traversal, TraversalTask, Vocabulary, traversal_costs,
 };
-use tadoc::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::error::{Error, Result};
+use tadoc::format::OpenLimits;
+use tadoc::segment::Corpus;
 
 use super::device::DeviceProbe;
 use super::text;

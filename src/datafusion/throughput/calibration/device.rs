@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use gsst::Block;
-use tadoc::corpus::Segment;
 use tadoc::error::Result;
+use tadoc::segment::Segment;
 
 use super::corpora::{CorpusTask, CorpusTimes, ProbeCorpora, measure_device_corpora};
 use super::{DeviceCalibration, NUM_CORPUS_TASKS};

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gsst::{Block, CodeWidth, SealedBlock};
-use tadoc::corpus::Segment;
 use tadoc::error::Result;
+use tadoc::segment::Segment;
 use tadoc_cuda::{
     CorpusCopies, Device, GpuError, GsstDecoder, GsstScanner, PendingRows, RowForm, ScanOptions,
 };

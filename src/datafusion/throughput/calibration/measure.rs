@@ -273,7 +273,7 @@ mod tests {
     use super::super::device::HostMemory;
     use super::*;
     use tadoc::analytics::SegmentShape;
-    use tadoc::corpus::Segment;
+    use tadoc::segment::Segment;
 
     /// A device with made-up rates.
     struct Fake;

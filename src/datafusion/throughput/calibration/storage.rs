@@ -7,13 +7,12 @@
 //! got two to four times as much, and the model was too low by that.) Left out: emptying the page
 //! cache, which needs rights.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
 use tadoc::error::{Error, Result};
 

@@ -13,7 +13,9 @@ mod tests {
     use std::sync::Arc;
 
     use crate::analytics::{Cooccurrences, Traversal, Vocabulary};
-    use crate::corpus::{Corpus, CorpusBuilder, IngestOptions, OpenLimits};
+    use crate::build::{CorpusBuilder, IngestOptions};
+    use crate::format::OpenLimits;
+    use crate::segment::Corpus;
 
     const WINDOW: usize = 4;
     const AMPLE: u64 = 1 << 30;

@@ -33,8 +33,8 @@ mod text;
 
 use std::sync::Arc;
 
-use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::segment::Corpus;
 
 use super::{DocSelection, Vocabulary};
 use chains::Chains;

@@ -1,8 +1,8 @@
 //! Parts counted segment by segment, or kept with segments, give the rows of the whole corpus.
 
 use crate::analytics::{DocSelection, Fold, Tfidf, Traversal, document_counts};
-use crate::corpus::Corpus;
-use crate::corpus::of_texts::corpus_of_texts;
+use crate::build::of_texts::corpus_of_texts;
+use crate::segment::Corpus;
 
 use super::*;
 

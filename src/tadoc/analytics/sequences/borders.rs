@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::corpus::Corpus;
+use crate::segment::Corpus;
 
 use super::edges::{Edges, Sink};
 

@@ -18,8 +18,8 @@ use rayon::prelude::*;
 use crate::analytics::ascending_set::AscendingSet;
 use crate::analytics::doc_terms::GROUP_LEN;
 use crate::analytics::{Traversal, TraversalTask, Vocabulary};
-use crate::dag::Expansion;
 use crate::error::{Error, Result};
+use crate::segment::dag::Expansion;
 
 use super::borders::walk_borders;
 use super::choice::chosen;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crate::analytics::TraversalTask::SequenceCount;
 use crate::analytics::{Traversal, Vocabulary, WordCounts};
-use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::segment::Corpus;
 
 use super::choice::chosen;
 use super::entries::Keyed;

@@ -18,9 +18,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::analytics::Vocabulary;
-use crate::corpus::Segment;
-use crate::dag::Dag;
 use crate::error::{Error, Result};
+use crate::segment::{Dag, Segment};
 
 use super::short::{ShortEdges, Table};
 

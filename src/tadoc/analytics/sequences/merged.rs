@@ -198,8 +198,8 @@ pub(super) fn row_key(key: u64, word_bits: u32, rows: SegmentRows<'_>, packing: 
 #[cfg(test)]
 mod tests {
     use crate::analytics::{Cooccurrences, Fold, Traversal};
-    use crate::corpus::Corpus;
-    use crate::corpus::of_texts::corpus_of_texts;
+    use crate::build::of_texts::corpus_of_texts;
+    use crate::segment::Corpus;
 
     use super::*;
 

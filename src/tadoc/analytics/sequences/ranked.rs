@@ -12,8 +12,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::analytics::{DocSelection, Traversal, Vocabulary};
-use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::segment::Corpus;
 
 use super::by_document::DocumentSequences;
 use super::document_rows::DocumentSequenceCounts;

@@ -17,8 +17,8 @@ use rayon::prelude::*;
 
 use crate::analytics::word_rows::WordRows;
 use crate::analytics::{DocSelection, Traversal, Vocabulary};
-use crate::corpus::Corpus;
 use crate::error::Result;
+use crate::segment::Corpus;
 
 use super::entries::{Entry, for_each_sequence, sorted_buckets};
 use super::key::Key;
@@ -188,8 +188,8 @@ impl SegmentRanked {
 #[cfg(test)]
 mod tests {
     use crate::analytics::{Fold, Traversal};
-    use crate::corpus::Corpus;
-    use crate::corpus::of_texts::corpus_of_texts;
+    use crate::build::of_texts::corpus_of_texts;
+    use crate::segment::Corpus;
 
     use super::*;
 

@@ -13,7 +13,7 @@
 //! Windows of four and five words have keys of 128 bits, and sorting them takes so long that the same table gained
 //! nothing there (0.95 to 1.05).
 
-use crate::dag::Dag;
+use crate::segment::Dag;
 
 use super::edges::Sink;
 use super::key::Key;
@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
     use crate::analytics::{SequenceCounts, Traversal, Vocabulary};
-    use crate::corpus::of_texts::corpus_of_texts;
+    use crate::build::of_texts::corpus_of_texts;
 
     const WORDS: [&str; 5] = ["be", "not", "or", "to", "we"];
 

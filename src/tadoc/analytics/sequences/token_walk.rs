@@ -13,8 +13,9 @@ use rayon::prelude::*;
 use crate::analytics::Vocabulary;
 use crate::analytics::word_rows::WordRows;
 use crate::analytics::word_walk::WordWalk;
-use crate::dag::{Dag, Expansion, RuleTexts, num_words_at};
 use crate::error::Result;
+use crate::segment::Dag;
+use crate::segment::dag::{Expansion, RuleTexts, num_words_at};
 
 use super::edges::{STEP_WORDS, Sink, too_many_windows};
 use super::walk::Limit;

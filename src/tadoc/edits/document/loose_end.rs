@@ -14,8 +14,8 @@
 use std::ops::Range;
 
 use super::{Borders, EditedDocument};
-use crate::corpus::Corpus;
 use crate::edits::surroundings::surroundings;
+use crate::segment::Corpus;
 
 impl EditedDocument {
     /// Whether text for `range` goes to the end, and no numbers of words have to follow it.

@@ -1,0 +1,620 @@
+//! Documents in, corpus file out, in memory bounded by the block and not by the input.
+//!
+//! ```text
+//! push_document ─▶ block of text ─▶ tokens ─▶ grammar ─▶ segment sections ─▶ out
+//!                  block_bytes      (all threads)        (two threads, while the
+//!                                                         next block is built)
+//!                              └─────── blocks_at_once of them ────────┘
+//! ```
+//!
+//! Input is cut into blocks at document borders; each becomes one segment with its own dictionary.
+//! A document larger than a block is cut between two tokens ([`find_cut`]), and the next segment says
+//! that it continues. Blocks depend on the input and `block_bytes` alone, so the file is the same, byte
+//! for byte, for any number of threads, and whether a document comes at once or in parts.
+//!
+//! One block at a time leaves most of many cores idle: coding is serial for the most part, and so is a
+//! third of a grammar's time on 16 threads. Where several are built at once, each has its share of the
+//! threads from its text to its sections, and a device runs the rounds of one while others do the rest.
+//!
+//! Memory is about 13 bytes for each byte of the block at worst (a token a byte: 1 for the text, 9
+//! for the builder, the rest for counts), on ordinary text 4, and 2 for the block that is filled meanwhile
+//! (measured, all of a process: 3 to 6 for one block at a time, 3 to 5 for each more). A document takes no
+//! more than its block, unless one token is longer.
+
+use std::io::{self, Write};
+use std::panic::resume_unwind;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::build::block_cut::{Cut, find_cut};
+use crate::build::blocks::{Block, BlocksAtOnce, Made, Maker};
+use crate::error::{Error, Result};
+use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentParts};
+use crate::grammar::{Dedup, RoundsEngine};
+use crate::text::TokenizerProfile;
+
+/// Text of a block unless chosen otherwise.
+pub const DEFAULT_BLOCK_BYTES: usize = 128 << 20;
+
+/// Which grammar builder runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BuilderKind {
+    /// Round-based, parallel (the default).
+    #[default]
+    Rounds,
+    /// Sequitur, the papers' builder: serial, several times slower.
+    Sequitur,
+}
+
+impl BuilderKind {
+    /// Name in files, options and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rounds => "rounds",
+            Self::Sequitur => "sequitur",
+        }
+    }
+}
+
+impl std::fmt::Display for BuilderKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for BuilderKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "rounds" => Ok(Self::Rounds),
+            "sequitur" => Ok(Self::Sequitur),
+            _ => Err(Error::InvalidArgument {
+                name: "builder",
+                got: name.into(),
+                allowed: "rounds or sequitur".into(),
+            }),
+        }
+    }
+}
+
+/// How a corpus is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IngestOptions {
+    /// What a word is.
+    pub profile: TokenizerProfile,
+    /// Which grammar builder runs.
+    pub builder: BuilderKind,
+    /// Bytes of text in one segment; memory is proportional to it. At least 1.
+    pub block_bytes: usize,
+    /// Whether the rounds builder shares repeated segments first.
+    pub dedup: Dedup,
+}
+
+impl Default for IngestOptions {
+    fn default() -> Self {
+        Self {
+            profile: TokenizerProfile::default(),
+            builder: BuilderKind::default(),
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            dedup: Dedup::default(),
+        }
+    }
+}
+
+/// What was built, and where the time went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngestReport {
+    /// Footer of the file: documents, bytes, tokens, elements by segment.
+    pub footer: FileFooter,
+    /// Bytes of the file.
+    pub file_len_bytes: u64,
+    /// Time spent cutting text into tokens and making dictionaries; where several blocks are built at
+    /// once, of all of them together.
+    pub tokenizing: Duration,
+    /// Time spent building grammars, likewise.
+    pub grammar: Duration,
+    /// Time spent waiting until sections were coded and written: the last block's, and what others
+    /// took longer than the grammar of the block after them.
+    pub writing: Duration,
+}
+
+/// Collects documents and writes a segment whenever a block is full.
+///
+/// ```
+/// use tadoc::segment::Corpus;
+/// use tadoc::build::{CorpusBuilder, IngestOptions};
+/// use tadoc::format::OpenLimits;
+///
+/// let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+/// builder.push_document("a.txt", b"to be or not to be")?;
+/// let (file, report) = builder.finish(None)?;
+/// assert_eq!(report.footer.num_docs(), 1);
+///
+/// let (_, corpus) = Corpus::from_bytes("memory", &file, &OpenLimits::default())?;
+/// assert_eq!(corpus.num_docs(), 1);
+/// # Ok::<(), tadoc::Error>(())
+/// ```
+pub struct CorpusBuilder<W: Write> {
+    writer: CorpusWriter<CountingWriter<W>>,
+    maker: Maker,
+    /// What is filled; behind the ends of its documents lies text of the one that is open.
+    block: Block,
+    /// Whether the last part of the open document is still to come.
+    is_open: bool,
+    /// Bytes of the block's text at which it is too long, as far as is known.
+    full_bytes: usize,
+    /// The block before, while it is encoded.
+    encoding: Option<JoinHandle<Result<EncodedSegment>>>,
+    /// Where several are built at once.
+    at_once: Option<BlocksAtOnce>,
+    tokenizing: Duration,
+    grammar: Duration,
+    writing: Duration,
+}
+
+impl<W: Write> CorpusBuilder<W> {
+    /// Starts a file on `out`; the caller makes it appear atomically (temporary file, multipart
+    /// upload) once [`finish`](Self::finish) has returned.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a block of no bytes, [`Error::Io`] from `out`.
+    pub fn new(out: W, options: IngestOptions) -> Result<Self> {
+        if options.block_bytes == 0 {
+            return Err(Error::InvalidArgument {
+                name: "block_bytes",
+                got: "0".into(),
+                allowed: "1 or more".into(),
+            });
+        }
+        let out = CountingWriter { out, written: 0 };
+        Ok(Self {
+            writer: CorpusWriter::new(out, options.profile, options.builder.as_str())?,
+            maker: Maker { options, engine: None },
+            block: Block::default(),
+            is_open: false,
+            full_bytes: options.block_bytes.saturating_add(1),
+            encoding: None,
+            at_once: None,
+            tokenizing: Duration::ZERO,
+            grammar: Duration::ZERO,
+            writing: Duration::ZERO,
+        })
+    }
+
+    /// The same, whose grammars' rounds `engine` runs where it can. The file is the same.
+    #[must_use]
+    pub fn with_engine(mut self, engine: Arc<dyn RoundsEngine>) -> Self {
+        self.maker.engine = Some(engine);
+        self
+    }
+
+    /// The same, which builds up to `max_blocks` blocks at a time, each with its share of the threads, and
+    /// takes memory for as many. The file is the same. 1 unless chosen otherwise; to be called first.
+    #[must_use]
+    pub fn with_blocks_at_once(mut self, max_blocks: usize) -> Self {
+        self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
+        self
+    }
+
+    /// Builds up to `max_blocks` blocks at a time from now on, once those that are being built are
+    /// written: for whoever finds that memory is short.
+    ///
+    /// # Errors
+    /// As for [`push_document`](Self::push_document).
+    pub fn set_blocks_at_once(&mut self, max_blocks: usize) -> Result<()> {
+        self.write_encoded()?;
+        self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
+        Ok(())
+    }
+
+    /// Adds the next document, or the last part of the one that is open. Its bytes come back exactly,
+    /// whatever they are.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the output and where memory for a block cannot be had, [`Error::Capacity`]
+    /// where a block is too large to be indexed.
+    pub fn push_document(&mut self, path: &str, text: &[u8]) -> Result<()> {
+        self.push_part(path, text, true)
+    }
+
+    /// Adds the next part of a document, which need not be in memory as a whole; `is_last` ends it.
+    /// The file is the same wherever a document is divided. All parts come with the same `path`.
+    ///
+    /// ```
+    /// use tadoc::build::{CorpusBuilder, IngestOptions};
+    ///
+    /// let mut whole = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+    /// whole.push_document("a.txt", b"to be or not to be")?;
+    ///
+    /// let mut parts = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+    /// parts.push_part("a.txt", b"to be or n", false)?;
+    /// parts.push_part("a.txt", b"ot to be", true)?;
+    /// assert_eq!(parts.finish(None)?.0, whole.finish(None)?.0);
+    /// # Ok::<(), tadoc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`push_document`](Self::push_document).
+    pub fn push_part(&mut self, path: &str, part: &[u8], is_last: bool) -> Result<()> {
+        self.is_open = true;
+        let mut rest = part;
+        loop {
+            let room = self.full_bytes.saturating_sub(self.block.text.len());
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            append(&mut self.block.text, now)?;
+            rest = later;
+            let is_end = is_last && rest.is_empty();
+            if !self.write_what_is_full(path, is_end)? && rest.is_empty() {
+                break;
+            }
+        }
+        if is_last {
+            self.end_part(path);
+            self.is_open = false;
+            self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Writes what comes before the open document where both do not fit into one block, or else as much
+    /// of the document as one block holds. False where nothing is written: the text fits, it cannot be
+    /// cut, or more of it has to be seen. `is_end`: there is no more of it.
+    fn write_what_is_full(&mut self, path: &str, is_end: bool) -> Result<bool> {
+        let IngestOptions { block_bytes, profile, .. } = self.maker.options;
+        let len = self.block.text.len();
+        if len <= block_bytes || len < self.full_bytes && !is_end {
+            return Ok(false);
+        }
+        if let Some(&start) = self.block.doc_ends.last() {
+            let open = split_off(&mut self.block.text, start)?;
+            self.write_block(false, open)?;
+            return Ok(true);
+        }
+        match find_cut(profile, &self.block.text, block_bytes, is_end) {
+            Cut::At(cut) => {
+                let rest = split_off(&mut self.block.text, cut)?;
+                self.end_part(path);
+                self.write_block(true, rest)?;
+                Ok(true)
+            }
+            Cut::Nowhere => Ok(false),
+            Cut::Unseen(len_bytes) => {
+                self.full_bytes = len_bytes;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Adds the documents of a segment that is built already, behind those pushed before.
+    ///
+    /// # Errors
+    /// As for [`push_document`](Self::push_document); [`Error::InvalidArgument`] where the parts
+    /// contradict one another.
+    pub fn push_segment(&mut self, parts: &SegmentParts) -> Result<()> {
+        self.write_last_block()?;
+        self.write_encoded()?;
+        self.writer.write_segment(EncodedSegment::new(parts)?)
+    }
+
+    fn end_part(&mut self, path: &str) {
+        self.block.doc_ends.push(self.block.text.len());
+        self.block.paths.push(path);
+    }
+
+    /// Writes what there is of documents that are complete.
+    fn write_last_block(&mut self) -> Result<()> {
+        if self.is_open {
+            return Err(Error::InvalidArgument {
+                name: "is_last",
+                got: "no part of the last document with it".into(),
+                allowed: "true for the last part of each document".into(),
+            });
+        }
+        match self.block.doc_ends.is_empty() {
+            true => Ok(()),
+            false => self.write_block(false, Vec::new()),
+        }
+    }
+
+    /// Turns the block into a segment; the next one begins with `text`. `is_cut`: its last document goes
+    /// on there.
+    fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
+        let next = Block { text, continues: is_cut, ..Block::default() };
+        let block = std::mem::replace(&mut self.block, next);
+        self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
+        // A worker that waited for a thread that needs workers could wait for itself.
+        let is_worker = rayon::current_thread_index().is_some();
+        if self.at_once.is_some() && !is_worker {
+            return self.begin(block);
+        }
+        let made = self.maker.parts(block)?;
+        let parts = self.count(made);
+        self.write_encoded()?;
+        if is_worker {
+            return self.writer.write_segment(EncodedSegment::new(&parts)?);
+        }
+        self.encoding = Some(std::thread::spawn(move || EncodedSegment::new(&parts)));
+        Ok(())
+    }
+
+    /// Begins to build `block` beside others, once there is room.
+    fn begin(&mut self, block: Block) -> Result<()> {
+        while self.at_once.as_ref().is_some_and(BlocksAtOnce::is_full) {
+            self.write_oldest()?;
+        }
+        if let Some(at_once) = &mut self.at_once {
+            at_once.begin(block, self.maker.clone());
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest of the blocks that are built at once, and writes it; false where there is
+    /// none.
+    fn write_oldest(&mut self) -> Result<bool> {
+        let started = Instant::now();
+        let Some(made) = self.at_once.as_mut().and_then(BlocksAtOnce::take_oldest) else {
+            return Ok(false);
+        };
+        let segment = self.count(made?);
+        self.writer.write_segment(segment)?;
+        self.writing += started.elapsed();
+        Ok(true)
+    }
+
+    /// Adds up what a segment took.
+    fn count<T>(&mut self, made: Made<T>) -> T {
+        self.tokenizing += made.tokenizing;
+        self.grammar += made.grammar;
+        made.segment
+    }
+
+    /// Waits for all segments that are being built or encoded, and writes them.
+    fn write_encoded(&mut self) -> Result<()> {
+        while self.write_oldest()? {}
+        let started = Instant::now();
+        if let Some(encoding) = self.encoding.take() {
+            let encoded = encoding.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+            self.writer.write_segment(encoded)?;
+        }
+        self.writing += started.elapsed();
+        Ok(())
+    }
+
+    /// Writes the last block, `columns` (opaque Parquet bytes with one row a document) and the
+    /// footer.
+    ///
+    /// # Errors
+    /// As for [`push_document`](Self::push_document).
+    pub fn finish(mut self, columns: Option<Vec<u8>>) -> Result<(W, IngestReport)> {
+        self.write_last_block()?;
+        self.write_encoded()?;
+        let started = Instant::now();
+        let (out, footer) = self.writer.finish(columns.as_deref())?;
+        let report = IngestReport {
+            footer,
+            file_len_bytes: out.written,
+            tokenizing: self.tokenizing,
+            grammar: self.grammar,
+            writing: self.writing + started.elapsed(),
+        };
+        Ok((out.out, report))
+    }
+}
+
+/// Counts the bytes that pass.
+struct CountingWriter<W> {
+    out: W,
+    written: u64,
+}
+
+impl<W: Write> Write for CountingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Appends `part` to `text`.
+fn append(text: &mut Vec<u8>, part: &[u8]) -> Result<()> {
+    text.try_reserve(part.len()).map_err(|_| no_memory(text.len() + part.len()))?;
+    text.extend_from_slice(part);
+    Ok(())
+}
+
+/// Takes what lies behind `at` out of `text`.
+fn split_off(text: &mut Vec<u8>, at: usize) -> Result<Vec<u8>> {
+    let mut behind = Vec::new();
+    append(&mut behind, &text[at..])?;
+    text.truncate(at);
+    Ok(behind)
+}
+
+fn no_memory(len_bytes: usize) -> Error {
+    let what = format!("memory for {len_bytes} bytes of text; a smaller block takes less");
+    Error::io(what, io::ErrorKind::OutOfMemory.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rayon::prelude::*;
+
+    use super::*;
+    use crate::text::MAX_TOKEN_BYTES;
+
+    #[test]
+    fn workers_may_build() {
+        let build = |_| {
+            let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+            builder.push_document("a", b"to be or not to be").unwrap();
+            builder.finish(None).unwrap().0
+        };
+        let built: Vec<Vec<u8>> = (0..64).into_par_iter().map(build).collect();
+        assert!(built.iter().all(|file| *file == built[0]));
+    }
+
+    #[test]
+    fn blocks_at_once_give_the_same_file() {
+        let options = IngestOptions { block_bytes: 200, ..IngestOptions::default() };
+        let file = |max_blocks| {
+            let mut builder =
+                CorpusBuilder::new(Vec::new(), options).unwrap().with_blocks_at_once(max_blocks);
+            for doc in 0..40 {
+                // Some are cut.
+                let text = format!("to be or not to be {doc} ").repeat(1 + doc % 20);
+                builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
+            }
+            builder.finish(None).unwrap()
+        };
+        let (expected, report) = file(1);
+        assert!(report.footer.segments.len() > 20);
+        for max_blocks in [2, 3, 16, 100] {
+            let (got, report) = file(max_blocks);
+            assert!(got == expected, "{max_blocks}");
+            assert!(report.tokenizing > Duration::ZERO && report.grammar > Duration::ZERO);
+        }
+    }
+
+    #[test]
+    fn blocks_at_once_may_change_on_the_way() {
+        let options = IngestOptions { block_bytes: 200, ..IngestOptions::default() };
+        let file = |changes: &[(usize, usize)]| {
+            let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+            for doc in 0..40 {
+                for (_, max_blocks) in changes.iter().filter(|(at, _)| *at == doc) {
+                    builder.set_blocks_at_once(*max_blocks).unwrap();
+                }
+                let text = format!("to be or not to be {doc} ").repeat(1 + doc % 20);
+                builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
+            }
+            builder.finish(None).unwrap().0
+        };
+        let expected = file(&[]);
+        for changes in [&[(0, 4), (13, 2), (30, 1)][..], &[(3, 16), (17, 1), (18, 3)]] {
+            assert!(file(changes) == expected, "{changes:?}");
+        }
+    }
+
+    /// The rule by which blocks are filled, of documents that are there as a whole: the oracle.
+    fn push_whole(builder: &mut CorpusBuilder<Vec<u8>>, path: &str, text: &[u8]) {
+        let IngestOptions { block_bytes, profile, .. } = builder.maker.options;
+        let mut rest = text;
+        let is_full = builder.block.text.len() + rest.len() > block_bytes;
+        if is_full && !builder.block.doc_ends.is_empty() {
+            builder.write_block(false, Vec::new()).unwrap();
+        }
+        while rest.len() > block_bytes {
+            let Cut::At(cut) = find_cut(profile, rest, block_bytes, true) else { break };
+            builder.block.text.extend_from_slice(&rest[..cut]);
+            builder.end_part(path);
+            builder.write_block(true, Vec::new()).unwrap();
+            rest = &rest[cut..];
+        }
+        builder.block.text.extend_from_slice(rest);
+        builder.end_part(path);
+    }
+
+    /// Files by the oracle, of whole documents, and of parts of these lengths in turn.
+    fn files(options: IngestOptions, docs: &[Vec<u8>], lens: &[usize]) -> [Vec<u8>; 3] {
+        let builder = || CorpusBuilder::new(Vec::new(), options).unwrap();
+        let (mut oracle, mut whole, mut parts) = (builder(), builder(), builder());
+        let mut lens = lens.iter().copied().cycle();
+        for (idx, doc) in docs.iter().enumerate() {
+            let path = idx.to_string();
+            push_whole(&mut oracle, &path, doc);
+            whole.push_document(&path, doc).unwrap();
+            let mut rest = doc.as_slice();
+            loop {
+                let (now, later) = rest.split_at(lens.next().unwrap().min(rest.len()));
+                rest = later;
+                // The end may come with text or alone.
+                let is_last = rest.is_empty() && (now.len() % 2 == 0 || now.is_empty());
+                parts.push_part(&path, now, is_last).unwrap();
+                if is_last {
+                    break;
+                }
+            }
+        }
+        [oracle, whole, parts].map(|builder| builder.finish(None).unwrap().0)
+    }
+
+    fn any_doc() -> impl Strategy<Value = Vec<u8>> {
+        let text = prop_oneof![
+            "[a-c ._é\n]{0,60}",
+            "[a ]{0,40}",
+            "a{0,40}",
+            "[日本語]{0,20}",
+            "[\u{1F1E6}-\u{1F1E8}a' ]{0,20}",
+        ];
+        prop_oneof![
+            text.prop_map(String::into_bytes),
+            proptest::collection::vec(any::<u8>(), 0..50),
+        ]
+    }
+
+    proptest! {
+        // Of each case nine files are made.
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn a_document_in_parts_gives_the_same_file(
+            docs in proptest::collection::vec(any_doc(), 0..12),
+            lens in proptest::collection::vec(0usize..40, 1..12),
+            block_bytes in 1usize..60,
+        ) {
+            prop_assume!(lens.iter().any(|&len| len > 0));
+            for profile in
+                [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace]
+            {
+                let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
+                let [oracle, whole, parts] = files(options, &docs, &lens);
+                prop_assert!(whole == oracle && parts == oracle);
+            }
+        }
+    }
+
+    #[test]
+    fn long_documents_in_parts_give_the_same_file() {
+        let no_border = "日本語。".repeat(50_000).into_bytes();
+        let one_word = vec![b'a'; 5 * MAX_TOKEN_BYTES + 7];
+        let ordinary = b"to be, or not to be: that is the question. ".repeat(9_000);
+        let docs = [one_word, b"short".to_vec(), no_border, Vec::new(), vec![0; 300_000], ordinary];
+        let profiles =
+            [TokenizerProfile::Word, TokenizerProfile::Uax29, TokenizerProfile::Whitespace];
+        for (profile, block_bytes) in profiles.into_iter().zip([70_000, 100_000, 1 << 17]) {
+            let options = IngestOptions { profile, block_bytes, ..IngestOptions::default() };
+            let [oracle, whole, parts] = files(options, &docs, &[4_096, 65_537, 1, 300_000]);
+            assert!(whole == oracle && parts == oracle, "{profile}");
+        }
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_by_the_block() {
+        let options = IngestOptions { block_bytes: 1 << 18, ..IngestOptions::default() };
+        let part = [b"to be or not ".repeat(1000), "日本語。".repeat(1000).into_bytes()].concat();
+        let mut builder = CorpusBuilder::new(std::io::sink(), options).unwrap();
+        for _ in 0..200 {
+            builder.push_part("a", &part, false).unwrap();
+            assert!(builder.block.text.len() <= 2 * options.block_bytes);
+        }
+        builder.push_document("a", b"").unwrap();
+        let (_, report) = builder.finish(None).unwrap();
+        assert_eq!(report.footer.num_docs(), 1);
+        assert_eq!(report.footer.len_bytes(), 200 * part.len() as u64);
+    }
+
+    #[test]
+    fn a_document_without_its_last_part_is_refused() {
+        let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+        builder.push_part("a", b"to be", false).unwrap();
+        assert!(matches!(builder.finish(None), Err(Error::InvalidArgument { .. })));
+    }
+}

@@ -1,0 +1,108 @@
+//! What comes next, from what came two elements ago.
+//!
+//! ```text
+//! slots   by element: the element that followed two places later, its list, how often in a row
+//! … x  y  ?        slots[x] answers; then slots[x] learns what came
+//! ```
+//!
+//! A pair that comes twice is a rule already, so the element just before says little; but
+//! in logs, tables and pages made from a template the text around a field that varies stays:
+//! -2.5 % on logs, -3 % on reference pages, -0.3 % on prose. Two slots stand for the begin of a
+//! document. 8 bytes an id.
+
+/// Levels of trust: a symbol's distribution is another one for each.
+pub(in crate::format) const NUM_LEVELS: usize = 3;
+const MAX_RUN_LEN: u8 = 15;
+const NOTHING: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    element: u32,
+    list: u8,
+    run_len: u8,
+}
+
+/// Predictions by element.
+#[derive(Debug)]
+pub(in crate::format) struct Prediction {
+    slots: Vec<Slot>,
+    /// The element before, and its slot: read from far memory one element before it is needed.
+    before: usize,
+    before_slot: Slot,
+    before_last: usize,
+    slot: Slot,
+}
+
+impl Prediction {
+    /// For ids below `num_elements`.
+    pub(in crate::format) fn new(num_elements: usize) -> Self {
+        let slot = Slot { element: NOTHING, list: 0, run_len: 0 };
+        Self {
+            slots: vec![slot; num_elements + 2],
+            before: num_elements + 1,
+            before_slot: slot,
+            before_last: num_elements,
+            slot,
+        }
+    }
+
+    /// How far to trust what is predicted, below [`NUM_LEVELS`].
+    #[inline]
+    pub(in crate::format) fn level(&self) -> usize {
+        usize::from(self.slot.run_len > 0) + usize::from(self.slot.run_len > 2)
+    }
+
+    /// The element predicted and its list.
+    #[inline]
+    pub(in crate::format) fn next(&self) -> Option<(u32, usize)> {
+        (self.slot.element != NOTHING).then_some((self.slot.element, usize::from(self.slot.list)))
+    }
+
+    /// Learns that `element` of `list` came.
+    #[inline]
+    pub(in crate::format) fn note(&mut self, element: u32, list: usize) {
+        let mut slot = self.slot;
+        if slot.element == element {
+            slot.run_len = (slot.run_len + 1).min(MAX_RUN_LEN);
+        } else if slot.run_len > 1 {
+            slot.run_len /= 2;
+        } else {
+            slot = Slot { element, list: list as u8, run_len: 0 };
+        }
+        self.slots[self.before_last] = slot;
+        self.slot = if self.before == self.before_last { slot } else { self.before_slot };
+        self.before_last = self.before;
+        self.before = element as usize;
+        self.before_slot = self.slots[self.before];
+    }
+
+    /// Learns that the next element is the first of a document.
+    pub(in crate::format) fn note_doc_end(&mut self) {
+        self.before_last = self.slots.len() - 2;
+        self.before = self.slots.len() - 1;
+        self.slot = self.slots[self.before_last];
+        self.before_slot = self.slots[self.before];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_two_later_is_predicted() {
+        let mut prediction = Prediction::new(100);
+        assert_eq!(prediction.next(), None);
+        for field in 10..20 {
+            for element in [1, field, 2, field + 10] {
+                prediction.note(element, 1);
+            }
+        }
+        assert_eq!((prediction.next(), prediction.level()), (Some((1, 1)), 2));
+        prediction.note(5, 0);
+        prediction.note_doc_end();
+        assert_eq!(prediction.next(), Some((1, 1)));
+        prediction.note(1, 1);
+        assert_eq!(prediction.next(), Some((10, 1)));
+    }
+}

@@ -1,0 +1,6 @@
+//! Codecs of the sections: dictionary, documents, word counts, grammar.
+
+pub(in crate::format) mod dictionary;
+pub(in crate::format) mod documents;
+pub(in crate::format) mod grammar;
+pub(in crate::format) mod word_counts;

@@ -1,0 +1,377 @@
+//! Tests of a whole file: round trips, lies, limits. Damage of every kind is tried by
+//! `tests/malformed_input.rs`.
+
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use crate::format::layout::{ALIGNMENT, HEADER_BYTES, POSTSCRIPT_BYTES};
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::format::*;
+use crate::grammar::{Grammar, expand_tokens};
+use crate::segment::{Corpus, Dag, Paths, Segment};
+use crate::text::{Dictionary, TokenizerProfile};
+
+const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_bytes: 64 << 20 };
+
+/// What a segment is written from.
+#[derive(Debug, Clone)]
+struct Parts {
+    dictionary: Dictionary,
+    grammar: Grammar,
+    paths: Paths,
+}
+
+/// `num_words` words and the separators `""` and `"\n"`.
+fn dictionary(num_words: u32) -> Dictionary {
+    let words: Vec<String> = (0..num_words).map(|i| format!("word{i:05}")).collect();
+    let mut offsets = vec![0u32];
+    let mut bytes = Vec::new();
+    for token in words.iter().map(String::as_str).chain(["", "\n"]) {
+        bytes.extend_from_slice(token.as_bytes());
+        offsets.push(bytes.len() as u32);
+    }
+    Dictionary::from_parts(num_words, offsets, Bytes::from(bytes)).unwrap()
+}
+
+/// Rule bodies, root first, with rule ids already offset by the terminals.
+fn grammar(num_terminals: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Grammar {
+    let mut rule_offsets = vec![0];
+    let mut symbols = Vec::new();
+    for body in bodies {
+        symbols.extend_from_slice(body);
+        rule_offsets.push(symbols.len() as u32);
+    }
+    Grammar { num_terminals, rule_offsets, symbols, doc_offsets }
+}
+
+fn parts(num_words: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Parts {
+    let mut paths = Paths::default();
+    (1..doc_offsets.len()).for_each(|doc| paths.push(&format!("folder/é{}", doc / 2)));
+    let grammar = grammar(num_words + 2, bodies, doc_offsets);
+    grammar.validate().unwrap();
+    Parts { dictionary: dictionary(num_words), grammar, paths }
+}
+
+fn write(segments: &[Parts], continues: bool, columns: Option<&[u8]>) -> Vec<u8> {
+    let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
+    for (i, p) in segments.iter().enumerate() {
+        let (tokens, words) =
+            codecs::grammar::count_tokens(&p.grammar, p.dictionary.num_words()).unwrap();
+        let dag =
+            Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
+        let len_bytes = (0..p.grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).sum();
+        let parts = SegmentParts {
+            dictionary: p.dictionary.clone(),
+            grammar: p.grammar.clone(),
+            paths: p.paths.clone(),
+            continues: continues && i > 0,
+            num_tokens: tokens,
+            num_word_tokens: words,
+            len_bytes,
+        };
+        writer.write_segment(EncodedSegment::new(&parts).unwrap()).unwrap();
+    }
+    let (bytes, footer) = writer.finish(columns).unwrap();
+    assert_eq!(footer.body_len() as usize % ALIGNMENT as usize, 0);
+    bytes
+}
+
+fn small_file() -> Vec<u8> {
+    // Ids: words 0 to 2, separators 3 and 4, rules 5 (the root), 6 and 7.
+    let one = parts(3, &[vec![6, 0, 7, 7, 4], vec![7, 7, 1], vec![2, 4]], vec![0, 2, 2, 5]);
+    let two = parts(1, &[vec![0, 2]], vec![0, 2]);
+    write(&[one, two], true, Some(b"PAR1 columns PAR1"))
+}
+
+fn open(bytes: &[u8]) -> Result<(FileFooter, Corpus)> {
+    Corpus::from_bytes("test.tadoc", bytes, &LIMITS)
+}
+
+#[test]
+fn an_empty_corpus_is_a_file() {
+    let bytes = write(&[], false, None);
+    assert!(bytes.len() < 256, "{}", bytes.len());
+    let (footer, corpus) = open(&bytes).unwrap();
+    assert_eq!((footer.num_docs(), corpus.num_docs()), (0, 0));
+}
+
+#[test]
+fn a_file_says_what_it_holds() {
+    let bytes = small_file();
+    let (footer, corpus) = open(&bytes).unwrap();
+    assert_eq!((footer.num_docs(), corpus.num_docs()), (3, 3));
+    assert_eq!(footer.segments[1].num_tokens, 2);
+    assert_eq!(corpus.segments()[1].paths.get(0), Some("folder/é0"));
+    let columns = footer.columns.as_ref().unwrap();
+    let range = columns.offset as usize..(columns.offset + columns.len) as usize;
+    assert_eq!(read_columns("f", columns, &bytes[range]).unwrap(), &b"PAR1 columns PAR1"[..]);
+    assert!(bytes.len() < 1_600, "{}", bytes.len());
+}
+
+#[test]
+fn the_tail_alone_gives_the_footer() {
+    let bytes = small_file();
+    let len = bytes.len() as u64;
+    let parse = |n: usize| FileFooter::parse("f", &bytes[bytes.len() - n..], len, &LIMITS).unwrap();
+    let FooterOutcome::NeedsTail(needed) = parse(POSTSCRIPT_BYTES) else { panic!() };
+    let FooterOutcome::Footer(footer) = parse(needed as usize) else { panic!() };
+    assert_eq!(footer, open(&bytes).unwrap().0);
+    assert!(matches!(parse(3), FooterOutcome::NeedsTail(_)));
+    for (i, segment) in footer.segments.iter().enumerate() {
+        let range = segment.byte_range();
+        let bytes = &bytes[range.start as usize..range.end as usize];
+        read_segment("f", &footer, i, bytes, &LIMITS).unwrap();
+        assert!(read_segment("f", &footer, i, &bytes[1..], &LIMITS).is_err());
+    }
+}
+
+#[test]
+fn words_are_read_without_the_rest() {
+    let bytes = small_file();
+    let (footer, corpus) = open(&bytes).unwrap();
+    for (i, (meta, segment)) in footer.segments.iter().zip(corpus.segments()).enumerate() {
+        let range = meta.words_range().unwrap();
+        assert!(range.start >= meta.byte_range().start && range.end < meta.byte_range().end);
+        let part = &bytes[range.start as usize..range.end as usize];
+        let words = read_words("f", &footer, i, part, &LIMITS).unwrap();
+        assert_eq!(words.dictionary.bytes(), segment.dictionary.bytes());
+        let num_words = words.dictionary.num_words() as usize;
+        assert_eq!(words.dag.weights()[..num_words], segment.dag.weights()[..num_words]);
+        assert_eq!((words.dag.grammar().num_docs(), words.paths.len()), (0, 0));
+        assert!(read_words("f", &footer, i, &part[1..], &LIMITS).is_err());
+        let limits = OpenLimits { max_memory_bytes: 1000, ..LIMITS };
+        assert!(read_words("f", &footer, i, part, &limits).is_err());
+        let mut old = footer.clone();
+        old.segments[i].sections.retain(|section| section.kind != SectionKind::WordCounts);
+        let error = read_words("f", &old, i, part, &LIMITS).unwrap_err().to_string();
+        assert!(error.contains("a segment with tied word counts"), "{error}");
+    }
+}
+
+/// Recomputes the checksums of footer and postscript.
+fn reseal(bytes: &mut [u8]) {
+    let postscript = bytes.len() - POSTSCRIPT_BYTES;
+    let field = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let footer = field(postscript)..field(postscript) + field(postscript + 8);
+    let crc = crc32c::crc32c(&bytes[footer]);
+    bytes[postscript + 12..postscript + 16].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c::crc32c(&bytes[postscript..postscript + 28]);
+    bytes[postscript + 28..postscript + 32].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[test]
+fn lies_under_a_good_checksum_are_found() {
+    let bytes = small_file();
+    let footer_start = open(&bytes).unwrap().0.body_len() as usize;
+    let footer_end = bytes.len() - POSTSCRIPT_BYTES;
+    // Profile, Unicode version and names may be anything, a segment need not continue the one before, and
+    // the ties of the file may be of a later kind or codec; every other bit of the footer counts.
+    let names_end = footer_start + 4 + 1 + usize::from(bytes[footer_start + 4]);
+    let names = footer_start..names_end + 1 + usize::from(bytes[names_end]);
+    let ties_of_file = footer_end - 4..footer_end;
+    let continues = names.end + 8 + 2 * 68 - 4;
+    for byte in footer_start..footer_end {
+        for bit in 0..8 {
+            let mut lying = bytes.clone();
+            lying[byte] ^= 1 << bit;
+            reseal(&mut lying);
+            let is_free = names.contains(&byte)
+                || ties_of_file.contains(&byte)
+                || (byte, bit) == (continues, 0);
+            if !is_free {
+                assert!(open(&lying).is_err(), "byte {} bit {bit}", byte - footer_start);
+            }
+        }
+    }
+}
+
+/// A segment of so many documents of one word each.
+fn words(num_docs: u32) -> Parts {
+    let body = vec![0; num_docs as usize];
+    parts(1, &[body], (0..=num_docs).collect())
+}
+
+#[test]
+fn only_the_segment_right_before_is_continued() {
+    let refused = |segments: &[u32]| {
+        let bytes = write(&segments.iter().map(|&n| words(n)).collect::<Vec<_>>(), false, None);
+        let flags_of_last = open(&bytes).unwrap().0.body_len() as usize
+            + (4 + 2 + 4 + 4 + 68 * segments.len() - 4)
+            + bytes_of_names(&bytes);
+        let mut lying = bytes.clone();
+        lying[flags_of_last] ^= 1;
+        reseal(&mut lying);
+        open(&lying).err().map(|e| e.to_string())
+    };
+    assert_eq!(refused(&[2, 1]), None);
+    assert_eq!(refused(&[0, 2, 3]), None);
+    for segments in [&[1][..], &[0, 1], &[2, 0], &[2, 0, 1]] {
+        let error = refused(segments).unwrap_or_default();
+        assert!(error.contains("continues no document"), "{segments:?}: {error}");
+    }
+}
+
+/// Bytes of the two names in the footer of a file.
+fn bytes_of_names(bytes: &[u8]) -> usize {
+    let footer = open(bytes).unwrap().0;
+    footer.writer.len() + footer.builder.len()
+}
+
+#[test]
+fn document_ids_of_any_segments_fit_their_parts() {
+    let of = |num_docs: u32, continues: bool| {
+        let p = words(num_docs);
+        let dag = Dag::new(p.grammar, 1, p.dictionary.lengths()).unwrap();
+        Arc::new(Segment { dictionary: p.dictionary, dag, paths: p.paths, continues })
+    };
+    let kinds: Vec<_> = (0..3).flat_map(|n| [of(n, false), of(n, true)]).collect();
+    for picks in 0..kinds.len().pow(5) {
+        let pick = |i| kinds[picks / kinds.len().pow(i) % kinds.len()].clone();
+        let segments: Vec<_> = (0..5).map(pick).collect();
+        let mut docs: Vec<Vec<(usize, usize)>> = Vec::new();
+        for (segment_idx, segment) in segments.iter().enumerate() {
+            for doc in 0..segment.dag.grammar().num_docs() {
+                if docs.is_empty() || doc > 0 || !segment.continues {
+                    docs.push(Vec::new());
+                }
+                docs.last_mut().unwrap().push((segment_idx, doc));
+            }
+        }
+        let corpus = Corpus::new(TokenizerProfile::Word, segments);
+        assert_eq!(corpus.num_docs(), docs.len() as u64);
+        for (doc_id, parts) in docs.iter().enumerate() {
+            assert_eq!(&corpus.doc_parts(doc_id as u64).collect::<Vec<_>>(), parts, "{picks}");
+        }
+        assert_eq!(corpus.doc_parts(corpus.num_docs()).count(), 0);
+    }
+}
+
+#[test]
+fn later_versions_are_refused_by_name() {
+    let refused = |from_end: usize| {
+        let mut bytes = small_file();
+        let at = bytes.len() - from_end;
+        bytes[at] ^= 4;
+        reseal(&mut bytes);
+        open(&bytes).unwrap_err().to_string()
+    };
+    assert!(refused(24).contains("required feature 2"), "{}", refused(24));
+    assert!(refused(16).contains("format 5"), "{}", refused(16));
+}
+
+#[test]
+fn memory_is_limited_before_it_is_taken() {
+    let bytes = small_file();
+    let limits = OpenLimits { max_memory_bytes: 1000, ..LIMITS };
+    let error = Corpus::from_bytes("f", &bytes, &limits).unwrap_err();
+    assert!(matches!(error, Error::Capacity { knob: "max_memory_bytes", .. }), "{error}");
+    let limits = OpenLimits { max_footer_bytes: 10, ..LIMITS };
+    let error = Corpus::from_bytes("f", &bytes, &limits).unwrap_err();
+    assert!(matches!(error, Error::Capacity { knob: "max_footer_bytes", .. }), "{error}");
+}
+
+#[test]
+fn deep_grammars_need_no_stack() {
+    let num_rules = 200_000u32;
+    let bodies: Vec<Vec<u32>> = (0..num_rules)
+        .map(|r| if r + 1 == num_rules { vec![0] } else { vec![2, 3 + r + 1] })
+        .collect();
+    let bytes = write(&[parts(1, &bodies, vec![0, 2])], false, None);
+    assert_eq!(open(&bytes).unwrap().0.num_tokens(), u64::from(num_rules));
+}
+
+#[test]
+fn the_writer_refuses_contradictions() {
+    let p = parts(1, &[vec![0, 2]], vec![0, 2]);
+    let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
+    let mut write = |paths: &Paths, continues, num_tokens, num_word_tokens| {
+        let parts = SegmentParts {
+            dictionary: p.dictionary.clone(),
+            grammar: p.grammar.clone(),
+            paths: paths.clone(),
+            continues,
+            num_tokens,
+            num_word_tokens,
+            len_bytes: 10,
+        };
+        EncodedSegment::new(&parts).and_then(|encoded| writer.write_segment(encoded))
+    };
+    assert!(write(&Paths::default(), false, 2, 1).is_err());
+    assert!(write(&p.paths, true, 2, 1).is_err());
+    assert!(write(&p.paths, false, 3, 1).is_err());
+    assert!(write(&p.paths, false, 2, 2).is_err());
+    assert!(write(&p.paths, false, 2, 1).is_ok());
+}
+
+/// Any valid grammar: rules over words and separators, cut into documents.
+fn any_parts() -> impl Strategy<Value = Parts> {
+    (1u32..300, 1usize..40)
+        .prop_flat_map(|(num_words, num_rules)| {
+            let num_terminals = num_words + 2;
+            let body = move |r: usize| {
+                let children = (num_rules - r - 1) as u32;
+                let element = (0..num_terminals + 3 * children).prop_map(move |e| {
+                    if e < num_terminals {
+                        e
+                    } else {
+                        num_terminals + r as u32 + 1 + (e - num_terminals) / 3
+                    }
+                });
+                prop::collection::vec(element, usize::from(r > 0)..8)
+            };
+            let bodies: Vec<_> = (0..num_rules).map(body).collect();
+            (Just(num_words), bodies, prop::collection::vec(0u32..8, 0..6))
+        })
+        .prop_map(|(num_words, mut bodies, mut cuts)| {
+            for rule in 1..bodies.len() {
+                let id = num_words + 2 + rule as u32;
+                if !bodies[..rule].iter().any(|body| body.contains(&id)) {
+                    bodies[rule / 2].push(id);
+                }
+                // A rule may not expand to nothing: `num_words` is the empty separator.
+                if bodies[rule].iter().all(|&element| element == num_words) {
+                    bodies[rule].push(0);
+                }
+            }
+            let root_len = bodies[0].len() as u32;
+            cuts.iter_mut().for_each(|cut| *cut = (*cut).min(root_len));
+            cuts.extend([0, root_len]);
+            cuts.sort_unstable();
+            parts(num_words, &bodies, cuts)
+        })
+}
+
+/// Whether the text fits what lengths and counts are kept in, and a test's patience.
+fn is_small(p: &Parts) -> bool {
+    codecs::grammar::count_tokens(&p.grammar, 0).is_some_and(|(tokens, _)| tokens < 100_000)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(segments in prop::collection::vec(any_parts(), 1..4)) {
+        prop_assume!(segments.iter().all(is_small));
+        let bytes = write(&segments, false, None);
+        let (_, corpus) = open(&bytes).unwrap();
+        let mut again = Vec::new();
+        for (p, segment) in segments.iter().zip(corpus.segments()) {
+            prop_assert_eq!(p.dictionary.bytes(), segment.dictionary.bytes());
+            prop_assert_eq!(p.dictionary.offsets(), segment.dictionary.offsets());
+            prop_assert_eq!(&p.paths, &segment.paths);
+            let grammar = segment.dag.grammar();
+            prop_assert_eq!(expand_tokens(&p.grammar), expand_tokens(grammar));
+            again.push(Parts { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });
+        }
+        // What was read is in canonical order: written again, it is the same file.
+        prop_assert_eq!(&write(&again, false, None), &bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut file = layout::header().to_vec();
+        file.extend(&bytes);
+        prop_assert!(open(&bytes).is_err() && open(&file).is_err());
+        prop_assert!(file.len() >= HEADER_BYTES);
+    }
+}

@@ -1,0 +1,701 @@
+//! Layout of a `.tadoc` file, and its footer as a value.
+//!
+//! ```text
+//! 0    header      64 bytes: magic, version, required features; zero to the end
+//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents, ties), of segment 1, …, then
+//!                  those of the file (columns, ties); each is followed by zeros up to a multiple of 64
+//!      footer      what is where, and how much of it
+//!      postscript  40 bytes, same layout for ever
+//!
+//! header      magic 8 | major u16 | minor u16 | 0 u32 | required features u64 | 0 × 40
+//! footer      profile u8 | Unicode version 3 × u8 | writer text | builder text
+//!             | num_segments u32 | num_file_sections u32 | segments | sections
+//!   text      len u8 | bytes
+//!   segment   num_docs u64 | len_bytes u64 | num_tokens u64 | num_word_tokens u64
+//!             | dictionary_bytes u64 | paths_bytes u64 | num_words u32 | num_separators u32
+//!             | num_rules u32 | num_elements u32 | flags u16 (bit 0: continues)
+//!             | num_sections u16                                                    68 bytes
+//!   section   offset u64 | len u64 | crc32c u32 | kind u16 | codec u16              24 bytes
+//! ties        kind u16 | codec u16 | len u64 | crc32c u32 of each section tied            16 bytes
+//! postscript  footer offset u64 | footer len u32 | footer crc32c u32
+//!             | required features u64 | major u16 | minor u16
+//!             | crc32c of the 28 bytes before u32 | magic 8
+//! ```
+//!
+//! Integers are little-endian. Sections tile the file: the first begins at 64, each at the end of
+//! the one before rounded up to 64, the footer at the end of the last one so rounded. So every
+//! byte is either checksummed, or known (header, zeros, magic), and each single flipped bit is
+//! found. A file is opened with one read of its tail and one of the rest.
+//!
+//! *Ties* say which sections were written together: those of a segment name its other sections, those of
+//! the file the columns and the ties of each segment. They are compared when the footer is read, by their
+//! length and checksum alone, so a section of another file is found without reading it or them. Files
+//! of earlier versions have none: their word counts are compared with the grammar and used for nothing.
+//!
+//! Compatibility: sections of an unknown kind are skipped; whatever may not be skipped sets a bit
+//! of *required features*, and a reader refuses bits it does not know by number. The major version
+//! changes with the layout of header or footer only.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::format::codecs;
+use crate::format::cursor::{Cursor, Place};
+use crate::format::postscript::Postscript;
+use crate::format::reader::OpenLimits;
+use crate::text::TokenizerProfile;
+
+/// First and last bytes of a file. A byte above 0x7f and a line end of two characters show early
+/// that a transfer took it for text.
+pub(super) const MAGIC: [u8; 8] = *b"\x89TADOC\r\n";
+pub(super) const FORMAT_MAJOR: u16 = 1;
+pub(super) const FORMAT_MINOR: u16 = 0;
+/// Required features that this build knows: none exist yet.
+pub(super) const KNOWN_FEATURES: u64 = 0;
+/// Sections begin at multiples of this, so that arrays in them may be used in place.
+pub(super) const ALIGNMENT: u64 = 64;
+pub(super) const HEADER_BYTES: usize = 64;
+/// Where the version begins that the postscript repeats, from the end of the file.
+pub(super) const VERSION_FROM_END: usize = 14;
+pub(super) const POSTSCRIPT_BYTES: usize = 40;
+/// Columns are stored as they come: Parquet compresses on its own.
+pub(super) const COLUMNS_CODEC: u16 = 0;
+pub(super) const TIES_CODEC: u16 = 1;
+const SEGMENT_BYTES: u64 = 68;
+const SECTION_BYTES: u64 = 24;
+const FLAG_CONTINUES: u16 = 1;
+
+/// What a section holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SectionKind {
+    /// Words and separators of a segment.
+    Dictionary,
+    /// Rules of a segment, and where its documents end.
+    Grammar,
+    /// Paths of the documents of a segment.
+    Documents,
+    /// One row a document, as an opaque Parquet file.
+    Columns,
+    /// How often each word of a segment occurs, so that counting words needs no grammar. Files of earlier
+    /// versions have none.
+    WordCounts,
+    /// Which sections were written together. Files of earlier versions have none.
+    Ties,
+    /// Something a later version wrote that may be ignored.
+    Unknown(u16),
+}
+
+impl SectionKind {
+    fn from_u16(kind: u16) -> Self {
+        match kind {
+            1 => Self::Dictionary,
+            2 => Self::Grammar,
+            3 => Self::Documents,
+            4 => Self::Columns,
+            5 => Self::WordCounts,
+            6 => Self::Ties,
+            other => Self::Unknown(other),
+        }
+    }
+
+    fn as_u16(self) -> u16 {
+        match self {
+            Self::Dictionary => 1,
+            Self::Grammar => 2,
+            Self::Documents => 3,
+            Self::Columns => 4,
+            Self::WordCounts => 5,
+            Self::Ties => 6,
+            Self::Unknown(kind) => kind,
+        }
+    }
+
+    /// Name for error texts and `corpus_verify`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dictionary => "dictionary",
+            Self::Grammar => "grammar",
+            Self::Documents => "documents",
+            Self::Columns => "columns",
+            Self::WordCounts => "word counts",
+            Self::Ties => "ties",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}
+
+/// Where a section lies and how to check it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionMeta {
+    /// What it holds.
+    pub kind: SectionKind,
+    /// How it is coded; numbers are per kind.
+    pub codec: u16,
+    /// Byte offset of its first byte in the file, a multiple of 64.
+    pub offset: u64,
+    /// Bytes, without the zeros behind it.
+    pub len: u64,
+    /// CRC32C of those bytes.
+    pub crc32c: u32,
+}
+
+impl SectionMeta {
+    /// Byte offset of whatever comes after the section and its zeros.
+    fn padded_end(&self) -> u64 {
+        align_up(self.offset.saturating_add(self.len))
+    }
+
+    /// Where the section's bytes lie in `file`.
+    pub(super) fn place<'a>(&self, file: &'a str) -> Place<'a> {
+        Place { file, section: self.kind.name(), offset: self.offset }
+    }
+}
+
+/// What is known of a segment without decoding it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentMeta {
+    /// Documents, a continued part included.
+    pub num_docs: u64,
+    /// Whether its first document is the rest of the last one of the segment before.
+    pub continues: bool,
+    /// Bytes of the text.
+    pub len_bytes: u64,
+    /// Tokens of the text (N): words and stored separators; implied blanks are not counted.
+    pub num_tokens: u64,
+    /// Tokens that are words.
+    pub num_word_tokens: u64,
+    /// Bytes of all words and separators together.
+    pub dictionary_bytes: u64,
+    /// Bytes of all paths together.
+    pub paths_bytes: u64,
+    /// Words of the dictionary.
+    pub num_words: u32,
+    /// Separators of the dictionary.
+    pub num_separators: u32,
+    /// Rules, the root included.
+    pub num_rules: u32,
+    /// Elements on all right-hand sides, the root's included (G).
+    pub num_elements: u64,
+    /// Where its sections lie, in file order; never empty.
+    pub sections: Vec<SectionMeta>,
+}
+
+impl SegmentMeta {
+    /// Bytes of the file that [`read_segment`](crate::format::read_segment) wants.
+    pub fn byte_range(&self) -> Range<u64> {
+        let start = self.sections.first().map_or(0, |section| section.offset);
+        start..self.sections.last().map_or(start, SectionMeta::padded_end)
+    }
+
+    /// Bytes of the file that [`read_paths`](crate::format::read_paths) wants; none where it has no such section.
+    pub fn paths_range(&self) -> Range<u64> {
+        let section = self.section(SectionKind::Documents);
+        section.map_or(0..0, |section| section.offset..section.offset.saturating_add(section.len))
+    }
+
+    /// Bytes of the file that [`read_words`](crate::format::read_words) wants, if it has word counts that are tied to
+    /// its grammar: others would have to be compared with it.
+    pub fn words_range(&self) -> Option<Range<u64>> {
+        self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
+        let counts = self.section(SectionKind::WordCounts)?;
+        let dictionary = self.section(SectionKind::Dictionary)?;
+        let start = dictionary.offset.min(counts.offset);
+        Some(start..dictionary.padded_end().max(counts.padded_end()))
+    }
+
+    /// The bytes of its ties: of every other section.
+    pub(super) fn ties(&self) -> Vec<u8> {
+        ties_of(self.sections.iter().filter(|section| section.kind != SectionKind::Ties))
+    }
+
+    /// The section of `kind`, if it has one.
+    pub(super) fn section(&self, kind: SectionKind) -> Option<&SectionMeta> {
+        self.sections.iter().find(|section| section.kind == kind)
+    }
+
+    /// Those of [`memory_bytes`](Self::memory_bytes) that are free again when the segment is decoded: distributions, and parts
+    /// of the dictionary.
+    pub fn decoding_bytes(&self) -> u64 {
+        self.words_decoding_bytes().saturating_add(1 << 20)
+    }
+
+    /// The same of [`words_memory_bytes`](Self::words_memory_bytes).
+    pub fn words_decoding_bytes(&self) -> u64 {
+        codecs::dictionary::decoding_bytes(self.dictionary_bytes).saturating_add(1 << 20)
+    }
+
+    /// Bytes of memory that its words and their counts take.
+    pub fn words_memory_bytes(&self) -> u64 {
+        let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
+        // Offsets, lengths in bytes and words, edges, weights; the counts as they are decoded.
+        let arrays = terminals.saturating_mul(29).saturating_add(u64::from(self.num_words) * 8);
+        arrays.saturating_add(self.dictionary_bytes).saturating_add(self.words_decoding_bytes())
+    }
+
+    /// Bytes of memory the decoded segment takes at its peak while it is opened.
+    pub fn memory_bytes(&self) -> u64 {
+        let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
+        let ids = terminals + u64::from(self.num_rules);
+        [
+            // Open rules and the root, closed rules.
+            self.num_elements.saturating_mul(8),
+            // While the grammar is decoded, when that is more than the 17 of the DAG: recency while
+            // it grows 24, prediction 8, unseen 4.
+            ids.saturating_mul(36),
+            // Offsets, open rules while they grow.
+            u64::from(self.num_rules).saturating_mul(28),
+            terminals.saturating_mul(4),
+            self.dictionary_bytes,
+            self.paths_memory_bytes(),
+            self.decoding_bytes(),
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+
+    /// The same for paths: offsets and ends while they grow, and bytes.
+    pub(super) fn paths_memory_bytes(&self) -> u64 {
+        self.num_docs.saturating_mul(36).saturating_add(self.paths_bytes.saturating_mul(4))
+    }
+}
+
+/// What a file holds and where: everything needed to plan reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFooter {
+    /// How the text was cut into tokens.
+    pub profile: TokenizerProfile,
+    /// Unicode version of the character classes the writer used.
+    pub unicode_version: (u8, u8, u8),
+    /// Program and version that wrote the file.
+    pub writer: String,
+    /// Name of the grammar builder.
+    pub builder: String,
+    /// Segments in document order.
+    pub segments: Vec<SegmentMeta>,
+    /// User columns, one row a document.
+    pub columns: Option<SectionMeta>,
+    /// Other sections of the file: ties, and what this build does not know.
+    pub others: Vec<SectionMeta>,
+}
+
+/// What came of parsing the tail of a file.
+#[derive(Debug, Clone)]
+pub enum FooterOutcome {
+    /// The footer.
+    Footer(FileFooter),
+    /// The footer is larger: call again with this many bytes from the end of the file.
+    NeedsTail(u64),
+}
+
+impl FileFooter {
+    /// How much of the end of a file to read first.
+    pub const TAIL_BYTES: u64 = 65_536;
+
+    /// Parses the footer from `tail`, the last bytes of `file` (a name, for errors), which is
+    /// `file_len` bytes long. O(footer).
+    ///
+    /// # Errors
+    /// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for unknown versions and
+    /// required features, [`Error::Capacity`] where the footer is larger than
+    /// [`OpenLimits::max_footer_bytes`].
+    pub fn parse(
+        file: &str,
+        tail: &[u8],
+        file_len: u64,
+        limits: &OpenLimits,
+    ) -> Result<FooterOutcome> {
+        let place = Place { file, section: "postscript", offset: file_len };
+        if file_len < (HEADER_BYTES + POSTSCRIPT_BYTES) as u64 || tail.len() as u64 > file_len {
+            let reason = format!("expected a .tadoc file, {file_len} bytes are too few");
+            return Err(place.fault(0, reason));
+        }
+        let Some(split) = tail.len().checked_sub(POSTSCRIPT_BYTES) else {
+            return Ok(FooterOutcome::NeedsTail(Self::TAIL_BYTES.min(file_len)));
+        };
+        let (before, postscript) = tail.split_at(split);
+        let postscript = Postscript::parse(file, postscript, file_len)?;
+        if u64::from(postscript.footer_len) > limits.max_footer_bytes {
+            return Err(Error::Capacity {
+                what: "footer",
+                requested: u64::from(postscript.footer_len),
+                limit: limits.max_footer_bytes,
+                knob: "max_footer_bytes",
+            });
+        }
+        let Some(start) = before.len().checked_sub(postscript.footer_len as usize) else {
+            let len = u64::from(postscript.footer_len) + POSTSCRIPT_BYTES as u64;
+            return Ok(FooterOutcome::NeedsTail(len));
+        };
+        let place = Place { file, section: "footer", offset: postscript.footer_offset };
+        place.verify(&before[start..], postscript.footer_crc32c)?;
+        let footer = parse_footer(Cursor::new(place, &before[start..]))?;
+        footer.check(place)?;
+        Ok(FooterOutcome::Footer(footer))
+    }
+
+    /// Documents of the file; a document that runs over several segments counts once.
+    pub fn num_docs(&self) -> u64 {
+        self.sum(|s| s.num_docs).saturating_sub(self.sum(|s| u64::from(s.continues)))
+    }
+
+    /// Bytes of the text.
+    pub fn len_bytes(&self) -> u64 {
+        self.sum(|s| s.len_bytes)
+    }
+
+    /// Tokens of the text (N).
+    pub fn num_tokens(&self) -> u64 {
+        self.sum(|s| s.num_tokens)
+    }
+
+    /// Tokens that are words.
+    pub fn num_word_tokens(&self) -> u64 {
+        self.sum(|s| s.num_word_tokens)
+    }
+
+    /// Elements on all right-hand sides (G).
+    pub fn num_elements(&self) -> u64 {
+        self.sum(|s| s.num_elements)
+    }
+
+    fn sum(&self, of: impl Fn(&SegmentMeta) -> u64) -> u64 {
+        self.segments.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    fn all_sections(&self) -> impl Iterator<Item = &SectionMeta> {
+        let of_segments = self.segments.iter().flat_map(|segment| &segment.sections);
+        of_segments.chain(self.file_sections())
+    }
+
+    /// Sections that belong to no segment, in file order.
+    pub(super) fn file_sections(&self) -> impl Iterator<Item = &SectionMeta> {
+        let mut sections: Vec<_> = self.columns.iter().chain(&self.others).collect();
+        sections.sort_by_key(|section| section.offset);
+        sections.into_iter()
+    }
+
+    /// Bytes of header and sections: where the footer begins.
+    pub(super) fn body_len(&self) -> u64 {
+        self.all_sections().last().map_or(HEADER_BYTES as u64, SectionMeta::padded_end)
+    }
+
+    /// Checks what single records cannot show: that sections tile the file up to the footer at
+    /// `place`, that sums fit, that a document is only continued right behind a part of it.
+    fn check(&self, place: Place<'_>) -> Result<()> {
+        let mut expected = HEADER_BYTES as u64;
+        for section in self.all_sections() {
+            if section.offset != expected || section.len > place.offset {
+                let got = format!("{} bytes at offset {}", section.len, section.offset);
+                let reason =
+                    format!("expected section {} at {expected}, got {got}", section.kind.name());
+                return Err(place.fault(0, reason));
+            }
+            expected = section.padded_end();
+        }
+        if expected != place.offset {
+            let reason = format!("expected the last section to end at the footer, got {expected}");
+            return Err(place.fault(0, reason));
+        }
+        self.check_ties(place)?;
+        let mut num_docs = 0u64;
+        let mut len_bytes = 0u64;
+        let mut num_tokens = 0u64;
+        for (i, segment) in self.segments.iter().enumerate() {
+            if segment.continues && !self.may_continue(i, segment.num_docs) {
+                return Err(place.fault(0, format!("segment {i} continues no document")));
+            }
+            let sums = (
+                num_docs.checked_add(segment.num_docs),
+                len_bytes.checked_add(segment.len_bytes),
+                num_tokens.checked_add(segment.num_tokens),
+            );
+            let (Some(docs), Some(bytes), Some(tokens)) = sums else {
+                return Err(place.fault(0, "expected totals below 2^64"));
+            };
+            (num_docs, len_bytes, num_tokens) = (docs, bytes, tokens);
+        }
+        Ok(())
+    }
+
+    /// Refuses sections that were not written together.
+    fn check_ties(&self, place: Place<'_>) -> Result<()> {
+        for (i, segment) in self.segments.iter().enumerate() {
+            let ties = segment.section(SectionKind::Ties);
+            if ties.is_some_and(|section| !fits(section, &segment.ties())) {
+                let reason = format!(
+                    "expected segment {i} with the sections it was written with, got some of \
+                     another; restore the file from a copy"
+                );
+                return Err(place.fault(0, reason));
+            }
+        }
+        let mut of_file = self.others.iter().filter(|section| section.kind == SectionKind::Ties);
+        if of_file.any(|section| !fits(section, &self.ties())) {
+            let reason = "expected the columns and segments that were written together, got some of \
+                          another file; restore it from a copy";
+            return Err(place.fault(0, reason));
+        }
+        Ok(())
+    }
+
+    /// The bytes of the file's ties: of its columns and of the ties of its segments.
+    pub(super) fn ties(&self) -> Vec<u8> {
+        let of_segments = self.segments.iter().filter_map(|s| s.section(SectionKind::Ties));
+        ties_of(self.columns.iter().chain(of_segments))
+    }
+
+    /// Whether segment `segment_idx`, of `num_docs` documents, can begin with the rest of one: there
+    /// has to be one at the end of the segment right before.
+    pub(super) fn may_continue(&self, segment_idx: usize, num_docs: u64) -> bool {
+        let before = segment_idx.checked_sub(1).and_then(|before| self.segments.get(before));
+        num_docs > 0 && before.is_some_and(|before| before.num_docs > 0)
+    }
+
+    /// The bytes of footer and postscript for a file whose sections end at `body_len()`.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut out = vec![self.profile.as_u8()];
+        out.extend([self.unicode_version.0, self.unicode_version.1, self.unicode_version.2]);
+        push_short_text(&mut out, &self.writer);
+        push_short_text(&mut out, &self.builder);
+        out.extend(count_u32("num_segments", self.segments.len() as u64)?.to_le_bytes());
+        out.extend((self.file_sections().count() as u32).to_le_bytes());
+        for segment in &self.segments {
+            push_segment(&mut out, segment)?;
+        }
+        for section in self.all_sections() {
+            out.extend(section.offset.to_le_bytes());
+            out.extend(section.len.to_le_bytes());
+            out.extend(section.crc32c.to_le_bytes());
+            out.extend(section.kind.as_u16().to_le_bytes());
+            out.extend(section.codec.to_le_bytes());
+        }
+        let footer_len = count_u32("footer", out.len() as u64)?;
+        let footer_crc32c = crc32c::crc32c(&out);
+        let footer_offset = self.body_len();
+        out.extend(Postscript { footer_offset, footer_len, footer_crc32c }.to_bytes());
+        Ok(out)
+    }
+}
+
+/// What ties say of `sections`.
+fn ties_of<'a>(sections: impl Iterator<Item = &'a SectionMeta>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for section in sections {
+        out.extend(section.kind.as_u16().to_le_bytes());
+        out.extend(section.codec.to_le_bytes());
+        out.extend(section.len.to_le_bytes());
+        out.extend(section.crc32c.to_le_bytes());
+    }
+    out
+}
+
+/// Whether `ties` hold `expected`, as far as their length and checksum tell; those of a later codec may
+/// hold anything.
+fn fits(ties: &SectionMeta, expected: &[u8]) -> bool {
+    let expected = (expected.len() as u64, crc32c::crc32c(expected));
+    ties.codec != TIES_CODEC || (ties.len, ties.crc32c) == expected
+}
+
+fn parse_footer(mut cursor: Cursor<'_>) -> Result<FileFooter> {
+    let profile = TokenizerProfile::from_u8(cursor.u8()?)
+        .ok_or_else(|| cursor.fault("expected a tokenizer profile of this build"))?;
+    let unicode_version = (cursor.u8()?, cursor.u8()?, cursor.u8()?);
+    let (writer, builder) = (cursor.short_text()?, cursor.short_text()?);
+    let num_segments = cursor.u32()?;
+    let num_file_sections = cursor.u32()?;
+    let least = u64::from(num_segments) * (SEGMENT_BYTES + 3 * SECTION_BYTES)
+        + u64::from(num_file_sections) * SECTION_BYTES;
+    if least > cursor.remaining() as u64 {
+        let left = cursor.remaining();
+        return Err(cursor.fault(format!("expected {least} bytes of records, {left} are left")));
+    }
+    let mut segments = Vec::with_capacity(num_segments as usize);
+    let mut nums_sections = Vec::with_capacity(num_segments as usize);
+    for _ in 0..num_segments {
+        let (segment, num_sections) = parse_segment(&mut cursor)?;
+        segments.push(segment);
+        nums_sections.push(num_sections);
+    }
+    for (segment, num_sections) in segments.iter_mut().zip(nums_sections) {
+        for _ in 0..num_sections {
+            segment.sections.push(parse_section(&mut cursor)?);
+        }
+        check_kinds(&cursor, &segment.sections)?;
+    }
+    let mut file_sections = Vec::with_capacity(num_file_sections as usize);
+    for _ in 0..num_file_sections {
+        file_sections.push(parse_section(&mut cursor)?);
+    }
+    let (mut columns, others): (Vec<_>, Vec<_>) =
+        file_sections.into_iter().partition(|section| section.kind == SectionKind::Columns);
+    if columns.len() > 1 {
+        return Err(cursor.fault("expected at most one section of columns"));
+    }
+    cursor.finish()?;
+    let columns = columns.pop();
+    Ok(FileFooter { profile, unicode_version, writer, builder, segments, columns, others })
+}
+
+fn parse_segment(cursor: &mut Cursor<'_>) -> Result<(SegmentMeta, u16)> {
+    let [num_docs, len_bytes, num_tokens] = [cursor.u64()?, cursor.u64()?, cursor.u64()?];
+    let [num_word_tokens, dictionary_bytes, paths_bytes] =
+        [cursor.u64()?, cursor.u64()?, cursor.u64()?];
+    let [num_words, num_separators] = [cursor.u32()?, cursor.u32()?];
+    let [num_rules, num_elements] = [cursor.u32()?, cursor.u32()?];
+    let (flags, num_sections) = (cursor.u16()?, cursor.u16()?);
+    if flags & !FLAG_CONTINUES != 0 {
+        return Err(cursor.fault(format!("expected no segment flags but bit 0, got {flags:#06x}")));
+    }
+    let segment = SegmentMeta {
+        num_docs,
+        continues: flags & FLAG_CONTINUES != 0,
+        len_bytes,
+        num_tokens,
+        num_word_tokens,
+        dictionary_bytes,
+        paths_bytes,
+        num_words,
+        num_separators,
+        num_rules,
+        num_elements: u64::from(num_elements),
+        sections: Vec::new(),
+    };
+    check_counts(cursor, &segment)?;
+    Ok((segment, num_sections))
+}
+
+/// Refuses counts that no valid segment can have.
+fn check_counts(cursor: &Cursor<'_>, segment: &SegmentMeta) -> Result<()> {
+    let num_terminals = u64::from(segment.num_words) + u64::from(segment.num_separators);
+    let num_rules = u64::from(segment.num_rules);
+    let is_plausible = num_terminals + num_rules <= u64::from(u32::MAX)
+        // Only one terminal, the empty separator, has no bytes.
+        && num_terminals <= segment.dictionary_bytes.saturating_add(1)
+        && segment.dictionary_bytes <= u64::from(u32::MAX)
+        // Every rule but the root stands somewhere, and has one element at least.
+        && (1..=segment.num_elements + 1).contains(&num_rules)
+        && segment.num_docs < u64::from(u32::MAX)
+        && segment.num_word_tokens <= segment.num_tokens
+        && segment.num_word_tokens <= segment.len_bytes;
+    match is_plausible {
+        true => Ok(()),
+        false => Err(cursor.fault("expected counts of a segment that fit one another")),
+    }
+}
+
+fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
+    for kind in [SectionKind::Dictionary, SectionKind::Grammar, SectionKind::Documents] {
+        let num = sections.iter().filter(|section| section.kind == kind).count();
+        if num != 1 {
+            let name = kind.name();
+            return Err(cursor.fault(format!("expected one section {name} a segment, got {num}")));
+        }
+    }
+    for kind in [SectionKind::WordCounts, SectionKind::Ties] {
+        if sections.iter().filter(|section| section.kind == kind).count() > 1 {
+            let name = kind.name();
+            return Err(cursor.fault(format!("expected at most one section {name} a segment")));
+        }
+    }
+    Ok(())
+}
+
+fn parse_section(cursor: &mut Cursor<'_>) -> Result<SectionMeta> {
+    let (offset, len, crc32c) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
+    let (kind, codec) = (SectionKind::from_u16(cursor.u16()?), cursor.u16()?);
+    Ok(SectionMeta { kind, codec, offset, len, crc32c })
+}
+
+fn push_segment(out: &mut Vec<u8>, segment: &SegmentMeta) -> Result<()> {
+    for count in [
+        segment.num_docs,
+        segment.len_bytes,
+        segment.num_tokens,
+        segment.num_word_tokens,
+        segment.dictionary_bytes,
+        segment.paths_bytes,
+    ] {
+        out.extend(count.to_le_bytes());
+    }
+    let num_elements = count_u32("num_elements", segment.num_elements)?;
+    for count in [segment.num_words, segment.num_separators, segment.num_rules, num_elements] {
+        out.extend(count.to_le_bytes());
+    }
+    let flags = if segment.continues { FLAG_CONTINUES } else { 0 };
+    out.extend(flags.to_le_bytes());
+    out.extend((segment.sections.len() as u16).to_le_bytes());
+    Ok(())
+}
+
+/// Refuses what a later version of a `format` made compulsory: what is known of it and what a file
+/// asks for are a major version and bits of features.
+pub fn check_version(
+    file: &str,
+    format: &str,
+    (known_major, known_features): (u16, u64),
+    (major, features): (u16, u64),
+) -> Result<()> {
+    let unknown = features & !known_features;
+    let (expected, got) = if major != known_major {
+        (format!("{format} {known_major}"), format!("{format} {major}"))
+    } else if unknown != 0 {
+        let bit = unknown.trailing_zeros();
+        let expected = match known_features {
+            0 => "no required features".to_owned(),
+            known => format!("required features below {}", known.ilog2() + 1),
+        };
+        (expected, format!("required feature {bit}"))
+    } else {
+        return Ok(());
+    };
+    Err(Error::Version { file: file.into(), expected, got })
+}
+
+/// The first 64 bytes of every file this build writes.
+pub(super) fn header() -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..10].copy_from_slice(&FORMAT_MAJOR.to_le_bytes());
+    header[10..12].copy_from_slice(&FORMAT_MINOR.to_le_bytes());
+    header[16..24].copy_from_slice(&KNOWN_FEATURES.to_le_bytes());
+    header
+}
+
+/// Checks the header, the first 64 bytes of a file. `bytes` is the header alone, or goes on to the end of the file or
+/// with it; the postscript then has to name the same minor version.
+///
+/// # Errors
+/// [`Error::Format`].
+pub fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
+    let place = Place { file, section: "header", offset: 0 };
+    let mut expected = header();
+    let minor_offset =
+        if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(VERSION_FROM_END) };
+    if let Some(minor) = bytes.get(minor_offset..minor_offset + 2) {
+        expected[10..12].copy_from_slice(minor);
+    }
+    match bytes.iter().zip(&expected).position(|(got, expected)| got != expected) {
+        None if bytes.len() >= HEADER_BYTES => Ok(()),
+        at => Err(place.fault(at.unwrap_or(bytes.len()), "expected the header of a .tadoc file")),
+    }
+}
+
+/// `offset` rounded up to where a section may begin.
+pub(super) fn align_up(offset: u64) -> u64 {
+    offset.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX)
+}
+
+fn push_short_text(out: &mut Vec<u8>, text: &str) {
+    let text = &text[..text.floor_char_boundary(usize::from(u8::MAX))];
+    out.push(text.len() as u8);
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn count_u32(what: &'static str, count: u64) -> Result<u32> {
+    u32::try_from(count).map_err(|_| Error::Capacity {
+        what,
+        requested: count,
+        limit: u64::from(u32::MAX),
+        knob: "the number of files",
+    })
+}

@@ -1,0 +1,448 @@
+//! Reading a `.tadoc` file: any bytes give a typed error or the right answer.
+//!
+//! Order of checks: footer (checksum, counts that fit one another, sections that tile the file),
+//! memory the footer asks for against the limit, checksum and zeros of each section, then the
+//! decoders, which re-check every count, then what only the whole shows (lengths, totals). Before
+//! the memory check nothing is allocated by a number from the file.
+//!
+//! Opening takes O(G + dictionary + paths); segments, and dictionary and grammar of each, are
+//! decoded side by side. Nothing recurses, so deep grammars need no stack.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::format::codecs;
+use crate::format::codecs::grammar::count_tokens;
+use crate::format::cursor::Place;
+use crate::format::layout::{
+    ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, HEADER_BYTES, SectionKind, SectionMeta,
+    SegmentMeta, VERSION_FROM_END, check_header,
+};
+use crate::segment::{Corpus, Dag, Paths, Segment};
+use crate::text::{Dictionary, TokenizerProfile};
+
+/// Elements, those of rules inside included, that a rule may have for each byte of its expansion.
+const MAX_STEPS_PER_BYTE: u64 = 64;
+
+/// What opening a file may cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenLimits {
+    /// Largest footer, in bytes.
+    pub max_footer_bytes: u64,
+    /// Most memory the decoded segments may take while they are opened, in bytes: of one segment
+    /// for [`read_segment`], of all together for [`Corpus::open`] and [`Corpus::from_bytes`].
+    pub max_memory_bytes: u64,
+}
+
+impl Default for OpenLimits {
+    fn default() -> Self {
+        Self { max_footer_bytes: 64 << 20, max_memory_bytes: 8 << 30 }
+    }
+}
+
+impl OpenLimits {
+    /// Refuses to decode segments that take `requested` bytes of memory, where that is too much.
+    pub fn check_memory(&self, requested: u64) -> Result<()> {
+        if requested <= self.max_memory_bytes {
+            return Ok(());
+        }
+        let (what, knob) = ("opening a corpus (bytes of memory)", "max_memory_bytes");
+        Err(Error::Capacity { what, requested, limit: self.max_memory_bytes, knob })
+    }
+}
+
+/// Decodes segment `segment_idx` of `file` (a name, for errors) from `bytes`, exactly those of its
+/// [`byte_range`](SegmentMeta::byte_range).
+///
+/// # Errors
+/// [`Error::OutOfRange`] for a segment there is none of, [`Error::Format`], [`Error::Checksum`],
+/// [`Error::Version`] for codings of a later version, [`Error::Capacity`] past `limits`.
+pub fn read_segment(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Segment> {
+    let meta = segment_meta(footer, segment_idx)?;
+    let range = meta.byte_range();
+    check_range(range.clone(), bytes)?;
+    limits.check_memory(meta.memory_bytes())?;
+    for section in &meta.sections {
+        section_bytes(file, section, bytes, range.start)?;
+    }
+    let part = |kind| -> Result<_> {
+        let section = section_of(file, meta, kind)?;
+        Ok((section, section_bytes(file, section, bytes, range.start)?))
+    };
+    let (dictionary_section, dictionary) = part(SectionKind::Dictionary)?;
+    let (grammar_section, grammar) = part(SectionKind::Grammar)?;
+    let (documents_section, documents) = part(SectionKind::Documents)?;
+    check_codec(file, grammar_section, codecs::grammar::CODEC)?;
+    let grammar_at = grammar_section.place(file);
+    let (dictionary, grammar) = rayon::join(
+        || decode_dictionary(file, dictionary_section, dictionary, meta),
+        || codecs::grammar::decode(grammar_at, grammar, meta),
+    );
+    let (dictionary, grammar) = (dictionary?, grammar?);
+    check_words(dictionary_section.place(file), footer.profile, &dictionary)?;
+    let (documents_at, codec) = (documents_section.place(file), documents_section.codec);
+    let paths = codecs::documents::decode(documents_at, codec, documents, meta)?;
+    let tokens = count_tokens(&grammar, meta.num_words);
+    let dag = Dag::new(grammar, meta.num_words, dictionary.lengths())
+        .map_err(|e| grammar_at.fault(0, e.to_string()))?;
+    check_totals(grammar_at, meta, tokens, &dag)?;
+    check_steps(grammar_at, &dag)?;
+    if let Some(section) = meta.section(SectionKind::WordCounts) {
+        let bytes = section_bytes(file, section, bytes, range.start)?;
+        let counts = word_counts(file, section, bytes, &dictionary, meta)?;
+        check_word_counts(section.place(file), &counts, &dag)?;
+    }
+    Ok(Segment { dictionary, dag, paths, continues: meta.continues })
+}
+
+/// Decodes the words of segment `segment_idx` of `file` (a name, for errors) and how often each occurs from
+/// `bytes`, exactly those of its [`words_range`](SegmentMeta::words_range): a segment of
+/// [words alone](Segment::of_words). Nothing else of the segment is checked.
+///
+/// # Errors
+/// As [`read_segment`], and [`Error::InvalidArgument`] for a segment without word counts that are tied to
+/// its grammar.
+pub fn read_words(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Segment> {
+    let meta = segment_meta(footer, segment_idx)?;
+    let (range, section) =
+        meta.words_range().zip(meta.section(SectionKind::WordCounts)).ok_or_else(|| {
+            let (got, allowed) =
+                (format!("{segment_idx}, without"), "a segment with tied word counts".into());
+            Error::InvalidArgument { name: "segment_idx", got, allowed }
+        })?;
+    check_range(range.clone(), bytes)?;
+    limits.check_memory(meta.words_memory_bytes())?;
+    let dictionary_section = section_of(file, meta, SectionKind::Dictionary)?;
+    let dictionary = section_bytes(file, dictionary_section, bytes, range.start)?;
+    let dictionary = decode_dictionary(file, dictionary_section, dictionary, meta)?;
+    let counts = section_bytes(file, section, bytes, range.start)?;
+    let counts = word_counts(file, section, counts, &dictionary, meta)?;
+    Segment::of_words(dictionary, &counts).map_err(|e| section.place(file).fault(0, e.to_string()))
+}
+
+fn decode_dictionary(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<Dictionary> {
+    codecs::dictionary::decode(section.place(file), section.codec, bytes, meta)
+}
+
+fn word_counts(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    dictionary: &Dictionary,
+    meta: &SegmentMeta,
+) -> Result<Vec<u64>> {
+    check_codec(file, section, codecs::word_counts::CODEC)?;
+    codecs::word_counts::decode(section.place(file), bytes, dictionary, meta)
+}
+
+/// Refuses `counts` that are not those of the grammar: what is answered must not depend on which is read.
+fn check_word_counts(place: Place<'_>, counts: &[u64], dag: &Dag) -> Result<()> {
+    match counts.iter().zip(dag.weights()).position(|(count, weight)| count != weight) {
+        None => Ok(()),
+        Some(word) => {
+            let (expected, got) = (dag.weights()[word], counts[word]);
+            Err(place.fault(0, format!("expected word {word} {expected} times, got {got}")))
+        }
+    }
+}
+
+/// Decodes the paths of segment `segment_idx` of `file` (a name, for errors) from `bytes`, exactly those of
+/// its [`paths_range`](SegmentMeta::paths_range): one for each document, a continued part included. Nothing
+/// else of the segment is checked.
+///
+/// # Errors
+/// As [`read_segment`].
+pub fn read_paths(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Paths> {
+    let meta = segment_meta(footer, segment_idx)?;
+    check_range(meta.paths_range(), bytes)?;
+    limits.check_memory(meta.paths_memory_bytes())?;
+    let section = section_of(file, meta, SectionKind::Documents)?;
+    let bytes = section_bytes(file, section, bytes, section.offset)?;
+    codecs::documents::decode(section.place(file), section.codec, bytes, meta)
+}
+
+fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta> {
+    footer.segments.get(segment_idx).ok_or(Error::OutOfRange {
+        what: "segment",
+        got: segment_idx as u64,
+        len: footer.segments.len() as u64,
+    })
+}
+
+/// Refuses `bytes` that cannot be those of `range` of a file.
+fn check_range(range: Range<u64>, bytes: &[u8]) -> Result<()> {
+    if range.end.saturating_sub(range.start) == bytes.len() as u64 {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        name: "bytes",
+        got: format!("{} bytes", bytes.len()),
+        allowed: format!("bytes {} to {} of the file", range.start, range.end),
+    })
+}
+
+/// Checks the columns of `file` (a name, for errors), the `len` bytes at the `offset` of
+/// `section`, and hands them out: a Parquet file of one row a document.
+///
+/// # Errors
+/// [`Error::Checksum`], [`Error::InvalidArgument`] for bytes of another length.
+pub fn read_columns(file: &str, section: &SectionMeta, bytes: &[u8]) -> Result<Bytes> {
+    if bytes.len() as u64 != section.len {
+        return Err(Error::InvalidArgument {
+            name: "bytes",
+            got: format!("{} bytes", bytes.len()),
+            allowed: format!("{} bytes", section.len),
+        });
+    }
+    check_codec(file, section, COLUMNS_CODEC)?;
+    section.place(file).verify(bytes, section.crc32c)?;
+    Ok(Bytes::copy_from_slice(bytes))
+}
+
+impl Corpus {
+    /// Opens `bytes`, a whole file named `file` in errors, and checks every byte of it.
+    ///
+    /// # Errors
+    /// As [`read_segment`] and [`FileFooter::parse`].
+    pub fn from_bytes(file: &str, bytes: &[u8], limits: &OpenLimits) -> Result<(FileFooter, Self)> {
+        let footer = match FileFooter::parse(file, bytes, bytes.len() as u64, limits)? {
+            FooterOutcome::Footer(footer) => footer,
+            FooterOutcome::NeedsTail(len) => return Err(lacks_tail(file, len)),
+        };
+        check_header(file, bytes)?;
+        for section in footer.file_sections() {
+            section_bytes(file, section, bytes, 0)?;
+        }
+        if let Some(section) = &footer.columns {
+            check_codec(file, section, COLUMNS_CODEC)?;
+        }
+        limits.check_memory(memory_bytes(&footer))?;
+        let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
+            let range = footer.segments[i].byte_range();
+            let bytes = &bytes[range.start as usize..range.end as usize];
+            read_segment(file, &footer, i, bytes, limits).map(Arc::new)
+        });
+        let corpus = Self::new(footer.profile, segments.collect::<Result<_>>()?);
+        Ok((footer, corpus))
+    }
+
+    /// Opens the file at `path` and checks every byte of its header, segments and footer; its
+    /// columns are left to [`read_columns`]. Reads the tail, then each segment.
+    ///
+    /// # Errors
+    /// As [`Corpus::from_bytes`], and [`Error::Io`].
+    pub fn open(path: &Path, limits: &OpenLimits) -> Result<(FileFooter, Self)> {
+        let source = FileSource { path, name: path.display().to_string() };
+        let file_len = source.len()?;
+        let mut tail_len = FileFooter::TAIL_BYTES.min(file_len);
+        let footer = loop {
+            let tail = source.read(file_len - tail_len, tail_len)?;
+            match FileFooter::parse(&source.name, &tail, file_len, limits)? {
+                FooterOutcome::Footer(footer) => break footer,
+                FooterOutcome::NeedsTail(len) if len > tail_len => tail_len = len.min(file_len),
+                FooterOutcome::NeedsTail(len) => return Err(lacks_tail(&source.name, len)),
+            }
+        };
+        // Both ends: the postscript repeats the version of the header.
+        let mut ends = source.read(0, HEADER_BYTES as u64)?;
+        let version_len = VERSION_FROM_END as u64;
+        ends.extend(source.read(file_len.saturating_sub(version_len), version_len)?);
+        check_header(&source.name, &ends)?;
+        limits.check_memory(memory_bytes(&footer))?;
+        let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
+            let range = footer.segments[i].byte_range();
+            let bytes = source.read(range.start, range.end - range.start)?;
+            read_segment(&source.name, &footer, i, &bytes, limits).map(Arc::new)
+        });
+        let corpus = Self::new(footer.profile, segments.collect::<Result<_>>()?);
+        Ok((footer, corpus))
+    }
+}
+
+/// A file of the local disk.
+struct FileSource<'a> {
+    path: &'a Path,
+    name: String,
+}
+
+impl FileSource<'_> {
+    fn len(&self) -> Result<u64> {
+        let meta = std::fs::metadata(self.path);
+        Ok(meta.map_err(|e| Error::io(format!("opening {}", self.name), e))?.len())
+    }
+
+    fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let read = || {
+            let mut file = File::open(self.path)?;
+            file.seek(SeekFrom::Start(offset))?;
+            let mut bytes = Vec::new();
+            file.take(len).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = read().map_err(|e| Error::io(format!("reading {}", self.name), e))?;
+        if bytes.len() as u64 == len {
+            return Ok(bytes);
+        }
+        let place = Place { file: &self.name, section: "file", offset };
+        let got = bytes.len();
+        Err(place
+            .fault(got, format!("expected {len} bytes, got {got}; was the file cut just now?")))
+    }
+}
+
+fn lacks_tail(file: &str, len: u64) -> Error {
+    let place = Place { file, section: "footer", offset: 0 };
+    place.fault(0, format!("expected a footer inside the file, {len} bytes declared"))
+}
+
+fn memory_bytes(footer: &FileFooter) -> u64 {
+    footer.segments.iter().map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add)
+}
+
+/// The section of `kind`.
+fn section_of<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
+    meta.section(kind).ok_or_else(|| {
+        let place = Place { file, section: "footer", offset: 0 };
+        place.fault(0, format!("expected a section {}", kind.name()))
+    })
+}
+
+/// Checks that this build reads the coding of `section`.
+fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Result<()> {
+    if section.codec == codec {
+        return Ok(());
+    }
+    let name = section.kind.name();
+    let (expected, got) =
+        (format!("{name} codec {codec}"), format!("{name} codec {}", section.codec));
+    Err(Error::Version { file: file.into(), expected, got })
+}
+
+/// The checked bytes of `section`, which with the zeros behind it lies in `bytes`, a part of the
+/// file that starts at `start`.
+fn section_bytes<'a>(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &'a [u8],
+    start: u64,
+) -> Result<&'a [u8]> {
+    let place = section.place(file);
+    let from = section.offset.checked_sub(start).and_then(|from| usize::try_from(from).ok());
+    let rest = from.and_then(|from| bytes.get(from..));
+    let Some((section_bytes, rest)) = rest.and_then(|r| r.split_at_checked(section.len as usize))
+    else {
+        return Err(place.fault(0, "expected the section inside the bytes read"));
+    };
+    place.verify(section_bytes, section.crc32c)?;
+    let padding_len = section.offset.wrapping_add(section.len).wrapping_neg() % ALIGNMENT;
+    match rest.iter().take(padding_len as usize).position(|&byte| byte != 0) {
+        Some(at) => {
+            Err(place.fault(section_bytes.len() + at, "expected zeros up to the next section"))
+        }
+        None => Ok(section_bytes),
+    }
+}
+
+/// Refuses words of the profile `word` with a byte up to the blank, which no such word has: texts of sequences of words
+/// ascend as their words do because of that. O(bytes), 4 KiB at a time.
+fn check_words(place: Place<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
+    let end = dictionary.offsets()[dictionary.num_words() as usize] as usize;
+    let mut chunks = dictionary.bytes()[..end].chunks(4096);
+    let is_low = |chunk: &[u8]| chunk.iter().fold(u8::MAX, |least, &byte| least.min(byte)) <= b' ';
+    if profile == TokenizerProfile::Word && chunks.any(is_low) {
+        return Err(place.fault(0, "expected words without blanks and control characters"));
+    }
+    Ok(())
+}
+
+/// Compares what the footer declares with what was decoded.
+fn check_totals(
+    place: Place<'_>,
+    meta: &SegmentMeta,
+    tokens: Option<(u64, u64)>,
+    dag: &Dag,
+) -> Result<()> {
+    let (num_tokens, num_word_tokens) =
+        tokens.ok_or_else(|| place.fault(0, "more than 2^64 tokens"))?;
+    let len_bytes = root_len_bytes(dag);
+    for (what, expected, got) in [
+        ("tokens", meta.num_tokens, num_tokens),
+        ("words", meta.num_word_tokens, num_word_tokens),
+        ("bytes", meta.len_bytes, len_bytes),
+    ] {
+        if expected != got {
+            return Err(place.fault(0, format!("expected {expected} {what} of text, got {got}")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses rules that are long to walk and have next to no text: chains of rules of one element, runs
+/// of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB take 3
+/// seconds. Rules of two elements or more over tokens of real text take 6 steps a byte at most.
+fn check_steps(place: Place<'_>, dag: &Dag) -> Result<()> {
+    let grammar = dag.grammar();
+    let mut nums_steps = vec![0u64; grammar.num_rules()];
+    for rule_idx in (1..grammar.num_rules()).rev() {
+        let mut num_steps = grammar.rule(rule_idx).len() as u64;
+        for child in grammar.rule(rule_idx).iter().filter_map(|&element| dag.rule_of(element)) {
+            num_steps = num_steps.saturating_add(nums_steps[child]);
+        }
+        let len_bytes = dag.len_bytes(grammar.num_terminals + rule_idx as u32);
+        if num_steps > len_bytes.saturating_mul(MAX_STEPS_PER_BYTE) {
+            let reason = format!(
+                "expected rules of a builder, got {num_steps} elements in {len_bytes} bytes"
+            );
+            return Err(place.fault(0, reason));
+        }
+        nums_steps[rule_idx] = num_steps;
+    }
+    Ok(())
+}
+
+/// Bytes of all documents: the root's, without the blanks that would cross a document splitter.
+fn root_len_bytes(dag: &Dag) -> u64 {
+    let grammar = dag.grammar();
+    let root = grammar.root();
+    let crosses = |&&start: &&u32| {
+        let start = start as usize;
+        start > 0
+            && start < root.len()
+            && dag.ends_with_word(root[start - 1])
+            && dag.begins_with_word(root[start])
+    };
+    let mut starts: Vec<u32> = grammar.doc_offsets.clone();
+    starts.dedup();
+    let num_crossing = starts.iter().filter(crosses).count() as u64;
+    dag.len_bytes(grammar.num_terminals) - num_crossing
+}

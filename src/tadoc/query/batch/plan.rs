@@ -1,0 +1,290 @@
+//! What a batch of words in documents asks, before anybody answers: parts, words looked up, groups.
+//!
+//! `word_batch` has the drawing, and answers the parts; their answers are put together here.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+use crate::segment::{Corpus, Dag};
+
+use crate::query::batch::offset_lists::OffsetLists;
+use crate::query::batch::words::{WordQuery, check_word};
+use crate::query::matching::climb::MANY_PLACES;
+use crate::query::search::check_num_hits;
+use crate::read::batch::in_batch;
+use crate::read::decode::too_long;
+
+/// Text that is read in the time of one place climbed through.
+const BYTES_PER_PLACE: u64 = 16;
+/// What reading a document costs beside its text.
+const DOC_BYTES: u64 = 512;
+/// Words of one task that are looked up.
+const MIN_LOOK_UPS: usize = 256;
+/// Groups of one task.
+pub(in crate::query) const MIN_GROUPS: usize = 16;
+
+/// A query in one part of its document.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    segment: u32,
+    doc: u32,
+    /// Index of the word among the distinct ones, then its id in the segment.
+    word: u32,
+    /// Bytes of the document before the part.
+    start: u64,
+}
+
+/// Where a part stands in an order by word or by document.
+pub(in crate::query) type Key = (u32, u32, u32, u32);
+
+/// What is asked of all words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) enum WordTask {
+    /// How often they occur.
+    Count,
+    /// Where they occur.
+    Find,
+}
+
+/// Queries as parts, and the groups they are answered in.
+#[derive(Debug)]
+pub(in crate::query) struct WordPlan<'a> {
+    pub(in crate::query) corpus: &'a Corpus,
+    /// Parts of one query after the other.
+    parts: Vec<Part>,
+    /// Where the parts of each query end.
+    ends: Vec<u32>,
+    /// The part that is answered for each: equal ones are answered once.
+    answered: Vec<u32>,
+    /// Counts that were looked up, by part; the others are 0. Empty where there are none.
+    known_counts: Vec<u64>,
+    /// Segment, word, document, part; then segment, document, word, part.
+    pub(in crate::query) by_word: Vec<Key>,
+    pub(in crate::query) by_doc: Vec<Key>,
+}
+
+impl<'a> WordPlan<'a> {
+    /// Looks up the words of `queries`.
+    ///
+    /// # Errors
+    /// As [`count_batch`](crate::query::count_batch).
+    pub(in crate::query) fn new(
+        corpus: &'a Corpus,
+        queries: &[WordQuery<'a>],
+        task: WordTask,
+    ) -> Result<Self> {
+        let mut plan = Self {
+            corpus,
+            parts: Vec::with_capacity(queries.len()),
+            ends: Vec::with_capacity(queries.len()),
+            answered: Vec::new(),
+            known_counts: Vec::new(),
+            by_word: Vec::new(),
+            by_doc: Vec::new(),
+        };
+        let words = plan.number_parts(queries)?;
+        let key = |(part, part_idx): (&Part, u32)| (part.segment, part.word, part.doc, part_idx);
+        let mut keys: Vec<Key> = plan.parts.iter().zip(0..).map(key).collect();
+        keys.par_sort_unstable();
+        plan.answered = vec![0; plan.parts.len()];
+        keys.dedup_by(|next, kept| {
+            let is_same = (next.0, next.1, next.2) == (kept.0, kept.1, kept.2);
+            let first = if is_same { kept.3 } else { next.3 };
+            plan.answered[next.3 as usize] = first;
+            is_same
+        });
+        if let Some(first) = keys.first() {
+            plan.answered[first.3 as usize] = first.3;
+        }
+        let groups: Vec<&[Key]> = keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).collect();
+        let id_of = |group: &&[Key]| {
+            let (segment, word, ..) = group[0];
+            let dictionary = &corpus.segments()[segment as usize].dictionary;
+            dictionary.word_id(words[word as usize].as_bytes())
+        };
+        let ids: Vec<Option<u32>> = groups.par_iter().with_min_len(MIN_GROUPS).map(id_of).collect();
+        let found = groups.into_iter().zip(ids).filter_map(|(group, id)| Some((group, id?)));
+        for (group, id) in found {
+            let with_id = |&(segment, _, doc, part_idx): &Key| (segment, id, doc, part_idx);
+            plan.by_word.extend(group.iter().map(with_id));
+        }
+        plan.note_effort();
+        plan.look_up(task);
+        plan.choose();
+        Ok(plan)
+    }
+
+    /// Returns the number of parts of all queries.
+    pub(in crate::query) fn num_parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Counts of all queries, with `of_parts` as answers of the parts.
+    ///
+    /// # Errors
+    /// As [`counts`](Self::counts).
+    pub(in crate::query) fn join_counts(&self, of_parts: &[u64]) -> Result<Vec<u64>> {
+        let count = |part_idx: usize| {
+            let answered = self.answered[part_idx] as usize;
+            of_parts[answered] + self.known_counts.get(answered).unwrap_or(&0)
+        };
+        let sum = |(query_idx, mut parts): (usize, Range<usize>)| {
+            let sum = parts.try_fold(0u64, |sum, part_idx| sum.checked_add(count(part_idx)));
+            sum.ok_or_else(|| in_batch(query_idx, too_long()))
+        };
+        self.parts_by_query().enumerate().map(sum).collect()
+    }
+
+    /// Lists of all queries, with `of_parts` as offsets in the parts.
+    ///
+    /// # Errors
+    /// As [`lists`](Self::lists).
+    pub(in crate::query) fn join_lists(
+        &self,
+        of_parts: &[&[u64]],
+        max_hits: u64,
+    ) -> Result<OffsetLists> {
+        let of_part = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
+        // Equal queries were answered once and are listed each.
+        let lens = (0..self.parts.len()).map(|part_idx| of_part(part_idx).len() as u64);
+        let num_hits = lens.fold(0, u64::saturating_add);
+        check_num_hits(num_hits, max_hits)?;
+        let mut offsets = Vec::with_capacity(num_hits as usize);
+        let mut ends = Vec::with_capacity(self.ends.len());
+        for parts in self.parts_by_query() {
+            for part_idx in parts {
+                let start = self.parts[part_idx].start;
+                offsets.extend(of_part(part_idx).iter().map(|offset| start + offset));
+            }
+            ends.push(offsets.len());
+        }
+        Ok(OffsetLists::new(offsets, ends))
+    }
+
+    /// Makes the parts of all queries; returns their distinct words.
+    fn number_parts(&mut self, queries: &[WordQuery<'a>]) -> Result<Vec<&'a str>> {
+        let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
+        let mut words = Vec::new();
+        for (query_idx, query) in queries.iter().enumerate() {
+            let fault = |error| in_batch(query_idx, error);
+            self.corpus.check_doc_id(query.doc_id).map_err(fault)?;
+            let word = match numbers.get(query.word) {
+                Some(&number) => number,
+                None => {
+                    check_word(self.corpus.profile(), query.word).map_err(fault)?;
+                    let number = words.len() as u32;
+                    words.push(query.word);
+                    numbers.insert(query.word, number);
+                    number
+                }
+            };
+            let mut start = 0u64;
+            let mut parts = self.corpus.doc_parts(query.doc_id).peekable();
+            while let Some((segment_idx, doc)) = parts.next() {
+                let (segment, doc) = (segment_idx as u32, doc as u32);
+                self.parts.push(Part { segment, doc, word, start });
+                if parts.peek().is_some() {
+                    let len = self.corpus.segments()[segment_idx].dag.doc_len_bytes(doc as usize);
+                    start = start.checked_add(len).ok_or_else(|| fault(too_long()))?;
+                }
+            }
+            self.ends.push(self.parts.len() as u32);
+        }
+        match u32::try_from(self.parts.len()) {
+            Ok(_) => Ok(words),
+            Err(_) => Err(Error::Capacity {
+                what: "queries of a batch",
+                requested: self.parts.len() as u64,
+                limit: u64::from(u32::MAX),
+                knob: "the number of batches",
+            }),
+        }
+    }
+
+    /// Tells segments what is to be done without the words of documents.
+    fn note_effort(&self) {
+        for group in self.by_word.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            let (segment, word, ..) = group[0];
+            let reading = group.iter().map(|key| self.reading_bytes(segment, key.2));
+            let reading = reading.fold(0, u64::saturating_add) / BYTES_PER_PLACE;
+            let num_places = self.places(segment, word).min(reading);
+            if num_places >= MANY_PLACES {
+                self.dag(segment as usize).note_words_read(num_places);
+            }
+        }
+    }
+
+    /// Takes parts out that segments which keep the words of documents have answers for: counts, or that there is
+    /// nothing to be found.
+    fn look_up(&mut self, task: WordTask) {
+        let is_same_segment = |a: &Key, b: &Key| a.0 == b.0;
+        let mut left = Vec::new();
+        for keys in self.by_word.chunk_by(is_same_segment) {
+            let dag = &self.corpus.segments()[keys[0].0 as usize].dag;
+            let Some(doc_words) = dag.doc_words_if_worth() else {
+                left.extend_from_slice(keys);
+                continue;
+            };
+            let keys = keys.par_iter().with_min_len(MIN_LOOK_UPS);
+            let counts: Vec<(Key, u64)> =
+                keys.map(|&key| (key, doc_words.count(key.2 as usize, key.1))).collect();
+            if task == WordTask::Find {
+                left.extend(counts.iter().filter(|(_, count)| *count > 0).map(|(key, _)| key));
+                continue;
+            }
+            self.known_counts.resize(self.parts.len(), 0);
+            for ((.., part_idx), count) in counts {
+                self.known_counts[part_idx as usize] = count;
+            }
+        }
+        self.by_word = left;
+    }
+
+    /// Moves parts that are cheaper to read from `by_word` to `by_doc`.
+    fn choose(&mut self) {
+        let is_same_word = |a: &Key, b: &Key| (a.0, a.1) == (b.0, b.1);
+        let mut shares = Vec::with_capacity(self.by_word.len());
+        for group in self.by_word.chunk_by(is_same_word) {
+            let (segment, word, ..) = group[0];
+            let share = self.places(segment, word) * BYTES_PER_PLACE / group.len() as u64;
+            let with_share =
+                |&(segment, word, doc, part_idx): &Key| ((segment, doc, word, part_idx), share);
+            shares.extend(group.iter().map(with_share));
+        }
+        shares.par_sort_unstable();
+        for group in shares.chunk_by(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)) {
+            let (segment, doc, ..) = group[0].0;
+            let reading = self.reading_bytes(segment, doc);
+            if group.iter().map(|&(_, share)| share).sum::<u64>() > reading {
+                self.by_doc.extend(group.iter().map(|&(key, _)| key));
+            }
+        }
+        let mut is_read = vec![false; self.parts.len()];
+        self.by_doc.iter().for_each(|key| is_read[key.3 as usize] = true);
+        self.by_word.retain(|key| !is_read[key.3 as usize]);
+    }
+
+    /// Places that one climb from `word` goes through.
+    fn places(&self, segment: u32, word: u32) -> u64 {
+        let dag = self.dag(segment as usize);
+        dag.weights()[word as usize].min(dag.grammar().symbols.len() as u64)
+    }
+
+    /// What reading `doc` costs.
+    fn reading_bytes(&self, segment: u32, doc: u32) -> u64 {
+        self.dag(segment as usize).doc_len_bytes(doc as usize).saturating_add(DOC_BYTES)
+    }
+
+    fn dag(&self, segment_idx: usize) -> &Dag {
+        &self.corpus.segments()[segment_idx].dag
+    }
+
+    /// Indexes of the parts of each query.
+    fn parts_by_query(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(&start, &end)| start as usize..end as usize)
+    }
+}

@@ -1,0 +1,235 @@
+//! Words in documents, many at once: how often, and where.
+//!
+//! ```text
+//! queries   (doc 7, power) (doc 2, loss) (doc 7, loss) (doc 9, power)
+//! parts     cut documents have several; each word is looked up once a segment
+//! groups    by word: power {7, 9}   climbed from once, for all documents that ask
+//!           by document: 2 {loss} 7 {loss}   read once, for all words that are asked of it
+//! ```
+//!
+//! `word_plan` makes parts and groups. A query belongs to the group that makes it cheaper: the places of a
+//! word cost some bytes of reading each, and are shared by the queries of the word. Rare words are
+//! climbed from path by path, frequent ones as in [`crate::query::search()`]. Groups are answered on all cores. In segments
+//! that keep the words of documents, counts are looked up before anything is planned, and words that a
+//! document does not have are not looked for.
+//! Memory: some 60 bytes a query, and the answers; equal queries are answered once.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::segment::{Corpus, Segment};
+use crate::text::{TokenizerProfile, for_each_token};
+
+use crate::query::batch::offset_lists::OffsetLists;
+use crate::query::batch::plan::{Key, MIN_GROUPS, WordPlan, WordTask};
+use crate::query::matching::climb::climb;
+use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::occurrences::Item;
+use crate::query::matching::scan::scan_doc_words;
+use crate::query::matching::word_set::WordSet;
+use crate::query::search::{SearchOptions, check_num_hits};
+
+/// Words that occur more often are not climbed from path by path.
+const MAX_RARE_WEIGHT: u64 = 256;
+/// Most places of one climb: a grammar of long chains has more than words have occurrences.
+const MAX_PLACES: usize = 2048;
+/// Hits of an answer between two looks at the limit.
+const HITS_PER_CHECK: u64 = 1 << 12;
+
+/// A word to count or to look for in one document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WordQuery<'a> {
+    /// The document.
+    pub doc_id: u64,
+    /// The word, as it stands in the text.
+    pub word: &'a str,
+}
+
+/// How often each word occurs in its document, in the order of `queries`, on all cores.
+///
+/// # Errors
+/// [`Error::InBatch`] for the first query whose document there is not, or whose word is not one word
+/// of the corpus's tokenizer.
+pub fn count_batch(corpus: &Corpus, queries: &[WordQuery<'_>]) -> Result<Vec<u64>> {
+    WordPlan::new(corpus, queries, WordTask::Count)?.counts()
+}
+
+/// The byte offsets of each word in its document, ascending, in the order of `queries`, on all cores;
+/// all together at most `max_hits`.
+///
+/// # Errors
+/// As [`count_batch`]; [`Error::Capacity`] for more offsets than allowed.
+pub fn search_batch(
+    corpus: &Corpus,
+    queries: &[WordQuery<'_>],
+    max_hits: u64,
+) -> Result<OffsetLists> {
+    WordPlan::new(corpus, queries, WordTask::Find)?.lists(max_hits)
+}
+
+/// Refuses what is not one word: it would be found nowhere.
+pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
+    let (mut num_tokens, mut is_word) = (0, false);
+    for_each_token(profile, word.as_bytes(), |token| {
+        num_tokens += 1;
+        is_word = token.is_word;
+    });
+    if num_tokens == 1 && is_word {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        name: "word",
+        got: format!("`{word}`"),
+        allowed: format!("one word of the tokenizer profile {profile}"),
+    })
+}
+
+impl WordPlan<'_> {
+    /// The answers of [`count_batch`].
+    ///
+    /// # Errors
+    /// [`Error::InBatch`] for the first count that has more than 64 bits.
+    fn counts(&self) -> Result<Vec<u64>> {
+        let mut of_parts = vec![0u64; self.num_parts()];
+        for (part_idx, answer) in self.answers(&Asking::new(None))? {
+            of_parts[part_idx as usize] = answer.count;
+        }
+        self.join_counts(&of_parts)
+    }
+
+    /// The answers of [`search_batch`].
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for more offsets than allowed.
+    fn lists(&self, max_hits: u64) -> Result<OffsetLists> {
+        let answers = self.answers(&Asking::new(Some(max_hits)))?;
+        let mut of_parts: Vec<&[u64]> = vec![&[]; self.num_parts()];
+        for (part_idx, answer) in &answers {
+            of_parts[*part_idx as usize] = &answer.offsets;
+        }
+        self.join_lists(&of_parts, max_hits)
+    }
+
+    /// Answers of the parts whose word occurs in their segment, in no order.
+    fn answers(&self, asking: &Asking) -> Result<Vec<(u32, Answer)>> {
+        let is_same_group = |a: &Key, b: &Key| (a.0, a.1) == (b.0, b.1);
+        let words: Vec<&[Key]> = self.by_word.chunk_by(is_same_group).collect();
+        let docs: Vec<&[Key]> = self.by_doc.chunk_by(is_same_group).collect();
+        let segment = |group: &[Key]| &*self.corpus.segments()[group[0].0 as usize];
+        let by_word = words.par_iter().with_min_len(MIN_GROUPS);
+        let by_word = by_word.map(|group| asking.answer_word(segment(group), group));
+        let by_doc = docs.par_iter().with_min_len(MIN_GROUPS);
+        let by_doc = by_doc.map(|group| asking.answer_doc(segment(group), group));
+        let answers: Result<Vec<Vec<_>>> = by_word.chain(by_doc).collect();
+        Ok(answers?.into_iter().flatten().collect())
+    }
+}
+
+/// What is asked of each part: a number, or offsets.
+struct Asking {
+    /// Most offsets of all answers together; `None` where only numbers are asked for.
+    max_hits: Option<u64>,
+    num_hits: AtomicU64,
+}
+
+/// What is known of a part.
+#[derive(Debug, Clone, Default)]
+struct Answer {
+    count: u64,
+    offsets: Vec<u64>,
+}
+
+impl Asking {
+    fn new(max_hits: Option<u64>) -> Self {
+        Self { max_hits, num_hits: AtomicU64::new(0) }
+    }
+
+    /// Answers for the documents of `group`, all of which ask for one word.
+    fn answer_word(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
+        let word = group[0].1;
+        let mut answers = vec![Answer::default(); group.len()];
+        if segment.dag.weights()[word as usize] <= MAX_RARE_WEIGHT {
+            let range = |key: &Key| segment.dag.doc_range(key.2 as usize);
+            let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
+            let mut places_left = MAX_PLACES;
+            let note = |idx: usize, offset| self.note(&mut answers[idx], offset);
+            let is_whole = match self.max_hits {
+                None => climb::<false>(segment, &ranges, word, &mut places_left, note),
+                Some(_) => climb::<true>(segment, &ranges, word, &mut places_left, note),
+            };
+            if is_whole {
+                answers.iter_mut().for_each(|answer| answer.offsets.sort_unstable());
+                return self.numbered(group, answers);
+            }
+            answers.fill(Answer::default());
+        }
+        let mut docs = DocSet::none(segment.dag.grammar().num_docs());
+        for key in group {
+            docs.insert(key.2 as usize);
+        }
+        let words = [WordSet::from_ids(&[word])];
+        let item = Item::new(segment, &words, SearchOptions::default().canceller());
+        let place = |doc: u32| group.partition_point(|key| key.2 < doc);
+        if self.max_hits.is_none() {
+            for (doc, count) in item.count_by_doc(Some(&docs))? {
+                answers[place(doc)].count = count;
+            }
+            return self.numbered(group, answers);
+        }
+        let mut idx = 0;
+        for (doc, found) in item.stream(Some(&Arc::new(docs)))? {
+            if group[idx].2 != doc {
+                idx = place(doc);
+            }
+            self.note(&mut answers[idx], found.byte_offset);
+            if answers[idx].count % HITS_PER_CHECK == 0 {
+                self.check()?;
+            }
+        }
+        self.numbered(group, answers)
+    }
+
+    /// Answers for the words of `group`, all of which are asked of one document.
+    fn answer_doc(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
+        let words: Vec<u32> = group.iter().map(|key| key.2).collect();
+        let mut answers = vec![Answer::default(); group.len()];
+        let mut interrupt = SearchOptions::default().canceller().interrupt();
+        scan_doc_words(segment, group[0].1 as usize, &words, &mut interrupt, |idx, offset| {
+            self.note(&mut answers[idx], offset);
+        })?;
+        self.numbered(group, answers)
+    }
+
+    /// Adds an occurrence. Offsets beyond the limit are counted, and not kept.
+    #[inline]
+    fn note(&self, answer: &mut Answer, offset: u64) {
+        answer.count += 1;
+        let Some(max_hits) = self.max_hits else { return };
+        if answer.count.is_multiple_of(HITS_PER_CHECK) {
+            self.num_hits.fetch_add(HITS_PER_CHECK, Ordering::Relaxed);
+        }
+        if answer.count <= max_hits {
+            answer.offsets.push(offset);
+        }
+    }
+
+    /// Refuses more offsets than allowed.
+    fn check(&self) -> Result<()> {
+        let max_hits = self.max_hits.unwrap_or(u64::MAX);
+        check_num_hits(self.num_hits.load(Ordering::Relaxed), max_hits)
+    }
+
+    /// The answers with the parts they are of.
+    fn numbered(&self, group: &[Key], answers: Vec<Answer>) -> Result<Vec<(u32, Answer)>> {
+        if self.max_hits.is_some() {
+            let rest = answers.iter().map(|answer| answer.count % HITS_PER_CHECK).sum();
+            self.num_hits.fetch_add(rest, Ordering::Relaxed);
+            self.check()?;
+        }
+        Ok(group.iter().map(|key| key.3).zip(answers).collect())
+    }
+}

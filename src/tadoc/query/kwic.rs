@@ -1,0 +1,225 @@
+//! Matches of a query in their context (keyword in context).
+//!
+//! ```text
+//! text     (the power was lost; then, during the storm, it came back)
+//! kwic     power was lost; then, |during| the storm, it came        width 4
+//! ```
+//!
+//! A context begins and ends with a word, so what lies between it and the match, and between its
+//! words, is the text as it stands in the document. It never leaves the document, and has fewer words
+//! than asked for where that ends or where more would be longer than [`MAX_CONTEXT_BYTES`]. Tokens
+//! are read from the match outwards; nothing else of the document is. Memory is that of one batch.
+
+use std::ops::{ControlFlow, Range};
+
+use crate::error::{Error, Result};
+use crate::segment::Corpus;
+
+use crate::query::language::query::Query;
+use crate::query::matching::neighbours::{Neighbour, Walk, walks_from};
+use crate::query::search::{Hit, SearchOptions, search_segments};
+use crate::read::output::{check_output_len, reserve};
+
+/// Words of a context on each side unless told otherwise.
+pub const DEFAULT_KWIC_WIDTH: usize = 8;
+/// Most bytes of a context on each side: 64 KiB, as long as the longest word.
+pub const MAX_CONTEXT_BYTES: usize = 1 << 16;
+
+/// Most rows of a batch, and bytes from which on it is handed on.
+const BATCH_ROWS: usize = 1 << 12;
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A match in its context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context<'a> {
+    /// Where the match is.
+    pub hit: Hit,
+    /// Text before the match.
+    pub left: &'a [u8],
+    /// Text of the match.
+    pub matched: &'a [u8],
+    /// Text behind the match.
+    pub right: &'a [u8],
+}
+
+/// Matches in their contexts, in order.
+#[derive(Debug, Default)]
+pub struct ContextBatch {
+    /// Left, match and right of each row, one behind the other.
+    bytes: Vec<u8>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug)]
+struct Row {
+    hit: Hit,
+    /// Where left, match and right end in `bytes`.
+    ends: [usize; 3],
+}
+
+impl ContextBatch {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows, in order of document and offset.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Context<'_>> {
+        let mut start = 0;
+        self.rows.iter().map(move |row| {
+            let [left, matched, right] = row.ends;
+            let begin = std::mem::replace(&mut start, right);
+            Context {
+                hit: row.hit,
+                left: &self.bytes[begin..left],
+                matched: &self.bytes[left..matched],
+                right: &self.bytes[matched..right],
+            }
+        })
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.rows.capacity() * size_of::<Row>()
+    }
+}
+
+/// Calls `visit` with the occurrences of `query` in contexts of `width` words on each side, in batches,
+/// each batch and all together in order of document and offset, until it breaks.
+///
+/// # Errors
+/// As [`search_with`](crate::query::search_with), and [`Error::Capacity`] for a match of more than `max_output_bytes`.
+pub fn kwic(
+    corpus: &Corpus,
+    query: &Query,
+    width: usize,
+    max_output_bytes: u64,
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
+) -> Result<()> {
+    let segments = 0..corpus.segments().len();
+    kwic_segments(corpus, query, segments, width, max_output_bytes, options, visit)
+}
+
+/// [`kwic`] for the occurrences that begin in `segments`.
+///
+/// # Errors
+/// As [`search_segments`], and [`Error::Capacity`] for a match of more than `max_output_bytes`.
+pub fn kwic_segments(
+    corpus: &Corpus,
+    query: &Query,
+    segments: Range<usize>,
+    width: usize,
+    max_output_bytes: u64,
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut batch = ContextBatch::default();
+    let mut tokens = Vec::new();
+    let mut outcome = Ok(());
+    search_segments(corpus, query, segments, options, &mut |hits| {
+        for hit in hits {
+            let pushed = batch.push(corpus, *hit, width, max_output_bytes, &mut tokens);
+            let is_full = batch.len() == BATCH_ROWS || batch.bytes.len() >= BATCH_BYTES;
+            outcome = match pushed {
+                Ok(()) if is_full && (options.is_cancelled)() => Err(Error::Cancelled),
+                other => other,
+            };
+            if outcome.is_err() || is_full && batch.hand_on(visit).is_break() {
+                return ControlFlow::Break(());
+            }
+        }
+        // Hits come in batches of thousands: what is there is not kept for the next.
+        batch.hand_on(visit)
+    })?;
+    outcome
+}
+
+impl ContextBatch {
+    /// Calls `visit` with what is there, if anything is, and begins anew.
+    fn hand_on(
+        &mut self,
+        visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if self.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let flow = visit(self);
+        self.bytes.clear();
+        self.rows.clear();
+        flow
+    }
+
+    /// Appends the context of `hit`. `tokens` is scratch memory.
+    fn push<'a>(
+        &mut self,
+        corpus: &'a Corpus,
+        hit: Hit,
+        width: usize,
+        max_output_bytes: u64,
+        tokens: &mut Vec<Neighbour<'a>>,
+    ) -> Result<()> {
+        check_output_len(0, hit.byte_len, max_output_bytes)?;
+        let len = check_output_len(self.bytes.len() as u64, hit.byte_len, u64::MAX)?;
+        reserve(&mut self.bytes, len)?;
+        let (mut before, mut after) = walks_from(corpus, hit.doc_id, hit.byte_offset);
+        gather(&mut before, width, tokens);
+        for token in tokens.iter().rev() {
+            self.bytes.extend_from_slice(token.bytes);
+            self.push_blank(token.has_blank);
+        }
+        let left = self.bytes.len();
+        let matched = left + hit.byte_len as usize;
+        // The blank before the match is part of the left context.
+        let mut is_first = true;
+        while self.bytes.len() < matched
+            && let Some(token) = after.next()
+        {
+            self.push_blank(token.has_blank && !is_first);
+            self.bytes.extend_from_slice(token.bytes);
+            is_first = false;
+        }
+        gather(&mut after, width, tokens);
+        for token in tokens.iter() {
+            self.push_blank(token.has_blank);
+            self.bytes.extend_from_slice(token.bytes);
+        }
+        self.rows.push(Row { hit, ends: [left, matched, self.bytes.len()] });
+        Ok(())
+    }
+
+    #[inline]
+    fn push_blank(&mut self, has_blank: bool) {
+        if has_blank {
+            self.bytes.push(b' ');
+        }
+    }
+}
+
+/// The tokens of `walk` up to the last of `width` words, at most [`MAX_CONTEXT_BYTES`] of them. They
+/// are gathered before they are copied, so that the loads from the dictionary overlap.
+fn gather<'a>(walk: &mut Walk<'a>, width: usize, tokens: &mut Vec<Neighbour<'a>>) {
+    tokens.clear();
+    let (mut num_words, mut taken, mut len_bytes, mut num_steps) = (0, 0, 0, 0);
+    while num_words < width
+        && let Some(token) = walk.next()
+    {
+        len_bytes += usize::from(token.has_blank) + token.bytes.len();
+        // Separators can be empty: a file may hold any number of them side by side.
+        num_steps += 1;
+        if len_bytes > MAX_CONTEXT_BYTES || num_steps > MAX_CONTEXT_BYTES {
+            break;
+        }
+        tokens.push(token);
+        if token.is_word {
+            num_words += 1;
+            taken = tokens.len();
+        }
+    }
+    tokens.truncate(taken);
+}

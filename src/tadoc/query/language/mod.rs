@@ -1,0 +1,10 @@
+//! The query language: from text to patterns of words.
+
+pub(in crate::query) mod parser;
+pub(in crate::query) mod pattern;
+pub(in crate::query) mod query;
+pub(in crate::query) mod regex;
+pub(in crate::query) mod wildcard;
+
+pub use pattern::WordPattern;
+pub use query::{Query, QueryLimits};

@@ -1,0 +1,281 @@
+//! From the text of a query to its items.
+//!
+//! ```text
+//! text      error "power pl* /stat.*/"
+//! items     |error|  |power pl* /stat.*/|            at white space outside quotes
+//! words     error     power  pl*  /stat.*/           by the tokenizer, regular expressions whole
+//! ```
+//!
+//! A wildcard is cut like a letter, which joins to the letters and digits beside it in every profile:
+//! `well-kno*` is `well` then `kno*`, and alone it is a word. (An underscore alone is none in profile
+//! `uax29`: it went into the separators beside it.) Every fault names the character it was seen at,
+//! counted from 1.
+//!
+//! Time is O(text); a limit that is passed ends the parse where it is passed.
+
+use crate::error::{Error, Result};
+use crate::text::{TokenizerProfile, for_each_token};
+
+use crate::query::language::pattern::{WordPattern, is_special};
+use crate::query::language::query::QueryLimits;
+use crate::query::language::regex::WordRegex;
+use crate::query::language::wildcard::{Piece, Wildcard};
+
+/// What a wildcard is while the text around it is cut.
+const PLACEHOLDER: char = 'x';
+/// Most wildcards and regular expressions of a query. Each looks at all words of a dictionary.
+const MAX_PATTERNS: usize = 256;
+/// Largest compiled form, in bytes, of all regular expressions of a query.
+const MAX_REGEXES_BYTES: usize = 16 << 20;
+/// Most characters of a query that an error repeats.
+const MAX_SHOWN_CHARS: usize = 80;
+
+/// Characters of an item and where each stands in the query, from 0.
+type Item = Vec<(usize, char)>;
+
+/// The items of `text`, each as its words, one or more.
+pub(in crate::query) fn parse_items(
+    profile: TokenizerProfile,
+    text: &str,
+    limits: &QueryLimits,
+) -> Result<Vec<Vec<WordPattern>>> {
+    if text.len() as u64 > limits.max_bytes {
+        return Err(Error::Capacity {
+            what: "a query in bytes",
+            requested: text.len() as u64,
+            limit: limits.max_bytes,
+            knob: "tadoc.max_query_bytes",
+        });
+    }
+    let split = split_items(text)?;
+    let mut budget = Budget { max_terms: limits.max_terms, ..Budget::default() };
+    split.iter().map(|(start, item)| words_of(profile, *start, item, &mut budget)).collect()
+}
+
+/// The parts of a query so far.
+#[derive(Default)]
+struct Budget {
+    max_terms: u64,
+    num_terms: u64,
+    num_patterns: usize,
+    regexes_bytes: usize,
+}
+
+impl Budget {
+    /// Adds the words of an item, the first of which is at `character` of the query.
+    fn add(&mut self, words: &[WordPattern], character: usize) -> Result<()> {
+        self.num_terms += words.len() as u64;
+        if self.num_terms > self.max_terms {
+            return Err(Error::Capacity {
+                what: "a query in words",
+                requested: self.num_terms,
+                limit: self.max_terms,
+                knob: "tadoc.max_query_terms",
+            });
+        }
+        self.num_patterns += words.iter().filter(|word| word.as_word().is_none()).count();
+        self.regexes_bytes += words.iter().map(WordPattern::compiled_bytes).sum::<usize>();
+        if self.num_patterns > MAX_PATTERNS || self.regexes_bytes > MAX_REGEXES_BYTES {
+            let got = format!("more, up to character {}", character + 1);
+            let allowed = format!(
+                "at most {MAX_PATTERNS} wildcards and regular expressions, which take at most \
+                 {MAX_REGEXES_BYTES} bytes compiled"
+            );
+            return Err(invalid(got, &allowed));
+        }
+        Ok(())
+    }
+}
+
+/// Cuts at white space outside quotes and around quoted parts; each with where it starts.
+fn split_items(text: &str) -> Result<Vec<(usize, Item)>> {
+    let text: Item = text.chars().enumerate().collect();
+    let mut items = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let (start, first) = text[at];
+        if first.is_whitespace() {
+            at += 1;
+            continue;
+        }
+        let (item, end) = match first {
+            '"' => quoted(&text, at)?,
+            _ => {
+                let word_at = if first == '/' { regex_end(&text, at)? } else { at };
+                let is_border = |&(_, c): &(usize, char)| c.is_whitespace() || c == '"';
+                let len = text[word_at..].iter().position(is_border);
+                let end = len.map_or(text.len(), |len| word_at + len);
+                (text[at..end].to_vec(), end)
+            }
+        };
+        items.push((start, item));
+        at = end;
+    }
+    Ok(items)
+}
+
+/// The item whose opening quote is at `start`, doubled quotes made single, and where it ends.
+fn quoted(text: &[(usize, char)], start: usize) -> Result<(Item, usize)> {
+    let mut item = Item::new();
+    let mut at = start + 1;
+    while let Some(&(place, character)) = text.get(at) {
+        let is_quote = character == '"';
+        if is_quote && text.get(at + 1).is_none_or(|&(_, next)| next != '"') {
+            return Ok((item, at + 1));
+        }
+        item.push((place, character));
+        at += if is_quote { 2 } else { 1 };
+    }
+    Err(invalid(
+        format!("a quote that is not closed, at character {}", start + 1),
+        "quotes in pairs; write \"\" inside quotes for a quote character",
+    ))
+}
+
+/// Index behind the slash that closes the regular expression whose first slash is at `start`.
+fn regex_end(text: &[(usize, char)], start: usize) -> Result<usize> {
+    let mut at = start + 1;
+    while let Some(&(_, character)) = text.get(at) {
+        match character {
+            '/' => return Ok(at + 1),
+            '\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    Err(invalid(
+        format!("a regular expression that is not closed, at character {}", text[start].0 + 1),
+        "/…/ with a slash at both ends; write \\/ for a slash that begins a word",
+    ))
+}
+
+/// The words of an item that starts at character `start` of the query.
+fn words_of(
+    profile: TokenizerProfile,
+    start: usize,
+    item: &Item,
+    budget: &mut Budget,
+) -> Result<Vec<WordPattern>> {
+    let mut words = Vec::new();
+    let mut num_counted = 0;
+    let mut plain = Plain::default();
+    let mut at = 0;
+    while let Some(&(_, character)) = item.get(at) {
+        let begins_word = at == 0 || item[at - 1].1.is_whitespace();
+        let next = item.get(at + 1).map(|&(_, next)| next);
+        match (character, next) {
+            ('/', _) if begins_word => {
+                plain.cut(profile, &mut words);
+                let end = regex_end(item, at)?;
+                words.push(regex(&item[at..end], item.get(end))?);
+                budget.add(&words[num_counted..], start)?;
+                num_counted = words.len();
+                at = end;
+            }
+            ('\\', Some(next)) if is_special(next) => {
+                plain.push(Piece::Literal(next));
+                at += 2;
+            }
+            _ => {
+                plain.push(match character {
+                    '*' => Piece::Many,
+                    '?' => Piece::One,
+                    other => Piece::Literal(other),
+                });
+                at += 1;
+            }
+        }
+    }
+    plain.cut(profile, &mut words);
+    budget.add(&words[num_counted..], start)?;
+    if words.is_empty() {
+        let item = shown(item);
+        return Err(invalid(
+            format!(
+                "`{item}` at character {}, which holds no word in profile {profile}",
+                start + 1
+            ),
+            "items with at least one word",
+        ));
+    }
+    Ok(words)
+}
+
+/// The beginning of `text` as errors repeat it.
+fn shown(text: &[(usize, char)]) -> String {
+    let shown = text.iter().take(MAX_SHOWN_CHARS).map(|&(_, character)| character);
+    let rest = (text.len() > MAX_SHOWN_CHARS).then_some('…');
+    shown.chain(rest).collect()
+}
+
+/// The regular expression `text`, its slashes included, with what follows.
+fn regex(text: &[(usize, char)], following: Option<&(usize, char)>) -> Result<WordPattern> {
+    let shown = shown(text);
+    let start = text[0].0;
+    if let Some((at, character)) = following.filter(|(_, character)| !character.is_whitespace()) {
+        return Err(invalid(
+            format!("`{shown}` followed by `{character}` at character {}", at + 1),
+            "white space behind a regular expression; write \\/ for a slash that begins a word",
+        ));
+    }
+    let source: String = text[1..text.len() - 1].iter().map(|&(_, character)| character).collect();
+    let fault = if source.is_empty() {
+        (start, "it is empty".to_owned())
+    } else {
+        match WordRegex::new(&source) {
+            Ok(regex) => return Ok(WordPattern::regex(regex)),
+            Err(fault) => (start + 1 + fault.character, fault.reason),
+        }
+    };
+    Err(invalid(
+        format!("the regular expression {shown}, at character {}: {}", fault.0 + 1, fault.1),
+        "the syntax of the regex crate, over one word; write \\/ for a slash",
+    ))
+}
+
+/// Text between regular expressions, which the tokenizer cuts into words.
+#[derive(Default)]
+struct Plain {
+    text: String,
+    /// Where placeholders stand in `text`, ascending, and for what.
+    wildcards: Vec<(usize, Piece)>,
+}
+
+impl Plain {
+    fn push(&mut self, piece: Piece) {
+        if let Piece::Literal(character) = piece {
+            self.text.push(character);
+            return;
+        }
+        self.wildcards.push((self.text.len(), piece));
+        self.text.push(PLACEHOLDER);
+    }
+
+    /// Moves what was gathered to `words`.
+    fn cut(&mut self, profile: TokenizerProfile, words: &mut Vec<WordPattern>) {
+        let (text, wildcards) =
+            (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
+        let (mut start, mut taken) = (0, 0);
+        for_each_token(profile, text.as_bytes(), |token| {
+            let end = start + token.bytes.len();
+            let num_here = wildcards[taken..].iter().take_while(|&&(at, _)| at < end).count();
+            let here = &wildcards[taken..taken + num_here];
+            let word = text.get(start..end).unwrap_or_default();
+            if !here.is_empty() {
+                let mut here = here.iter().peekable();
+                let pieces = word.char_indices().map(|(at, character)| {
+                    let wildcard = here.next_if(|wildcard| wildcard.0 == start + at);
+                    wildcard.map_or(Piece::Literal(character), |found| found.1)
+                });
+                words.push(WordPattern::wildcard(Wildcard::new(pieces)));
+            } else if token.is_word {
+                words.push(WordPattern::exact(word.to_owned()));
+            }
+            (start, taken) = (end, taken + num_here);
+        });
+    }
+}
+
+/// A fault of a query.
+pub(in crate::query) fn invalid(got: String, allowed: &str) -> Error {
+    Error::InvalidArgument { name: "query", got, allowed: allowed.into() }
+}

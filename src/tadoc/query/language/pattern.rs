@@ -1,0 +1,152 @@
+//! One place of a phrase: a word, a wildcard or a regular expression.
+//!
+//! A folded pattern is compared with what words fold to, so all words of a dictionary are looked at:
+//! O(bytes of the words), a few milliseconds for a million of them. A regular expression matches any
+//! case by itself and keeps to the words that begin as it does.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+use crate::text::{Dictionary, Fold};
+
+use crate::query::language::regex::{RegexFault, WordRegex};
+use crate::query::language::wildcard::{Piece, Wildcard};
+use crate::query::matching::dictionary_search::filtered;
+use crate::query::matching::word_set::WordSet;
+
+/// What one word of a phrase has to be.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct WordPattern {
+    kind: Kind,
+    /// How `kind` is folded already, and words have to be.
+    fold: Fold,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Kind {
+    Exact(String),
+    Wildcard(Wildcard),
+    Regex(WordRegex),
+}
+
+impl WordPattern {
+    pub(in crate::query) fn exact(word: String) -> Self {
+        Self { kind: Kind::Exact(word), fold: Fold::None }
+    }
+
+    pub(in crate::query) fn wildcard(wildcard: Wildcard) -> Self {
+        Self { kind: Kind::Wildcard(wildcard), fold: Fold::None }
+    }
+
+    pub(in crate::query) fn regex(regex: WordRegex) -> Self {
+        Self { kind: Kind::Regex(regex), fold: Fold::None }
+    }
+
+    /// The same for words of any case.
+    pub(in crate::query) fn of_any_case(&self) -> Result<Self, RegexFault> {
+        let fold = Fold::Case;
+        let kind = match &self.kind {
+            Kind::Exact(word) => Kind::Exact(fold.text(word).into_owned()),
+            Kind::Wildcard(wildcard) => {
+                Kind::Wildcard(Wildcard::new(wildcard.pieces().flat_map(folded_piece)))
+            }
+            Kind::Regex(regex) => Kind::Regex(WordRegex::of_any_case(regex.source())?),
+        };
+        Ok(Self { kind, fold })
+    }
+
+    /// Memory of the compiled form of a regular expression.
+    pub(in crate::query) fn compiled_bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Regex(regex) => regex.len_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// The word, where the pattern is one.
+    pub fn as_word(&self) -> Option<&str> {
+        match (&self.kind, self.fold) {
+            (Kind::Exact(word), Fold::None) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether `word` fits, all of it.
+    pub fn matches(&self, word: &str) -> bool {
+        match (&self.kind, self.fold) {
+            (Kind::Exact(expected), Fold::None) => expected == word,
+            (Kind::Exact(expected), Fold::Case) => match word.is_ascii() {
+                true => expected.eq_ignore_ascii_case(word),
+                false => *expected == self.fold.text(word),
+            },
+            (Kind::Wildcard(wildcard), Fold::None) => wildcard.matches(word),
+            (Kind::Wildcard(wildcard), Fold::Case) => wildcard.matches(&open_folded(word)),
+            (Kind::Regex(regex), _) => regex.matches(word),
+        }
+    }
+
+    /// The words of `dictionary` that fit.
+    pub(in crate::query) fn find(&self, dictionary: &Dictionary) -> WordSet {
+        match (&self.kind, self.fold) {
+            (Kind::Exact(word), Fold::None) => {
+                let id = dictionary.word_id(word.as_bytes());
+                id.map_or(WordSet::default(), |id| WordSet::from_range(id..id + 1))
+            }
+            (Kind::Wildcard(wildcard), Fold::None) => wildcard.find(dictionary),
+            (Kind::Regex(regex), _) => regex.find(dictionary),
+            (Kind::Exact(_) | Kind::Wildcard(_), Fold::Case) => {
+                let fits = |id| self.matches(dictionary.word(id));
+                WordSet::from_ids(&filtered(0..dictionary.num_words(), fits))
+            }
+        }
+    }
+}
+
+/// The lower case of `word` where every sigma is one: which of the two it folds to depends on what
+/// follows, and a wildcard does not say that.
+fn open_folded(word: &str) -> Cow<'_, str> {
+    match Fold::Case.text(word) {
+        folded if folded.contains(FINAL_SIGMA) => folded.replace(FINAL_SIGMA, SIGMA).into(),
+        folded => folded,
+    }
+}
+
+const FINAL_SIGMA: char = '\u{3c2}';
+const SIGMA: &str = "\u{3c3}";
+
+/// A piece of a wildcard as a piece of [`open_folded`] words, or several.
+fn folded_piece(piece: Piece) -> Vec<Piece> {
+    match piece {
+        Piece::Literal(character) => {
+            open_folded(&character.to_string()).chars().map(Piece::Literal).collect()
+        }
+        other => vec![other],
+    }
+}
+
+/// Whether a backslash before `character` makes it mean nothing but itself.
+pub(in crate::query) fn is_special(character: char) -> bool {
+    matches!(character, '*' | '?' | '/' | '\\')
+}
+
+impl fmt::Display for WordPattern {
+    /// The pattern as it is written in a query, quotes not doubled.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Exact(word) => word.chars().try_for_each(|c| write_escaped(formatter, c)),
+            Kind::Wildcard(wildcard) => wildcard.pieces().try_for_each(|piece| match piece {
+                Piece::Literal(character) => write_escaped(formatter, character),
+                Piece::One => formatter.write_char('?'),
+                Piece::Many => formatter.write_char('*'),
+            }),
+            Kind::Regex(regex) => write!(formatter, "/{}/", regex.source()),
+        }
+    }
+}
+
+fn write_escaped(formatter: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
+    if is_special(character) {
+        formatter.write_char('\\')?;
+    }
+    formatter.write_char(character)
+}

@@ -1,0 +1,291 @@
+//! The query language: words, patterns of words, and quoted phrases of both.
+//!
+//! ```text
+//! error                occurrences of the word `error` (case-sensitive)
+//! "power loss"         consecutive words with nothing but separators between them
+//! error "power loss"   occurrences of each item, in documents that hold all of them
+//! well-known           an item with several words is a phrase: `well` then `known`
+//! "say ""hi"""         a doubled quote inside quotes is a quote character
+//! pow*  p?wer  *ing    words that fit: `*` is any characters or none, `?` is one
+//! /err(or)?s?/         words that fit a regular expression, from their first character to the last
+//! "power pl* /st.*n/"  both as parts of a phrase
+//! 2\*3  \/usr/bin      a backslash before * ? / \ makes it a character like others
+//! ```
+//!
+//! Items are cut into words by the tokenizer profile of the corpus, so a query word means what it
+//! means in the text; separators of an item do not have to agree with those of the text. A slash
+//! begins a regular expression only where a word could begin, behind white space or a quote. A query
+//! that is [folded](Query::folded) asks for words of any case. There
+//! is no negation, alternative or nearness here: SQL combines results.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crate::error::Result;
+use crate::text::{Fold, TokenizerProfile};
+
+use crate::query::language::parser::{invalid, parse_items};
+use crate::query::language::pattern::WordPattern;
+use crate::query::language::regex::RegexFault;
+
+/// How large a query may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// Most bytes of its text.
+    pub max_bytes: u64,
+    /// Most words and patterns of all its items together.
+    pub max_terms: u64,
+}
+
+impl Default for QueryLimits {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 20, max_terms: 10_000 }
+    }
+}
+
+/// A parsed query: one item or more, each a sequence of one word or more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    items: Vec<Vec<WordPattern>>,
+}
+
+impl Query {
+    /// Parses `text` for a corpus of `profile`, within the usual [`QueryLimits`]. An item that is
+    /// written twice counts once.
+    ///
+    /// # Errors
+    /// As [`parse_within`](Self::parse_within).
+    pub fn parse(profile: TokenizerProfile, text: &str) -> Result<Self> {
+        Self::parse_within(profile, text, &QueryLimits::default())
+    }
+
+    /// [`parse`](Self::parse) within `limits`.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) named `query` for a query without items, an
+    /// item without a word, a quote or regular expression that is not closed, a regular
+    /// expression that is none, is followed by a word, or is too large, and too many patterns;
+    /// [`Capacity`](crate::Error::Capacity) for a query that passes `limits`.
+    pub fn parse_within(
+        profile: TokenizerProfile,
+        text: &str,
+        limits: &QueryLimits,
+    ) -> Result<Self> {
+        let items = parse_items(profile, text, limits)?;
+        if items.is_empty() {
+            return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
+        }
+        Ok(Self { items: distinct(items) })
+    }
+
+    /// The query for words that `fold` makes fit. Words are folded as [`Fold::text`] does, a wildcard's
+    /// characters one by one (`?` is one of the folded word), and a regular expression is taken as
+    /// behind `(?i)`. Items that become equal count once.
+    ///
+    /// ```
+    /// use tadoc::query::Query;
+    /// use tadoc::text::{Fold, TokenizerProfile};
+    ///
+    /// let query = Query::parse(TokenizerProfile::Word, "Élan")?.folded(Fold::Case)?;
+    /// assert!(query.items()[0][0].matches("ÉLAN"));
+    /// # Ok::<(), tadoc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) for a regular expression that is too large
+    /// in any case.
+    pub fn folded(self, fold: Fold) -> Result<Self> {
+        if fold == Fold::None {
+            return Ok(self);
+        }
+        let of_any_case = |pattern: &WordPattern| {
+            let allowed = "a shorter regular expression, or fold => false";
+            let fault = |fault: RegexFault| {
+                invalid(format!("{pattern} in any case: {}", fault.reason), allowed)
+            };
+            pattern.of_any_case().map_err(fault)
+        };
+        let items = self.items.iter().map(|item| item.iter().map(of_any_case).collect());
+        Ok(Self { items: distinct(items.collect::<Result<_>>()?) })
+    }
+
+    /// The query for `word`, which is taken as it is, whatever its characters mean in a query.
+    pub fn of_word(word: &str) -> Self {
+        Self { items: vec![vec![WordPattern::exact(word.to_owned())]] }
+    }
+
+    /// The items, each as what its words have to be.
+    pub fn items(&self) -> &[Vec<WordPattern>] {
+        &self.items
+    }
+}
+
+#[expect(clippy::mutable_key_type, reason = "of a regular expression the source alone is hashed")]
+fn distinct(items: Vec<Vec<WordPattern>>) -> Vec<Vec<WordPattern>> {
+    let mut seen = HashSet::with_capacity(items.len());
+    let is_new: Vec<bool> = items.iter().map(|item| seen.insert(item)).collect();
+    items.into_iter().zip(is_new).filter_map(|(item, is_new)| is_new.then_some(item)).collect()
+}
+
+impl fmt::Display for Query {
+    /// The query in normal form: every item in quotes, its words joined by one blank; folded words
+    /// in lower case.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (item_idx, item) in self.items.iter().enumerate() {
+            let gap = if item_idx > 0 { " " } else { "" };
+            let words: Vec<String> = item.iter().map(WordPattern::to_string).collect();
+            write!(formatter, "{gap}\"{}\"", words.join(" ").replace('"', "\"\""))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Error;
+
+    fn normal(text: &str) -> Result<String> {
+        Query::parse(TokenizerProfile::Word, text).map(|query| query.to_string())
+    }
+
+    #[test]
+    fn parses_words_and_phrases() {
+        let cases = [
+            ("error", "\"error\""),
+            ("  error\n", "\"error\""),
+            ("error \"power loss\"", "\"error\" \"power loss\""),
+            ("error\"power loss\"now", "\"error\" \"power loss\" \"now\""),
+            ("well-known", "\"well known\""),
+            ("a a \"a\"", "\"a\""),
+            ("\"say \"\"hi\"\"\"", "\"say hi\""),
+            ("Ünï_1", "\"Ünï_1\""),
+            ("pow* p?wer *ing", "\"pow*\" \"p?wer\" \"*ing\""),
+            ("well-kno**", "\"well kno*\""),
+            ("a.*", "\"a *\""),
+            ("a\\*b c\\?", "\"a b\" \"c\""),
+            ("/err(or)?s?/\"x\"", "\"/err(or)?s?/\" \"x\""),
+            ("/a b\"/ c", "\"/a b\"\"/\" \"c\""),
+            ("\"power /l./ a/b/c \"", "\"power /l./ a b c\""),
+            ("and/or/", "\"and or\""),
+            ("\\/usr/bin", "\"usr bin\""),
+            ("C:\\temp", "\"C temp\""),
+            ("/a\\/b/", "\"/a\\/b/\""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(normal(text).unwrap(), expected, "{text}");
+        }
+        let whitespace = Query::parse(TokenizerProfile::Whitespace, "\"say \"\"hi\"\"\"").unwrap();
+        let words = whitespace.items()[0].iter().map(WordPattern::as_word);
+        assert!(words.eq([Some("say"), Some("\"hi\"")]));
+        let path = Query::parse(TokenizerProfile::Whitespace, "\\/usr/b?n\\\\ 2\\*3").unwrap();
+        assert_eq!(path.to_string(), "\"\\/usr\\/b?n\\\\\" \"2\\*3\"");
+        assert!(path.items()[0][0].matches("/usr/bin\\") && path.items()[1][0].matches("2*3"));
+        let joined = Query::parse(TokenizerProfile::Uax29, "日* don't.a*").unwrap();
+        assert_eq!(joined.to_string(), "\"日 *\" \"don't.a*\"");
+    }
+
+    #[test]
+    fn refuses_what_cannot_match() {
+        let cases = [
+            ("", "empty query"),
+            (" \t", "empty query"),
+            ("\"power loss", "not closed"),
+            ("a \"", "not closed"),
+            ("a \"\"", "no word"),
+            ("a - b", "`-` at character 3"),
+            ("a \"b", "at character 3"),
+            ("x /ab", "regular expression that is not closed, at character 3"),
+            ("/a/b", "followed by `b` at character 4"),
+            ("\"a /b/c\"", "followed by `c` at character 7"),
+            ("//", "it is empty"),
+            ("ab /c(/", "at character 6: unclosed group"),
+            ("\"\"\"a /[/\"", "unclosed character class"),
+            ("/\\w{1000}{1000}/", "size"),
+            (&format!("/{}/", "a".repeat(10_000)), "it has 10000 bytes, more than 8192"),
+            (&"a* ".repeat(257), "at most 256 wildcards and regular expressions"),
+            (&"/[a-z]{2000}/ ".repeat(250), "compiled"),
+        ];
+        for (text, expected) in cases {
+            let fault = normal(text).unwrap_err();
+            assert!(matches!(fault, Error::InvalidArgument { name: "query", .. }));
+            assert!(fault.to_string().contains(expected), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn limits_are_named_and_errors_are_short() {
+        let limits = QueryLimits { max_bytes: 12, max_terms: 3 };
+        let parse = |text: &str| Query::parse_within(TokenizerProfile::Word, text, &limits);
+        assert_eq!(
+            parse("a b \"a b\"").unwrap_err().to_string().matches("max_query_terms").count(),
+            1
+        );
+        assert_eq!(parse("a b a").unwrap().items().len(), 2);
+        assert!(parse("aaaa bbbb ccc").unwrap_err().to_string().contains("tadoc.max_query_bytes"));
+        let long = "- ".repeat(1000) + &"/".repeat(1000);
+        assert!(normal(&format!("\"{long}\"")).unwrap_err().to_string().len() < 500);
+        assert!(normal(&format!("/{}/x", "(".repeat(9000))).unwrap_err().to_string().len() < 500);
+    }
+
+    #[test]
+    fn many_words_are_parsed_in_linear_time() {
+        let words = |num_words: u32| (0..num_words).map(|i| format!("w{i} ")).collect::<String>();
+        let limits = QueryLimits { max_terms: 100_000, ..QueryLimits::default() };
+        let query = Query::parse_within(TokenizerProfile::Word, &words(100_000), &limits).unwrap();
+        assert_eq!(query.items().len(), 100_000);
+        assert!(matches!(normal(&words(10_001)), Err(Error::Capacity { requested: 10_001, .. })));
+        let stars = normal(&"a*".repeat(30_000)).unwrap();
+        assert_eq!(stars.len(), 60_002);
+    }
+
+    #[test]
+    fn folded_queries_fit_words_of_any_case() {
+        let folded = |text: &str| {
+            Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(Fold::Case).unwrap()
+        };
+        let cases = [
+            ("tea", "TeA", true),
+            ("ΣΑΣ", "σας", true),
+            ("i\u{307}x", "İX", true),
+            ("K", "\u{212a}", true),
+            ("straße", "STRASSE", false),
+            ("P?W*", "power", true),
+            ("ΑΣ*", "ας", true),
+            ("ας*", "ΑΣΑ", true),
+            ("?x", "İX", false),
+            ("??x", "İX", true),
+            ("/É[r-s]+/", "éRS", true),
+            ("/(?-i)a/", "A", false),
+            ("/(?x) a # b/", "A", true),
+        ];
+        for (pattern, word, fits) in cases {
+            assert_eq!(folded(pattern).items()[0][0].matches(word), fits, "{pattern} {word}");
+        }
+        assert_eq!(
+            folded("Power POWER p* P* /A/ /a/").to_string(),
+            "\"power\" \"p*\" \"/A/\" \"/a/\""
+        );
+        // The longest of these that is taken as it is; with both cases it is twice as large.
+        let wide = |len: usize| Query::parse(TokenizerProfile::Word, &format!("/[a-z]{{{len}}}/"));
+        let lens = std::iter::successors(Some(500usize), |len| Some(len + len / 4));
+        let longest = lens.map_while(|len| wide(len).ok()).last().unwrap();
+        let fault = longest.folded(Fold::Case).unwrap_err().to_string();
+        assert!(fault.contains("in any case") && fault.contains("size"), "{fault}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_normal_form_is_stable(text in "[ab\" \n.é*?/\\\\日_'-]{0,24}") {
+            for profile in ["word", "uax29", "whitespace"] {
+                let profile: TokenizerProfile = profile.parse().unwrap();
+                if let Ok(query) = Query::parse(profile, &text) {
+                    let again = Query::parse(profile, &query.to_string());
+                    prop_assert_eq!(again.unwrap(), query);
+                }
+            }
+        }
+    }
+}

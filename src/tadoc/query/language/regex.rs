@@ -1,0 +1,198 @@
+//! Regular expressions over one word, in the syntax of the regex crate; all of the word has to fit.
+//!
+//! ```text
+//! /err(or)?s?/    begins with "err": a range of the dictionary, each word of it tested
+//! /(?i)us[ae]r/   begins with "USAR", "USAr", …: a range for each
+//! /.*ing/         no literal at the start: every word is tested, in parallel
+//! ```
+
+use std::hash::{Hash, Hasher};
+
+use rayon::prelude::*;
+use regex_automata::meta::{BuildError, Regex};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::literal::Extractor;
+use regex_syntax::hir::{Hir, Look};
+
+use crate::text::Dictionary;
+
+use crate::query::matching::word_set::WordSet;
+
+/// Longest source. Parsing takes some 260 bytes of memory for each of it, and 6 KB for a Unicode class.
+pub(in crate::query) const MAX_SOURCE_BYTES: usize = 8 << 10;
+/// Largest compiled form in bytes: enough for thousands of characters, and for a few Unicode classes.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+/// Most beginnings that the dictionary is searched for.
+const MAX_PREFIXES: usize = 64;
+/// Words that one task tests.
+const WORDS_PER_TASK: usize = 1 << 12;
+
+/// A regular expression that is matched against whole words.
+#[derive(Debug, Clone)]
+pub(in crate::query) struct WordRegex {
+    source: String,
+    regex: Regex,
+    /// What a word that fits begins with: one of these.
+    prefixes: Vec<Vec<u8>>,
+}
+
+/// Why a regular expression cannot be used.
+#[derive(Debug)]
+pub(in crate::query) struct RegexFault {
+    /// Character of the source it is about, where that is known.
+    pub character: usize,
+    pub reason: String,
+}
+
+impl PartialEq for WordRegex {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for WordRegex {}
+
+impl Hash for WordRegex {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}
+
+impl WordRegex {
+    /// Compiles `source`, in which `\/` is a slash.
+    pub fn new(source: &str) -> Result<Self, RegexFault> {
+        Self::compiled(source, false)
+    }
+
+    /// Compiles `source` for words of any case, as behind `(?i)`.
+    pub fn of_any_case(source: &str) -> Result<Self, RegexFault> {
+        Self::compiled(source, true)
+    }
+
+    fn compiled(source: &str, is_any_case: bool) -> Result<Self, RegexFault> {
+        if source.len() > MAX_SOURCE_BYTES {
+            let reason = format!("it has {} bytes, more than {MAX_SOURCE_BYTES}", source.len());
+            return Err(RegexFault { character: 0, reason });
+        }
+        let mut parser = ParserBuilder::new().case_insensitive(is_any_case).build();
+        let parsed = parser.parse(source).map_err(|fault| syntax_fault(source, &fault))?;
+        let prefixes = prefixes_of(&parsed);
+        // From the parsed form: a comment or a flag in the source could reach behind its end.
+        let whole = Hir::concat(vec![Hir::look(Look::Start), parsed, Hir::look(Look::End)]);
+        let config = Regex::config().nfa_size_limit(Some(MAX_REGEX_BYTES));
+        let regex = Regex::builder().configure(config).build_from_hir(&whole);
+        let regex = regex.map_err(|fault| size_fault(&fault))?;
+        Ok(Self { source: source.to_owned(), regex, prefixes })
+    }
+
+    /// Memory of the compiled form.
+    pub fn len_bytes(&self) -> usize {
+        self.regex.memory_usage()
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether all of `word` fits.
+    pub fn matches(&self, word: &str) -> bool {
+        self.regex.is_match(word)
+    }
+
+    /// The words of `dictionary` that fit.
+    pub fn find(&self, dictionary: &Dictionary) -> WordSet {
+        let ranges = self.prefixes.iter().map(|prefix| dictionary.words_with_prefix(prefix));
+        let mut ranges: Vec<_> = ranges.collect();
+        ranges.sort_unstable_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+        let (mut ids, mut tested) = (Vec::new(), 0);
+        for range in ranges {
+            // A range inside one that was tested is a longer prefix.
+            let rest = range.start.max(tested)..range.end.max(tested);
+            tested = rest.end;
+            // Each task has its own: they would wait for each other's memory.
+            let test = |regex: &mut Regex, id| regex.is_match(dictionary.word(id)).then_some(id);
+            let words = rest.into_par_iter().with_min_len(WORDS_PER_TASK);
+            ids.par_extend(words.map_init(|| self.regex.clone(), test).flatten_iter());
+        }
+        WordSet::from_ids(&ids)
+    }
+}
+
+fn prefixes_of(parsed: &Hir) -> Vec<Vec<u8>> {
+    let found = Extractor::new().limit_total(MAX_PREFIXES).extract(parsed);
+    let prefixes = found.literals().map(|literals| {
+        literals.iter().map(|literal| literal.as_bytes().to_vec()).collect::<Vec<_>>()
+    });
+    prefixes.unwrap_or_else(|| vec![Vec::new()])
+}
+
+fn size_fault(fault: &BuildError) -> RegexFault {
+    let reason = match fault.size_limit() {
+        Some(limit) => format!("its compiled size is more than {limit} bytes"),
+        None => fault.to_string(),
+    };
+    RegexFault { character: 0, reason }
+}
+
+fn syntax_fault(source: &str, fault: &regex_syntax::Error) -> RegexFault {
+    let (offset, reason) = match fault {
+        regex_syntax::Error::Parse(fault) => (fault.span().start.offset, fault.kind().to_string()),
+        regex_syntax::Error::Translate(fault) => {
+            (fault.span().start.offset, fault.kind().to_string())
+        }
+        other => (0, other.to_string()),
+    };
+    let before = source.get(..offset).unwrap_or(source);
+    RegexFault { character: before.chars().count(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn finds_the_words_that_fit(
+            words in prop::collection::btree_set("[abA]{1,5}", 0..40),
+            source in "(\\(\\?i\\))?([ab.]|a\\*|[ab]\\?|\\(a\\|b\\)|\\(ab\\|a\\|b\\)|\\[ab\\]\\+|\\^|\\$|\\\\b){0,5}",
+        ) {
+            let mut offsets = vec![0];
+            words.iter().for_each(|word| offsets.push(offsets[offsets.len() - 1] + word.len() as u32));
+            let arena: String = words.iter().map(String::as_str).collect();
+            let num_words = words.len() as u32;
+            let dictionary = Dictionary::from_parts(num_words, offsets, arena.into()).unwrap();
+            let whole = regex::Regex::new(&format!("^(?:{source})$")).unwrap();
+            let slow: Vec<u32> = (0..num_words)
+                .zip(&words)
+                .filter(|(_, word)| whole.is_match(word))
+                .map(|(id, _)| id)
+                .collect();
+            let found = WordRegex::new(&source).unwrap().find(&dictionary);
+            prop_assert_eq!(found.ids().collect::<Vec<_>>(), slow, "{}", source);
+        }
+    }
+
+    #[test]
+    fn a_source_cannot_reach_behind_its_end() {
+        let regex = WordRegex::new("(?x) ab # c").unwrap();
+        assert!(regex.matches("ab") && !regex.matches("abc") && !regex.matches("xab"));
+        let regex = WordRegex::new("a|b").unwrap();
+        assert!(regex.matches("a") && !regex.matches("ax") && !regex.matches("xb"));
+        assert!(WordRegex::new(r"a\/b").unwrap().matches("a/b"));
+        assert_eq!(WordRegex::new("ab)").unwrap_err().character, 2);
+    }
+
+    #[test]
+    fn large_ones_are_refused_before_they_take_memory() {
+        let reason = |source: &str| WordRegex::new(source).unwrap_err().reason;
+        assert!(reason(r"\w{500}{500}").contains("size"));
+        assert!(reason(&r"\w".repeat(MAX_SOURCE_BYTES / 2)).contains("size"));
+        assert!(reason(&"a".repeat(10 << 20)).contains("10485760 bytes, more than 8192"));
+        assert!(reason(&format!("{}a{}", "(".repeat(300), ")".repeat(300))).contains("nest"));
+        assert!(WordRegex::new(&"a".repeat(MAX_SOURCE_BYTES)).is_ok());
+    }
+}

@@ -1,0 +1,312 @@
+//! Which documents a predicate on the text has to look at.
+//!
+//! `text = …`, `LIKE`, `contains` and `starts_with` all need some literal *fragments* to occur.
+//! Tokens are maximal runs of one class of characters (profiles `word` and `whitespace`), so a
+//! fragment says which tokens a document must have:
+//!
+//! ```text
+//! fragment    er, the quick b
+//! runs        |er|, |the| |quick| |b|
+//! tokens      a word that ends in "er"; the separator ", "; the words "the" and "quick"; a word
+//!             that begins with "b". The blanks between words are implied and say nothing.
+//! ```
+//!
+//! The dictionary is searched for such tokens, and the inverse grammar lists the documents above
+//! them, each rule once. The answer is a superset: order, adjacency and all the rest are for the
+//! caller, who decodes the candidates and applies the predicate to their text. Cost: O(dictionary
+//! bytes) for runs at the edge of a fragment, plus O(G) at worst for each run.
+//!
+//! Nothing is excluded where a token need not be a whole run: profile `uax29`, dictionaries with
+//! tokens so long that runs were split, documents cut at a block border (always candidates), and
+//! fragments with U+FFFD, which also stands for bytes that are not UTF-8. A fragment without it
+//! occurs in the text with replacements only where it occurs in the bytes.
+
+use crate::segment::{Corpus, Dag, Segment};
+use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
+
+use crate::query::matching::cut::doc_cut_after;
+use crate::query::matching::dictionary_search::{filtered, tokens_containing};
+use crate::query::matching::doc_counts::docs_with;
+use crate::query::matching::doc_set::DocSet;
+
+/// A split run leaves a token of at least this length: words are cut at a character boundary.
+const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;
+/// Places that are always followed, some ten microseconds' worth.
+const MIN_PLACES: u64 = 4096;
+/// Bytes of text that are decoded and compared in the time of one step of listing documents.
+const BYTES_PER_PLACE: u64 = 8;
+
+/// What a text must contain: literal fragments that occur in it in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TextPattern {
+    /// The fragments; empty ones say nothing.
+    pub fragments: Vec<String>,
+    /// Length of the text where it is known, as for `=`. Only for a literal without U+FFFD.
+    pub exact_len_bytes: Option<u64>,
+}
+
+impl TextPattern {
+    /// Texts that contain `fragments` in order.
+    pub fn from_fragments(fragments: Vec<String>) -> Self {
+        Self { fragments, exact_len_bytes: None }
+    }
+
+    /// The text `literal`.
+    pub fn equals(literal: &str) -> Self {
+        let exact_len_bytes = (!has_replacement(literal)).then_some(literal.len() as u64);
+        Self { fragments: vec![literal.to_owned()], exact_len_bytes }
+    }
+
+    /// Texts that contain `literal`.
+    pub fn contains(literal: &str) -> Self {
+        Self::from_fragments(vec![literal.to_owned()])
+    }
+
+    /// Texts that start with `literal`.
+    pub fn starts_with(literal: &str) -> Self {
+        Self::contains(literal)
+    }
+
+    /// Texts like `pattern` in the sense of SQL, upper and lower case distinguished. `escape` (the
+    /// backslash without one) makes `%` and `_` literal; what it does before other characters
+    /// differs between engines, so a fragment ends there.
+    pub fn like(pattern: &str, escape: Option<char>) -> Self {
+        let mut fragments = vec![String::new()];
+        let mut characters = pattern.chars();
+        while let Some(character) = characters.next() {
+            let literal = match character {
+                '%' | '_' => None,
+                _ if Some(character) == escape => {
+                    characters.next().filter(|next| matches!(next, '%' | '_'))
+                }
+                '\\' => None,
+                _ => Some(character),
+            };
+            match (literal, fragments.last_mut()) {
+                (Some(literal), Some(fragment)) => fragment.push(literal),
+                _ => fragments.push(String::new()),
+            }
+        }
+        fragments.retain(|fragment| !fragment.is_empty());
+        Self::from_fragments(fragments)
+    }
+}
+
+/// Ids of the documents of `corpus` whose text may fit `pattern`, ascending; `None` where no
+/// document can be excluded.
+pub fn candidate_documents(corpus: &Corpus, pattern: &TextPattern) -> Option<Vec<u64>> {
+    let mut ids: Vec<u64> = Vec::new();
+    for (segment_idx, segment) in corpus.segments().iter().enumerate() {
+        let is_cut = doc_cut_after(corpus, segment_idx).is_some();
+        let docs = candidates(segment, corpus.profile(), pattern, is_cut)
+            .unwrap_or_else(|| DocSet::all(segment.dag.grammar().num_docs()));
+        let first_doc_id = corpus.first_doc_id(segment_idx);
+        let is_listed = |doc_id: &u64| ids.last().is_none_or(|last| last < doc_id);
+        let new: Vec<u64> =
+            docs.iter().map(|doc| first_doc_id + doc as u64).filter(is_listed).collect();
+        ids.extend(new);
+    }
+    ((ids.len() as u64) < corpus.num_docs()).then_some(ids)
+}
+
+/// Documents of `segment` (by index inside it) whose text may fit `pattern`; `None` where no
+/// document can be excluded. The last document is always in: the segment does not know whether it
+/// goes on in the next one.
+pub fn candidate_docs(
+    segment: &Segment,
+    profile: TokenizerProfile,
+    pattern: &TextPattern,
+) -> Option<DocSet> {
+    candidates(segment, profile, pattern, true)
+}
+
+fn candidates(
+    segment: &Segment,
+    profile: TokenizerProfile,
+    pattern: &TextPattern,
+    is_last_cut: bool,
+) -> Option<DocSet> {
+    let num_docs = segment.dag.grammar().num_docs();
+    let mut docs = DocSet::all(num_docs);
+    if let Some(len) = pattern.exact_len_bytes {
+        docs = DocSet::none(num_docs);
+        let fits = |&doc: &usize| segment.dag.doc_len_bytes(doc) == len;
+        (0..num_docs).filter(fits).for_each(|doc| {
+            docs.insert(doc);
+        });
+    }
+    let runs_are_tokens = profile != TokenizerProfile::Uax29
+        && segment.dictionary.max_token_len() < MIN_SPLIT_TOKEN_BYTES;
+    if runs_are_tokens {
+        keep_docs_with(&mut docs, segment, &runs_of(profile, pattern));
+    }
+    if segment.continues && num_docs > 0 {
+        docs.insert(0);
+    }
+    if is_last_cut && num_docs > 0 {
+        docs.insert(num_docs - 1);
+    }
+    (docs.len() < num_docs).then_some(docs)
+}
+
+/// Intersects `docs` with the documents of each run, cheapest first, for as long as listing them
+/// promises to be cheaper than reading the documents that are left.
+fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[Run]) {
+    let dag: &Dag = &segment.dag;
+    let len_bytes: u64 = dag.len_bytes(dag.num_terminals());
+    let mut costs: Vec<(u64, Vec<u32>)> = Vec::with_capacity(runs.len());
+    for run in runs {
+        let tokens = run.tokens(&segment.dictionary);
+        let places: u64 = tokens.iter().map(|&token| dag.inverse().of(token).len() as u64).sum();
+        costs.push((places, tokens));
+    }
+    costs.sort_unstable();
+    for (places, tokens) in costs {
+        let share = docs.len() as f64 / docs.num_docs().max(1) as f64;
+        let cost = places.saturating_mul(BYTES_PER_PLACE) as f64;
+        if places > MIN_PLACES && cost > len_bytes as f64 * share {
+            return;
+        }
+        docs.intersect(&docs_with(dag, tokens));
+    }
+}
+
+/// A run of one class of characters in a fragment, and how it lies in a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Run {
+    bytes: Vec<u8>,
+    is_word: bool,
+    /// Whether a token may have more before it, after it.
+    is_open: (bool, bool),
+}
+
+/// The runs of all fragments that say something, each once.
+fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for fragment in pattern.fragments.iter().filter(|fragment| !has_replacement(fragment)) {
+        let is_whole = pattern.exact_len_bytes == Some(fragment.len() as u64);
+        let mut of_fragment = Vec::new();
+        for_each_token(profile, fragment.as_bytes(), |token| {
+            let bytes = token.bytes.to_vec();
+            of_fragment.push(Run { bytes, is_word: token.is_word, is_open: (false, false) });
+        });
+        if let (false, Some(first)) = (is_whole, of_fragment.first_mut()) {
+            first.is_open.0 = true;
+        }
+        if let (false, Some(last)) = (is_whole, of_fragment.last_mut()) {
+            last.is_open.1 = true;
+        }
+        // One blank may be an implied one, which is no token.
+        let says_something = |run: &Run| run.is_word || run.bytes != b" ";
+        for run in of_fragment.into_iter().filter(says_something) {
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
+        }
+    }
+    runs
+}
+
+impl Run {
+    /// Ids of the tokens that can hold this run.
+    fn tokens(&self, dictionary: &Dictionary) -> Vec<u32> {
+        let ids = match self.is_word {
+            true => 0..dictionary.num_words(),
+            false => dictionary.num_words()..dictionary.len(),
+        };
+        match (self.is_open, self.is_word) {
+            ((false, false), true) => dictionary.word_id(&self.bytes).into_iter().collect(),
+            ((false, false), false) => dictionary.separator_id(&self.bytes).into_iter().collect(),
+            ((false, true), true) => dictionary.words_with_prefix(&self.bytes).collect(),
+            ((false, true), false) => {
+                filtered(ids, |id| dictionary.get(id).starts_with(&self.bytes))
+            }
+            ((true, false), _) => filtered(ids, |id| dictionary.get(id).ends_with(&self.bytes)),
+            ((true, true), _) => tokens_containing(dictionary, ids, &self.bytes),
+        }
+    }
+}
+
+fn has_replacement(text: &str) -> bool {
+    text.contains(char::REPLACEMENT_CHARACTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn like_patterns_become_fragments() {
+        let cases: [(&str, Option<char>, &[&str]); 9] = [
+            ("%power loss%", None, &["power loss"]),
+            ("a_b%c", None, &["a", "b", "c"]),
+            ("%", None, &[]),
+            ("", None, &[]),
+            ("100!%%", Some('!'), &["100%"]),
+            ("100\\%%", Some('\\'), &["100%"]),
+            ("a\\%b", None, &["a", "b"]),
+            ("a!bc", Some('!'), &["a", "c"]),
+            ("a\\\\b", Some('\\'), &["a", "b"]),
+        ];
+        for (pattern, escape, fragments) in cases {
+            assert_eq!(TextPattern::like(pattern, escape).fragments, fragments, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn runs_are_open_at_the_edges_of_a_fragment_only() {
+        let runs = |pattern: &TextPattern| -> Vec<(String, (bool, bool))> {
+            let runs = runs_of(TokenizerProfile::Word, pattern);
+            let text = |run: Run| (String::from_utf8(run.bytes).unwrap(), run.is_open);
+            runs.into_iter().map(text).collect()
+        };
+        let run = |text: &str, open| (text.to_owned(), open);
+        assert_eq!(
+            runs(&TextPattern::contains("er, the quick b")),
+            [
+                run("er", (true, false)),
+                run(", ", (false, false)),
+                run("the", (false, false)),
+                run("quick", (false, false)),
+                run("b", (false, true))
+            ]
+        );
+        assert_eq!(runs(&TextPattern::contains(" ")), []);
+        assert_eq!(runs(&TextPattern::contains("b\u{FFFD}")), []);
+        assert_eq!(runs(&TextPattern::contains("b")), [run("b", (true, true))]);
+        assert_eq!(runs(&TextPattern::equals("b")), [run("b", (false, false))]);
+    }
+
+    proptest! {
+        #[test]
+        fn dictionary_search_agrees_with_a_loop(
+            tokens in prop::collection::btree_set("[ab]{1,5}", 0..40),
+            needle in "[ab]{1,4}",
+        ) {
+            let mut offsets = vec![0];
+            let mut bytes = Vec::new();
+            for token in &tokens {
+                bytes.extend_from_slice(token.as_bytes());
+                offsets.push(bytes.len() as u32);
+            }
+            let num_words = tokens.len() as u32;
+            let dictionary = Dictionary::from_parts(num_words, offsets, bytes.into()).unwrap();
+            for is_open in [(true, true), (true, false), (false, true), (false, false)] {
+                let run = Run { bytes: needle.clone().into_bytes(), is_word: true, is_open };
+                let fits = |token: &str| match is_open {
+                    (true, true) => token.contains(&needle),
+                    (true, false) => token.ends_with(&needle),
+                    (false, true) => token.starts_with(&needle),
+                    (false, false) => token == needle,
+                };
+                let slow: Vec<u32> = (0..num_words)
+                    .zip(&tokens)
+                    .filter_map(|(id, token)| fits(token).then_some(id))
+                    .collect();
+                prop_assert_eq!(run.tokens(&dictionary), slow);
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Documents that were cut at a block border, put together again.
+//!
+//! ```text
+//! segment s    ... | doc 8 | doc 9, first part |
+//! segment s+1              | doc 9, second part | doc 10 | ...      continues
+//! ```
+//!
+//! Places in a later part move by what the parts before it hold, and a phrase may begin in one part
+//! and end in a later one. Only the few words beside a cut are looked at, and only the parts that
+//! hold them.
+
+use crate::error::Result;
+use crate::segment::{Corpus, Dag};
+
+use crate::query::language::pattern::WordPattern;
+use crate::query::matching::phrase::word_span;
+use crate::read::decode::too_long;
+
+/// Bytes and words of a document before one of its parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::query) struct PartStart {
+    pub bytes: u64,
+    pub words: u64,
+}
+
+impl PartStart {
+    /// The start of what follows the part that begins here, document `doc` of `dag`.
+    fn after(self, dag: &Dag, doc: usize) -> Result<Self> {
+        let bytes = self.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
+        let words = self.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
+        Ok(Self { bytes, words })
+    }
+}
+
+/// What lies before the first document of segment `segment_idx`, where that is the rest of a
+/// document begun earlier. Sums up to the end of that document in this segment are representable.
+pub(in crate::query) fn part_start(corpus: &Corpus, segment_idx: usize) -> Result<PartStart> {
+    let doc_id = corpus.first_doc_id(segment_idx);
+    let (mut start, mut end) = (PartStart::default(), PartStart::default());
+    for (idx, doc) in corpus.doc_parts(doc_id).take_while(|&(idx, _)| idx <= segment_idx) {
+        start = end;
+        end = start.after(&corpus.segments()[idx].dag, doc)?;
+    }
+    Ok(start)
+}
+
+/// A phrase that begins in one part of a document and ends in a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) struct CutMatch {
+    pub byte_offset: u64,
+    pub byte_len: u64,
+    pub word_idx: u64,
+}
+
+/// One word beside a cut, placed in the whole document.
+struct PlacedWord<'a> {
+    text: &'a str,
+    start: u64,
+    end: u64,
+}
+
+/// The document that is cut after segment `segment_idx`, if there is one.
+pub(in crate::query) fn doc_cut_after(corpus: &Corpus, segment_idx: usize) -> Option<u64> {
+    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs() as u64;
+    let last = (corpus.first_doc_id(segment_idx) + num_docs).checked_sub(1)?;
+    (num_docs > 0 && corpus.doc_parts(last).any(|(idx, _)| idx > segment_idx)).then_some(last)
+}
+
+/// Matches of the phrase `words` that begin in the last document of segment `segment_idx` and end
+/// in a later part of it, ascending; offsets and word indexes count from the document's start.
+pub(in crate::query) fn matches_across(
+    corpus: &Corpus,
+    segment_idx: usize,
+    words: &[WordPattern],
+) -> Result<Vec<CutMatch>> {
+    let Some(doc_id) = doc_cut_after(corpus, segment_idx).filter(|_| words.len() > 1) else {
+        return Ok(Vec::new());
+    };
+    let reach = words.len() as u64 - 1;
+    let mut beside: Vec<PlacedWord<'_>> = Vec::new();
+    let mut first_word_idx = 0;
+    let mut num_before_cut = 0;
+    let mut start = PartStart::default();
+    for (idx, doc) in corpus.doc_parts(doc_id).skip_while(|&(idx, _)| idx < segment_idx) {
+        let segment = &corpus.segments()[idx];
+        let num_words = segment.dag.doc_len_words(doc);
+        let taken = if idx == segment_idx {
+            // Only the first document of a segment can have parts before.
+            start = if doc == 0 { part_start(corpus, idx)? } else { start };
+            num_words.saturating_sub(reach)..num_words
+        } else {
+            match (num_before_cut + words.len() - 1).saturating_sub(beside.len()) as u64 {
+                0 => break,
+                missing => 0..num_words.min(missing),
+            }
+        };
+        if idx == segment_idx {
+            first_word_idx = start.words + taken.start;
+            num_before_cut = (taken.end - taken.start) as usize;
+        }
+        beside.extend(taken.map(|word_idx| {
+            let span = word_span(&segment.dag, segment.dag.doc_range(doc), word_idx);
+            let at = start.bytes + span.byte_offset;
+            let text = segment.dictionary.word(span.word);
+            PlacedWord { text, start: at, end: at + span.byte_len }
+        }));
+        start = start.after(&segment.dag, doc)?;
+    }
+    let windows = beside.windows(words.len()).take(num_before_cut).enumerate();
+    let matches = windows.filter(|(_, window)| {
+        window.iter().zip(words).all(|(placed, word)| word.matches(placed.text))
+    });
+    let placed = matches.map(|(at, window)| CutMatch {
+        byte_offset: window[0].start,
+        byte_len: window[words.len() - 1].end - window[0].start,
+        word_idx: first_word_idx + at as u64,
+    });
+    Ok(placed.collect())
+}

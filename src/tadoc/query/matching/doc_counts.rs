@@ -1,0 +1,235 @@
+//! In which documents something occurs, and how often, without listing the occurrences.
+//!
+//! Counts are passed from rule to parents, children first: O(places of the rules above the
+//! matches), however often these occur, so a corpus of 2^60 words is counted exactly.
+//!
+//! Places are in order of position, those of the root first. Where one document is asked for, its places
+//! are found among those by two binary searches, and the others are never looked at: a frequent word has
+//! most of its places there.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::segment::{Dag, Occurrence};
+
+use crate::interrupt::Interrupt;
+use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::places::sort_by_position;
+use crate::query::matching::rule_numbers::RuleNumbers;
+
+/// Documents per occurrence beyond which counts are kept as a list instead of an array.
+const DOCS_PER_OCCURRENCE: u64 = 16;
+
+/// Counts of matches by rule and by document.
+#[derive(Debug)]
+pub(in crate::query) struct DocCounter<'a> {
+    dag: &'a Dag,
+    /// Rules above matches, and for each how many matches one occurrence of it holds.
+    rules: Vec<(u32, u64)>,
+    numbers: RuleNumbers,
+    docs: Docs,
+}
+
+#[derive(Debug)]
+enum Docs {
+    Array(Vec<u64>),
+    List(Vec<(u32, u64)>),
+    /// One document, where it lies in the root, and its count.
+    One(u32, Range<usize>, u64),
+}
+
+impl<'a> DocCounter<'a> {
+    /// A counter of about `num_occurrences`.
+    pub fn new(dag: &'a Dag, num_occurrences: u64) -> Self {
+        let num_docs = dag.grammar().num_docs();
+        let docs = match num_occurrences.saturating_mul(DOCS_PER_OCCURRENCE) < num_docs as u64 {
+            true => Docs::List(Vec::new()),
+            false => Docs::Array(vec![0; num_docs]),
+        };
+        Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
+    }
+
+    /// A counter for document `doc` only.
+    pub fn of_doc(dag: &'a Dag, doc: usize) -> Self {
+        let docs = Docs::One(doc as u32, dag.doc_range(doc), 0);
+        Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
+    }
+
+    /// Adds a match of the element at each of `places`, all places of an element.
+    pub fn add(&mut self, places: &[Occurrence]) {
+        let (of_root, of_rules) = split(places);
+        self.docs.add_places(self.dag, of_root, 1);
+        of_rules.iter().for_each(|place| self.add_to_rule(place.rule_idx, 1));
+    }
+
+    /// Adds `count` matches to each occurrence of rule `rule_idx`, which is not the root.
+    #[inline]
+    pub fn add_to_rule(&mut self, rule_idx: u32, count: u64) {
+        if self.numbers.insert(rule_idx, self.rules.len() as u32) {
+            self.rules.push((rule_idx, 0));
+        }
+        self.rules[self.numbers.get(rule_idx) as usize].1 += count;
+    }
+
+    /// Adds a match to document `doc`.
+    pub fn add_to_doc(&mut self, doc: u32) {
+        self.docs.add(doc as usize, 1);
+    }
+
+    /// Documents and their counts, ascending by document.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(u32, u64)>> {
+        self.meet_parents(interrupt)?;
+        let key = |(&(rule_idx, _), number): (&(u32, u64), u64)| u64::from(rule_idx) << 32 | number;
+        let mut order: Vec<u64> = self.rules.iter().zip(0..).map(key).collect();
+        sort_by_position(&mut order, self.dag.grammar().num_rules());
+        for number in order.into_iter().rev().map(|key| key as u32) {
+            let (rule_idx, count) = self.rules[number as usize];
+            let places = self.dag.inverse().of(self.dag.num_terminals() + rule_idx);
+            let (of_root, of_rules) = split(places);
+            self.docs.add_places(self.dag, of_root, count);
+            for place in of_rules {
+                interrupt.check()?;
+                self.rules[self.numbers.get(place.rule_idx) as usize].1 += count;
+            }
+            interrupt.check()?;
+        }
+        Ok(self.docs.into_list())
+    }
+
+    /// Numbers all rules above those that were added.
+    fn meet_parents(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
+        let mut number = 0;
+        while number < self.rules.len() {
+            let element = self.dag.num_terminals() + self.rules[number].0;
+            for place in split(self.dag.inverse().of(element)).1 {
+                self.add_to_rule(place.rule_idx, 0);
+                interrupt.check()?;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The places in the root, and those in rules.
+fn split(places: &[Occurrence]) -> (&[Occurrence], &[Occurrence]) {
+    places.split_at(places.partition_point(|place| place.rule_idx == 0))
+}
+
+impl Docs {
+    /// Adds `count` matches at each of `places`, which are in the root.
+    fn add_places(&mut self, dag: &Dag, places: &[Occurrence], count: u64) {
+        if let Self::One(_, range, sum) = self {
+            let before = |end| places.partition_point(|place| (place.position as usize) < end);
+            *sum += count * (before(range.end) - before(range.start)) as u64;
+            return;
+        }
+        places.iter().for_each(|place| self.add(dag.doc_at(place.position as usize), count));
+    }
+
+    #[inline]
+    fn add(&mut self, doc: usize, count: u64) {
+        match self {
+            Self::Array(counts) => counts[doc] += count,
+            Self::List(counts) => counts.push((doc as u32, count)),
+            Self::One(only, _, sum) if *only as usize == doc => *sum += count,
+            Self::One(..) => {}
+        }
+    }
+
+    fn into_list(self) -> Vec<(u32, u64)> {
+        let mut list = match self {
+            Self::Array(counts) => {
+                return (0..).zip(counts).filter(|&(_, count)| count > 0).collect();
+            }
+            Self::List(list) => list,
+            Self::One(_, _, 0) => Vec::new(),
+            Self::One(doc, _, count) => vec![(doc, count)],
+        };
+        list.sort_unstable_by_key(|&(doc, _)| doc);
+        list.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
+        list
+    }
+}
+
+/// The documents that hold at least one of `elements`. Each rule is climbed from once: O(places of
+/// the elements and of the rules above them), at most O(G).
+pub(in crate::query) fn docs_with(dag: &Dag, elements: impl IntoIterator<Item = u32>) -> DocSet {
+    let grammar = dag.grammar();
+    let mut docs = DocSet::none(grammar.num_docs());
+    let mut is_visited = vec![0u64; grammar.num_rules() / 64 + 1];
+    let mut pending = Vec::new();
+    let mut elements = elements.into_iter();
+    while let Some(element) = pending.pop().or_else(|| elements.next()) {
+        for place in dag.inverse().of(element) {
+            if place.rule_idx == 0 {
+                docs.insert(dag.doc_at(place.position as usize));
+                continue;
+            }
+            let (word, bit) = (place.rule_idx as usize / 64, 1 << (place.rule_idx % 64));
+            if is_visited[word] & bit == 0 {
+                is_visited[word] |= bit;
+                pending.push(grammar.num_terminals + place.rule_idx);
+            }
+        }
+    }
+    docs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::build::{CorpusBuilder, IngestOptions};
+    use crate::format::OpenLimits;
+    use crate::query::SearchOptions;
+    use crate::segment::Corpus;
+
+    proptest! {
+        #[test]
+        fn one_document_has_the_count_that_it_has_among_all(
+            docs in prop::collection::vec(prop::collection::vec(0usize..6, 0..60), 1..8),
+        ) {
+            let words = ["to", "be", "or", "not", "that is", "the question, to be"];
+            let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+            for doc in &docs {
+                let text: Vec<&str> = doc.iter().map(|&word| words[word]).collect();
+                builder.push_document("d", text.join(" ").as_bytes()).unwrap();
+            }
+            let (file, _) = builder.finish(None).unwrap();
+            let (_, corpus) = Corpus::from_bytes("f", &file, &OpenLimits::default()).unwrap();
+            let options = SearchOptions::default();
+            for segment in corpus.segments() {
+                let dag = &segment.dag;
+                for word in 0..segment.dictionary.num_words() {
+                    let count = |mut counter: DocCounter<'_>| {
+                        counter.add(dag.inverse().of(word));
+                        counter.finish(&mut options.canceller().interrupt()).unwrap()
+                    };
+                    let text = segment.dictionary.word(word);
+                    let occurs = |doc: &[usize]| {
+                        let words = doc.iter().flat_map(|&word| words[word].split([' ', ',']));
+                        words.filter(|&other| other == text).count() as u64
+                    };
+                    let slow = (0u32..).zip(docs.iter().map(|doc| occurs(doc)));
+                    let slow: Vec<(u32, u64)> = slow.filter(|&(_, count)| count > 0).collect();
+                    prop_assert_eq!(&count(DocCounter::new(dag, u64::MAX)), &slow);
+                    prop_assert_eq!(&count(DocCounter::new(dag, 0)), &slow);
+                    for doc in 0..docs.len() {
+                        let mut one = slow.clone();
+                        one.retain(|&(other, _)| other as usize == doc);
+                        prop_assert_eq!(count(DocCounter::of_doc(dag, doc)), one);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! How often a word occurs in one document, where segments keep the words of documents
+//! ([`DocWords`](crate::segment::DocWords)): a search in a sorted list instead of a climb through the grammar.
+
+use crate::segment::Corpus;
+
+/// How often `word` occurs in document `doc_id`, where all segments that have a part of it keep words; 0 for
+/// a document that there is not.
+pub(crate) fn kept_count(corpus: &Corpus, doc_id: u64, word: &str) -> Option<u64> {
+    let mut sum = 0u64;
+    for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+        let segment = &corpus.segments()[segment_idx];
+        let doc_words = segment.dag.doc_words_if_worth()?;
+        let word = segment.dictionary.word_id(word.as_bytes());
+        sum = sum.checked_add(word.map_or(0, |word| doc_words.count(doc, word)))?;
+    }
+    Some(sum)
+}

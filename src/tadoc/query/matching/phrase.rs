@@ -1,0 +1,252 @@
+//! Where a phrase is complete inside the grammar.
+//!
+//! Each place of the phrase is a set of words, most often of one. The rarest of them is the *anchor*.
+//! From each of its direct places on a right-hand side the others are compared to the left and to the
+//! right, inside that rule first. What the rule is too short for is carried to the places of the rule
+//! in its parents, and so on, until the phrase is complete in some rule (a *match* of that rule, found
+//! once however often the rule occurs) or a word is not in its set:
+//!
+//! ```text
+//! phrase        power  loss  during         anchor: loss
+//! rule 7        ...  power  loss            right side unmet: "during"
+//! rule 3        ...  [7]  during  ...       complete: one match of rule 3
+//! rule 5        ...  [7]  and  ...          differs: dropped
+//! ```
+//!
+//! A state that is carried lies within the phrase's length of an edge of its rule, and each rule
+//! has one path to it, so all of it is O(G * words), however large the sets are and also where the
+//! corpus repeats without bound.
+//! Separators never matter. The ends of documents and of parts do: phrases across a cut are
+//! `cut`'s business.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::segment::{Dag, EdgeWords, Measure, Occurrence};
+
+use crate::interrupt::Interrupt;
+use crate::query::matching::word_set::WordSet;
+
+/// A match that is complete in one rule (or one document of the root) and in no rule below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) struct Match {
+    /// Rule that holds it, 0 for the root.
+    pub rule_idx: u32,
+    /// Document (index inside the segment) for the root, else 0.
+    pub doc: u32,
+    /// Index of the first matched word among the words of the rule or document.
+    pub word_idx: u64,
+}
+
+impl Match {
+    /// Positions of the rule or document that holds it.
+    pub fn range(&self, dag: &Dag) -> Range<usize> {
+        match self.rule_idx {
+            0 => dag.doc_range(self.doc as usize),
+            rule_idx => dag.rule_range(rule_idx as usize),
+        }
+    }
+}
+
+/// A phrase as sets of words of one segment, and the one to start from.
+#[derive(Debug)]
+pub(in crate::query) struct Phrase<'a> {
+    dag: &'a Dag,
+    edges: &'a EdgeWords,
+    words: &'a [WordSet],
+    anchor: usize,
+}
+
+/// The anchor at word `anchor_idx` of rule `rule_idx`, with words still to be found beside it.
+#[derive(Debug, Clone, Copy)]
+struct Partial {
+    rule_idx: u32,
+    anchor_idx: u64,
+    unmet_left: usize,
+    unmet_right: usize,
+}
+
+impl<'a> Phrase<'a> {
+    /// The phrase of `words`, which are two or more.
+    pub fn new(dag: &'a Dag, words: &'a [WordSet]) -> Self {
+        let rarest = (0..words.len()).min_by_key(|&at| words[at].weight(dag));
+        Self { dag, edges: dag.edge_words(), words, anchor: rarest.unwrap_or(0) }
+    }
+
+    /// Direct places of the anchor, to be handed to [`resolve`](Self::resolve) in any portions.
+    pub fn anchors(&self) -> Cow<'a, [Occurrence]> {
+        let anchor = &self.words[self.anchor];
+        match anchor.only() {
+            Some(word) => Cow::Borrowed(self.dag.inverse().of(word)),
+            None => Cow::Owned(anchor.places(self.dag)),
+        }
+    }
+
+    /// Calls `found` with every match whose anchor is one of `anchors`.
+    pub fn resolve(
+        &self,
+        anchors: &[Occurrence],
+        interrupt: &mut Interrupt<'_>,
+        mut found: impl FnMut(Match),
+    ) -> Result<()> {
+        let (mut pending, mut scratch) = (Vec::new(), Vec::new());
+        let right = self.words.len() - 1 - self.anchor;
+        for &place in anchors {
+            let fresh =
+                Partial { rule_idx: 0, anchor_idx: 0, unmet_left: self.anchor, unmet_right: right };
+            self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
+            while let Some(partial) = pending.pop() {
+                let element = self.dag.num_terminals() + partial.rule_idx;
+                for &place in self.dag.inverse().of(element) {
+                    interrupt.check()?;
+                    self.extend(partial, place, &mut pending, &mut scratch, &mut found);
+                }
+            }
+            interrupt.check()?;
+        }
+        Ok(())
+    }
+
+    /// Continues `partial` at `place`, one of the places of its rule (or of the anchor itself).
+    fn extend(
+        &self,
+        partial: Partial,
+        place: Occurrence,
+        pending: &mut Vec<Partial>,
+        scratch: &mut Vec<Range<usize>>,
+        found: &mut impl FnMut(Match),
+    ) {
+        let dag = self.dag;
+        let position = place.position as usize;
+        let doc = if place.rule_idx == 0 { dag.doc_at(position) as u32 } else { 0 };
+        let mut matched = Match { rule_idx: place.rule_idx, doc, word_idx: 0 };
+        let range = matched.range(dag);
+        let left = &self.words[..partial.unmet_left];
+        let right = &self.words[self.words.len() - partial.unmet_right..];
+        let Some(met_left) = self.match_backward(range.start..position, left, scratch) else {
+            return;
+        };
+        let Some(met_right) = self.match_forward(position + 1..range.end, right, scratch) else {
+            return;
+        };
+        let before = dag.prefix_sums().between(dag, Measure::Words, range.start..position);
+        let next = Partial {
+            rule_idx: place.rule_idx,
+            anchor_idx: before + partial.anchor_idx,
+            unmet_left: left.len() - met_left,
+            unmet_right: right.len() - met_right,
+        };
+        if next.unmet_left == 0 && next.unmet_right == 0 {
+            matched.word_idx = next.anchor_idx - self.anchor as u64;
+            found(matched);
+        } else if place.rule_idx != 0 {
+            pending.push(next);
+        }
+    }
+
+    /// How many of `words` the elements of `range` begin with: all of them, or as many as there
+    /// are; `None` where a word differs.
+    fn match_forward(
+        &self,
+        mut range: Range<usize>,
+        words: &[WordSet],
+        stack: &mut Vec<Range<usize>>,
+    ) -> Option<usize> {
+        let symbols = &self.dag.grammar().symbols;
+        let mut met = 0;
+        stack.clear();
+        while met < words.len() {
+            let Some(position) = range.next() else {
+                match stack.pop() {
+                    Some(outer) => range = outer,
+                    None => break,
+                }
+                continue;
+            };
+            let element = symbols[position];
+            let len_words = self.dag.len_words(element);
+            if len_words == 0 {
+                continue;
+            }
+            if !words[met].contains(self.edges.first_of(self.dag, element)) {
+                return None;
+            }
+            match self.dag.rule_of(element) {
+                Some(rule_idx) if len_words > 1 && met + 1 < words.len() => {
+                    stack.push(std::mem::replace(&mut range, self.dag.rule_range(rule_idx)));
+                }
+                _ => met += 1,
+            }
+        }
+        Some(met)
+    }
+
+    /// The mirror image of [`match_forward`](Self::match_forward): how many of `words`, counted
+    /// from their end, the elements of `range` end with.
+    fn match_backward(
+        &self,
+        mut range: Range<usize>,
+        words: &[WordSet],
+        stack: &mut Vec<Range<usize>>,
+    ) -> Option<usize> {
+        let symbols = &self.dag.grammar().symbols;
+        let mut unmet = words.len();
+        stack.clear();
+        while unmet > 0 {
+            let Some(position) = range.next_back() else {
+                match stack.pop() {
+                    Some(outer) => range = outer,
+                    None => break,
+                }
+                continue;
+            };
+            let element = symbols[position];
+            let len_words = self.dag.len_words(element);
+            if len_words == 0 {
+                continue;
+            }
+            if !words[unmet - 1].contains(self.edges.last_of(self.dag, element)) {
+                return None;
+            }
+            match self.dag.rule_of(element) {
+                Some(rule_idx) if len_words > 1 && unmet > 1 => {
+                    stack.push(std::mem::replace(&mut range, self.dag.rule_range(rule_idx)));
+                }
+                _ => unmet -= 1,
+            }
+        }
+        Some(words.len() - unmet)
+    }
+}
+
+/// A word of a right-hand side: its id and where it lies in the expansion of the rule or document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) struct WordSpan {
+    pub word: u32,
+    pub byte_offset: u64,
+    pub byte_len: u64,
+}
+
+/// The word with index `word_idx` among the words of `range` (one rule, or one document of the
+/// root), which must have that many. O(depth * log rule length).
+pub(in crate::query) fn word_span(
+    dag: &Dag,
+    mut range: Range<usize>,
+    mut word_idx: u64,
+) -> WordSpan {
+    let sums = dag.prefix_sums();
+    let mut byte_offset = 0;
+    loop {
+        let (position, before) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
+        word_idx -= before;
+        byte_offset += sums.between(dag, Measure::Bytes, range.start..position);
+        let element = dag.grammar().symbols[position];
+        match dag.rule_of(element) {
+            Some(rule_idx) => range = dag.rule_range(rule_idx),
+            None => {
+                return WordSpan { word: element, byte_offset, byte_len: dag.len_bytes(element) };
+            }
+        }
+    }
+}

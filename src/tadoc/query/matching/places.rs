@@ -1,0 +1,429 @@
+//! From matches inside rules to occurrences in documents, in document order, over the inverse
+//! grammar.
+//!
+//! ```text
+//! climb    word ─▶ rule 9 ─▶ rule 3 ─▶ root       each rule once, however often it occurs
+//!                     └─▶ root
+//! entries  root:   doc 0, offset 77, rule 9 | doc 0, offset 912, rule 3 | doc 2, offset 5, match
+//!          rule 3: offset 21, rule 9
+//!          rule 9: offset 4, match
+//! walk     doc 0: 77 + 4, 912 + 21 + 4; doc 2: 5
+//! ```
+//!
+//! First all places above the matches are gathered, at most one entry for each element of the
+//! grammar. Sorted by position they are a small grammar of their own that holds nothing but paths
+//! to matches, and walking it from the root yields every occurrence in order. Rules have two uses
+//! or more, so there are fewer entries than occurrences, inner steps included, and the walk adds
+//! two numbers a step. Memory is that of the entries, not of the occurrences.
+//!
+//! A first version climbed from each occurrence and sorted the results: 19 ns for the climb and 35
+//! ns for the sort of each of 2.7 million occurrences in 128 MB of source code. A second one read
+//! where a place begins when it came to it and kept rules in a hash table: a word that is common in
+//! 102 MB of manual pages or 200 MB of sources, with a path of its own to nearly every occurrence,
+//! took 1.4 times as long.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::segment::{Dag, Occurrence};
+
+use crate::interrupt::Interrupt;
+use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::rule_set::RuleSet;
+
+/// Marks the key of a match; the others are of rules. Matches sort after a rule at the same place:
+/// what begins inside that rule and ends behind it begins after all that ends inside.
+const MATCH: u32 = 1 << 31;
+
+/// Places above the matches, while they are gathered.
+#[derive(Debug)]
+pub(in crate::query) struct PlacesBuilder<'a> {
+    dag: &'a Dag,
+    /// Position, then the number of the rule or match that stands there.
+    keys: Vec<u64>,
+    /// Rules above matches in the order they were met; the index is the rule's number.
+    rules: Vec<u32>,
+    is_met: RuleSet,
+}
+
+/// Where a match begins and what of it is not told by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) struct PlacedMatch {
+    /// Rule that holds it, 0 for the root.
+    pub rule_idx: u32,
+    /// Position of the element that holds its first byte.
+    pub position: u32,
+    /// First byte and first word, counted from the start of the rule or document.
+    pub offsets: [u64; 2],
+    /// Bytes from the first word to the end of the last.
+    pub byte_len: u64,
+}
+
+impl<'a> PlacesBuilder<'a> {
+    pub fn new(dag: &'a Dag) -> Self {
+        let mut is_met = RuleSet::new(dag.grammar().num_rules());
+        // Nothing lies above the root.
+        is_met.insert(0);
+        Self { dag, keys: Vec::new(), rules: Vec::new(), is_met }
+    }
+
+    /// Adds rules that hold matches; the root is passed over.
+    pub fn add_rules(&mut self, rules: impl ExactSizeIterator<Item = u32>) {
+        let mut num_rules = self.rules.len();
+        self.rules.resize(num_rules + rules.len(), 0);
+        for rule_idx in rules {
+            // Written whether it is new or not: that cannot be guessed.
+            self.rules[num_rules] = rule_idx;
+            num_rules += usize::from(self.is_met.insert(rule_idx));
+        }
+        self.rules.truncate(num_rules);
+    }
+
+    /// Adds the places of the rules, and the rules above, one generation after the other.
+    pub fn climb(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
+        let (mut number, mut above) = (0, Vec::new());
+        while number < self.rules.len() {
+            // All places of a generation are read before any is followed: each is somewhere else,
+            // and a processor waits for many of them together.
+            for &rule_idx in &self.rules[number..] {
+                let places = self.dag.inverse().of(self.dag.num_terminals() + rule_idx);
+                let key = |place: &Occurrence| u64::from(place.position) << 32 | number as u64;
+                self.keys.extend(places.iter().map(key));
+                above.extend(places.iter().map(|place| place.rule_idx));
+                number += 1;
+                interrupt.check()?;
+            }
+            self.add_rules(above.drain(..));
+        }
+        Ok(())
+    }
+
+    /// Orders the places, with the matches of one word that stands at `words`.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for 2^31 places or more.
+    pub fn finish_words(self, words: &[Occurrence]) -> Result<Places> {
+        self.finish(words.iter().map(|place| u64::from(place.position) << 32), &[])
+    }
+
+    /// Orders the places, with matches of one word each; `keys` are the positions of these and the
+    /// index that a [`Spot`] tells, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for 2^31 places or more.
+    pub fn finish_keys(self, mut keys: Vec<u64>) -> Result<Places> {
+        sort_by_position(&mut keys, self.dag.grammar().symbols.len());
+        self.finish(keys.into_iter(), &[])
+    }
+
+    /// Orders the places, with `matches`, which ascend by rule and offset.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] for 2^31 places or more.
+    pub fn finish_matches(self, matches: &[PlacedMatch]) -> Result<Places> {
+        let keys = matches.iter().enumerate();
+        let keys = keys.map(|(idx, m)| u64::from(m.position) << 32 | idx as u64);
+        self.finish(keys, matches)
+    }
+
+    /// `match_keys` are positions and indexes of matches, ascending; a match that is not among
+    /// `matches` is the element at its place.
+    fn finish(
+        mut self,
+        match_keys: impl ExactSizeIterator<Item = u64>,
+        matches: &[PlacedMatch],
+    ) -> Result<Places> {
+        let num_places = self.keys.len() + match_keys.len();
+        if num_places >= MATCH as usize {
+            return Err(Error::Capacity {
+                what: "places of a search",
+                requested: num_places as u64,
+                limit: u64::from(MATCH) - 1,
+                knob: "the number of segments (smaller blocks at ingest)",
+            });
+        }
+        // Most places are those of a word, which ascend: only the rules' have to be sorted.
+        sort_by_position(&mut self.keys, self.dag.grammar().symbols.len());
+        self.keys = merged(&self.keys, match_keys.map(|key| key | u64::from(MATCH)));
+        let root_len = self.dag.rule_range(0).end as u64;
+        let num_root = self.keys.partition_point(|&key| key >> 32 < root_len);
+        // Where places begin is read for all of them first: each is somewhere else, and a processor
+        // waits for many of them together.
+        let starts = |&key: &u64| self.starts((key >> 32) as usize);
+        let absolute = |key| Entry { offsets: starts(key), ..Entry::default() };
+        let mut entries: Vec<Entry> = self.keys.iter().map(absolute).collect();
+        let (of_root, of_rules) = entries.split_at_mut(num_root);
+        let first_entries = self.fill_rules(matches, num_root, of_rules);
+        let known = KnownRules { matches, num_root, first_entries: &first_entries };
+        let root_docs = self.fill_root(&known, of_rules, of_root);
+        Ok(Places { entries, root_docs })
+    }
+
+    /// Completes `entries`, those behind the root's, from the last rule to the first, so that children
+    /// know where they begin; returns the first entry of each rule by its number.
+    fn fill_rules(
+        &self,
+        matches: &[PlacedMatch],
+        num_root: usize,
+        entries: &mut [Entry],
+    ) -> Vec<u32> {
+        let numbered = self.rules.iter().zip(0u64..);
+        let mut by_rule: Vec<u64> =
+            numbered.map(|(&rule_idx, number)| u64::from(rule_idx) << 32 | number).collect();
+        sort_by_position(&mut by_rule, self.dag.grammar().num_rules());
+        let start = |&key: &u64| self.dag.rule_range((key >> 32) as usize).start;
+        let bases: Vec<(usize, [u64; 2])> =
+            by_rule.iter().map(start).map(|start| (start, self.starts(start))).collect();
+        let mut first_entries = vec![0u32; self.rules.len()];
+        let mut at = entries.len();
+        for (&key, &(start, base)) in by_rule.iter().zip(&bases).rev() {
+            let mut is_last = true;
+            let known = KnownRules { matches, num_root, first_entries: &first_entries };
+            while at > 0 && self.keys[num_root + at - 1] >> 32 >= start as u64 {
+                at -= 1;
+                let offsets = difference(entries[at].offsets, base);
+                let entry = entry(self.keys[num_root + at], offsets, &known, entries);
+                entries[at] = Entry { is_last, ..entry };
+                is_last = false;
+            }
+            first_entries[key as u32 as usize] = (num_root + at) as u32;
+        }
+        first_entries
+    }
+
+    /// Completes `entries` of the root; returns the document of each.
+    fn fill_root(
+        &self,
+        known: &KnownRules<'_>,
+        rule_entries: &[Entry],
+        entries: &mut [Entry],
+    ) -> Vec<u32> {
+        let (docs, each_doc) = self.docs_of(&self.keys[..entries.len()]);
+        let base = |&doc: &u32| self.dag.prefix_sums().doc_starts(doc as usize);
+        let bases: Vec<[u64; 2]> = each_doc.iter().map(base).collect();
+        let mut idx = 0;
+        for ((at, &key), &doc) in entries.iter_mut().zip(&self.keys).zip(&docs) {
+            idx += usize::from(each_doc[idx] != doc);
+            *at = entry(key, difference(at.offsets, bases[idx]), known, rule_entries);
+        }
+        docs
+    }
+
+    /// The documents of ascending `keys` of the root, for each key and each once.
+    fn docs_of(&self, keys: &[u64]) -> (Vec<u32>, Vec<u32>) {
+        let (mut doc, mut end, mut each_once) = (0, 0, Vec::new());
+        let doc_of = |&key: &u64| {
+            let position = (key >> 32) as usize;
+            if end <= position {
+                doc = self.dag.doc_at(position);
+                end = doc_start(self.dag, doc + 1);
+                each_once.push(doc as u32);
+            }
+            doc as u32
+        };
+        (keys.iter().map(doc_of).collect(), each_once)
+    }
+
+    /// Bytes and words before `position`; only differences mean anything.
+    #[inline]
+    fn starts(&self, position: usize) -> [u64; 2] {
+        self.dag.prefix_sums().starts(self.dag, position)
+    }
+}
+
+/// What the entries of rules are made of.
+struct KnownRules<'a> {
+    matches: &'a [PlacedMatch],
+    /// Entries of the root, which come before those of rules.
+    num_root: usize,
+    /// Index of the first entry of each rule, by its number.
+    first_entries: &'a [u32],
+}
+
+/// What stands at a key, `offsets` from the start of the rule or document: a match, or a rule that
+/// holds several. A rule with one entry gives way to that entry, so paths have no steps without a
+/// choice.
+#[inline]
+fn entry(key: u64, offsets: [u64; 2], known: &KnownRules<'_>, rule_entries: &[Entry]) -> Entry {
+    let what = key as u32;
+    let is_match = what & MATCH != 0;
+    if is_match {
+        let link = what & !MATCH;
+        let offsets = known.matches.get(link as usize).map_or(offsets, |matched| matched.offsets);
+        return Entry { offsets, link, is_match, is_last: false };
+    }
+    let link = known.first_entries[what as usize];
+    let first = rule_entries[link as usize - known.num_root];
+    if first.is_last {
+        let [bytes, words] = offsets;
+        let offsets = [bytes.wrapping_add(first.offsets[0]), words.wrapping_add(first.offsets[1])];
+        return Entry { offsets, ..first };
+    }
+    Entry { offsets, link, is_match, is_last: false }
+}
+
+#[inline]
+fn difference(end: [u64; 2], start: [u64; 2]) -> [u64; 2] {
+    [end[0].wrapping_sub(start[0]), end[1].wrapping_sub(start[1])]
+}
+
+/// Below this many keys a comparison sort is faster.
+const LEAST_RADIX_KEYS: usize = 256;
+/// Most bits of a digit: its counts stay in the first-level cache.
+const MAX_DIGIT_BITS: u32 = 12;
+/// Fewer keys than this have shorter digits, so that counts are no more than keys.
+const MANY_KEYS: usize = 1 << MAX_DIGIT_BITS;
+const FEW_DIGIT_BITS: u32 = 8;
+
+/// Sorts keys by position, all below `num_positions`: a radix sort from the lowest digit, in a fifth
+/// of the time of a comparison sort.
+pub(in crate::query) fn sort_by_position(keys: &mut Vec<u64>, num_positions: usize) {
+    if keys.len() < LEAST_RADIX_KEYS {
+        return keys.sort_unstable();
+    }
+    let num_bits = usize::BITS - num_positions.leading_zeros();
+    let max_bits = if keys.len() < MANY_KEYS { FEW_DIGIT_BITS } else { MAX_DIGIT_BITS };
+    let num_digits = num_bits.div_ceil(max_bits);
+    let digit_bits = num_bits.div_ceil(num_digits.max(1));
+    let mut starts = vec![0u32; 1 + (1 << digit_bits)];
+    let mut sorted = vec![0; keys.len()];
+    for shift in (0..num_digits).map(|digit| 32 + digit * digit_bits) {
+        let bucket = |key: u64| (key >> shift) as usize & ((1 << digit_bits) - 1);
+        starts.fill(0);
+        keys.iter().for_each(|&key| starts[bucket(key) + 1] += 1);
+        (1..starts.len()).for_each(|i| starts[i] += starts[i - 1]);
+        for &key in keys.iter() {
+            let start = &mut starts[bucket(key)];
+            sorted[*start as usize] = key;
+            *start += 1;
+        }
+        std::mem::swap(keys, &mut sorted);
+    }
+}
+
+/// Both ascending sequences in one.
+fn merged(keys: &[u64], others: impl ExactSizeIterator<Item = u64>) -> Vec<u64> {
+    let mut merged = Vec::with_capacity(keys.len() + others.len());
+    let mut taken = 0;
+    for other in others {
+        while let Some(&key) = keys.get(taken).filter(|&&key| key < other) {
+            merged.push(key);
+            taken += 1;
+        }
+        merged.push(other);
+    }
+    merged.extend_from_slice(&keys[taken..]);
+    merged
+}
+
+fn doc_start(dag: &Dag, doc: usize) -> usize {
+    dag.grammar().doc_offsets[doc] as usize
+}
+
+/// Paths from documents to matches.
+#[derive(Debug)]
+pub(in crate::query) struct Places {
+    /// Those of the root, then those of the rules, by position.
+    entries: Vec<Entry>,
+    /// Document of each entry of the root.
+    root_docs: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    /// Bytes and words from the start of the rule or document.
+    offsets: [u64; 2],
+    /// Index of the match, or first entry of the rule.
+    link: u32,
+    is_match: bool,
+    /// Whether the rule has no further entry.
+    is_last: bool,
+}
+
+/// An occurrence in a document (or part of one) of the segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) struct Spot {
+    pub doc: u32,
+    /// First byte and first word, counted from the start of the document (or part).
+    pub offsets: [u64; 2],
+    pub match_idx: u32,
+}
+
+impl Places {
+    /// Occurrences in the documents of `filter` (all without one), by document and offset.
+    pub fn walk(self, filter: Option<Arc<DocSet>>) -> Walk {
+        let (stack, inner) = (Vec::with_capacity(32), None);
+        Walk { places: self, filter, next_root: 0, doc: 0, inner, stack }
+    }
+}
+
+/// Iterator over occurrences.
+#[derive(Debug)]
+pub(in crate::query) struct Walk {
+    places: Places,
+    filter: Option<Arc<DocSet>>,
+    next_root: usize,
+    doc: u32,
+    /// The entry to go on with inside a rule, and the offsets of the rule.
+    inner: Option<(u32, [u64; 2])>,
+    /// The same for the rules around it.
+    stack: Vec<(u32, [u64; 2])>,
+}
+
+impl Iterator for Walk {
+    type Item = Spot;
+
+    #[inline]
+    fn next(&mut self) -> Option<Spot> {
+        loop {
+            let (entry, base) = match self.inner {
+                Some((at, base)) => {
+                    let entry = self.places.entries[at as usize];
+                    self.inner =
+                        if entry.is_last { self.stack.pop() } else { Some((at + 1, base)) };
+                    (entry, base)
+                }
+                None => (self.next_root_entry()?, [0; 2]),
+            };
+            // Inside one document, so neither sum can pass 2^64.
+            let offsets = [base[0] + entry.offsets[0], base[1] + entry.offsets[1]];
+            if entry.is_match {
+                return Some(Spot { doc: self.doc, offsets, match_idx: entry.link });
+            }
+            self.stack.extend(self.inner.replace((entry.link, offsets)));
+        }
+    }
+}
+
+impl Walk {
+    fn next_root_entry(&mut self) -> Option<Entry> {
+        loop {
+            self.doc = *self.places.root_docs.get(self.next_root)?;
+            self.next_root += 1;
+            if self.filter.as_ref().is_none_or(|docs| docs.contains(self.doc as usize)) {
+                return Some(self.places.entries[self.next_root - 1]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn keys_are_sorted_by_position(
+            positions in prop::collection::hash_set(0u64..1 << 31, 0..2_000),
+        ) {
+            let keyed = positions.iter().zip(0u64..).map(|(position, i)| position << 32 | i);
+            let mut keys: Vec<u64> = keyed.collect();
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            sort_by_position(&mut keys, 1 << 31);
+            prop_assert_eq!(keys, expected);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Words of one segment that may stand at one place of a phrase.
+//!
+//! ```text
+//! power       12..13                 one id
+//! pow*        12..40                 ids are in byte order of words, so a prefix is a range
+//! *ing        first 7, 1001 0000…    many ranges become a bitmap from the first id on
+//! ```
+//!
+//! Whether a word is in the set takes one or two steps however large the set is; V / 8 bytes at
+//! most.
+
+use std::ops::Range;
+
+use crate::segment::{Dag, Occurrence};
+
+/// More ranges than this become a bitmap.
+const MAX_RANGES: usize = 4;
+
+/// A set of word ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::query) struct WordSet {
+    /// Ascending, without gaps of nothing between them; none where there is a bitmap.
+    ranges: Vec<Range<u32>>,
+    /// The id of the lowest bit of `bits`.
+    first: u32,
+    bits: Vec<u64>,
+}
+
+impl WordSet {
+    /// The words of `range`.
+    pub fn from_range(range: Range<u32>) -> Self {
+        let ranges = if range.is_empty() { Vec::new() } else { vec![range] };
+        Self { ranges, ..Self::default() }
+    }
+
+    /// The words `ids`, which ascend.
+    pub fn from_ids(ids: &[u32]) -> Self {
+        let mut ranges: Vec<Range<u32>> = Vec::new();
+        for &id in ids {
+            if let Some(last) = ranges.last_mut().filter(|last| last.end == id) {
+                last.end += 1;
+                continue;
+            }
+            if ranges.len() == MAX_RANGES {
+                return Self::bitmap(ids);
+            }
+            ranges.push(id..id + 1);
+        }
+        Self { ranges, ..Self::default() }
+    }
+
+    fn bitmap(ids: &[u32]) -> Self {
+        let (Some(&first), Some(&last)) = (ids.first(), ids.last()) else {
+            return Self::default();
+        };
+        let mut bits = vec![0; (last - first) as usize / 64 + 1];
+        ids.iter().map(|id| id - first).for_each(|at| bits[at as usize / 64] |= 1 << (at % 64));
+        Self { ranges: Vec::new(), first, bits }
+    }
+
+    /// Whether there is no word.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty() && self.bits.is_empty()
+    }
+
+    /// The word, where there is just one.
+    pub fn only(&self) -> Option<u32> {
+        match &self.ranges[..] {
+            [range] if range.len() == 1 => Some(range.start),
+            _ => None,
+        }
+    }
+
+    /// Whether `word` is in the set; false for what is no word of the segment.
+    #[inline]
+    pub fn contains(&self, word: u32) -> bool {
+        if self.bits.is_empty() {
+            return self.ranges.iter().any(|range| range.contains(&word));
+        }
+        let at = word.wrapping_sub(self.first);
+        self.bits.get(at as usize / 64).is_some_and(|bits| bits >> (at % 64) & 1 != 0)
+    }
+
+    /// The words, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        let first = self.first;
+        let of_bits = self.bits.iter().zip(0u32..).flat_map(move |(&bits, at)| {
+            let mut rest = bits;
+            std::iter::from_fn(move || {
+                let bit = (rest != 0).then(|| rest.trailing_zeros())?;
+                rest &= rest - 1;
+                Some(first + at * 64 + bit)
+            })
+        });
+        self.ranges.iter().cloned().flatten().chain(of_bits)
+    }
+
+    /// How often the words occur in the segment; O(set).
+    pub fn weight(&self, dag: &Dag) -> u64 {
+        let weights = dag.weights();
+        // Each is a share of the words of the segment, which are below 2^64.
+        self.ids().map(|id| weights[id as usize]).sum()
+    }
+
+    /// Direct places of the words, one word after the other.
+    pub fn places(&self, dag: &Dag) -> Vec<Occurrence> {
+        self.ids().flat_map(|id| dag.inverse().of(id)).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_tree_set(ids in prop::collection::btree_set(0u32..300, 0..40), base in 0u32..1000) {
+            let ids: BTreeSet<u32> = ids.iter().map(|id| id + base).collect();
+            let set = WordSet::from_ids(&ids.iter().copied().collect::<Vec<_>>());
+            prop_assert_eq!(set.ids().collect::<Vec<_>>(), ids.iter().copied().collect::<Vec<_>>());
+            prop_assert!((0..1400).chain([u32::MAX]).all(|id| set.contains(id) == ids.contains(&id)));
+            prop_assert_eq!(set.is_empty(), ids.is_empty());
+            let only = ids.first().copied().filter(|_| ids.len() == 1);
+            prop_assert_eq!(set.only(), only);
+        }
+
+        #[test]
+        fn ranges_are_sets(start in 0u32..100, len in 0u32..100) {
+            let ids: Vec<u32> = (start..start + len).collect();
+            prop_assert_eq!(WordSet::from_range(start..start + len), WordSet::from_ids(&ids));
+        }
+    }
+}

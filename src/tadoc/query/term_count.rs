@@ -1,0 +1,150 @@
+//! How often a query matches in each document, without listing the matches.
+//!
+//! One segment after the other: matches are counted by rule, the counts are passed up to the
+//! documents, and the documents that hold every item are handed on. A document that was cut waits
+//! for its last part. Memory is that of the counts of one segment, time O(places above the matches),
+//! however often these occur; where few documents are selected, they are read instead.
+
+use std::ops::ControlFlow;
+
+use crate::error::{Error, Result};
+use crate::segment::Corpus;
+
+use crate::query::language::query::Query;
+use crate::query::matching::cut::doc_cut_after;
+use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::resolved::ResolvedQuery;
+use crate::query::search::{DocumentCount, SearchOptions, checked_sum, local_docs};
+
+/// Rows that are handed on at once.
+const BATCH_ROWS: usize = 1 << 12;
+
+/// Calls `visit` with the documents that hold all items of `query` and the number of occurrences of
+/// all items in them, in batches by ascending document, until it breaks.
+///
+/// # Errors
+/// [`Error::OutOfRange`] for a document of `options` that is not there; [`Error::InvalidArgument`]
+/// named `docs` where `options.docs` do not ascend; [`Error::Capacity`] where a number has more than 64
+/// bits; [`Error::Cancelled`]. `options.max_hits` does not matter here.
+pub fn term_count(
+    corpus: &Corpus,
+    query: &Query,
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&[DocumentCount]) -> ControlFlow<()>,
+) -> Result<()> {
+    let docs = options.selected(corpus)?;
+    let resolved = ResolvedQuery::new(corpus, query, options.canceller());
+    count_documents(&resolved, docs.as_deref(), &mut |counts| {
+        for batch in counts.chunks(BATCH_ROWS) {
+            if (options.is_cancelled)() {
+                return Err(Error::Cancelled);
+            }
+            if visit(batch).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// Occurrences of each item so far in a document that goes on in the next segment with documents.
+type OpenDoc = Vec<u64>;
+
+/// Calls `visit` with the counts of one segment after the other, of `docs`, which ascend, or of all.
+pub(in crate::query) fn count_documents(
+    resolved: &ResolvedQuery<'_>,
+    docs: Option<&[u64]>,
+    visit: &mut dyn FnMut(&[DocumentCount]) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let corpus = resolved.corpus();
+    let mut open: Option<OpenDoc> = None;
+    for segment_idx in 0..corpus.segments().len() {
+        let filter = docs.map(|docs| local_docs(corpus, segment_idx, docs));
+        let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
+        if num_docs == 0 || filter.as_ref().is_some_and(DocSet::is_empty) {
+            continue;
+        }
+        let counts = segment_counts(resolved, segment_idx, filter, &mut open)?;
+        if visit(&counts)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Documents that end in a segment and hold all items. `open` is the document that goes on in this
+/// segment, and becomes the one that goes on behind it.
+fn segment_counts(
+    resolved: &ResolvedQuery<'_>,
+    segment_idx: usize,
+    filter: Option<DocSet>,
+    open: &mut Option<OpenDoc>,
+) -> Result<Vec<DocumentCount>> {
+    let corpus = resolved.corpus();
+    let first_doc_id = corpus.first_doc_id(segment_idx);
+    let before = open.take();
+    let cut_doc = doc_cut_after(corpus, segment_idx)
+        .map(|doc_id| (doc_id - first_doc_id) as u32)
+        .filter(|&doc| filter.as_ref().is_none_or(|docs| docs.contains(doc as usize)));
+    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
+    let mut open_counts = Vec::with_capacity(resolved.num_items());
+    let mut filter = filter;
+    let mut found: Option<Vec<(u32, u64)>> = None;
+    for item_idx in 0..resolved.num_items() {
+        let item = resolved.item(segment_idx, item_idx);
+        let mut counts = item.map_or(Ok(Vec::new()), |item| item.count_by_doc(filter.as_ref()))?;
+        if let Some(carried) = before.as_ref().map(|counts| counts[item_idx]) {
+            add_to_first(&mut counts, carried)?;
+        }
+        if let Some(doc) = cut_doc {
+            let inside = counts.pop_if(|last| last.0 == doc).map_or(0, |last| last.1);
+            let across = resolved.matches_across(segment_idx, item_idx)?.len() as u64;
+            open_counts.push(checked_sum([inside, across].into_iter())?);
+        }
+        let both = match found.take() {
+            None => counts,
+            Some(found) => in_both(&found, &counts)?,
+        };
+        if item_idx + 1 < resolved.num_items() {
+            // Documents beside a cut may hold an item in their other parts.
+            let mut docs = DocSet::none(num_docs);
+            let beside = before.as_ref().map(|_| 0).into_iter().chain(cut_doc);
+            both.iter().map(|&(doc, _)| doc).chain(beside).for_each(|doc| {
+                docs.insert(doc as usize);
+            });
+            if docs.is_empty() {
+                // No document is left for the items that follow, and none is cut.
+                return Ok(Vec::new());
+            }
+            filter = Some(docs);
+        }
+        found = Some(both);
+    }
+    *open = cut_doc.map(|_| open_counts);
+    let listed = found.unwrap_or_default().into_iter();
+    let row = |(doc, count)| DocumentCount { doc_id: first_doc_id + u64::from(doc), count };
+    Ok(listed.map(row).collect())
+}
+
+/// Adds `carried` to the count of document 0.
+fn add_to_first(counts: &mut Vec<(u32, u64)>, carried: u64) -> Result<()> {
+    match counts.first_mut().filter(|first| first.0 == 0) {
+        Some(first) => first.1 = checked_sum([first.1, carried].into_iter())?,
+        None if carried > 0 => counts.insert(0, (0, carried)),
+        None => {}
+    }
+    Ok(())
+}
+
+/// Documents of both lists with both counts added.
+fn in_both(a: &[(u32, u64)], b: &[(u32, u64)]) -> Result<Vec<(u32, u64)>> {
+    let mut b = b.iter().peekable();
+    let mut both = Vec::new();
+    for &(doc, count) in a {
+        while b.next_if(|other| other.0 < doc).is_some() {}
+        if let Some(other) = b.next_if(|other| other.0 == doc) {
+            both.push((doc, checked_sum([count, other.1].into_iter())?));
+        }
+    }
+    Ok(both)
+}

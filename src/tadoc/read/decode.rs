@@ -1,0 +1,288 @@
+//! Whole documents: exact bytes from rules.
+//!
+//! A rule that was already expanded into the output is copied from there, so decoding is a string
+//! of short copies, as in a Lempel-Ziv decoder, and costs O(elements of the distinct rules used +
+//! output), whatever the grammar's depth:
+//!
+//! ```text
+//! output   |Licensed under the Apache License|...|Licensed under the Apache License|
+//! memo[r]   ^ start, length                       ^ rule r again: one copy
+//! ```
+//!
+//! The memo (8 bytes a rule) is good for as long as the output stays in the decoder, so batches of
+//! small documents profit from each other. It is made when it begins to pay: a single small
+//! document is expanded without. Lengths are known before the first byte, so a limit refuses
+//! expansion bombs without allocating.
+
+use crate::error::{Error, Result};
+use crate::segment::{Corpus, Dag, Segment};
+
+use crate::read::output::{check_output_len, reserve};
+
+/// Rules of a grammar for each that is expanded before a memo is made.
+const RULES_PER_EXPANSION: usize = 16;
+
+/// Bytes that one copy of a short token or rule moves, whatever its length.
+pub(crate) const SHORT_COPY: usize = 16;
+
+/// Bytes of document `doc_id`.
+///
+/// # Errors
+/// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where it has 2^64
+/// bytes or more.
+pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
+    corpus.check_doc_id(doc_id)?;
+    corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
+        let part = corpus.segments()[segment_idx].dag.doc_len_bytes(doc);
+        sum.checked_add(part).ok_or_else(too_long)
+    })
+}
+
+/// Words of document `doc_id`.
+///
+/// # Errors
+/// As [`document_len_bytes`].
+pub fn document_num_words(corpus: &Corpus, doc_id: u64) -> Result<u64> {
+    corpus.check_doc_id(doc_id)?;
+    corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
+        let part = corpus.segments()[segment_idx].dag.doc_len_words(doc);
+        sum.checked_add(part).ok_or_else(too_long)
+    })
+}
+
+/// The exact bytes of document `doc_id`, which may be at most `max_output_bytes`.
+///
+/// # Errors
+/// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where it is longer
+/// than allowed.
+pub fn document_bytes(corpus: &Corpus, doc_id: u64, max_output_bytes: u64) -> Result<Vec<u8>> {
+    let mut decoder = DocumentDecoder::new(corpus.clone(), max_output_bytes);
+    decoder.append_document(doc_id)?;
+    Ok(decoder.take())
+}
+
+/// Returns the error of a document whose length 64 bits do not hold.
+pub(crate) fn too_long() -> Error {
+    Error::Capacity {
+        what: "a document",
+        requested: u64::MAX,
+        limit: u64::MAX - 1,
+        knob: "nothing (lengths are 64-bit numbers)",
+    }
+}
+
+/// Decodes documents one after another into a buffer of its own.
+#[derive(Debug)]
+pub struct DocumentDecoder {
+    corpus: Corpus,
+    max_output_bytes: u64,
+    /// The documents, then slack for short copies.
+    output: Vec<u8>,
+    len: usize,
+    memo: Memo,
+    stack: Vec<Frame>,
+}
+
+/// Positions of a right-hand side that are still to be expanded.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    next: u32,
+    end: u32,
+}
+
+impl DocumentDecoder {
+    /// A decoder for `corpus` that holds at most `max_output_bytes` at once.
+    pub fn new(corpus: Corpus, max_output_bytes: u64) -> Self {
+        let (output, stack) = (Vec::new(), Vec::new());
+        Self { corpus, max_output_bytes, output, len: 0, memo: Memo::default(), stack }
+    }
+
+    /// Appends the exact bytes of document `doc_id`, all its parts.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where the buffer
+    /// would grow beyond the limit; the buffer is then as it was.
+    pub fn append_document(&mut self, doc_id: u64) -> Result<()> {
+        let added = document_len_bytes(&self.corpus, doc_id)?;
+        let len = check_output_len(self.len as u64, added, self.max_output_bytes)?;
+        reserve(&mut self.output, len + SHORT_COPY)?;
+        self.output.resize(len + SHORT_COPY, 0);
+        self.memo.make_room(len);
+        let Self { corpus, output, memo, stack, len: at, .. } = self;
+        for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+            let segment = &corpus.segments()[segment_idx];
+            memo.select_segment(segment_idx, segment.dag.grammar().num_rules(), *at);
+            *at = decode_part(segment, doc, output, *at, memo, stack);
+        }
+        debug_assert_eq!(*at, len);
+        Ok(())
+    }
+
+    /// All documents appended since the start, the last [`take`](Self::take) or
+    /// [`clear`](Self::clear).
+    pub fn bytes(&self) -> &[u8] {
+        &self.output[..self.len]
+    }
+
+    /// Hands the buffer over and starts an empty one.
+    pub fn take(&mut self) -> Vec<u8> {
+        self.output.truncate(self.len);
+        self.memo.forget_output(self.len);
+        self.len = 0;
+        std::mem::take(&mut self.output)
+    }
+
+    /// Forgets the bytes and keeps the memory.
+    pub fn clear(&mut self) {
+        self.memo.forget_output(self.len);
+        self.len = 0;
+    }
+}
+
+/// Where rules of one segment were expanded last.
+///
+/// Starts are counted from `base`, the number of the buffer's first byte, and hold if they are not
+/// below `valid_from`: a new buffer or another segment invalidates all entries in O(1).
+#[derive(Debug)]
+struct Memo {
+    /// By rule, or empty as long as there is no memo.
+    entries: Vec<MemoEntry>,
+    /// Expansions that will be made without a memo.
+    num_unnoted: usize,
+    num_rules: usize,
+    base: u32,
+    valid_from: u32,
+    segment_idx: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct MemoEntry {
+    start: u32,
+    len: u32,
+}
+
+impl Default for Memo {
+    fn default() -> Self {
+        let (base, valid_from) = (1, 1);
+        let (entries, num_unnoted, num_rules) = (Vec::new(), 0, 0);
+        Self { entries, num_unnoted, num_rules, base, valid_from, segment_idx: usize::MAX }
+    }
+}
+
+impl Memo {
+    /// Makes sure that a buffer of `len` bytes can be numbered, as far as 32 bits go.
+    fn make_room(&mut self, len: usize) {
+        if self.base > 1 && self.base as usize + len > u32::MAX as usize {
+            self.entries.fill(MemoEntry::default());
+            (self.base, self.valid_from) = (1, 1);
+        }
+    }
+
+    fn select_segment(&mut self, segment_idx: usize, num_rules: usize, at: usize) {
+        if self.segment_idx == segment_idx {
+            return;
+        }
+        self.segment_idx = segment_idx;
+        self.valid_from = u32::try_from(self.base as usize + at).unwrap_or(u32::MAX);
+        self.num_rules = num_rules;
+        if self.entries.len() < num_rules {
+            self.entries = Vec::new();
+            self.num_unnoted = num_rules / RULES_PER_EXPANSION;
+        }
+    }
+
+    fn forget_output(&mut self, len: usize) {
+        self.base = u32::try_from(self.base as usize + len).unwrap_or(u32::MAX);
+        self.valid_from = self.base;
+    }
+
+    /// Start and length of the last expansion of `rule_idx`.
+    #[inline]
+    fn get(&self, rule_idx: usize) -> Option<(usize, usize)> {
+        let entry = self.entries.get(rule_idx)?;
+        (entry.start >= self.valid_from)
+            .then(|| ((entry.start - self.base) as usize, entry.len as usize))
+    }
+
+    /// Notes an expansion; beyond 4 GiB nothing is noted.
+    #[inline]
+    fn set(&mut self, rule_idx: usize, start: usize, len: u64) {
+        if self.entries.is_empty() {
+            if self.num_unnoted > 0 {
+                self.num_unnoted -= 1;
+                return;
+            }
+            self.entries = vec![MemoEntry::default(); self.num_rules];
+        }
+        let numbered = u32::try_from(self.base as usize + start);
+        if let (Ok(start), Ok(len)) = (numbered, u32::try_from(len))
+            && start < u32::MAX
+        {
+            self.entries[rule_idx] = MemoEntry { start, len };
+        }
+    }
+}
+
+/// Writes document `doc` of `segment` to `output[at..]` and returns where it ends.
+fn decode_part(
+    segment: &Segment,
+    doc: usize,
+    output: &mut [u8],
+    mut at: usize,
+    memo: &mut Memo,
+    stack: &mut Vec<Frame>,
+) -> usize {
+    let dag: &Dag = &segment.dag;
+    let symbols = dag.grammar().symbols.as_slice();
+    let (arena, token_offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
+    let sums = dag.prefix_sums();
+    let range = dag.doc_range(doc);
+    let mut frame = Frame { next: range.start as u32, end: range.end as u32 };
+    loop {
+        while frame.next < frame.end {
+            let position = frame.next as usize;
+            frame.next += 1;
+            output[at] = b' ';
+            at += usize::from(sums.has_blank_before(position));
+            let element = symbols[position];
+            let Some(rule_idx) = dag.rule_of(element) else {
+                let start = token_offsets[element as usize] as usize;
+                let len = token_offsets[element as usize + 1] as usize - start;
+                copy_token(&mut output[at..], &arena[start..], len);
+                at += len;
+                continue;
+            };
+            if let Some((start, len)) = memo.get(rule_idx) {
+                copy_earlier(output, start, at, len);
+                at += len;
+                continue;
+            }
+            memo.set(rule_idx, at, dag.len_bytes(element));
+            if frame.next < frame.end {
+                stack.push(frame);
+            }
+            let range = dag.rule_range(rule_idx);
+            frame = Frame { next: range.start as u32, end: range.end as u32 };
+        }
+        match stack.pop() {
+            Some(parent) => frame = parent,
+            None => return at,
+        }
+    }
+}
+
+/// Copies the first `len` bytes of `source`; up to [`SHORT_COPY`] bytes are written.
+#[inline]
+pub(crate) fn copy_token(output: &mut [u8], source: &[u8], len: usize) {
+    match (output.first_chunk_mut::<SHORT_COPY>(), source.first_chunk::<SHORT_COPY>()) {
+        (Some(output), Some(source)) if len <= SHORT_COPY => *output = *source,
+        _ => output[..len].copy_from_slice(&source[..len]),
+    }
+}
+
+/// Copies `len` bytes from `start` to `at`; up to [`SHORT_COPY`] bytes are written.
+#[inline]
+fn copy_earlier(output: &mut [u8], start: usize, at: usize, len: usize) {
+    let (earlier, output) = output.split_at_mut(at);
+    copy_token(output, &earlier[start..], len);
+}

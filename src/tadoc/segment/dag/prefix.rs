@@ -1,0 +1,476 @@
+//! Prefix sums of bytes and words over all right-hand sides.
+//!
+//! ```text
+//! symbols   |............|............|............|.....      blocks of BLOCK_LEN positions
+//! block     bytes, words before it | 12 x (blank:1, bytes:18, words:13) since the block's start
+//! ```
+//!
+//! A block is one cache line, so the place of any element costs one miss: that is what climbing
+//! the inverse grammar and random extraction spend their time on. A first version kept a sample
+//! every 16 positions (1 byte an element instead of 5.3) and added up the lengths between: 15
+//! look-ups at random places, see `benches/access.rs` for the numbers of the present one.
+//!
+//! The sums run over the whole `symbols` array, rule borders included, and wrap: only differences
+//! inside one rule (or one document of the root) are ever used, and those are exact because every
+//! expansion is below 2^64 bytes. A blank implied between two neighbours belongs to neither: the
+//! *start* of a position lies after the blank before it. At the start of a rule or a document there
+//! is no blank.
+
+use std::ops::Range;
+
+use crate::segment::Dag;
+use crate::segment::dag::root_hints::RootHints;
+use crate::segment::dag::threads::map_chunks;
+
+/// Positions of a block: with 16 bytes of sums and 4 bytes a position it fills a cache line.
+const BLOCK_LEN: usize = 12;
+/// Bits of a packed start: the lowest says whether a blank is implied before the position, then
+/// bytes, then words. 262,142 bytes and 8,190 words fit: blocks of longer expansions are rare, and
+/// fall back to adding up.
+const BYTES_BITS: u32 = 18;
+const WORDS_SHIFT: u32 = 1 + BYTES_BITS;
+const MAX_BYTES: u64 = (1 << BYTES_BITS) - 2;
+const MAX_WORDS: u64 = (1 << (32 - WORDS_SHIFT)) - 2;
+/// Stands for a start that does not fit.
+const TOO_LARGE: u32 = u32::MAX;
+/// Root positions that share a hint to their document.
+const HINT_LEN: usize = 32;
+/// Blocks of the root that share a hint.
+const BLOCKS_PER_HINT: usize = 4;
+/// Blocks, or words of a bitmap, that a thread takes at once.
+const CHUNK_BLOCKS: usize = 8192;
+
+/// What is summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Bytes, implied blanks included.
+    Bytes = 0,
+    /// Words.
+    Words = 1,
+}
+
+/// Where each position of `symbols` starts, in bytes and in words.
+#[derive(Debug)]
+pub struct PrefixSums {
+    blocks: Vec<Block>,
+    /// One bit a position: a blank is implied before it.
+    blanks: Vec<u64>,
+    /// The document of every `HINT_LEN`-th root position.
+    doc_hints: Vec<u32>,
+    /// Where each document starts.
+    doc_starts: Vec<[u64; 2]>,
+    root_hints: RootHints,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Block {
+    sums: [u64; 2],
+    packed: [u32; BLOCK_LEN],
+}
+
+impl PrefixSums {
+    pub(super) fn new(dag: &Dag) -> Self {
+        let blanks = blank_bits(dag);
+        let num_positions = dag.grammar.symbols.len();
+        let mut blocks =
+            vec![Block { sums: [0; 2], packed: [0; BLOCK_LEN] }; num_positions / BLOCK_LEN + 1];
+        // Each chunk sums from 0, then all are moved by what lies before them.
+        let totals: Vec<[u64; 2]> = map_chunks(&mut blocks, CHUNK_BLOCKS, |chunk, blocks| {
+            fill(dag, &blanks, chunk * CHUNK_BLOCKS * BLOCK_LEN, blocks)
+        });
+        let bases: Vec<[u64; 2]> = totals
+            .iter()
+            .scan([0u64; 2], |sums, total| {
+                let base = *sums;
+                *sums = added(*sums, *total);
+                Some(base)
+            })
+            .collect();
+        map_chunks(&mut blocks, CHUNK_BLOCKS, |chunk, blocks| {
+            blocks.iter_mut().for_each(|block| block.sums = added(block.sums, bases[chunk]));
+        });
+        let root_hints = RootHints::new([].into_iter(), 0, BLOCKS_PER_HINT);
+        let (doc_starts, doc_hints) = (Vec::new(), doc_hints(dag));
+        let mut sums = Self { blocks, blanks, doc_hints, doc_starts, root_hints };
+        let starts = dag.grammar.doc_offsets.iter();
+        sums.doc_starts = starts.map(|&start| sums.starts(dag, start as usize)).collect();
+        let root_len = dag.grammar.root().len();
+        let root_blocks = &sums.blocks[..root_len / BLOCK_LEN + 1];
+        let starts = root_blocks.iter().map(|block| block.sums[0]);
+        sums.root_hints =
+            RootHints::new(starts, sums.start(dag, Measure::Bytes, root_len), BLOCKS_PER_HINT);
+        sums
+    }
+
+    /// Whether a blank is implied before `position` (never at the start of a rule or document).
+    /// Read from a bitmap, which is best for runs of positions.
+    #[inline]
+    pub fn has_blank_before(&self, position: usize) -> bool {
+        bit(&self.blanks, position) != 0
+    }
+
+    /// Where the expansion at `position` starts, the blank before it behind us: the sum of
+    /// `measure` from the start of `symbols`, wrapping.
+    #[inline]
+    pub fn start(&self, dag: &Dag, measure: Measure, position: usize) -> u64 {
+        self.starts(dag, position)[measure as usize]
+    }
+
+    /// [`start`](Self::start) in bytes and in words.
+    #[inline]
+    pub fn starts(&self, dag: &Dag, position: usize) -> [u64; 2] {
+        let block = &self.blocks[position / BLOCK_LEN];
+        match block.packed[position % BLOCK_LEN] {
+            TOO_LARGE => self.starts_added_up(dag, position),
+            packed => added(block.sums, unpacked(packed)),
+        }
+    }
+
+    /// [`starts`](Self::starts) of the first position of document `doc` (index inside the segment);
+    /// those of one document after the other are neighbours in memory.
+    #[inline]
+    pub fn doc_starts(&self, doc: usize) -> [u64; 2] {
+        self.doc_starts[doc]
+    }
+
+    /// Bytes of the expansion at `position`, and whether a blank is implied before it; from the same
+    /// cache line as its start.
+    #[inline]
+    pub fn len_bytes_at(&self, dag: &Dag, position: usize) -> (u64, bool) {
+        let [start, end] = [position, position + 1].map(|position| {
+            let block = &self.blocks[position / BLOCK_LEN];
+            match block.packed[position % BLOCK_LEN] {
+                TOO_LARGE => (self.starts_added_up(dag, position)[0], bit(&self.blanks, position)),
+                packed => (block.sums[0].wrapping_add(unpacked(packed)[0]), u64::from(packed & 1)),
+            }
+        });
+        (end.0.wrapping_sub(end.1).wrapping_sub(start.0), start.1 != 0)
+    }
+
+    #[cold]
+    fn starts_added_up(&self, dag: &Dag, position: usize) -> [u64; 2] {
+        let first = position / BLOCK_LEN * BLOCK_LEN;
+        (first..position).fold(self.blocks[position / BLOCK_LEN].sums, |sums, p| {
+            added(sums, shares(dag, &self.blanks, p))
+        })
+    }
+
+    /// Sum of `measure` over `range`, which lies in one rule; bytes only where it ends with the
+    /// rule or with a document, else a blank before its end counts too.
+    #[inline]
+    pub fn between(&self, dag: &Dag, measure: Measure, range: Range<usize>) -> u64 {
+        self.start(dag, measure, range.end).wrapping_sub(self.start(dag, measure, range.start))
+    }
+
+    /// The last position in `range` (one rule, or one document of the root) that starts at or
+    /// before `offset`, counted from the start of the range, and where it starts. With bytes,
+    /// `offset` can be the blank after that position's expansion.
+    /// O(log(range / 12) + 12), less where elements are of even length. `offset` must be below the
+    /// sum over `range`.
+    pub fn locate(
+        &self,
+        dag: &Dag,
+        measure: Measure,
+        range: Range<usize>,
+        offset: u64,
+    ) -> (usize, u64) {
+        let column = measure as usize;
+        let base = self.start(dag, measure, range.start);
+        let first_block = range.start / BLOCK_LEN + 1;
+        let end_block = (range.end / BLOCK_LEN + 1).min(self.blocks.len()).max(first_block);
+        let blocks = &self.blocks[first_block..end_block];
+        let guess = match blocks.len() {
+            // The end is worth a look only where it saves several.
+            0..8 => blocks.len() / 2,
+            num_blocks => {
+                let total = self.between(dag, measure, range.clone());
+                (offset as f64 / total as f64 * num_blocks as f64) as usize
+            }
+        };
+        let skipped = partition_point_near(blocks, guess, |block| {
+            block.sums[column].wrapping_sub(base) <= offset
+        });
+        self.locate_in_block(dag, measure, range, base, offset, first_block + skipped - 1)
+    }
+
+    /// As [`locate`](Self::locate) with bytes, in document `doc`, which has more than `offset`; its
+    /// place in the root is known without a search.
+    pub fn locate_in_document(&self, dag: &Dag, doc: usize, offset: u64) -> (usize, u64) {
+        let base = self.doc_starts[doc][0];
+        let at = base + offset;
+        let (mut block, last) = self.root_hints.window(at);
+        let mut num_blocks = last + 1 - block;
+        // Without branches: they would be guessed, and half of the guesses wrong.
+        while num_blocks > 1 {
+            let half = num_blocks / 2;
+            let is_before = self.blocks[block + half].sums[0] <= at;
+            block += if is_before { half } else { 0 };
+            num_blocks -= half;
+        }
+        self.locate_in_block(dag, Measure::Bytes, dag.doc_range(doc), base, offset, block)
+    }
+
+    /// The end of [`locate`](Self::locate): the last position of `block` that starts at or before
+    /// `offset` from `base`, where `range` starts.
+    #[inline]
+    fn locate_in_block(
+        &self,
+        dag: &Dag,
+        measure: Measure,
+        range: Range<usize>,
+        base: u64,
+        offset: u64,
+        block: usize,
+    ) -> (usize, u64) {
+        let first = block * BLOCK_LEN;
+        let mut found = (range.start, 0);
+        for position in first.max(range.start)..range.end.min(first + BLOCK_LEN) {
+            let start = self.start(dag, measure, position).wrapping_sub(base);
+            if start > offset {
+                break;
+            }
+            found = (position, start);
+        }
+        found
+    }
+
+    /// The document whose root range holds `root_position`; empty documents hold nothing.
+    #[inline]
+    pub fn doc_at(&self, dag: &Dag, root_position: usize) -> usize {
+        let hint = root_position / HINT_LEN;
+        let first = self.doc_hints[hint] as usize;
+        let last = self.doc_hints[hint + 1] as usize;
+        let starts = &dag.grammar.doc_offsets[first..=last];
+        first + starts.partition_point(|&start| start as usize <= root_position) - 1
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of::<Block>() * self.blocks.len()
+            + 8 * self.blanks.len()
+            + 4 * self.doc_hints.len()
+            + 16 * self.doc_starts.len()
+            + self.root_hints.memory_bytes()
+    }
+}
+
+/// Fills `blocks`, the first of which begins at `first_position`, with sums from there; returns
+/// the sums over all of them.
+fn fill(dag: &Dag, blanks: &[u64], first_position: usize, blocks: &mut [Block]) -> [u64; 2] {
+    let num_positions = dag.grammar.symbols.len();
+    let mut sums = [0u64; 2];
+    let mut position = first_position;
+    for block in blocks {
+        block.sums = sums;
+        for slot in &mut block.packed {
+            let since = [sums[0].wrapping_sub(block.sums[0]), sums[1].wrapping_sub(block.sums[1])];
+            *slot = packed(since, position <= num_positions && bit(blanks, position) != 0);
+            if position < num_positions {
+                sums = added(sums, shares(dag, blanks, position));
+            }
+            position += 1;
+        }
+    }
+    sums
+}
+
+/// What lies between the start of `position` and the start of the next one.
+#[inline]
+fn shares(dag: &Dag, blanks: &[u64], position: usize) -> [u64; 2] {
+    let element = dag.grammar.symbols[position];
+    [dag.len_bytes(element).wrapping_add(bit(blanks, position + 1)), dag.len_words(element)]
+}
+
+#[inline]
+fn added(a: [u64; 2], b: [u64; 2]) -> [u64; 2] {
+    [a[0].wrapping_add(b[0]), a[1].wrapping_add(b[1])]
+}
+
+#[inline]
+fn packed([bytes, words]: [u64; 2], blank: bool) -> u32 {
+    if bytes > MAX_BYTES || words > MAX_WORDS {
+        return TOO_LARGE;
+    }
+    u32::from(blank) | (bytes as u32) << 1 | (words as u32) << WORDS_SHIFT
+}
+
+#[inline]
+fn unpacked(packed: u32) -> [u64; 2] {
+    [u64::from(packed >> 1 & ((1 << BYTES_BITS) - 1)), u64::from(packed >> WORDS_SHIFT)]
+}
+
+/// As `partition_point`, looking at `guess` first and then at twice the distance each time: text
+/// is even enough that documents of thousands of blocks take about four looks.
+fn partition_point_near<T>(items: &[T], guess: usize, is_before: impl Fn(&T) -> bool) -> usize {
+    let guess = guess.min(items.len());
+    let (mut low, mut high) = (0, items.len());
+    let mut distance = 1;
+    if items.get(guess).is_some_and(&is_before) {
+        low = guess + 1;
+        while low + distance < high {
+            if !is_before(&items[low + distance]) {
+                high = low + distance;
+                break;
+            }
+            low += distance + 1;
+            distance *= 2;
+        }
+    } else {
+        high = guess;
+        while low + distance < high {
+            if is_before(&items[high - distance]) {
+                low = high - distance + 1;
+                break;
+            }
+            high -= distance;
+            distance *= 2;
+        }
+    }
+    low + items[low..high].partition_point(is_before)
+}
+
+#[inline]
+fn bit(bits: &[u64], position: usize) -> u64 {
+    bits[position / 64] >> (position % 64) & 1
+}
+
+/// Marks the positions before which a blank is implied.
+fn blank_bits(dag: &Dag) -> Vec<u64> {
+    let grammar = &dag.grammar;
+    let num_positions = grammar.symbols.len();
+    let mut bits = vec![0u64; num_positions / 64 + 1];
+    map_chunks(&mut bits, CHUNK_BLOCKS, |chunk, bits| {
+        let first = chunk * CHUNK_BLOCKS * 64;
+        for position in first.max(1)..num_positions.min(first + bits.len() * 64) {
+            let bit = u64::from(dag.has_blank_between(position)) << (position % 64);
+            bits[(position - first) / 64] |= bit;
+        }
+    });
+    for &start in grammar.rule_offsets.iter().chain(&grammar.doc_offsets) {
+        bits[start as usize / 64] &= !(1 << (start % 64));
+    }
+    bits
+}
+
+/// The document of every `HINT_LEN`-th root position, then one past the last document.
+fn doc_hints(dag: &Dag) -> Vec<u32> {
+    let offsets = &dag.grammar.doc_offsets;
+    let root_len = offsets.last().copied().unwrap_or(0) as usize;
+    let mut hints = Vec::with_capacity(root_len / HINT_LEN + 2);
+    let mut doc = 0;
+    for root_position in (0..root_len).step_by(HINT_LEN) {
+        while offsets[doc + 1] as usize <= root_position {
+            doc += 1;
+        }
+        hints.push(doc as u32);
+    }
+    hints.push((offsets.len() - 1) as u32);
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use rayon::prelude::*;
+
+    use super::*;
+    use crate::segment::dag::tests::{dag_of, expanded};
+
+    /// Long expansions (packed starts that do not fit) beside short ones, and several documents.
+    fn doubling_dag() -> Dag {
+        // Words 0 "a", 1 "bb"; separators 2 "", 3 ","; rules 5 to 26 double the next one.
+        let mut rules = vec![vec![5, 0, 5, 3, 1, 0, 1, 3, 3, 0, 6, 0, 2, 1, 7, 6, 6, 0, 1, 3, 5]];
+        rules.extend((5..27).map(|element| vec![element + 1, element + 1]));
+        rules.push(vec![0, 3]);
+        dag_of(rules, &[0, 2, 2, 9, 21], 2, &[1, 2, 0, 1])
+    }
+
+    #[test]
+    fn starts_are_sums_of_lengths_and_blanks() {
+        let dag = doubling_dag();
+        let sums = dag.prefix_sums();
+        assert!(sums.blocks.iter().any(|block| block.packed.contains(&TOO_LARGE)));
+        for doc in 0..4 {
+            let range = dag.doc_range(doc);
+            let (mut bytes, mut words) = (0, 0);
+            for position in range.clone() {
+                let element = dag.grammar().symbols[position];
+                let is_first = position == range.start;
+                let blank = !is_first && dag.has_blank_between(position);
+                assert_eq!(sums.has_blank_before(position), blank);
+                bytes += u64::from(blank);
+                let base = sums.starts(&dag, range.start);
+                let starts = sums.starts(&dag, position);
+                assert_eq!([starts[0] - base[0], starts[1] - base[1]], [bytes, words]);
+                assert_eq!(sums.doc_at(&dag, position), doc);
+                assert_eq!(sums.len_bytes_at(&dag, position), (dag.len_bytes(element), blank));
+                bytes += dag.len_bytes(element);
+                words += dag.len_words(element);
+            }
+            assert_eq!((dag.doc_len_bytes(doc), dag.doc_len_words(doc)), (bytes, words));
+        }
+    }
+
+    #[test]
+    fn locate_finds_what_a_walk_finds() {
+        let dag = doubling_dag();
+        let sums = dag.prefix_sums();
+        for doc in [0, 2, 3] {
+            let range = dag.doc_range(doc);
+            for measure in [Measure::Bytes, Measure::Words] {
+                let total = sums.between(&dag, measure, range.clone());
+                let base = sums.start(&dag, measure, range.start);
+                let offsets = (0..total.min(40)).chain((0..40).map(|i| total * i / 40));
+                for offset in offsets {
+                    let slow = range
+                        .clone()
+                        .map(|p| (p, sums.start(&dag, measure, p) - base))
+                        .rfind(|&(_, start)| start <= offset);
+                    assert_eq!(Some(sums.locate(&dag, measure, range.clone(), offset)), slow);
+                    if measure == Measure::Bytes {
+                        assert_eq!(Some(sums.locate_in_document(&dag, doc, offset)), slow);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tasks_that_ask_first_do_not_wait_for_themselves() {
+        let len = 20 * CHUNK_BLOCKS * BLOCK_LEN;
+        let root: Vec<u32> = (0..len as u32).map(|at| at % 2).collect();
+        for _ in 0..4 {
+            let dag = dag_of(vec![root.clone()], &[0, len as u32], 1, &[3, 1]);
+            let starts = (0..64).into_par_iter().map(|at| dag.prefix_sums().starts(&dag, at));
+            let starts: Vec<_> = starts.collect();
+            assert!(
+                (0..64).all(
+                    |at| starts[at] == [2 * at as u64 + at as u64 % 2, (at as u64).div_ceil(2)]
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn any_guess_finds_the_partition_point() {
+        for len in 0..40 {
+            let items: Vec<usize> = (0..len).collect();
+            for (point, guess) in (0..=len).flat_map(|p| (0..len + 2).map(move |g| (p, g))) {
+                assert_eq!(partition_point_near(&items, guess, |&item| item < point), point);
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_agree_with_the_expansion() {
+        let dag = dag_of(
+            vec![vec![5, 0, 6, 6, 3, 0, 5], vec![0, 6], vec![1, 2, 0]],
+            &[0, 1, 4, 7],
+            2,
+            &[1, 2, 0, 1],
+        );
+        let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
+        for (doc, text) in texts.iter().enumerate() {
+            assert_eq!(dag.doc_len_bytes(doc), text.len() as u64, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Work on parts of an array by threads of its own.
+//!
+//! What a [`Dag`](crate::segment::Dag) derives on first use is made while others wait for it. With rayon that can
+//! wait for itself: a task that waits for its parts is given other tasks meanwhile, and one of these may
+//! ask for the same array; or all of its threads wait for what another thread makes, and nobody makes
+//! it. Here whoever waits does nothing else, and threads that work wait for nobody.
+
+use std::num::NonZero;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Calls `work` with each `chunk_len` of `items` and their number, the last one may be shorter; returns
+/// what it gave, in order. On all cores, or on fewer where no more threads are to be had.
+pub(super) fn map_chunks<T: Send, R: Send>(
+    items: &mut [T],
+    chunk_len: usize,
+    work: impl Fn(usize, &mut [T]) -> R + Sync,
+) -> Vec<R> {
+    let num_cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let num_threads = items.len().div_ceil(chunk_len).min(num_cores);
+    let waiting = Mutex::new(items.chunks_mut(chunk_len).enumerate());
+    let done = Mutex::new(Vec::new());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = || {
+        while let Some((at, chunk)) = next() {
+            let result = work(at, chunk);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..num_threads {
+            if thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
+        }
+        run();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|&(at, _)| at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::map_chunks;
+
+    #[test]
+    fn chunks_are_worked_on_once_and_answer_in_order() {
+        for (len, chunk_len) in [(0, 3), (1, 3), (3, 3), (1000, 7), (1000, 5000)] {
+            let mut items: Vec<usize> = (0..len).collect();
+            let sums = map_chunks(&mut items, chunk_len, |at, chunk| {
+                chunk.iter_mut().for_each(|item| *item += 1);
+                (at, chunk.iter().sum::<usize>())
+            });
+            assert!(items.iter().copied().eq(1..=len));
+            assert!(sums.iter().map(|sum| sum.0).eq(0..len.div_ceil(chunk_len)));
+            assert_eq!(sums.iter().map(|sum| sum.1).sum::<usize>(), len * (len + 1) / 2);
+        }
+    }
+}

@@ -158,6 +158,10 @@ impl DeviceColumn {
 }
 
 /// Frees the memory of an array.
+///
+/// # Safety
+///
+/// `array` is null or points to an [`ArrowArray`] of [`DeviceColumn::into_arrow_device`].
 unsafe extern "C" fn release(array: *mut ArrowArray) {
     // SAFETY: the caller guarantees it.
     let Some(array) = (unsafe { array.as_mut() }) else { return };

@@ -32,6 +32,11 @@ pub fn has_driver() -> bool {
 }
 
 /// Returns the number of devices that the driver sees; at least one.
+///
+/// # Errors
+///
+/// [`GpuError::NoDriver`], [`GpuError::OldDriver`], [`GpuError::NoDevice`] or
+/// [`GpuError::Driver`].
 pub fn num_devices() -> Result<usize, GpuError> {
     if !has_driver() {
         return Err(GpuError::NoDriver);

@@ -1,19 +1,19 @@
-//! Decoding GSST blocks on a device: the wrapper of `kernels/gsst_decode_{8,12}bit.cu`.
+//! Decoding of GSST blocks on a device: the wrapper of `kernels/gsst_decode_{8,12}bit.cu`.
 //!
 //! ```text
-//! host     Block, Block, …             bytes of all blocks, as they are stored
+//! host     Block, Block, …             bytes of all blocks, as stored
 //!            │ upload                  ┌────────┬────────┬───┬───────┐
 //! device     ▼                         │ block  │ block  │ … │ slack │
 //!          DeviceBlocks ───────────────┴────────┴────────┴───┴───────┘
 //!            │ decode_into: one launch for the blocks of 8 bits, one for those of 12
 //!            ▼
-//!          DeviceText                  text of all blocks, in their order, without gaps
+//!          DeviceText                  text of all blocks, in order, without gaps
 //! ```
 //!
-//! The kernel trusts what it reads, so it is only given [`Block`]s, which were checked when they
-//! were opened. Beside its bytes a block costs 2 KiB (8 bits) or 32 KiB (12 bits) of device memory
-//! for its symbols, and 32 bytes. Constants that the kernel shares with this file are compared by
-//! tests of this file.
+//! The kernel trusts its input, so it only gets [`Block`]s, which were validated when they were
+//! opened. In addition to its bytes, a block takes device memory for its symbols, 2 KiB (8 bits) or
+//! 32 KiB (12 bits), and 32 bytes. Tests of this file compare the constants that the kernel shares
+//! with it.
 
 #![allow(unsafe_code, reason = "launching kernels, and the layout of their arguments")]
 
@@ -40,12 +40,12 @@ const SHARED_WORDS_BYTES: u32 = 32;
 const STAGE_BYTES: u32 = 4128;
 const ROWS_BYTES: u32 = 752;
 const MAX_WARPS: u32 = 10;
-/// Bytes behind the last block that the kernel may read: more than a tile of 12-bit codes.
+/// Bytes after the last block that the kernel may read: more than a tile of 12-bit codes.
 pub(super) const SLACK_BYTES: usize = 1024;
-/// What a run's error word holds as long as nothing is wrong with it.
+/// Error word of a run without a fault.
 pub(super) const NO_ERROR: u64 = u64::MAX;
 
-/// What a launch knows of a block; the same struct is in the kernel.
+/// Description of a block for a launch. The kernel has the same struct.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct GsstBlock {
@@ -59,13 +59,13 @@ pub(super) struct GsstBlock {
 
 const _: () = assert!(size_of::<GsstBlock>() == 32);
 
-// SAFETY: six integers in C layout without padding, no pointers.
+// SAFETY: six integers in C layout without padding or pointers.
 unsafe impl DeviceRepr for GsstBlock {}
-// SAFETY: integers may be 0.
+// SAFETY: all-zero integers are valid.
 unsafe impl ValidAsZeroBits for GsstBlock {}
 
-/// Decodes GSST blocks on a device. A width's kernel is loaded with the first blocks of that width:
-/// the driver compiles it once per machine (0.1 to 0.2 s) and keeps the result on disk.
+/// A decoder of GSST blocks on a device. The first blocks of a width load its kernel. The driver
+/// compiles it once per machine (0.1 to 0.2 s) and keeps the result on disk.
 ///
 /// ```no_run
 /// use tadoc_cuda::{Device, GsstDecoder};
@@ -75,7 +75,7 @@ unsafe impl ValidAsZeroBits for GsstBlock {}
 /// let block = Block::open(write_block(&rows, &BlockOptions::default())?)?;
 /// let decoder = GsstDecoder::new(&Device::open(0)?);
 /// assert_eq!(decoder.decode(&[block])?, b"http://a.examplehttp://b.example");
-/// # Ok::<(), tadoc::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct GsstDecoder {
@@ -83,24 +83,24 @@ pub struct GsstDecoder {
     kernels: Arc<[OnceLock<Kernel>; 2]>,
 }
 
-/// The kernels of a width.
+/// The kernels of one code width.
 #[derive(Debug, Clone)]
 pub(super) struct Kernel {
     text: Entry,
     with_views: Entry,
 }
 
-/// An entry point and how it is launched on its device.
+/// An entry point with its launch configuration on a device.
 #[derive(Debug, Clone)]
 struct Entry {
     function: CudaFunction,
     threads: u32,
     shared_bytes: u32,
-    /// Thread blocks that run at the same time.
+    /// Number of thread blocks that run at the same time.
     max_grid: u32,
 }
 
-/// Addresses on the device of what a launch reads and writes, and how much there is.
+/// Device addresses of the input and output of a launch, with their sizes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DecodeArguments {
     pub(super) bytes: u64,
@@ -112,7 +112,7 @@ pub(super) struct DecodeArguments {
     pub(super) error: u64,
 }
 
-/// The same of views that are made with the text.
+/// Device addresses for views that are made together with the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ViewArguments {
     pub(super) run_blocks: u64,
@@ -122,11 +122,11 @@ pub(super) struct ViewArguments {
     pub(super) views: u64,
 }
 
-/// Blocks on a device.
+/// Blocks in device memory.
 #[derive(Debug)]
 pub struct DeviceBlocks {
     bytes: DeviceBuffer<u8>,
-    /// [`NO_ERROR`]: the blocks were validated on the host.
+    /// Error word; [`NO_ERROR`], because the blocks were validated on the host.
     error: DeviceBuffer<u64>,
     eight: Option<Launch>,
     twelve: Option<Launch>,
@@ -134,7 +134,7 @@ pub struct DeviceBlocks {
     text_len_bytes: u64,
 }
 
-/// The blocks of one width.
+/// The blocks of one code width.
 #[derive(Debug)]
 struct Launch {
     tables: DeviceBuffer<u64>,
@@ -144,17 +144,17 @@ struct Launch {
 }
 
 impl GsstDecoder {
-    /// A decoder for `device`; loads nothing yet.
+    /// Builds a decoder for `device`. Loads nothing yet.
     pub fn new(device: &Device) -> Self {
         Self { device: device.clone(), kernels: Arc::default() }
     }
 
-    /// Loads the kernel of a width, unless that was done before; [`GsstDecoder::upload`] does it,
+    /// Loads the kernel of a width, unless it is loaded already. [`GsstDecoder::upload`] does this
     /// too.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] where the device is too old or has too little shared memory,
+    /// [`GpuError::Unsupported`] if the device is too old or has too little shared memory;
     /// [`GpuError::Driver`].
     pub fn load(&self, width: CodeWidth) -> Result<(), GpuError> {
         self.kernel(width).map(|_| ())
@@ -174,7 +174,7 @@ impl GsstDecoder {
     ///
     /// # Errors
     ///
-    /// Those of [`GsstDecoder::load`], [`GpuError::OutOfMemory`], and [`GpuError::Mismatch`] where
+    /// The errors of [`GsstDecoder::load`]; [`GpuError::OutOfMemory`]; [`GpuError::Mismatch`] if
     /// the blocks have more than 2^32 splits.
     pub fn upload<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<DeviceBlocks, GpuError> {
         const WHAT: &str = "GSST blocks";
@@ -206,7 +206,7 @@ impl GsstDecoder {
         })
     }
 
-    /// Device memory for the text of `blocks`, all 0.
+    /// Allocates device memory for the text of `blocks`, all 0.
     ///
     /// # Errors
     ///
@@ -216,12 +216,12 @@ impl GsstDecoder {
         DeviceText::new(&self.device, len_bytes)
     }
 
-    /// Decodes `blocks` into `text`. Returns when the work is given to the device, not when it is
-    /// done; reading the text waits.
+    /// Decodes `blocks` into `text`. Returns once the work is enqueued, before it is done. Reading
+    /// the text waits for it.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where `text` has another length or lies on another device,
+    /// [`GpuError::Mismatch`] if `text` has another length or lies on another device;
     /// [`GpuError::Driver`].
     pub fn decode_into(
         &self,
@@ -257,20 +257,21 @@ impl GsstDecoder {
                     error,
                 };
                 let kernel = self.kernel(width)?;
-                // SAFETY: `blocks` holds validated blocks and the slack the kernel may read, and
-                // `launch` was made from them; `text` has the sum of their text lengths (checked
-                // above), and is borrowed mutably until the launch is given to the stream.
+                // SAFETY: `blocks` holds validated blocks and the slack that the kernel may read,
+                // and `launch` was made from them. `text` has the sum of their text lengths
+                // (checked above) and is borrowed mutably until the launch is enqueued.
                 unsafe { kernel.launch(&self.device, stream, arguments, None) }?;
             }
         }
         Ok(())
     }
 
-    /// The text of all blocks: upload, decode and copy back.
+    /// Returns the text of all blocks: uploads, decodes and copies back.
     ///
     /// # Errors
     ///
-    /// Those of [`GsstDecoder::upload`], [`GsstDecoder::text_for`] and [`GsstDecoder::decode_into`].
+    /// The errors of [`GsstDecoder::upload`], [`GsstDecoder::text_for`] and
+    /// [`GsstDecoder::decode_into`].
     pub fn decode<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<Vec<u8>, GpuError> {
         let blocks = self.upload(blocks)?;
         let mut text = self.text_for(&blocks)?;
@@ -280,18 +281,18 @@ impl GsstDecoder {
 }
 
 impl DeviceBlocks {
-    /// Length of the blocks as stored, in bytes.
+    /// Returns the stored length of the blocks, in bytes.
     pub fn stored_len_bytes(&self) -> u64 {
         self.stored_len_bytes
     }
 
-    /// Length of their text, in bytes.
+    /// Returns the length of their text, in bytes.
     pub fn text_len_bytes(&self) -> u64 {
         self.text_len_bytes
     }
 }
 
-/// What a launch needs, on the host.
+/// The input of a launch, on the host.
 #[derive(Debug, Default)]
 struct Plan {
     tables: Vec<u64>,
@@ -300,7 +301,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Adds a block whose bytes are at `at` and whose text goes to `text_at`.
+    /// Adds a block whose bytes start at `at` and whose text goes to `text_at`.
     fn add<B: AsRef<[u8]>>(
         &mut self,
         block: &Block<B>,
@@ -360,17 +361,21 @@ impl Kernel {
         Ok(Self { text, with_views: entry(name_with_views, STAGE_BYTES + ROWS_BYTES)? })
     }
 
-    /// Gives the decoding of `arguments` to `stream`, with the views of their rows where `views` says
-    /// where they go.
+    /// Enqueues the decoding of `arguments` on `stream`. With `views`, also makes the views of the
+    /// rows.
     ///
     /// # Safety
     ///
-    /// All addresses lie on `device` and live until the work is done: the blocks with
-    /// [`SLACK_BYTES`] behind them, as many tables and places as `num_blocks` says, the text with as
-    /// many bytes as the blocks have, from a multiple of 16 on, which nobody else writes, and the
-    /// error word. The blocks were validated, or the error word is not [`NO_ERROR`] by the time the
-    /// kernel runs. `num_splits` is their number of splits, and not 0. Views need what
-    /// `gsst_rows_splits` wrote for each split.
+    /// All addresses lie on `device` and live until the work is done. They point to:
+    ///
+    /// - the blocks, with [`SLACK_BYTES`] after them;
+    /// - as many tables and places as `num_blocks` says;
+    /// - the text, with room for the text of the blocks, aligned to 16, without another writer;
+    /// - the error word.
+    ///
+    /// The blocks were validated, or the error word is not [`NO_ERROR`] when the kernel runs.
+    /// `num_splits` is their number of splits, and not 0. Views need the output of
+    /// `gsst_rows_splits` for each split.
     pub(super) unsafe fn launch(
         &self,
         device: &Device,
@@ -393,15 +398,16 @@ impl Kernel {
             launch.arg(&views.run_blocks).arg(&views.block_idxs).arg(&views.frames);
             launch.arg(&views.split_rows).arg(&views.views);
         }
-        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
-        // promises the rest.
+        // SAFETY: the arguments match the kernel in number, order and type; the caller guarantees
+        // the rest.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(device.fault("launching gsst_decode"))
     }
 }
 
 impl Entry {
-    /// The entry point `name`, each warp with `warp_bytes` of shared memory beside the table.
+    /// Loads the entry point `name`. Each warp gets `warp_bytes` of shared memory in addition to
+    /// the table.
     fn new(
         device: &Device,
         module: &Module,
@@ -423,7 +429,7 @@ impl Entry {
     }
 }
 
-/// Where dynamic shared memory starts, at most [`TABLE_AT`].
+/// Returns the start of dynamic shared memory, at most [`TABLE_AT`].
 fn shared_base(device: &Device, module: &Module) -> Result<u32, GpuError> {
     let asking = GpuError::driver("asking where shared memory starts");
     let kernel = module.kernel("gsst_decode_base")?;

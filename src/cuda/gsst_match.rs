@@ -1,4 +1,5 @@
-//! Rows of GSST blocks that match a predicate, on a device: the wrapper of `kernels/gsst_match.cu`.
+//! Selection of rows of GSST blocks by a predicate on a device: the wrapper of
+//! `kernels/gsst_match.cu`.
 //!
 //! ```text
 //! host     Block, Block, …  ──upload──▶  DeviceRows      bytes of blocks, places of frames of rows
@@ -8,16 +9,16 @@
 //!          DeviceSelection      numbers of the rows that match, ascending; offsets; text
 //! ```
 //!
-//! The predicate is an automaton over bytes. The device makes of it an automaton over the codes of
-//! each block, and, where the pattern starts with `%`, a filter that finds most rows without running
-//! the automaton. Only rows that match are decoded.
+//! The predicate is an automaton over bytes. The device turns it into an automaton over the codes
+//! of each block. If the pattern starts with `%`, it also makes a filter that rejects most rows
+//! without the automaton. Only rows that match are decoded.
 //!
-//! Beside its bytes a block costs 48 bytes for every 128 rows, 2 KiB (8 bits) or 32 KiB (12 bits)
-//! for its symbols, and, where it was written without lengths of texts, 3 bytes per row. A call takes
-//! [`DeviceSelection::scratch_len_bytes`] more, at most 16 MiB of them for tables.
+//! In addition to its bytes, a block takes 48 bytes for every 128 rows and 2 KiB (8 bits) or 32 KiB
+//! (12 bits) for its symbols. A block written without lengths of texts also takes 3 bytes per row.
+//! A call takes [`DeviceSelection::scratch_len_bytes`] more, at most 16 MiB of them for tables.
 //!
-//! Meant for predicates that few rows match: where more than some 2 % do, decoding all rows
-//! ([`GsstDecoder`](super::GsstDecoder)) alone takes less time, at 10 % about half.
+//! The selection suits predicates that few rows match. If more than about 2 % match, decoding all
+//! rows ([`GsstDecoder`](super::GsstDecoder)) alone takes less time; at 10 %, about half.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -43,10 +44,11 @@ pub use selection::DeviceSelection;
 use selection::place_of;
 
 const KERNEL: &str = "gsst_match";
-/// Tables of a query take at most this much, or those of one block: blocks go in groups.
+/// Largest size of the tables of a query, or that of one block's tables. Blocks are processed in
+/// groups.
 const TABLES_BYTES: usize = 16 << 20;
 
-/// Finds rows of GSST blocks on a device. Its kernels are loaded with the first rows.
+/// A matcher of rows of GSST blocks on a device. The first rows load its kernels.
 ///
 /// ```no_run
 /// use tadoc_cuda::{Device, GsstMatcher};
@@ -61,7 +63,7 @@ const TABLES_BYTES: usize = 16 << 20;
 /// matcher.select(&rows, &has_b, &mut selection)?;
 /// assert_eq!(selection.rows_to_host()?, [2]);
 /// assert_eq!(selection.text_to_host()?, b"http://b.example");
-/// # Ok::<(), tadoc::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct GsstMatcher {
@@ -70,22 +72,22 @@ pub struct GsstMatcher {
 }
 
 impl GsstMatcher {
-    /// A matcher for `device`; loads nothing yet.
+    /// Builds a matcher for `device`. Loads nothing yet.
     pub fn new(device: &Device) -> Self {
         Self { device: device.clone(), kernels: Arc::default() }
     }
 
-    /// Loads the kernels, unless that was done before.
+    /// Loads the kernels, unless they are loaded already.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] where the device is too old or has too little shared memory,
+    /// [`GpuError::Unsupported`] if the device is too old or has too little shared memory;
     /// [`GpuError::Driver`].
     pub fn load(&self) -> Result<(), GpuError> {
         self.kernels().map(|_| ())
     }
 
-    /// The kernels of runs that nobody checked.
+    /// Returns the kernels for runs that were not checked.
     pub(super) fn run_kernels(&self) -> Result<MatchRunKernels, GpuError> {
         MatchRunKernels::new(&self.device, self.kernels()?)
     }
@@ -98,22 +100,22 @@ impl GsstMatcher {
         Ok(self.kernels.get_or_init(|| kernels))
     }
 
-    /// The predicate "like `pattern`". Null rows are not.
+    /// Builds the predicate "like `pattern`". Null rows do not match.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] where its automaton has more than 256 states.
+    /// [`GpuError::Unsupported`] if its automaton has more than 256 states.
     pub fn like(&self, pattern: &Pattern) -> Result<RowPredicate, GpuError> {
         let automaton = ByteAutomaton::new(pattern).ok_or_else(|| self.too_many_states())?;
         Ok(RowPredicate::new(&automaton, pattern.floating_literal()))
     }
 
-    /// The predicate "one of `constants`". Null rows are not.
+    /// Builds the predicate "one of `constants`". Null rows do not match.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] where its automaton has more than 256 states: where the constants
-    /// have more than 254 different beginnings.
+    /// [`GpuError::Unsupported`] if its automaton has more than 256 states, that is, if the
+    /// constants have more than 254 different prefixes.
     pub fn one_of(&self, constants: &[&[u8]]) -> Result<RowPredicate, GpuError> {
         let automaton = ByteAutomaton::one_of(constants).ok_or_else(|| self.too_many_states())?;
         Ok(RowPredicate::new(&automaton, Vec::new()))
@@ -129,17 +131,17 @@ impl GsstMatcher {
 
     /// Copies blocks to the device, with the places of their rows.
     ///
-    /// Blocks without lengths of texts are decoded once, to have them.
+    /// Decodes blocks without lengths of texts once, to compute the lengths.
     ///
     /// # Errors
     ///
-    /// [`GpuError::OutOfMemory`], [`GpuError::Driver`], and [`GpuError::Mismatch`] where the blocks
-    /// have 2^32 rows or more.
+    /// [`GpuError::OutOfMemory`]; [`GpuError::Driver`]; [`GpuError::Mismatch`] if the blocks have
+    /// 2^32 rows or more.
     pub fn upload<B: AsRef<[u8]>>(&self, blocks: &[Block<B>]) -> Result<DeviceRows, GpuError> {
         DeviceRows::upload(&self.device, blocks)
     }
 
-    /// A selection without rows, for [`GsstMatcher::select`] to fill.
+    /// Builds an empty selection, to be filled by [`GsstMatcher::select`].
     ///
     /// # Errors
     ///
@@ -148,14 +150,15 @@ impl GsstMatcher {
         DeviceSelection::new(&self.device)
     }
 
-    /// Fills `selection` with the rows that match `predicate`, over what was in it; takes more device
-    /// memory only where it has too little. Waits for the number of rows, not for their text.
+    /// Replaces the content of `selection` by the rows that match `predicate`. Allocates device
+    /// memory only if the selection has too little. Waits for the number of rows, not for their
+    /// text.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where rows or selection lie on another device, or where the text of the
-    /// selection has 2^32 bytes or more; [`GpuError::OutOfMemory`], [`GpuError::Driver`]. The
-    /// selection then holds nothing of use.
+    /// [`GpuError::Mismatch`] if the rows or the selection lie on another device, or if the text of
+    /// the selection has 2^32 bytes or more; [`GpuError::OutOfMemory`]; [`GpuError::Driver`]. The
+    /// content of the selection is then unspecified.
     pub fn select(
         &self,
         rows: &DeviceRows,
@@ -178,14 +181,16 @@ impl GsstMatcher {
         let at = selection.place(&self.device, rows);
         let lists: Vec<_> = rows.lists().iter().map(|list| place_of(list, &self.device)).collect();
         for list in &lists {
-            // SAFETY: `rows` was made from validated blocks; `prepare` copied the predicate and made
-            // place for what the steps pass on; the selection is borrowed mutably, and all of it is
-            // used on the device's own stream only.
+            // SAFETY: `rows` was made from validated blocks. `prepare` copied the predicate and
+            // made room for intermediate results. The selection is borrowed mutably, and all of it
+            // is used only on the device's own stream.
             unsafe { kernels.mask_list(&self.device, &at, list, &inputs) }?;
         }
-        // SAFETY: as above; there is a unit, as there is a block with rows.
+        // SAFETY: same argument as for the mask. There is at least one unit, because there is a
+        // block with rows.
         unsafe { kernels.scan(&self.device, &at) }?;
-        // On the chance that what the selection has is enough: the device need not wait for the host.
+        // Writes at once if the selection has memory: it may suffice, and then the device need not
+        // wait for the host.
         if selection.has_capacity() {
             self.write(&at, &lists, selection)?;
         }
@@ -196,7 +201,7 @@ impl GsstMatcher {
         Ok(())
     }
 
-    /// Writes what matches to what `selection` has place for.
+    /// Writes the matches, as far as `selection` has room for them.
     fn write(
         &self,
         at: &MatchPlace<'_>,
@@ -205,8 +210,8 @@ impl GsstMatcher {
     ) -> Result<(), GpuError> {
         let (kernels, output) = (self.kernels()?, selection.output());
         for list in lists {
-            // SAFETY: as for the mask, which was written before on the same stream; the output is as
-            // long as it says.
+            // SAFETY: same argument as for the mask, which was written earlier on the same stream.
+            // The output is as long as it says.
             unsafe { kernels.write(&self.device, at, list, &output) }?;
         }
         Ok(())

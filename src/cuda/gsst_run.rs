@@ -1,20 +1,19 @@
-//! A run, GSST blocks of one column, as it is laid out for the device.
+//! The device layout of a run: GSST blocks of one column.
 //!
 //! ```text
 //! input    ┌────────┬────────┬───┬───────┬────────┬────────┬──────┬──────┬──────┐  one copy
 //!          │ block  │ block  │ … │ slack │ tables │ places │ idxs │ rows │frames│  to the device
 //!          └────────┴────────┴───┴───────┴────────┴────────┴──────┴──────┴──────┘
 //!                                          └─ for 8 bits, then for 12 ─┘
-//! scratch  sums of frames │ ends of codes of rows │ rows of splits, or offsets, where views are
-//!          asked for
+//! scratch  sums of frames │ ends of codes of rows │ rows of splits, or offsets (for views)
 //!
 //! output   ┌────────────┬──────────────┬──────────────────┐                        one copy
 //!          │ error word │ text         │ offsets or views │                        to the host
 //!          └────────────┴──────────────┴──────────────────┘
 //! ```
 //!
-//! Everything is known before anything runs: lengths come from headers, so nobody waits in between.
-//! This file only counts and copies on the host; `run_kernels` launches.
+//! The whole layout is known before any kernel runs, because the headers contain the lengths. So no
+//! step waits for a result. This file only counts and copies on the host; `run_kernels` launches.
 
 #![allow(unsafe_code, reason = "the layout of what kernels read")]
 
@@ -28,7 +27,7 @@ use gsst::{CodeWidth, RowFrame, SealedBlock};
 use super::error::GpuError;
 use super::gsst_decode::{GsstBlock, SLACK_BYTES};
 
-/// What a kernel knows of the rows of a block; the same struct is in `kernels/gsst_run.cuh`.
+/// Description of the rows of a block for a kernel. `kernels/gsst_run.cuh` has the same struct.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct RunBlock {
@@ -44,7 +43,7 @@ pub(super) struct RunBlock {
     pub(super) table: u32,
 }
 
-/// A frame of packed lengths; the same struct is in `kernels/gsst_run.cuh`.
+/// A frame of packed lengths. `kernels/gsst_run.cuh` has the same struct.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct RunFrame {
@@ -59,7 +58,7 @@ pub(super) struct RunFrame {
 }
 
 impl RunFrame {
-    /// Smallest number and width of a frame in one word.
+    /// Packs the smallest number and the width of a frame into one word.
     fn head(frame: &RowFrame) -> u32 {
         frame.smallest | frame.width_bits << FRAME_WIDTH_BIT
     }
@@ -69,42 +68,43 @@ const _: () = assert!(size_of::<RunBlock>() == 48 && size_of::<RunFrame>() == 32
 
 /// Rows of a frame.
 const FRAME_ROWS: usize = 128;
-/// Above a frame's smallest number in its head.
+/// First bit of a frame's width in its head, above the smallest number.
 const FRAME_WIDTH_BIT: u32 = 26;
-/// In the number of a block's table: it is one of 12 bits.
+/// Flag in the number of a block's table: the table has 12-bit codes.
 const TABLE_OF_TWELVE: u32 = 1 << 31;
-/// Parts of input, scratch and output start at multiples of this.
+/// Alignment of the parts of input, scratch and output, in bytes.
 const PART_BYTES: usize = 64;
-/// What a split's rows start with, in bytes: `SplitRows` of `kernels/gsst_views.cuh`.
+/// Size of `SplitRows` of `kernels/gsst_views.cuh`, which starts the rows of a split.
 const SPLIT_ROWS_BYTES: usize = 16;
-/// Least text per row of a block for views to be made while it is decoded: one warp makes those of a
-/// split one behind the other, however many have no text.
+/// Least text per row of a block, in bytes, for views to be made during decoding. One warp makes
+/// the views of a split one after another, also those of rows without text.
 const MIN_ROW_BYTES: usize = 4;
-/// Most text and most rows of a run: offsets of 32 bits with a sign, and views.
+/// Largest text and number of rows of a run. Offsets and views have signed 32-bit numbers.
 pub(super) const MAX_RUN_BYTES: usize = i32::MAX as usize;
 
-/// What comes back of each row.
+/// Form in which rows come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowForm {
-    /// Where each row ends, as 32-bit numbers: one more than rows, the first 0.
+    /// End of each row as a 32-bit number, after a first 0.
     Offsets,
-    /// Arrow's views, 16 bytes each: length, 4 bytes of text, 0, where it starts; or up to 12 bytes.
+    /// Arrow's views of 16 bytes. A short view has the length and up to 12 bytes of text. A long
+    /// one has the length, 4 bytes of text, 0 and the start of the text.
     Views,
 }
 
-/// The blocks of one width in the input.
+/// Parts of the input for the blocks of one code width.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WidthParts {
     pub(super) tables: Range<usize>,
     pub(super) places: Range<usize>,
     pub(super) block_idxs: Range<usize>,
-    /// In the scratch, where views are made while text is decoded.
+    /// Range in scratch; empty unless views are made during decoding.
     pub(super) split_rows: Range<usize>,
     pub(super) num_blocks: u32,
     pub(super) num_splits: u32,
 }
 
-/// Where everything of a run lies, and what it is made of.
+/// The parts of a run with their ranges and counts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunLayout {
     pub(super) form: Option<RowForm>,
@@ -114,11 +114,11 @@ pub(super) struct RunLayout {
     pub(super) num_frames: usize,
     pub(super) stored_len_bytes: usize,
     pub(super) text_len_bytes: usize,
-    /// Whether all blocks have lengths of texts.
+    /// True if all blocks have lengths of texts.
     pub(super) has_lengths: bool,
-    /// Whether views are made while text is decoded.
+    /// True if views are made during decoding.
     pub(super) decodes_views: bool,
-    /// Whether the text can be anything but ASCII.
+    /// True if the text may contain bytes other than ASCII.
     pub(super) may_be_not_ascii: bool,
     pub(super) eight: WidthParts,
     pub(super) twelve: WidthParts,
@@ -134,12 +134,12 @@ pub(super) struct RunLayout {
     pub(super) output_len_bytes: usize,
 }
 
-/// Hands out parts of a buffer, one behind the other.
+/// An allocator of consecutive parts of a buffer.
 #[derive(Debug, Default)]
 pub(super) struct Parts(usize);
 
 impl Parts {
-    /// Behind the first `len_bytes`.
+    /// Starts after the first `len_bytes`.
     pub(super) fn behind(len_bytes: usize) -> Self {
         Self(len_bytes)
     }
@@ -150,19 +150,19 @@ impl Parts {
         start..self.0
     }
 
-    /// All parts together.
+    /// Returns the length of all parts together.
     pub(super) fn len_bytes(&self) -> usize {
         self.0
     }
 }
 
 impl RunLayout {
-    /// The layout of a run of `blocks` whose rows are to come back as `form`. `is_checked`: nothing
-    /// is left to check.
+    /// Builds the layout of a run of `blocks` whose rows come back as `form`. `is_checked` says
+    /// that the blocks were validated.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the run has 2^31 bytes of text, or rows, or more.
+    /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows.
     pub(super) fn new<B: AsRef<[u8]>>(
         blocks: &[SealedBlock<B>],
         form: RowForm,
@@ -243,7 +243,7 @@ impl RunLayout {
         }
     }
 
-    /// Writes the input of `blocks`, which this is the layout of, to all of `input`.
+    /// Writes the input of `blocks`, the blocks of this layout, to all of `input`.
     pub(super) fn write<B: AsRef<[u8]>>(&mut self, blocks: &[SealedBlock<B>], input: &mut [u8]) {
         let mut run = RunBlock::default();
         let (mut num_splits, mut num_places) = ([0_u32; 2], [0_usize; 2]);
@@ -303,7 +303,7 @@ impl RunLayout {
         let frames = block.frames();
         let bytes_at = run.bytes_at as u32;
         for (i, counts) in frames.code_counts.iter().enumerate() {
-            // Without lengths of texts: those of a frame of zeros.
+            // A block without lengths of texts gets the lengths of a frame of zeros.
             let lengths = frames.text_lengths.get(i);
             let first = i * FRAME_ROWS;
             let frame = RunFrame {
@@ -320,13 +320,14 @@ impl RunLayout {
         }
     }
 
-    /// What the device holds beside blocks and text with rows, in bytes.
+    /// Returns the device memory used in addition to blocks, text and rows, in bytes.
     pub(super) fn extra_bytes(&self) -> usize {
         self.input_len_bytes - self.stored_len_bytes + self.scratch_len_bytes
     }
 }
 
-/// Copies blocks one behind the other, on several threads: one alone copies slower than the bus.
+/// Copies blocks to consecutive places on several threads. One thread copies more slowly than the
+/// bus.
 fn copy_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], mut to: &mut [u8]) {
     let mut copies = Vec::with_capacity(blocks.len());
     for block in blocks {
@@ -337,7 +338,7 @@ fn copy_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], mut to: &mut [u8]) {
     copies.into_par_iter().for_each(|(from, to)| to.copy_from_slice(from));
 }
 
-/// Values of a kernel: integers in C layout, without padding.
+/// Types of values for kernels: integers in C layout, without padding.
 pub(super) trait Plain: Copy {}
 impl Plain for u32 {}
 impl Plain for u64 {}
@@ -345,7 +346,7 @@ impl Plain for GsstBlock {}
 impl Plain for RunBlock {}
 impl Plain for RunFrame {}
 
-/// Writes `value` as number `idx` of those that start at `at`.
+/// Writes `value` at index `idx` of the array that starts at `at`.
 pub(super) fn put<T: Plain>(input: &mut [u8], at: usize, idx: usize, value: &T) {
     let start = at + idx * size_of::<T>();
     // SAFETY: a `Plain` value has no padding, so all its bytes are initialized.
@@ -354,7 +355,7 @@ pub(super) fn put<T: Plain>(input: &mut [u8], at: usize, idx: usize, value: &T) 
     input[start..start + size_of::<T>()].copy_from_slice(bytes);
 }
 
-/// One bit per row of the run, low bits first, 1: not null; `None` where no row is null.
+/// Returns one bit per row of the run, low bits first; 1 means not null. `None` if no row is null.
 pub(super) fn validity_of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Option<Vec<u8>> {
     if blocks.iter().all(|block| block.num_nulls() == 0) {
         return None;

@@ -1,4 +1,4 @@
-//! Runs of GSST blocks through a device and back, several at a time.
+//! Scans of runs of GSST blocks on a device, several runs at a time.
 //!
 //! ```text
 //! slot 0   write │ copy in │ check, decode, rows │ copy back │            write │ copy in │ …
@@ -6,13 +6,13 @@
 //! slot 2                     write │ copy in │ check, decode, rows │ copy back │
 //! ```
 //!
-//! A slot is a stream with its staging buffer (pinned) and device memory, which are kept from run to
-//! run. [`GsstScanner::submit`] returns when the run is written to the staging buffer and the rest is
-//! given to the device: a thread that submits a second run before it waits for the first has both
-//! directions of the bus and the device busy at once. Runs of 16 to 64 MiB of text are enough.
+//! A slot is a stream with its staging buffer (pinned) and device memory, which later runs reuse.
+//! [`GsstScanner::submit`] returns once the run is in the staging buffer and the rest is enqueued.
+//! A thread that submits a second run before it waits for the first keeps both directions of the
+//! bus and the device busy. Runs of 16 to 64 MiB of text suffice.
 //!
-//! Blocks come sealed: what the checksum does not vouch for is checked on the device, before
-//! anything is decoded. Results lie in pinned host memory that Arrow takes as it is, or stay on the
+//! Blocks are sealed: the device checks all properties that the checksum does not guarantee before
+//! it decodes. Results lie in pinned host memory, which Arrow takes without a copy, or stay on the
 //! device.
 
 #![allow(unsafe_code, reason = "launching what was laid out here")]
@@ -37,24 +37,24 @@ use matching::Matching;
 
 mod matching;
 
-/// How a scanner works.
+/// Options of a scanner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScanOptions {
-    /// Runs that are on their way at the same time.
+    /// Number of runs in progress at the same time.
     pub num_slots: usize,
-    /// Most bytes of pinned host memory, staging and results together; beyond it results come in
-    /// pageable memory.
+    /// Limit of pinned host memory in bytes, for staging and results together. Results beyond it
+    /// come in pageable memory.
     pub max_pinned_bytes: usize,
 }
 
 impl Default for ScanOptions {
-    /// 3 slots, 1 GiB.
+    /// Returns 3 slots and 1 GiB.
     fn default() -> Self {
         Self { num_slots: 3, max_pinned_bytes: 1 << 30 }
     }
 }
 
-/// Decodes runs of GSST blocks on one device, several at a time; any thread may use it.
+/// A decoder of runs of GSST blocks on one device, several at a time. Any thread may use it.
 ///
 /// ```no_run
 /// use tadoc_cuda::{Device, GsstScanner, RowForm, ScanOptions};
@@ -66,7 +66,7 @@ impl Default for ScanOptions {
 /// let pending = scanner.submit(&run, RowForm::Offsets, true)?;
 /// let rows = pending.wait()?;
 /// assert_eq!((rows.text(), rows.offsets()), (&b"http://a.example"[..], Some(&[0, 16, 16][..])));
-/// # Ok::<(), tadoc::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct GsstScanner {
@@ -80,7 +80,7 @@ pub struct GsstScanner {
 }
 
 impl GsstScanner {
-    /// A scanner for `device`; takes streams, but no memory yet.
+    /// Builds a scanner for `device`. Opens streams, but allocates no memory yet.
     ///
     /// # Errors
     ///
@@ -98,17 +98,17 @@ impl GsstScanner {
         })
     }
 
-    /// Its device.
+    /// Returns the device of the scanner.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Pinned host memory it holds, in use and free, in bytes.
+    /// Returns the pinned host memory that the scanner holds, in use and free, in bytes.
     pub fn pinned_bytes(&self) -> usize {
         self.pool.pinned_bytes()
     }
 
-    /// Loads the kernels of a width, unless that was done before; the first run does it, too.
+    /// Loads the kernels of a width, unless they are loaded already. The first run does this too.
     ///
     /// # Errors
     ///
@@ -117,13 +117,13 @@ impl GsstScanner {
         self.kernels.load(width)
     }
 
-    /// Gives the decoding of a run to the device: text and `form` of its rows come back to host
-    /// memory. `must_be_utf8`: text that is not UTF-8, or a row that starts inside a character, is an
-    /// error. Returns when `blocks` are not needed any more.
+    /// Submits a run for decoding. The text and the `form` of its rows come back to host memory.
+    /// With `must_be_utf8`, text that is not UTF-8, or a row that starts inside a character, is an
+    /// error. `blocks` may be dropped after the return.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the run has 2^31 bytes of text or rows or more,
+    /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows;
     /// [`GpuError::OutOfMemory`], [`GpuError::Unsupported`], [`GpuError::Lost`],
     /// [`GpuError::Driver`].
     pub fn submit<B: AsRef<[u8]>>(
@@ -144,7 +144,7 @@ impl GsstScanner {
         let done = match done {
             Ok(done) => done,
             Err(error) => {
-                // The copy may be under way: nobody may have the buffer before it ends.
+                // A copy may still run, so the buffer must stay until the stream is done.
                 let _ = slot.stream.synchronize();
                 return Err(error);
             }
@@ -162,11 +162,12 @@ impl GsstScanner {
         Ok(PendingRows { device: self.device.clone(), done: Some(done), rows: Some(rows) })
     }
 
-    /// As [`GsstScanner::submit`], but the rows stay on the device. Waits for the device.
+    /// Decodes a run like [`GsstScanner::submit`], but keeps the rows on the device. Waits for the
+    /// device.
     ///
     /// # Errors
     ///
-    /// As [`GsstScanner::submit`] and [`PendingRows::wait`].
+    /// The errors of [`GsstScanner::submit`] and [`PendingRows::wait`].
     pub fn decode_to_device<B: AsRef<[u8]>>(
         &self,
         blocks: &[SealedBlock<B>],
@@ -200,12 +201,14 @@ impl GsstScanner {
         })
     }
 
-    /// Copies validated blocks to the device, to be decoded any number of times: what a cache of
-    /// compressed columns in device memory holds. All of them need lengths of texts.
+    /// Copies validated blocks to the device, where they can be decoded any number of times. A
+    /// cache of compressed columns in device memory holds such runs. All blocks must have lengths
+    /// of texts.
     ///
     /// # Errors
     ///
-    /// As [`GsstScanner::submit`], and [`GpuError::Mismatch`] for a block without lengths of texts.
+    /// The errors of [`GsstScanner::submit`], and [`GpuError::Mismatch`] for a block without
+    /// lengths of texts.
     pub fn upload<B: AsRef<[u8]>>(
         &self,
         blocks: &[Block<B>],
@@ -232,7 +235,7 @@ impl GsstScanner {
         }
     }
 
-    /// Device memory for the rows of `run`.
+    /// Allocates device memory for the rows of `run`.
     ///
     /// # Errors
     ///
@@ -255,12 +258,12 @@ impl GsstScanner {
         Ok(rows)
     }
 
-    /// Decodes `run` into `rows`. Returns when the work is given to the device's own stream (that of
-    /// [`Device::synchronize`] and [`Device::time`]), not when it is done.
+    /// Decodes `run` into `rows`. Returns once the work is enqueued on the device's own stream,
+    /// which is that of [`Device::synchronize`] and [`Device::time`], before it is done.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where `rows` are those of another run, [`GpuError::Driver`].
+    /// [`GpuError::Mismatch`] if `rows` belong to another run; [`GpuError::Driver`].
     pub fn decode_into(&self, run: &DeviceRun, rows: &mut DeviceColumn) -> Result<(), GpuError> {
         let expected = run.layout.output_len_bytes as u64;
         let got = rows.output.len_bytes() as u64;
@@ -276,13 +279,12 @@ impl GsstScanner {
             output: rows.output.address(),
         };
         set_error_word(&self.device, stream, &run.layout, rows.output.address())?;
-        // SAFETY: the run was laid out and copied as a whole by `upload`, from validated blocks that
-        // all have lengths of texts, and `rows` has its lengths (checked above) and is borrowed
-        // mutably.
+        // SAFETY: `upload` laid out and copied the whole run, from validated blocks that all have
+        // lengths of texts. `rows` has its lengths (checked above) and is borrowed mutably.
         unsafe { self.kernels.run_valid(&run.layout, at) }
     }
 
-    /// A slot that nobody uses, or the next one.
+    /// Returns a free slot, or else the next one.
     fn slot(&self) -> MutexGuard<'_, Slot> {
         let first = self.next_slot.fetch_add(1, Ordering::Relaxed);
         let slot = |i: usize| &self.slots[(first + i) % self.slots.len()];

@@ -6,8 +6,8 @@
 //! writes in place:
 //!
 //! ```text
-//! a grammar   of a Segment ──one copy──▶ where kernels read it         else to the driver's pages, then there
-//! rows        where kernels wrote them ──one copy──▶ the caller's Vec  else to pinned pages, then there
+//! a grammar  Segment ──one copy──▶ where kernels read it              else by the driver's pages
+//! rows       where kernels wrote them ──one copy──▶ the caller's Vec  else by pinned pages
 //! ```
 //!
 //! Scans of GSST blocks use mapped page-locked memory instead. An integrated device does not cache

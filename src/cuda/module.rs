@@ -1,9 +1,9 @@
 //! The embedded kernels, as machine code and PTX, and their loading onto a device.
 //!
 //! ```text
-//! compute capability 8.x    <stem>.sm_80.cubin       loads in a millisecond
-//! compute capability 9.x    <stem>.sm_90.cubin       the same; copies of a warp go by the copy engine
-//! newer                     <stem>.compute_90.ptx    the driver compiles it once, and keeps it on disk
+//! compute capability 8.x  <stem>.sm_80.cubin      loads in a millisecond
+//! compute capability 9.x  <stem>.sm_90.cubin      likewise; a warp copies by the copy engine
+//! newer                   <stem>.compute_90.ptx   the driver compiles it once and keeps it on disk
 //! ```
 //!
 //! If a driver rejects the machine code of 9.x, it gets the PTX. `kernels/build.py` makes all

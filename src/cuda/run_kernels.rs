@@ -2,7 +2,7 @@
 //! with decoding.
 //!
 //! ```text
-//! check     rows_sum ─▶ rows_scan ─▶ rows_offsets ─▶ check      faults are written to the error word
+//! check     rows_sum ─▶ rows_scan ─▶ rows_offsets ─▶ check      faults go to the error word
 //! decode    decode_8bit, decode_12bit                           does nothing after a fault
 //! rows      views, utf8, utf8_rows                              does nothing after a fault
 //! ```
@@ -11,8 +11,8 @@
 //! blocks skip the checks. Their views are made from the lengths directly, without offsets:
 //!
 //! ```text
-//! rows_sum ─▶ rows_scan ─▶ rows_splits ─▶ decode_8bit_views, decode_12bit_views ─▶ rows_split_views
-//! rows_sum ─▶ rows_scan ─▶ decode_8bit, decode_12bit ─▶ rows_views            if rows are short
+//! rows_sum ─▶ rows_scan ─▶ rows_splits ─▶ decode_{8,12}bit_views ─▶ rows_split_views
+//! rows_sum ─▶ rows_scan ─▶ decode_{8,12}bit ─▶ rows_views            if rows are short
 //! ```
 
 #![allow(unsafe_code, reason = "launching kernels")]
@@ -146,11 +146,11 @@ impl RunKernels {
         at: RunPlace<'_>,
         must_be_utf8: bool,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.check(layout, at) }?;
         // SAFETY: the caller guarantees it. The error word reports malformed blocks by now.
         unsafe { self.decode(layout, at) }?;
-        // SAFETY: as above.
+        // SAFETY: same argument as for the call above.
         unsafe { self.rows(layout, at, must_be_utf8) }
     }
 
@@ -164,15 +164,15 @@ impl RunKernels {
         layout: &RunLayout,
         at: RunPlace<'_>,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, true) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.offsets(layout, at, true) }?;
         let loaded = self.loaded()?;
         let widths = [(&layout.eight, &loaded.check_eight), (&layout.twelve, &loaded.check_twelve)];
         for (parts, function) in widths {
             if parts.num_blocks > 0 {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { self.check_width(layout, parts, function, at) }?;
             }
         }
@@ -195,7 +195,7 @@ impl RunKernels {
         launch.arg(&at.input).arg(&places[0]).arg(&places[1]).arg(&places[2]);
         launch.arg(&parts.num_blocks).arg(&parts.num_splits).arg(&blocks);
         launch.arg(&code_ends).arg(&offsets).arg(&at.output);
-        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
         unsafe { self.launch(launch, grid, 32 * WARPS) }
     }
 
@@ -234,7 +234,7 @@ impl RunKernels {
                 split_rows: at.scratch(&parts.split_rows),
                 views: at.output(&layout.rows),
             };
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             unsafe { self.split_rows(layout, parts, at) }?;
             // SAFETY: the caller guarantees it, and the call above enqueued the rows of splits.
             unsafe { kernel.launch(&self.device, at.stream, arguments, Some(views)) }?;
@@ -258,7 +258,7 @@ impl RunKernels {
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_splits);
         launch.arg(&at.input).arg(&places).arg(&parts.num_blocks).arg(&parts.num_splits);
         launch.arg(&blocks).arg(&block_idxs).arg(&frames).arg(&sums).arg(&splits);
-        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
         unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
     }
 
@@ -273,7 +273,7 @@ impl RunKernels {
         let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_split_views);
         launch.arg(&splits).arg(&parts.num_splits).arg(&text).arg(&views);
-        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
         unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
     }
 
@@ -300,14 +300,14 @@ impl RunKernels {
             unsafe { self.launch(launch, grid, THREADS) }?;
             let mut launch = at.stream.launch_builder(&loaded.utf8_rows);
             launch.arg(&text).arg(&offsets).arg(&num_rows).arg(&at.output);
-            // SAFETY: as above.
+            // SAFETY: same argument as for the call above.
             unsafe { self.launch(launch, num_rows.div_ceil(THREADS), THREADS) }?;
         }
         if layout.form == Some(RowForm::Views) && num_rows > 0 {
             let views = at.output(&layout.rows);
             let mut launch = at.stream.launch_builder(&loaded.views);
             launch.arg(&text).arg(&offsets).arg(&num_rows).arg(&views).arg(&at.output);
-            // SAFETY: as above.
+            // SAFETY: same argument as for the call above.
             unsafe { self.launch(launch, num_rows.div_ceil(THREADS), THREADS) }?;
         }
         Ok(())
@@ -324,12 +324,12 @@ impl RunKernels {
         layout: &RunLayout,
         at: RunPlace<'_>,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, false) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.decode(layout, at) }?;
         if layout.form != Some(RowForm::Views) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             return unsafe { self.offsets(layout, at, false) };
         }
         if layout.decodes_views {
@@ -340,7 +340,7 @@ impl RunKernels {
         let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_views);
         launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums).arg(&text).arg(&views);
-        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
         unsafe { self.launch(launch, num_frames.div_ceil(WARPS * VIEW_FRAMES), 32 * WARPS) }
     }
 
@@ -359,7 +359,7 @@ impl RunKernels {
         launch.arg(&at.input).arg(&blocks).arg(&frames).arg(&num_frames);
         launch.arg(&sums).arg(&at.output);
         let grid = num_frames.div_ceil(WARPS * WARP_FRAMES);
-        // SAFETY: the arguments are those of the kernel; the caller promises what is behind them.
+        // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
         unsafe { self.launch(launch, grid, 32 * WARPS) }?;
         if layout.num_blocks == 0 {
             return Ok(());
@@ -371,7 +371,7 @@ impl RunKernels {
             block_dim: (SCAN_THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        // SAFETY: as above.
+        // SAFETY: same argument as for the call above.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(self.device.fault("launching gsst_rows_scan"))
     }

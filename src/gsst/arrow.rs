@@ -1,4 +1,4 @@
-//! Arrow arrays of text as blocks, and blocks as Arrow arrays.
+//! Conversion between Arrow arrays of text and blocks.
 //!
 //! ```text
 //! Utf8, LargeUtf8, Utf8View,       ──rows──▶ borrowed rows ──BlockEncoder──▶ blocks
@@ -8,14 +8,14 @@
 //!       └── longer ones point into the text ◀───────── text and offsets ◀──────┘
 //! ```
 //!
-//! Decoding makes one buffer of text, which the array takes as it is: no row is copied on its own.
-//! UTF-8 is checked once for the whole buffer, then that rows start at characters, since a block
-//! may hold any bytes whatever its checksum. An array of rows from a range shares nothing with the
-//! block, so a block can be dropped.
+//! Decoding makes one buffer of text, which the array uses as it is: no row is copied on its own.
+//! UTF-8 is checked once for the whole buffer. Then the starts of rows are checked to be starts of
+//! characters, since a block may hold any bytes whatever its checksum. A decoded array shares
+//! nothing with the block, so the block can be dropped.
 //!
-//! Limits: those of a block (2^23 bytes of text, 2^20 rows); an array with 32-bit offsets or views
-//! takes 2^31 - 1 bytes of text. Dictionaries and lists are left to the caller: their values are
-//! text again.
+//! Limits: those of a block (2^23 bytes of text, 2^20 rows). An array with 32-bit offsets or views
+//! holds at most 2^31 - 1 bytes of text. Dictionaries and lists are left to the caller, since their
+//! values are text again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,11 +39,11 @@ use super::symbol_table::SymbolTable;
 use super::training::TrainingOptions;
 use super::write::{BlockOptions, num_rows_that_fit, write_block_with};
 
-/// A table trained on other rows stays as long as its codes are at most this many times as long,
-/// relative to the text, as on the rows it was trained on.
+/// Largest ratio between the codes per byte of text on new rows and on the rows that the table was
+/// trained on. Above it, the table is trained again.
 const MAX_SHARED_LOSS: f64 = 1.02;
 
-/// Types of Arrow whose values a block can hold.
+/// Arrow types whose values a block can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TextType {
     /// UTF-8 with 32-bit offsets.
@@ -61,7 +61,7 @@ pub enum TextType {
 }
 
 impl TextType {
-    /// All of them.
+    /// All text types.
     pub const ALL: [Self; 6] = [
         Self::Utf8,
         Self::LargeUtf8,
@@ -71,12 +71,12 @@ impl TextType {
         Self::BinaryView,
     ];
 
-    /// The one that `data_type` is, if it is one.
+    /// Returns the text type of `data_type`, if it is one.
     pub fn of(data_type: &DataType) -> Option<Self> {
         Self::ALL.into_iter().find(|text_type| text_type.data_type() == *data_type)
     }
 
-    /// Arrow's name for it.
+    /// Returns the Arrow type.
     pub fn data_type(self) -> DataType {
         match self {
             Self::Utf8 => DataType::Utf8,
@@ -88,22 +88,22 @@ impl TextType {
         }
     }
 
-    /// Whether values have to be UTF-8.
+    /// Returns true if values must be UTF-8.
     pub fn is_utf8(self) -> bool {
         matches!(self, Self::Utf8 | Self::LargeUtf8 | Self::Utf8View)
     }
 
-    /// The same values as views.
+    /// Returns the type for the same values as views.
     pub fn as_view(self) -> Self {
         if self.is_utf8() { Self::Utf8View } else { Self::BinaryView }
     }
 }
 
-/// The rows of an array of one of the [`TextType`]s, without copying them.
+/// Borrows the rows of an array of one of the [`TextType`]s.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] where it has another type.
+/// [`Error::InvalidArgument`] if the array has another type.
 pub fn rows(array: &dyn Array) -> Result<Vec<Option<&[u8]>>> {
     Ok(match TextType::of(array.data_type()) {
         Some(TextType::Utf8) => bytes_of(array.as_string::<i32>().iter()),
@@ -126,11 +126,12 @@ fn bytes_of<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<&'a [
     rows.map(|row| row.map(str::as_bytes)).collect()
 }
 
-/// Writes the blocks of a column, and keeps the symbol table from one block to the next as long as
-/// it serves: training costs more than encoding, and text of one column is alike.
+/// Encoder that writes the blocks of a column.
 ///
-/// The table is trained again where codes get 2 % longer, where a block would get escapes that the
-/// first one does without, and where a table of 12 bits lacks a byte.
+/// It keeps the symbol table from block to block as long as the table fits, because training costs
+/// more than encoding and the text of one column is alike. It trains the table again if codes
+/// become 2 % longer, if a block would get escapes that the first block does not have, or if a
+/// table of 12 bits lacks a byte.
 ///
 /// ```
 /// use arrow::array::StringArray;
@@ -142,7 +143,7 @@ fn bytes_of<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<&'a [
 /// let block = Block::open(&blocks[0][..])?;
 /// let read = decode_rows(&block, 0..4, TextType::Utf8)?;
 /// assert_eq!(read.as_ref(), &names as &dyn arrow::array::Array);
-/// # Ok::<(), crate::Error>(())
+/// # Ok::<(), gsst::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct BlockEncoder {
@@ -153,7 +154,7 @@ pub struct BlockEncoder {
 #[derive(Debug, Clone)]
 struct Trained {
     table: SymbolTable,
-    /// What its codes are like on the rows it was trained on.
+    /// Measures of its codes on the rows that it was trained on.
     codes: CodesFigures,
 }
 
@@ -172,17 +173,17 @@ impl CodesFigures {
 }
 
 impl BlockEncoder {
-    /// An encoder without a table yet.
+    /// Creates an encoder that has no table yet.
     pub fn new(options: BlockOptions) -> Self {
         Self { options, trained: None }
     }
 
-    /// The rows of `array` as blocks, each as large as the limits allow; none where there are no
-    /// rows.
+    /// Encodes the rows of `array` as blocks, each as large as the limits allow. There are no
+    /// blocks if there are no rows.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] where the type is none of [`TextType`], or as
+    /// [`Error::InvalidArgument`] if the type is not a [`TextType`], and those of
     /// [`BlockEncoder::encode_rows`].
     pub fn encode(&mut self, array: &dyn Array) -> Result<Vec<Vec<u8>>> {
         let rows = rows(array)?;
@@ -196,11 +197,11 @@ impl BlockEncoder {
         Ok(blocks)
     }
 
-    /// One block of `rows` (`None` is null).
+    /// Encodes `rows` (`None` is null) as one block.
     ///
     /// # Errors
     ///
-    /// As [`write_block_with`].
+    /// The errors of [`write_block_with`].
     pub fn encode_rows(&mut self, rows: &[Option<&[u8]>]) -> Result<Vec<u8>> {
         if let Some(block) = self.encode_with_trained(rows)? {
             return Ok(block);
@@ -214,14 +215,15 @@ impl BlockEncoder {
         Ok(block)
     }
 
-    /// The block with the table there is; `None` where another should be trained.
+    /// Encodes the rows with the present table. Returns `None` if a new table should be trained.
     fn encode_with_trained(&self, rows: &[Option<&[u8]>]) -> Result<Option<Vec<u8>>> {
         let Some(Trained { table, codes }) = &self.trained else {
             return Ok(None);
         };
         let block = match write_block_with(table, rows, &self.options) {
             Ok(block) => block,
-            // A byte without a symbol; where it is another argument, training meets it again.
+            // A byte has no symbol. If another argument is invalid, encoding after training reports
+            // it.
             Err(Error::InvalidArgument { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -232,12 +234,12 @@ impl BlockEncoder {
     }
 }
 
-/// The rows of a range as an array of type `text_type`.
+/// Decodes a range of rows as an array of type `text_type`.
 ///
 /// # Errors
 ///
-/// [`Error::OutOfRange`] where it ends behind the last row, [`Error::Format`] where a row is not
-/// UTF-8 and `text_type` asks for it.
+/// [`Error::OutOfRange`] if the range ends behind the last row. [`Error::Format`] if a row is not
+/// UTF-8 and `text_type` requires it.
 pub fn decode_rows<B: AsRef<[u8]>>(
     block: &Block<B>,
     rows: Range<usize>,
@@ -251,12 +253,12 @@ pub fn decode_rows<B: AsRef<[u8]>>(
     to_array(decoded, nulls, text_type)
 }
 
-/// Some rows, in the order given, as an array of type `text_type`.
+/// Decodes some rows, in the given order, as an array of type `text_type`.
 ///
 /// # Errors
 ///
-/// [`Error::OutOfRange`] where one of them does not exist, [`Error::Format`] where one is not UTF-8
-/// and `text_type` asks for it, [`Error::Capacity`] where their text is longer than the offsets of
+/// [`Error::OutOfRange`] if one of the rows does not exist. [`Error::Format`] if one is not UTF-8
+/// and `text_type` requires it. [`Error::Capacity`] if their text is longer than the offsets of
 /// `text_type` allow.
 pub fn decode_selected<B: AsRef<[u8]>>(
     block: &Block<B>,
@@ -269,14 +271,14 @@ pub fn decode_selected<B: AsRef<[u8]>>(
     to_array(decoded, nulls, text_type)
 }
 
-/// A mask as an array without nulls, for Arrow's filters.
+/// Converts a mask to an array without nulls, for Arrow's filters.
 pub fn mask_array(mask: &RowMask) -> BooleanArray {
     let bits = Buffer::from(mask.as_bytes().to_vec());
     BooleanArray::new(BooleanBuffer::new(bits, 0, mask.num_rows()), None)
 }
 
-/// Views are made from the array with offsets: Arrow then knows that every row is UTF-8, and views
-/// share its text.
+/// Builds an array of decoded rows. Views are made from an array with offsets: Arrow then knows
+/// that every row is UTF-8, and views share its text.
 fn to_array(
     decoded: DecodedRows,
     nulls: Option<NullBuffer>,

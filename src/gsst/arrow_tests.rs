@@ -1,4 +1,4 @@
-//! Arrow arrays through blocks and back.
+//! Tests of the conversion of Arrow arrays to blocks and back.
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, Int32Array, StringArray};
 use arrow::buffer::NullBuffer;
@@ -10,7 +10,7 @@ use super::arrow::{BlockEncoder, TextType, decode_rows, decode_selected, mask_ar
 use super::{Block, BlockOptions, CodeWidth, Pattern, write_block};
 use crate::error::Error;
 
-/// Text of `rows` as an array of `text_type`.
+/// Returns the text of `rows` as an array of `text_type`.
 fn array_of(rows: &[Option<String>], text_type: TextType) -> ArrayRef {
     let strings = StringArray::from(rows.to_vec());
     cast(&strings, &text_type.data_type()).unwrap()
@@ -92,7 +92,7 @@ fn rows_that_are_not_utf8_are_an_error_of_text_only() {
         assert!(decode_rows(&block, 0..1, text_type).is_ok());
         assert_eq!(decode_selected(&block, &[1], text_type).is_ok(), !text_type.is_utf8());
     }
-    // Together these two rows are UTF-8, each alone is not.
+    // Together these two rows are UTF-8. Each alone is not.
     let halves = write_block(
         &["ß".as_bytes()[..1].into(), "ß".as_bytes()[1..].into()],
         &BlockOptions::default(),

@@ -24,7 +24,7 @@ use super::symbol_table::{CodeWidth, SymbolTable};
 /// let mut text = Vec::new();
 /// assert!(block.decode_row(3, &mut text)?);
 /// assert_eq!(text, b"http://b.example");
-/// # Ok::<(), crate::Error>(())
+/// # Ok::<(), gsst::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Block<B> {

@@ -1,11 +1,12 @@
-//! A pattern as an automaton over codes: one lookup per code instead of one per byte.
+//! A pattern as an automaton over codes, with one lookup per code instead of one per byte.
 //!
 //! ```text
 //! next(state, code) = next(… next(state, byte 0 of its symbol) …, last byte)
 //! ```
 //!
-//! Built for one symbol table: states x symbols x bytes of a symbol steps, some 20 µs for 20 states
-//! and 255 symbols, 0.4 ms for 4,096. Right for any codes, however rows were parsed.
+//! An automaton is built for one symbol table. This takes states x symbols x bytes of a symbol
+//! steps: about 20 µs for 20 states and 255 symbols, 0.4 ms for 4,096. It is correct for any codes,
+//! however rows were parsed.
 
 use super::byte_automaton::ByteAutomaton;
 use super::decode::CodeRange;
@@ -17,7 +18,7 @@ use super::twelve;
 pub(super) struct CodeAutomaton<'a> {
     bytes: &'a ByteAutomaton,
     width: CodeWidth,
-    /// By state and code the next state.
+    /// Next state, by state and code.
     next: Vec<u8>,
 }
 
@@ -34,12 +35,12 @@ impl<'a> CodeAutomaton<'a> {
         Self { bytes, width: table.width(), next }
     }
 
-    /// Whether the text of `codes` matches.
+    /// Returns true if the text of `codes` matches.
     pub(super) fn matches(&self, codes: CodeRange<'_>) -> bool {
         self.bytes.accepts(self.run(codes).0)
     }
 
-    /// How many of `codes` it takes to tell whether their text matches.
+    /// Returns the number of leading `codes` that decide if their text matches.
     pub(super) fn num_looked_at(&self, codes: CodeRange<'_>) -> usize {
         self.run(codes).1
     }

@@ -272,12 +272,12 @@ impl Symbols<4096> {
             for half in [low, high] {
                 for shift in [0, 12, 24, 36] {
                     let code = (half >> shift) as usize % 4096;
-                    // SAFETY: as for codes of 8 bits: the test above left room for 8 symbols.
+                    // SAFETY: the test above left room for 8 symbols, and each takes at most 8 bytes.
                     out = unsafe { write_symbol(out, self.words[code], self.lens_bytes[code]) };
                 }
             }
         }
-        // SAFETY: as for codes of 8 bits.
+        // SAFETY: all bytes from `spare` to `out` were written, and `out` is in the spare capacity.
         unsafe { text.set_len(start + out.addr() - spare.addr()) };
         codes
     }

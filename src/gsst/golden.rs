@@ -1,16 +1,16 @@
-//! Streams of an independent encoder decode to the same rows: symbol tables and codes that the
-//! crate fsst-rs 0.7.0 produced.
+//! Tests that streams of an independent encoder decode to the same rows.
 //!
-//! Made by training `fsst::Compressor` on three copies of the rows (all but the last, which is there
-//! for its escapes), then printing `symbol_table()`, `symbol_lengths()` and `compress(row)`. Its
-//! streams are those of FSST: code 255 escapes a literal, any other stands for a symbol.
+//! The symbol tables and codes come from the crate fsst-rs 0.7.0. A program trained
+//! `fsst::Compressor` on three copies of the rows (all but the last, which is there for its
+//! escapes), and printed `symbol_table()`, `symbol_lengths()` and `compress(row)`. The streams are
+//! those of FSST: code 255 escapes a literal, and any other code has a symbol.
 
 use super::decode::{CodeRange, Decoder};
 use super::{CodeWidth, Symbol, SymbolTable};
 
 struct Golden {
     symbols: &'static [&'static [u8]],
-    /// Text and its codes.
+    /// Text of each row and its codes.
     rows: &'static [(&'static [u8], &'static [u8])],
 }
 
@@ -134,7 +134,7 @@ fn streams_of_fsst_rs_decode_exactly() {
             all_codes.extend_from_slice(codes);
             all_text.extend_from_slice(row);
         }
-        // Behind one another the rows are long enough for the loop of 8 codes.
+        // The repeated rows are long enough for the loop of 8 codes.
         text.clear();
         decode(&all_codes.repeat(20), &mut text);
         assert_eq!(text, all_text.repeat(20));

@@ -60,7 +60,8 @@ pub use symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
 pub use training::TrainingOptions;
 pub use write::{BlockOptions, num_rows_that_fit, write_block, write_block_with};
 
-#[cfg(all(test, feature = "arrow"))]
+#[cfg(test)]
+#[cfg(feature = "arrow")]
 mod arrow_tests;
 #[cfg(test)]
 mod golden;

@@ -1,41 +1,42 @@
-//! The longest symbol at a place, as fast as one core finds it: the encoder's table.
+//! The encoder's table, which finds the longest symbol at a place as fast as one core can.
 //!
 //! ```text
 //! first two bytes ▶ short: the symbol of 2 bytes, else of 1, else an escape
 //! hash of three   ▶ the symbol of 3 bytes
 //! hash of four    ▶ bucket: the two longest symbols of 4 bytes and more
-//!                   whether any of these has more candidates (then, rarely, all lengths are asked)
+//!                   if any of these has more candidates: a slower search over all of them (rare)
 //! ```
 //!
-//! All are looked up at once and the winner is selected by its address, so the only branch is the
-//! rare one. Selecting values instead, the compiler branched on the comparisons: `ps_comment` took
-//! 10.5 ns a step, now 4.8. With one bucket for all symbols of 3 bytes and more, 7 % of the steps on
-//! `ps_comment` were rare ones, now 5 %. Unlike FSST's table, which keeps one symbol per bucket,
-//! nothing is lost: the match is always the longest one, so a greedy parse is a function of the
-//! table's symbols alone.
+//! All tables are read at once and the winner is selected by its address, so the only branch is the
+//! rare one. When values were selected instead, the compiler branched on the comparisons:
+//! `ps_comment` took 10.5 ns a step, now 4.8. With one bucket for all symbols of 3 bytes and more,
+//! 7 % of the steps on `ps_comment` were rare ones, now 5 %. FSST's table keeps one symbol per
+//! bucket; this table keeps all. The match is always the longest one, so a greedy parse depends on
+//! the table's symbols alone.
 //!
-//! Rows lie behind one another, each closed by a byte that occurs in no row and no symbol. No match
-//! crosses it, so rows need no test for their end; its own entry says "a row ends here".
+//! Rows lie behind one another. Each is closed by a byte that occurs in no row and no symbol. No
+//! match crosses this byte, so rows need no test for their end. The byte has its own entry, which
+//! says that a row ends.
 
 use std::hint::select_unpredictable;
 
 use super::symbol::{MAX_SYMBOL_BYTES, PREFIX_MASKS, Symbol};
 use super::symbol_table::{ESCAPE_CODE, SymbolTable};
 
-/// Text that is encoded at a time, at most: places and numbers of codes that are taken modulo
-/// constants need no test when they index arrays of that length.
+/// Largest text that is encoded at a time, in bytes. Places and numbers of codes are taken modulo
+/// constants, so they need no bounds check when they index arrays of that length.
 pub(super) const MAX_STAGED_BYTES: usize = 1 << 16;
-/// Rows that are encoded at a time, at most.
+/// Largest number of rows that are encoded at a time.
 pub(super) const MAX_STAGED_ROWS: usize = 1 << 16;
 
-/// What was found at a place, as a cursor adds it up.
+/// Result of a lookup at a place, in a form that a cursor can add up.
 ///
 /// ```text
-/// bits 0..16    bytes of text it stands for
-/// bits 16..32   rows that end: 1 or 0
-/// bits 32..49   code units it takes: 1, with a literal 2, at the end of a row 0
-/// bits 49..61   the code; 255 before a literal (in a sum: anything)
-/// bit  63       it is of four bytes or more
+/// bits 0..16    length in bytes of text
+/// bits 16..32   number of rows that end: 1 or 0
+/// bits 32..49   number of code units: 1, with a literal 2, at the end of a row 0
+/// bits 49..61   the code; 255 before a literal (meaningless in a sum)
+/// bit  63       set for a symbol of four bytes or more
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Match(u64);
@@ -56,13 +57,13 @@ impl Match {
     }
 }
 
-/// The sum of all matches of one cursor: where it stands.
+/// Position of a cursor, as the sum of all its matches.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cursor(u64);
 
 impl Cursor {
-    /// A cursor at place `at` of the text, below 2^17, `num_codes` of the codes, below 2^18, and
-    /// `row` of the rows, below 2^16.
+    /// Creates a cursor at place `at` of the text (below 2^17), `num_codes` of the codes (below
+    /// 2^18) and `row` of the rows (below 2^16).
     pub(super) fn new(at: usize, num_codes: usize, row: usize) -> Self {
         Self(at as u64 | (row as u64) << 16 | (num_codes as u64) << 32)
     }
@@ -88,17 +89,17 @@ impl Cursor {
     }
 }
 
-/// Bit of matches of four bytes or more.
+/// Bit that is set in matches of four bytes or more.
 const IS_LONG: u64 = 1 << 63;
 
-/// The two longest symbols of four bytes or more with the same hash.
+/// Two longest symbols of four bytes or more with the same hash.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     words: [u64; 2],
     masks: [u64; 2],
     matches: [Match; 2],
-    /// A match below this may not be the longest one: [`IS_LONG`] where other symbols have the same
-    /// hash, otherwise 1, so that it is [`Match::NONE`] alone.
+    /// Limit below which a match may not be the longest one: [`IS_LONG`] if other symbols have the
+    /// same hash, otherwise 1, so that only [`Match::NONE`] is below it.
     least: u64,
     _padding: u64,
 }
@@ -110,12 +111,12 @@ struct Three {
     found: Match,
 }
 
-/// A word that no masked text equals.
+/// Empty bucket. Its masks are 0 and its words are not, so no text matches.
 const EMPTY: Bucket =
     Bucket { words: [1; 2], masks: [0; 2], matches: [Match::NONE; 2], least: 1, _padding: 0 };
 const NO_THREE: Three = Three { word: 1 << 24, found: Match::NONE };
 
-/// A symbol that found no place in its bucket.
+/// A symbol of four bytes or more that is not in its bucket.
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     word: u64,
@@ -123,32 +124,34 @@ struct Rest {
     found: Match,
 }
 
-/// Multipliers of which the one is taken that leaves fewest symbols without a place.
+/// Number of multipliers to try. The one that leaves the fewest symbols without a place is taken.
 const NUM_TRIES: u32 = 8;
-/// More symbols than this are not looked through one by one.
+/// Most symbols that are compared one by one.
 const MAX_RESTS: usize = 16;
 
-/// Finds longest symbols; both numbers are powers of two, and there are half as many ids as codes,
-/// an escape and the end of a row.
+/// Tables that find the longest symbol. `NUM_BUCKETS` and `NUM_IDS` are powers of two. The lower
+/// half of the ids holds the codes, an escape and the end of a row.
 #[derive(Debug)]
 pub(super) struct Matcher<const NUM_BUCKETS: usize, const NUM_IDS: usize> {
     multiplier: u32,
     buckets: [Bucket; NUM_BUCKETS],
     threes: [Three; NUM_BUCKETS],
-    /// By id; from the middle on none, for ids that are there and may not be the longest.
+    /// Matches by id. The upper half holds [`Match::NONE`], for ids of short symbols that may not
+    /// be the longest ones.
     matches: [Match; NUM_IDS],
-    /// By two bytes the id of a symbol of two bytes or of one.
+    /// Id of a symbol of two bytes or one byte, indexed by two bytes.
     shorts: [u16; 1 << 16],
-    /// Symbols of four bytes and more that are in no bucket, longest first, and where those of each
-    /// bucket start among them.
+    /// Symbols of four bytes and more that are in no bucket, grouped by bucket, longest first.
     rests: Vec<Rest>,
+    /// Start and end in `rests` of each bucket's symbols.
     rest_ranges: [(u16, u16); NUM_BUCKETS],
     has_all_threes: bool,
     by_length: ByLength,
 }
 
 impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_IDS> {
-    /// The matcher of a table, for rows closed by `row_end`, which is in no symbol but itself.
+    /// Creates the matcher of a table, for rows closed by `row_end`, which must be in no symbol but
+    /// its own.
     pub(super) fn new(symbols: &[Symbol], row_end: u8) -> Box<Self> {
         let mut matcher = Box::new(Self {
             multiplier: 1,
@@ -165,7 +168,7 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
         matcher
     }
 
-    /// Becomes the matcher of other symbols; more tries leave fewer of them without a place.
+    /// Replaces the symbols. More tries leave fewer of them without a place.
     pub(super) fn rebuild(&mut self, symbols: &[Symbol], row_end: u8, num_tries: u32) {
         let matcher = self;
         matcher.multiplier = Self::best_multiplier(symbols, num_tries);
@@ -256,7 +259,8 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
         }
     }
 
-    /// What begins with `word`.
+    /// Returns the match of the longest symbol that `word` begins with, or of an escape or the end
+    /// of a row.
     #[inline(always)]
     pub(super) fn find(&self, word: u64) -> Match {
         let bucket = &self.buckets[bucket::<NUM_BUCKETS>(word as u32, self.multiplier)];
@@ -271,7 +275,8 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
         if found.0 < bucket.least { self.find_rest(word, found) } else { found }
     }
 
-    /// What begins with `word`: `shorter`, or one of the symbols that found no place.
+    /// Returns the longest match of `word` when a table had more candidates than it holds.
+    /// `shorter` is the match if none of the remaining symbols is longer.
     #[cold]
     #[inline(never)]
     fn find_rest(&self, word: u64, shorter: Match) -> Match {
@@ -287,20 +292,20 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
     }
 }
 
-/// The bucket of up to four bytes.
+/// Returns the bucket of up to four bytes.
 #[inline(always)]
 fn bucket<const NUM_BUCKETS: usize>(bytes: u32, multiplier: u32) -> usize {
     let hash = bytes.wrapping_mul(multiplier);
     (hash >> (32 - NUM_BUCKETS.trailing_zeros())) as usize % NUM_BUCKETS
 }
 
-/// Symbols of three bytes and more by all of their bytes: a probe for each length.
+/// Symbols of three bytes and more, by all of their bytes. A search probes once for each length.
 #[derive(Debug, Default)]
 struct ByLength {
-    /// By hash where the symbols with that hash begin in `symbols`; one more than hashes.
+    /// Start in `symbols` of the symbols with each hash. One more than hashes.
     starts: Vec<u16>,
     symbols: Vec<(u64, Match)>,
-    /// Lengths that symbols have, longest first.
+    /// Lengths of the symbols, longest first.
     lens_bytes: Vec<usize>,
     shift: u32,
 }
@@ -347,7 +352,7 @@ fn hash(word: u64, shift: u32) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
 }
 
-/// A byte that is in no symbol, and so rarely in a row.
+/// Returns a byte that is in no symbol, and so rarely in a row.
 pub(super) fn row_end_byte(table: &SymbolTable) -> Option<u8> {
     let mut is_taken = [false; 256];
     for byte in table.symbols().iter().flat_map(|symbol| symbol.as_bytes()) {

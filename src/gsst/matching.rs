@@ -1,14 +1,14 @@
-//! Which rows of a block match: on codes, or on decoded text where that is faster.
+//! Predicates on the rows of a block, answered on codes, or on decoded text if that is faster.
 //!
 //! ```text
 //! =  IN           first code a prefix of a constant? last code a suffix?  then decode and compare
-//! LIKE            by codes: automaton over codes, which ends where the answer is known
+//! LIKE            by codes: automaton over codes, which stops as soon as the answer is known
 //!                 by text:  decode all; search the longest literal in the whole text and test the
-//!                           rows it hits; for '%x' compare the end of each row
+//!                           rows with hits; for '%x' compare the end of each row
 //! ```
 //!
-//! Which is faster depends on where in a row the answer is known and on how many rows have to be
-//! tested, not on the length of the needle. Measured on blocks of 8 bits, one core, GB/s of text:
+//! The faster way depends on how early in a row the answer is known and on how many rows have to be
+//! tested, not on the length of the literal. Measured on blocks of 8 bits, one core, GB/s of text:
 //!
 //! ```text
 //!                                   rows    by codes  by text
@@ -22,17 +22,17 @@
 //!             %ttp://en%            17 %     1.29      2.54
 //! ```
 //!
-//! So a few rows are looked at both ways first, and costs are compared that were fitted to such
-//! measurements: a code takes 1.5 ns in the automaton, which waits for one lookup per code, and 0.5
-//! ns when decoded and searched; a row that ends in the automaton after another number of codes than
-//! the row before takes 8 ns (a wrong guess); a hit takes 8 ns, and 1.4 ns for each byte of its row
-//! where it has to be tested. Of 206 patterns on 7 columns the geometric mean was within 4 % of the
-//! faster way. Small blocks do not pay for the automaton (some 20 us) where a pattern starts with
-//! `%`.
+//! So both ways are first estimated on a few rows, with costs that were fitted to such
+//! measurements. A code takes 1.5 ns in the automaton, which waits for one lookup per code, and 0.5
+//! ns when decoded and searched. A row takes 8 ns if the automaton stops after another number of
+//! codes than in the row before (a wrong branch prediction). A hit takes 8 ns, and 1.4 ns for each
+//! byte of its row if the row has to be tested. Over 206 patterns on 7 columns the geometric mean
+//! was within 4 % of the faster way. In small blocks the automaton (about 20 us) is not worthwhile
+//! for patterns that start with `%`.
 //!
-//! Constants are never encoded and compared as codes: unequal codes mean unequal rows only where
-//! both were parsed by the same function, and a block cannot prove that its rows were. The filters
-//! above hold for any codes that decode to the row.
+//! Constants are never encoded and compared as codes. Unequal codes mean unequal rows only if both
+//! were parsed by the same function, and a block cannot prove that its rows were. The filters above
+//! hold for any codes that decode to the row.
 
 use std::ops::Range;
 
@@ -45,7 +45,7 @@ use super::pattern::Pattern;
 use super::symbol_table::{CodeWidth, ESCAPE_CODE};
 use super::twelve;
 
-/// One bit per row.
+/// A bit mask with one bit per row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowMask {
     bits: Vec<u8>,
@@ -61,50 +61,56 @@ impl RowMask {
         self.bits[row / 8] |= u8::from(is_set) << (row % 8);
     }
 
-    /// The bits, low bits first, those behind the last row 0.
+    /// Returns the bits, low bits first. Those behind the last row are 0.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bits
     }
 
-    /// Number of rows, set or not.
+    /// Returns the number of rows, set or not.
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
 
-    /// Number of rows that are set.
+    /// Returns the number of rows that are set.
     pub fn num_set(&self) -> usize {
         self.bits.iter().map(|byte| byte.count_ones() as usize).sum()
     }
 
-    /// Whether `row` is set.
+    /// Returns true if `row` is set.
     ///
     /// # Panics
     ///
-    /// Where there is no such row.
+    /// Panics if there is no such row.
     pub fn is_set(&self, row: usize) -> bool {
         self.bits[row / 8] >> (row % 8) & 1 == 1
     }
 
-    /// The rows that are set, ascending: what [`Block::decode_selected`] takes.
+    /// Returns the rows that are set, ascending, as [`Block::decode_selected`] takes them.
     pub fn rows(&self) -> Vec<u32> {
         (0..self.num_rows).filter(|row| self.is_set(*row)).map(|row| row as u32).collect()
     }
 }
 
-/// Costs of the rule above: of a row by codes, of one whose number of codes is another than that of
-/// the row before, of a code; of a row by text, of a code, of a hit, of a byte that is tested.
+/// Cost of a row by codes. These constants are the costs in the rule of the module's documentation.
 const ROW_NS: f64 = 2.0;
+/// Additional cost of a row for which the automaton reads another number of codes than before.
 const CHANGE_NS: f64 = 8.0;
+/// Cost of a code in the automaton.
 const CODE_NS: f64 = 1.5;
+/// Cost of a row by text.
 const DECODED_ROW_NS: f64 = 1.5;
+/// Cost of a code that is decoded and searched.
 const DECODED_CODE_NS: f64 = 0.5;
+/// Cost of a hit in the text.
 const HIT_NS: f64 = 8.0;
+/// Cost of a byte of a row that is tested after a hit.
 const TESTED_BYTE_NS: f64 = 1.4;
-/// Rows that are looked at to compare costs, and the text below which that costs too much.
+/// Number of rows on which both ways are estimated.
 const NUM_COMPARED_ROWS: usize = 64;
+/// Smallest text, in bytes, for which a pattern that starts with `%` is estimated.
 const MIN_COMPARED_BYTES: usize = 256 << 10;
 
-/// How to look for a pattern.
+/// Way to look for a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Codes,
@@ -112,7 +118,7 @@ pub(super) enum Way {
 }
 
 impl<B: AsRef<[u8]>> Block<B> {
-    /// The rows whose text is one of `constants`; null rows are none of them.
+    /// Returns the rows whose text is one of `constants`. Null rows are not set.
     pub fn rows_equal_to(&self, constants: &[&[u8]]) -> RowMask {
         let mut mask = RowMask::none(self.num_rows());
         let ends = PossibleEnds::new(self, constants);
@@ -128,7 +134,7 @@ impl<B: AsRef<[u8]>> Block<B> {
         mask
     }
 
-    /// The rows whose text is like `pattern`; null rows are not.
+    /// Returns the rows whose text matches `pattern`. Null rows are not set.
     pub fn rows_like(&self, pattern: &Pattern) -> RowMask {
         if let Some(literal) = pattern.whole_literal() {
             return self.rows_equal_to(&[&literal]);
@@ -147,7 +153,8 @@ impl<B: AsRef<[u8]>> Block<B> {
         }
     }
 
-    /// What some rows tell about the costs of both ways, by the rule above.
+    /// Estimates the costs of both ways on some rows, by the rule of the module's documentation,
+    /// and returns the cheaper way.
     fn cheaper_way(&self, pattern: &Pattern, automaton: &CodeAutomaton<'_>) -> Way {
         let literal = pattern.longest_literal();
         let (is_contains, is_suffix) = (pattern.is_contains(), pattern.suffix().is_some());
@@ -214,7 +221,7 @@ fn row_range(decoded: &DecodedRows, row: usize) -> Range<usize> {
     decoded.offsets[row] as usize..decoded.offsets[row + 1] as usize
 }
 
-/// Sets the rows like `pattern`, all of which contain `literal`, which is not empty.
+/// Sets the rows that match `pattern`. All of them contain `literal`, which must not be empty.
 fn search(decoded: &DecodedRows, literal: &[u8], pattern: &Pattern, mask: &mut RowMask) {
     let DecodedRows { text, offsets } = decoded;
     let finder = memmem::Finder::new(literal);
@@ -236,11 +243,11 @@ fn search(decoded: &DecodedRows, literal: &[u8], pattern: &Pattern, mask: &mut R
     }
 }
 
-/// What the codes of a row that is one of some constants can begin and end with.
+/// First and last codes that are possible in a row that is one of some constants.
 struct PossibleEnds {
-    /// By code: whether its symbol begins one of the constants.
+    /// True, by code, if its symbol begins one of the constants.
     begins: Vec<bool>,
-    /// By code: whether its symbol ends one of them. Of no use where codes may be literals.
+    /// True, by code, if its symbol ends one of the constants. `None` if codes may be literals.
     ends: Option<Vec<bool>>,
     has_empty: bool,
 }

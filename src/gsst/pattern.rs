@@ -1,20 +1,20 @@
-//! What predicates on text ask: `LIKE` patterns over bytes.
+//! Patterns of predicates on text: `LIKE` over bytes.
 //!
 //! ```text
 //! a%b_c    a  %  b  _  c      a byte; any bytes, also none; one character of UTF-8
 //! ```
 //!
-//! `=`, `starts_with` and `contains` are patterns too. [`Pattern::matches`] is the definition:
-//! everything else that looks for a pattern has to agree with it.
+//! `=`, `starts_with` and `contains` are patterns too. [`Pattern::matches`] is the definition: all
+//! other search code must agree with it.
 
-/// One step of a pattern.
+/// An element of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token {
-    /// This byte.
+    /// One given byte.
     Byte(u8),
-    /// One character: a byte below 0x80, or a lead byte and the continuation bytes it asks for.
+    /// One character: a byte below 0x80, or a lead byte with its continuation bytes.
     AnyCharacter,
-    /// Any bytes, also none.
+    /// Any number of any bytes, also none.
     AnyBytes,
 }
 
@@ -34,8 +34,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Texts like `pattern` in the sense of SQL. The character after `escape` stands for itself; so
-    /// does an escape at the end.
+    /// Creates the pattern of texts like `pattern` in the sense of SQL. The character after
+    /// `escape` is a literal. So is an escape at the end.
     pub fn like(pattern: &str, escape: Option<char>) -> Self {
         let mut tokens = Vec::with_capacity(pattern.len());
         let mut characters = pattern.chars();
@@ -58,26 +58,26 @@ impl Pattern {
         Self { tokens }
     }
 
-    /// The text `literal`.
+    /// Creates the pattern that matches only `literal`.
     pub fn equals(literal: &[u8]) -> Self {
         Self { tokens: literal.iter().copied().map(Token::Byte).collect() }
     }
 
-    /// Texts that start with `literal`.
+    /// Creates the pattern of texts that start with `literal`.
     pub fn starts_with(literal: &[u8]) -> Self {
         let mut pattern = Self::equals(literal);
         pattern.tokens.push(Token::AnyBytes);
         pattern
     }
 
-    /// Texts that end with `literal`.
+    /// Creates the pattern of texts that end with `literal`.
     pub fn ends_with(literal: &[u8]) -> Self {
         let mut pattern = Self { tokens: vec![Token::AnyBytes] };
         pattern.tokens.extend(literal.iter().copied().map(Token::Byte));
         pattern
     }
 
-    /// Texts that contain `literal`.
+    /// Creates the pattern of texts that contain `literal`.
     pub fn contains(literal: &[u8]) -> Self {
         let mut pattern = Self::ends_with(literal);
         if !literal.is_empty() {
@@ -86,9 +86,9 @@ impl Pattern {
         pattern
     }
 
-    /// The longest run of bytes between wildcards of a pattern that starts with `%`: every text that
-    /// matches contains it, at no fixed place. Empty where the pattern starts with anything else, or
-    /// has no bytes.
+    /// Returns the longest run of bytes between wildcards if the pattern starts with `%`. Every
+    /// matching text contains it, at no fixed place. Empty if the pattern starts with anything else
+    /// or has no bytes.
     pub fn floating_literal(&self) -> Vec<u8> {
         if self.starts_with_any_bytes() { self.longest_literal() } else { Vec::new() }
     }
@@ -97,7 +97,7 @@ impl Pattern {
         &self.tokens
     }
 
-    /// Whether it has the form `%x%`.
+    /// Returns true if the pattern has the form `%x%`.
     pub(super) fn is_contains(&self) -> bool {
         match &self.tokens[..] {
             [Token::AnyBytes, middle @ .., Token::AnyBytes] => literal(middle).is_some(),
@@ -105,7 +105,7 @@ impl Pattern {
         }
     }
 
-    /// The bytes that texts end in, where it has the form `%x`.
+    /// Returns the bytes that matching texts end with, if the pattern has the form `%x`.
     pub(super) fn suffix(&self) -> Option<Vec<u8>> {
         match &self.tokens[..] {
             [Token::AnyBytes, rest @ ..] => literal(rest),
@@ -117,22 +117,23 @@ impl Pattern {
         self.tokens.first() == Some(&Token::AnyBytes)
     }
 
-    /// The longest run of bytes between wildcards: every text that matches contains it.
+    /// Returns the longest run of bytes between wildcards. Every matching text contains it.
     pub(super) fn longest_literal(&self) -> Vec<u8> {
         let is_wildcard = |token: &Token| !matches!(token, Token::Byte(_));
         let longest = self.tokens.split(is_wildcard).max_by_key(|run| run.len());
         longest.and_then(literal).unwrap_or_default()
     }
 
-    /// The bytes of a pattern without wildcards.
+    /// Returns the bytes of a pattern without wildcards.
     pub(super) fn whole_literal(&self) -> Option<Vec<u8>> {
         literal(&self.tokens)
     }
 
-    /// Whether `text` is like the pattern. Time O(text x pattern) at worst.
+    /// Returns true if `text` matches the pattern. Time O(text x pattern) at worst.
     pub fn matches(&self, text: &[u8]) -> bool {
         let (mut at, mut token) = (0, 0);
-        // Where to go on when the tokens behind the last `%` fail: it takes one byte more.
+        // Place and token to resume from if the tokens behind the last `%` fail. The `%` then takes
+        // one more byte.
         let mut retry: Option<(usize, usize)> = None;
         loop {
             let step = match self.tokens.get(token) {
@@ -158,7 +159,7 @@ impl Pattern {
     }
 }
 
-/// Continuation bytes that belong to a character that starts with `byte`.
+/// Returns the number of continuation bytes of a character that starts with `byte`.
 pub(super) fn num_continuations(byte: u8) -> Option<usize> {
     match byte {
         0..0x80 => Some(0),
@@ -169,12 +170,12 @@ pub(super) fn num_continuations(byte: u8) -> Option<usize> {
     }
 }
 
-/// Whether `byte` continues a character.
+/// Returns true if `byte` is a continuation byte.
 pub(super) fn is_continuation(byte: u8) -> bool {
     byte & 0xc0 == 0x80
 }
 
-/// Length of the character that `text` starts with.
+/// Returns the length of the character that `text` starts with.
 fn character_len(text: &[u8]) -> Option<usize> {
     let num_continuations = num_continuations(*text.first()?)?;
     let continuations = text.get(1..=num_continuations)?;

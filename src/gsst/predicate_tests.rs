@@ -1,4 +1,4 @@
-//! Predicates on codes against decode and compare.
+//! Tests of predicates on codes against decoding and comparing.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::matching::Way;
 use super::tests::{Random, Rows, all_options, borrowed, columns, text_rows};
 use super::*;
 
-/// Every way of answering against the definition.
+/// Compares every way of answering with the definition.
 fn check(block: &Block<Vec<u8>>, rows: &Rows, pattern: &Pattern) {
     let expected: Vec<u32> = (0..rows.len() as u32)
         .filter(|row| rows[*row as usize].as_ref().is_some_and(|text| pattern.matches(text)))
@@ -27,7 +27,7 @@ fn check_equal(block: &Block<Vec<u8>>, rows: &Rows, constants: &[&[u8]]) {
     assert_eq!(block.rows_equal_to(constants).rows(), expected, "{constants:?}");
 }
 
-/// A pattern made from a piece of a row, so that it has a chance to match.
+/// Makes a pattern from a part of a row, so that it is likely to match.
 fn pattern_from(row: &str, random: &mut Random) -> Pattern {
     let mut pattern = String::new();
     for character in row.chars() {
@@ -94,7 +94,7 @@ fn patterns_with_too_many_states_are_answered_on_text() {
 
 #[test]
 fn equality_holds_for_rows_that_no_parse_of_ours_makes() {
-    // The same text from different codes: rows of a foreign encoder need not be parsed alike.
+    // The same text from different codes: another encoder may parse rows differently.
     let symbols = [&b"a"[..], b"b", b"ab", b"aba"].map(|bytes| Symbol::new(bytes).unwrap());
     let table = SymbolTable::new(CodeWidth::Eight, symbols.to_vec()).unwrap();
     let rows: Rows = vec![Some(b"abab".to_vec()); 3];
@@ -102,7 +102,7 @@ fn equality_holds_for_rows_that_no_parse_of_ours_makes() {
     for options in [BlockOptions::default(), optimal] {
         let bytes = write_block_with(&table, &borrowed(&rows), &options).unwrap();
         let mut other = bytes.clone();
-        // aba b or ab ab: as many codes, so one row can be exchanged.
+        // `aba b` and `ab ab` have the same number of codes, so one row can be replaced.
         let first = if bytes[layout::HEADER_BYTES] == 3 { [2, 2] } else { [3, 1] };
         other[layout::HEADER_BYTES..layout::HEADER_BYTES + 2].copy_from_slice(&first);
         layout::seal(&mut other);

@@ -26,7 +26,7 @@ use super::symbol_table::{CodeWidth, SymbolTable};
 /// let bytes = write_block(&[Some(&b"a"[..]), None], &BlockOptions::default())?;
 /// let sealed = SealedBlock::open(&bytes)?;
 /// assert_eq!((sealed.num_rows(), sealed.text_len_bytes()), (2, 1));
-/// # Ok::<(), crate::Error>(())
+/// # Ok::<(), gsst::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct SealedBlock<B> {

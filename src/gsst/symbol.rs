@@ -28,7 +28,7 @@ pub(super) const PREFIX_MASKS: [u64; MAX_SYMBOL_BYTES + 1] = prefix_masks();
 /// let symbol = Symbol::new(b"the ")?;
 /// assert_eq!((symbol.as_bytes(), symbol.len_bytes()), (&b"the "[..], 4));
 /// assert!(Symbol::new(b"").is_err() && Symbol::new(b"123456\n\x07").is_err());
-/// # Ok::<(), crate::Error>(())
+/// # Ok::<(), gsst::Error>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Symbol {

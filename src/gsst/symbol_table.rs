@@ -61,7 +61,7 @@ impl CodeWidth {
 /// let table = SymbolTable::new(CodeWidth::Eight, symbols)?;
 /// assert_eq!(table.symbols()[0].as_bytes(), b"the ");
 /// assert_eq!(SymbolTable::from_bytes(CodeWidth::Eight, &table.to_bytes())?, table);
-/// # Ok::<(), crate::Error>(())
+/// # Ok::<(), gsst::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolTable {

@@ -1,11 +1,12 @@
-//! Blocks against the obvious: round trips, single rows, and bytes that are not blocks.
+//! Tests of blocks against simple reference results: round trips, single rows, and damaged bytes.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::error::Error;
 
-/// A generator of its own, so that cases stay the same for ever (splitmix64).
+/// A random generator (splitmix64) whose sequence never changes, so that the test cases stay the
+/// same.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -42,7 +43,7 @@ const WORDS: [&str; 12] = [
     "xyzzy",
 ];
 
-/// `num_rows` rows of words.
+/// Returns `num_rows` rows of words.
 pub(super) fn text_rows(num_rows: usize, random: &mut Random) -> Rows {
     let row = |random: &mut Random| {
         let num_words = random.below(7);
@@ -51,7 +52,7 @@ pub(super) fn text_rows(num_rows: usize, random: &mut Random) -> Rows {
     (0..num_rows).map(|_| Some(row(random))).collect()
 }
 
-/// Shapes of columns that every test looks at.
+/// Returns columns of various shapes, which all tests share.
 pub(super) fn columns() -> Vec<(&'static str, Rows)> {
     let mut random = Random(7);
     let mut columns: Vec<(&'static str, Rows)> = vec![
@@ -80,7 +81,7 @@ pub(super) fn columns() -> Vec<(&'static str, Rows)> {
     columns
 }
 
-/// All combinations of width and parse.
+/// Returns all combinations of width and parse.
 pub(super) fn all_options() -> Vec<BlockOptions> {
     let mut all = Vec::new();
     for width in [CodeWidth::Eight, CodeWidth::Twelve] {
@@ -94,7 +95,7 @@ pub(super) fn all_options() -> Vec<BlockOptions> {
     all
 }
 
-/// Compares all ways of reading with `rows`.
+/// Compares the results of all ways of reading with `rows`.
 fn check_reading(block: &Block<Vec<u8>>, rows: &Rows, what: &str) {
     let text: Vec<u8> = rows.iter().flatten().flatten().copied().collect();
     assert_eq!((block.num_rows(), block.text_len_bytes()), (rows.len(), text.len()), "{what}");
@@ -134,7 +135,7 @@ fn check_reading(block: &Block<Vec<u8>>, rows: &Rows, what: &str) {
     assert!(matches!(block.decode_selected(&[len as u32]), Err(Error::OutOfRange { .. })));
 }
 
-/// Splits as a device would use them: each decoded on its own, from its word alone.
+/// Checks that each split decodes on its own, from its word alone, as on a device.
 fn check_splits(block: &Block<Vec<u8>>, text: &[u8], what: &str) {
     let words: Vec<u32> = block.splits().collect();
     let mut is_literal = false;
@@ -188,7 +189,7 @@ fn blocks_read_back() {
 
 #[test]
 fn splits_end_at_every_place_of_an_escape() {
-    // No symbols at all: every byte is an escape and a literal.
+    // Without symbols, every byte is an escape and a literal.
     let table = SymbolTable::new(CodeWidth::Eight, vec![]).unwrap();
     let symbols = vec![Symbol::new(b"a").unwrap()];
     let with_a = SymbolTable::new(CodeWidth::Eight, symbols).unwrap();
@@ -224,7 +225,7 @@ fn the_greedy_parse_takes_the_longest_symbol_on_every_path() {
         let options = BlockOptions::default();
         let block =
             Block::open(write_block_with(&table, &borrowed(&rows), &options).unwrap()).unwrap();
-        // With all bytes in one more row there is no byte left to close rows with.
+        // A further row holds all bytes, so that no byte is left to close rows with.
         let mut more = rows.clone();
         more.push(Some((0..=255).collect()));
         let other =
@@ -285,7 +286,7 @@ fn limits_are_typed_errors() {
     assert!(matches!(error, Err(Error::InvalidArgument { name: "rows", .. })));
 }
 
-/// A block with its checksum made right again.
+/// Returns a block with a corrected checksum.
 fn resealed(mut block: Vec<u8>) -> Vec<u8> {
     if block.len() >= layout::HEADER_BYTES {
         layout::seal(&mut block);
@@ -293,7 +294,7 @@ fn resealed(mut block: Vec<u8>) -> Vec<u8> {
     block
 }
 
-/// Opens what may be no block, and reads all of it where it is one.
+/// Opens bytes that may not be a block, and reads all of it if they are one.
 fn open_and_read(bytes: Vec<u8>) -> Option<Rows> {
     let block = match Block::open(bytes) {
         Ok(block) => block,

@@ -142,7 +142,7 @@ struct Trainer<'a> {
     sample: &'a Sample,
     /// All single bytes, followed by the longer symbols.
     symbols: Vec<Symbol>,
-    /// Units of the single bytes: 1 where the byte has a code, 2 where it is escaped.
+    /// Units of the single bytes: 1 if the byte has a code, 2 if it is escaped.
     byte_units: [u8; NUM_BYTES],
     /// True for bytes whose code must stay.
     is_required: [bool; NUM_BYTES],

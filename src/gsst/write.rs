@@ -60,7 +60,7 @@ pub fn num_rows_that_fit(rows: &[Option<&[u8]>]) -> usize {
 ///
 /// # Errors
 ///
-/// Those of [`write_block_with`].
+/// The errors of [`write_block_with`].
 pub fn write_block(rows: &[Option<&[u8]>], options: &BlockOptions) -> Result<Vec<u8>> {
     check_size(rows)?;
     let training = TrainingOptions { parse: options.parse, ..options.training };

@@ -1,14 +1,14 @@
-//! Segment files whose writers ended before their commit.
+//! The removal of segment files whose writers ended before their commit.
 //!
 //! ```text
 //! write_part   hold ─▶ write ─▶ kept by the handle ─▶ commit ─▶ released
-//! killed       the mark stays, its lock ends ─▶ the first commit of another handle: does a version name
-//!                                               the file? no: it is removed; then the mark is
+//! killed       the mark stays, its lock ends ─▶ the first commit of another handle: does a version
+//!              name the file? no: it is removed; then the mark is removed
 //! ```
 //!
-//! Who finds a mark without a lock takes the lock first and looks at the versions then: the writer, if
-//! it committed, has done so by that time. One listing of names for each handle; versions are read only
-//! where there is such a mark.
+//! A handle that finds a mark without a lock first takes the lock and then reads the versions. If
+//! the writer committed, it has done so by that time. Each handle lists the names once. It reads
+//! versions only if there is such a mark.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,12 +19,12 @@ use super::store::LivingStore;
 use super::version::{Part, Version};
 use tadoc::error::Result;
 
-/// What a handle knows of them.
+/// State of a handle for abandoned files.
 #[derive(Debug, Default)]
 pub(super) struct Abandoned {
-    /// Of files that this handle wrote and has not committed.
+    /// Holds of files that this handle wrote and has not committed.
     holds: Mutex<Vec<Hold>>,
-    /// Whether those of others were looked for.
+    /// True after this handle has looked for abandoned files of others.
     is_looked_for: AtomicBool,
 }
 
@@ -35,7 +35,8 @@ impl Abandoned {
 }
 
 impl LivingStore {
-    /// Keeps the hold of a file that is written, until it is committed; removes what is not.
+    /// Keeps the hold of a file until its commit if the file was written. Otherwise removes the
+    /// file.
     pub(super) async fn keep_or_remove(&self, hold: Option<Hold>, is_written: bool) {
         match hold {
             Some(hold) if is_written => self.abandoned.holds().push(hold),
@@ -44,15 +45,15 @@ impl LivingStore {
         }
     }
 
-    /// Lets go of the files that `next`, which is committed, names. The first commit of a handle removes
-    /// those that others abandoned, too.
+    /// Releases the holds of the files that the committed version `next` names. The first commit of
+    /// a handle also removes the abandoned files of others.
     pub(super) async fn let_go(&self, next: &Version) {
         let named = names(std::slice::from_ref(next));
         let committed: Vec<Hold> =
             self.abandoned.holds().extract_if(.., |hold| named.contains(hold.name())).collect();
         committed.into_iter().for_each(Hold::release);
         if !self.abandoned.is_looked_for.swap(true, Ordering::Relaxed) {
-            // The commit is done: what cannot be removed now is left to others.
+            // The commit is done. If a file cannot be removed now, another handle will remove it.
             let _removed = self.remove_abandoned().await;
         }
     }
@@ -76,14 +77,14 @@ impl LivingStore {
 
     async fn remove_held(&self, hold: Hold) {
         let removed = self.storage().remove(SEGMENTS, &[hold.name().to_owned()]).await;
-        // Otherwise the mark stays: the next one tries again.
+        // If the removal failed, the mark stays and the next handle tries again.
         if removed.is_ok() {
             hold.release();
         }
     }
 }
 
-/// Names of the files of `versions`.
+/// Returns the names of the segment files of `versions`.
 fn names(versions: &[Version]) -> HashSet<String> {
     versions.iter().flat_map(|version| &version.parts).filter_map(Part::file_name).collect()
 }
@@ -119,7 +120,7 @@ mod tests {
                 let change = Change::append(CommitKind::Append, parts);
                 store.commit(&base, &change).await.unwrap()
             };
-            // Two files and their marks: of a writer that ends, and of one that lives.
+            // There are two files and their marks: of a writer that ends, and of one that lives.
             let ended = open().await;
             write(&ended).await;
             let alive = open().await;
@@ -128,17 +129,17 @@ mod tests {
             drop(ended);
             commit(&open().await, &[]).await;
             assert_eq!(num_files(), 2);
-            // It commits as if nothing had been; its mark goes.
+            // The living writer commits as usual, and its mark is removed.
             let version = commit(&alive, &[part]).await;
             assert_eq!((num_files(), version.num_doc_ids()), (1, 1));
-            // One that ends between its commit and the end of its mark.
+            // A mark stays if its writer ends between its commit and the removal of the mark.
             let name = version.parts[0].file_name().unwrap();
             std::fs::write(dir.path().join(super::super::storage::mark_name(&name)), "").unwrap();
             commit(&open().await, &[]).await;
             assert_eq!(num_files(), 1);
             let latest = alive.latest().await.unwrap();
             alive.corpus(&latest, &tadoc::format::OpenLimits::default()).await.unwrap();
-            // What fails leaves nothing.
+            // A failed write leaves no file.
             let failed = alive.write_part(|_| Err(tadoc::Error::Cancelled)).await;
             assert!(failed.is_err() && num_files() == 1);
         });

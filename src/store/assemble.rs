@@ -1,14 +1,15 @@
-//! From the parts and edits of a version to the corpus that it is.
+//! The assembly of a corpus from the parts and edits of a version.
 //!
 //! ```text
 //! parts   [ file A ][ file B ][ edits of 9 ][ file C ]     edits  8, 9, 11
-//! made     A, B as the base | edits 8, 9 | C behind | edits 11
+//! order    A, B as the base | edits 8, 9 | then C | edits 11
 //! ```
 //!
-//! Edits name documents that were there when they were committed. So all edits up to those of a part
-//! are made before the files behind that part are put in, and added documents get the ids that the
-//! part stands for. Where only some documents are asked for, edits of others are left out (those of one
-//! document never depend on those of another), and so are parts without any.
+//! Edits name documents that existed at their commit. So the edits up to those of a part are
+//! applied before the files behind that part are added, and added documents get the ids of their
+//! part. If only some documents are requested, edits of other documents are left out, because the
+//! edits of one document never depend on those of another. Parts without requested documents are
+//! left out too.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -24,15 +25,15 @@ use tadoc::error::{Error, Result};
 use tadoc::format::OpenLimits;
 use tadoc::segment::Corpus;
 
-/// Files read at a time.
+/// Largest number of files that are read at a time.
 const FILES_AT_ONCE: usize = 4;
 
-/// The corpus of `version`, from its `files` (one for each part that is a file, in order) and its
-/// `edits` (of [`Version::edit_versions`]). Clones of segments are shared, not copied.
+/// Assembles the corpus of `version` from its `files` (one for each part that is a file, in order)
+/// and its `edits` (of [`Version::edit_versions`]). Segments are shared, not copied.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] where files or edits are not those of the version; those of
-/// [`LivingCorpus::apply`] where edits do not apply.
+/// [`Error::InvalidArgument`] if files or edits are not those of the version, and those of
+/// [`LivingCorpus::apply`] if edits do not apply.
 pub fn assemble<E: Borrow<VersionEdits>>(
     version: &Version,
     files: Vec<Corpus>,
@@ -42,19 +43,21 @@ pub fn assemble<E: Borrow<VersionEdits>>(
     Parts { version, files: files.into(), edits: edits.collect(), asked: None }.put_together()
 }
 
-/// [`assemble`] for whoever reads no other documents than `doc_ids`: of others, edits are not made, and
-/// parts without any of `doc_ids` are left out, so that `files` are those of the other parts only. What
-/// is left out can neither be read nor edited. O(edits), and what the edits of `doc_ids` take.
+/// Assembles the corpus as [`assemble`] does, for readers that read no other documents than
+/// `doc_ids`. Edits of other documents are not made. Parts without any of `doc_ids` are left out,
+/// so `files` are those of the other parts only. Documents that are left out can neither be read
+/// nor edited. Time O(edits), and the time of the edits of `doc_ids`.
 ///
 /// # Errors
-/// As [`assemble`].
+/// The errors of [`assemble`].
 pub fn assemble_documents<E: Borrow<VersionEdits>>(
     version: &Version,
     files: Vec<Corpus>,
     edits: &[E],
     doc_ids: &BTreeSet<u64>,
 ) -> Result<LivingCorpus> {
-    // By version; of parts that are left out too, so that nothing of them is taken over.
+    // Ids that the edits of each version add. Parts that are left out are included, so that none of
+    // their documents are added.
     let added: HashMap<u64, Range<u64>> = version
         .part_ids()
         .filter_map(|(part, ids)| match part {
@@ -72,12 +75,12 @@ pub fn assemble_documents<E: Borrow<VersionEdits>>(
     Parts { version, files: files.into(), edits, asked: Some(doc_ids) }.put_together()
 }
 
-/// What a version is put together from.
+/// Inputs for the assembly of a version.
 struct Parts<'a> {
     version: &'a Version,
     files: VecDeque<Corpus>,
     edits: VecDeque<&'a VersionEdits>,
-    /// Parts with none of these are left out.
+    /// Requested documents. Parts without any of them are left out.
     asked: Option<&'a BTreeSet<u64>>,
 }
 
@@ -85,7 +88,8 @@ impl Parts<'_> {
     fn put_together(mut self) -> Result<LivingCorpus> {
         let version = self.version;
         let mut living = LivingCorpus::new(Corpus::new(version.profile, Vec::new()));
-        // Of all others the ids are younger than the rewriting that left gaps.
+        // Dropped ids lie in the leading files only. The ids of all later parts are younger than
+        // the optimization that dropped them.
         let num_files = version.parts.iter().take_while(|part| part.file_name().is_some()).count();
         for (part_idx, (part, ids)) in version.part_ids().enumerate() {
             if part_idx == num_files {
@@ -123,8 +127,9 @@ impl Parts<'_> {
     }
 }
 
-/// The edits of `batch` on documents of `doc_ids`; where it adds some of these, which get the ids
-/// `added`, the paths of all that it adds.
+/// Returns the edits of `batch` on documents of `doc_ids`. Documents that it adds get the ids
+/// `added`. If some of these are in `doc_ids`, the other added documents are kept too, with their
+/// paths and empty.
 fn edits_of(batch: &EditBatch, added: Range<u64>, doc_ids: &BTreeSet<u64>) -> EditBatch {
     let adds_any = doc_ids.range(added.clone()).next().is_some();
     let mut next_id = added.start;
@@ -153,10 +158,10 @@ fn misfit(version: &Version, name: &'static str, part: &Part) -> Error {
 }
 
 impl LivingStore {
-    /// The corpus of `version`, all of it in memory.
+    /// Reads and assembles the whole corpus of `version` in memory.
     ///
     /// # Errors
-    /// Those of [`LivingStore::read_part`], [`LivingStore::edits`] and [`assemble`].
+    /// The errors of [`LivingStore::read_part`], [`LivingStore::edits`] and [`assemble`].
     pub async fn corpus(&self, version: &Version, limits: &OpenLimits) -> Result<LivingCorpus> {
         let parts = version.parts.iter().filter(|part| part.file_name().is_some());
         let parts: Vec<Part> = parts.cloned().collect();
@@ -231,7 +236,7 @@ mod tests {
                     }
                 }
                 assert_eq!(some.is_dropped(0), asked.contains(&0));
-                // Document 2 is all of its part.
+                // Document 2 is the only one of its part.
                 if !asked.contains(&2) {
                     let absent = [some.len_bytes(2).map(|_| ()), some.snapshot().map(|_| ())];
                     for error in absent.map(Result::unwrap_err) {

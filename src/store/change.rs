@@ -1,10 +1,10 @@
-//! What a commit does to a version, and to a later one where others came first.
+//! The changes that a commit makes, and their transfer to a later version after a conflict.
 //!
-//! | change | moves to a later version |
+//! | change | can be made on a later version |
 //! | --- | --- |
-//! | adds documents (files, or edits that only add) | always: the ids follow whatever is there |
-//! | edits documents that are there | never: its author has to look again ([`LivingStore::update`]) |
-//! | optimizes | as long as nobody else optimized: documents and edits that came since stay as they are |
+//! | adds documents (files, or edits that only add) | always: new ids follow the existing ones |
+//! | edits existing documents | never: its author must read them again ([`LivingStore::update`]) |
+//! | optimizes | unless another optimization came first; later documents and edits stay |
 //!
 //! [`LivingStore::update`]: super::LivingStore::update
 
@@ -15,7 +15,7 @@ use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
 use tadoc::edits::{Edit, EditBatch, encode_batch};
 use tadoc::error::{Error, Result};
 
-/// What a commit does. Made by one of the functions below.
+/// A change of a corpus, made by a commit. The functions below create it.
 #[derive(Debug, Clone)]
 pub struct Change {
     kind: CommitKind,
@@ -23,13 +23,13 @@ pub struct Change {
     files: Vec<Part>,
     edits: Option<Vec<u8>>,
     docs_added_by_edits: u64,
-    /// Edits name documents by id.
+    /// True if some edits name documents by id.
     edits_name_documents: bool,
     sets_columns: bool,
     replacement: Option<Replacement>,
 }
 
-/// The parts before and after an optimization.
+/// Parts before and after an optimization.
 #[derive(Debug, Clone)]
 struct Replacement {
     base: Version,
@@ -38,14 +38,16 @@ struct Replacement {
 }
 
 impl Change {
-    /// Adds the documents of `files`, which [`LivingStore::write_part`] wrote, in order.
+    /// Creates a change that adds the documents of `files`, in order, as written by
+    /// [`LivingStore::write_part`].
     ///
     /// [`LivingStore::write_part`]: super::LivingStore::write_part
     pub fn append(kind: CommitKind, files: &[WrittenPart]) -> Self {
         Self::empty(kind).with_files(files)
     }
 
-    /// Makes the edits of `batch`, whose document ids are those of the version committed on.
+    /// Creates a change that makes the edits of `batch`. Their document ids are those of the
+    /// version that the commit is based on.
     pub fn edit(kind: CommitKind, batch: &EditBatch) -> Self {
         let mut counts =
             CommitCounts { edits: batch.edits.len() as u64, ..CommitCounts::default() };
@@ -67,7 +69,7 @@ impl Change {
         }
     }
 
-    /// Adds the documents of `files` in the same commit, before those that edits add.
+    /// Adds the documents of `files` in the same commit, before the documents that edits add.
     pub fn with_files(mut self, files: &[WrittenPart]) -> Self {
         for WrittenPart { part, footer } in files {
             let text_bytes = footer.segments.iter().map(|segment| segment.len_bytes);
@@ -79,9 +81,9 @@ impl Change {
         self
     }
 
-    /// Puts `parts` in the place of the parts and edits of `base`. They hold the same documents
-    /// with the edits made, one for each id; of the `dropped` ids nothing is read. Parts of `base`
-    /// that no edit touched may stand among them; those that one touched may not.
+    /// Creates a change that replaces the parts and edits of `base` by `parts`. These hold the same
+    /// documents with the edits made, one document for each id. Documents of `dropped` ids are
+    /// never read. Parts of `base` may be among the new parts only if no edit touched them.
     pub fn optimize(base: &Version, parts: Vec<Part>, dropped: Vec<Range<u64>>) -> Self {
         let replacement = Some(Replacement { base: base.clone(), parts, dropped });
         Self { replacement, ..Self::empty(CommitKind::Optimize) }
@@ -100,21 +102,21 @@ impl Change {
         }
     }
 
-    /// Whether it may be made on a version that its author has not seen.
+    /// Returns true if the change may be made on a version that its author has not seen.
     pub(super) fn is_movable(&self) -> bool {
         !self.edits_name_documents
     }
 
-    /// The bytes of its edits.
+    /// Returns the bytes of the edits.
     pub(super) fn edits(&self) -> Option<&[u8]> {
         self.edits.as_deref()
     }
 
-    /// The version that it makes of `base`.
+    /// Returns the version that the change makes of `base`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] where what it replaces is not there any more, [`Error::InvalidArgument`]
-    /// where its parts do not fit.
+    /// [`Error::Conflict`] if the parts that it replaces do not exist any more, and
+    /// [`Error::InvalidArgument`] if its parts do not cover the ids.
     pub(super) fn on(
         &self,
         place: &str,
@@ -138,7 +140,7 @@ impl Change {
         next.sets_columns |= self.sets_columns;
         next.parts.extend(self.files.iter().cloned());
         if next.edits_since == next.number && self.edits.is_none() {
-            // Still nothing to apply.
+            // There are still no edits to apply.
             next.edits_since += 1;
         }
         if self.docs_added_by_edits > 0 {
@@ -159,7 +161,7 @@ impl Change {
 impl Replacement {
     fn put_into(&self, place: &str, next: &mut Version) -> Result<()> {
         let Self { base, parts, dropped } = self;
-        // Another optimization replaces every part and range that edits touched.
+        // Another optimization would have replaced every part and range that edits touched.
         let added = match next.parts.strip_prefix(base.parts.as_slice()) {
             Some(added) if next.dropped == base.dropped => added,
             _ => {
@@ -177,9 +179,10 @@ impl Replacement {
         }
         next.parts = [parts, added].concat();
         next.dropped.clone_from(dropped);
-        // Later where there was nothing to apply.
+        // The value is already later if there were no edits to apply.
         next.edits_since = next.edits_since.max(base.number + 1);
-        // Those that came since may set some; who claims it in vain is read with more care, not wrongly.
+        // Later commits may set columns. If the flag is set without need, reading is slower but
+        // correct.
         next.sets_columns &= next.parent_id != base.commit_id;
         Ok(())
     }

@@ -1,18 +1,18 @@
-//! Removing what no version that is kept needs, by age, never by guess.
+//! The removal of files that no kept version needs, by their age.
 //!
 //! ```text
 //! versions    1 … 4 | 5  6  7 | 8 … 12 (latest)
 //!             gone    edits     kept: superseded less than `age` ago, and the latest
 //!                     of 8 …    (8 was the latest `age` ago)
-//! segments    those that 8 … 12 name are kept; others go once they are older than `age`
-//! unfinished  files of writers that ended before their end: likewise
+//! segments    those that 8 … 12 name are kept; others are removed if they are older than `age`
+//! unfinished  files of writers that ended early: removed by the same rule
 //! ```
 //!
-//! Versions go in ascending order, durably, and before the segments they name, so that a clean-up
-//! that is cut short leaves nothing that seems whole and is not (and `commit` relies on it). Segments
-//! go in any order, many at once where the storage can. Files of other names stay. The age
-//! protects writers between their segment files and their commit, and readers of old versions:
-//! with an age of zero there must be neither.
+//! Versions are removed in ascending order, durably, and before the segments that they name. So a
+//! clean-up that is interrupted leaves no version that seems complete but is not (`commit` relies
+//! on this). Segments are removed in any order, many at once if the storage supports it. Files with
+//! other names stay. The age protects writers between their segment files and their commit, and
+//! readers of old versions. With an age of zero there must be neither.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -23,39 +23,41 @@ use super::store::LivingStore;
 use super::version::{Part, Version};
 use tadoc::error::Result;
 
-/// What a clean-up removed, or would.
+/// Result of a clean-up or of a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CleanUp {
-    /// The files, in order of removal.
+    /// Removed files, in order of removal.
     pub removed: Vec<RemovedFile>,
-    /// Versions that can be read afterwards: from this one to the latest.
+    /// Oldest version that can be read afterwards.
     pub oldest_version: u64,
 }
 
-/// A file that was removed, or would be.
+/// A file that was removed, or would be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedFile {
-    /// Name below the place of the corpus.
+    /// Name relative to the place of the corpus.
     pub name: String,
-    /// Bytes.
+    /// Length of the file, in bytes.
     pub len_bytes: u64,
 }
 
 impl CleanUp {
-    /// Bytes of all of them.
+    /// Returns the total length of the removed files, in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.removed.iter().map(|file| file.len_bytes).fold(0, u64::saturating_add)
     }
 }
 
 impl LivingStore {
-    /// Removes the files that are older than `age` and that neither the latest version needs nor
-    /// one that was the latest within `age`. With `dry_run` nothing is removed, only said.
+    /// Removes the files that are older than `age`, unless the latest version or one that was the
+    /// latest within `age` needs them. With `dry_run` the files are only reported.
     ///
     /// # Errors
-    /// As [`LivingStore::latest`]; what had been removed by then stays removed.
+    /// The errors of [`LivingStore::latest`]. Files that were removed before the error stay
+    /// removed.
     pub async fn clean_up(&self, age: Duration, dry_run: bool) -> Result<CleanUp> {
-        // Segments first: one that a later commit names is in the versions listed afterwards.
+        // Segments are listed first. If a later commit names one, the versions listed afterwards
+        // contain it.
         let segments = self.files(SEGMENTS, None).await?;
         let mut versions = self.files(VERSIONS, None).await?;
         versions.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -82,14 +84,15 @@ impl LivingStore {
     }
 }
 
-/// Decides what is old.
+/// Rule that decides which files are old.
 struct Clock {
     now: SystemTime,
     age: Duration,
 }
 
 impl Clock {
-    /// Whether `file` is as old as it must be; what is ahead of our clock is not.
+    /// Returns true if `file` is at least as old as the age. A file with a time in the future is
+    /// not old.
     fn is_old(&self, file: &StoredFile) -> bool {
         self.now.duration_since(file.modified).is_ok_and(|passed| passed >= self.age)
     }
@@ -98,16 +101,16 @@ impl Clock {
         file.name.ends_with(UNFINISHED) && self.is_old(file)
     }
 
-    /// Numbers of the versions, of `files` in order of name, that nothing came after for longer
-    /// than the age.
+    /// Returns the numbers of the versions to keep, given `files` in order of name: the latest one,
+    /// and those that were superseded less than the age ago.
     fn kept(&self, files: &[StoredFile]) -> Vec<u64> {
         let numbered = || files.iter().filter(|file| version_number(&file.name).is_some());
         let num_superseded = numbered().skip(1).take_while(|after| self.is_old(after)).count();
         numbered().skip(num_superseded).filter_map(|file| version_number(&file.name)).collect()
     }
 
-    /// What goes of the folder of the versions: those that are neither `kept` nor needed for their
-    /// edits.
+    /// Returns the files to remove from the folder of the versions: versions that are neither
+    /// `kept` nor needed for their edits, and old unfinished files.
     fn unused_versions(&self, files: Vec<StoredFile>, kept: &[Version]) -> Vec<StoredFile> {
         let first = kept.iter().map(|version| version.edits_since.min(version.number)).min();
         let (versions, others): (Vec<_>, Vec<_>) =
@@ -116,7 +119,7 @@ impl Clock {
         versions.chain(others.into_iter().filter(|file| self.is_unfinished(file))).collect()
     }
 
-    /// What goes of the folder of the segments.
+    /// Returns the files to remove from the folder of the segments.
     fn unused_segments(&self, files: Vec<StoredFile>, kept: &[Version]) -> Vec<StoredFile> {
         let parts = kept.iter().flat_map(|version| &version.parts);
         let needed: HashSet<String> = parts.filter_map(Part::file_name).collect();

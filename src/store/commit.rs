@@ -1,21 +1,22 @@
-//! The next version: put where none is yet, or not at all.
+//! Commits: a version is put if none with its number exists.
 //!
 //! ```text
-//! put n ─▶ done ───────────────────────────────▶ is version n - 1 there? ─▶ committed
+//! put n ─▶ done ───────────────────────────────▶ does version n - 1 exist? ─▶ committed
 //!       ─▶ exists ─▶ read n ─▶ our commit id ──▶ (an answer was lost)
-//!                           ─▶ another's ──────▶ make the change on the latest version, or Conflict
+//!                           ─▶ another's ──────▶ apply to the latest version, or Conflict
 //!                           ─▶ nothing (409) ──▶ wait, put n again
 //!       ─▶ 500, 503, time-out ─────────────────▶ wait, put n again: the same bytes
 //! ```
 //!
-//! Nothing is committed twice: a commit keeps its id over all attempts, and moves on from number n
-//! only when it has read another's commit there, after which its own can never come to be there.
+//! No change is committed twice. A commit keeps its id over all attempts. It moves on from number n
+//! only after it has read another commit there, because then its own can never get this number.
 //!
-//! The last question is about writers that slept for longer than clean-ups keep versions: n may have
-//! been another's, and been cleaned up. Clean-ups remove versions in ascending order, so where
-//! n - 1 is still there n never was; otherwise version n + 1 says whose child it is. Whose n was
-//! cleaned up may be ours, put by an attempt whose answer was lost: then the commit is reported as
-//! unknown, and not made again.
+//! The question about version n - 1 concerns writers that slept for longer than clean-ups keep
+//! versions: version n of another writer may have been cleaned up. Clean-ups remove versions in
+//! ascending order. So if n - 1 still exists, n did not exist before. Otherwise the parent id of
+//! version n + 1 tells whose commit n was. A version n that was cleaned up may even be ours, put by
+//! an attempt whose answer was lost. In that case the commit is reported as unknown and not
+//! repeated.
 
 use std::future::Future;
 
@@ -29,23 +30,25 @@ use super::store::{LivingStore, now_us};
 use super::version::{CommitId, Version};
 use tadoc::error::{Error, Result};
 
-/// What became of a version that was to be put.
+/// Outcome of putting a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It is there, durable.
+    /// A version that exists and is durable.
     Done,
-    /// Another is there, and this one never will be.
+    /// A version that never will exist, because another one has its number.
     Lost,
 }
 
 impl LivingStore {
-    /// Makes `change`, whose author has seen `base`, the next version. Where others came first it is
-    /// made on their version if that is possible (see [`Change`]).
+    /// Commits `change`, whose author has seen `base`, as the next version. If others committed
+    /// first, the change is made on their version if that is possible (see [`Change`]).
     ///
     /// # Errors
-    /// [`Error::Conflict`] where others came first and it cannot, or as often as the policy tries;
-    /// [`Error::UnknownCommit`] where the storage's answer was lost and could not be found out;
-    /// [`Error::InvalidArgument`], [`Error::Io`], [`Error::External`]: nothing happened.
+    /// [`Error::Conflict`] if others committed first and the change cannot be made on their
+    /// version, or if this happened as often as the policy allows attempts.
+    /// [`Error::UnknownCommit`] if the storage's answer was lost and the outcome could not be
+    /// determined. [`Error::InvalidArgument`], [`Error::Io`] and [`Error::External`] if the commit
+    /// had no effect.
     pub async fn commit(&self, base: &Version, change: &Change) -> Result<Version> {
         let commit_id = CommitId::random()?;
         let mut base = base.clone();
@@ -63,8 +66,9 @@ impl LivingStore {
         }
     }
 
-    /// Calls `change` with the latest version and commits what it hands back on exactly that one,
-    /// again where others came first. For changes that depend on what is there.
+    /// Calls `change` with the latest version and commits the returned change on exactly that
+    /// version. If others committed first, this is repeated. It serves changes that depend on the
+    /// present documents.
     ///
     /// ```
     /// use tadoc::edits::{Edit, EditBatch};
@@ -90,7 +94,7 @@ impl LivingStore {
     /// ```
     ///
     /// # Errors
-    /// Those of `change`, and as [`LivingStore::commit`].
+    /// The errors of `change` and of [`LivingStore::commit`].
     pub async fn update<F: Future<Output = Result<Change>>>(
         &self,
         mut change: impl FnMut(Version) -> F,
@@ -111,7 +115,7 @@ impl LivingStore {
         }
     }
 
-    /// Puts `next` where no version of its number is.
+    /// Puts `next` unless a version with its number exists.
     pub(super) async fn put_version(&self, next: &Version, edits: Option<&[u8]>) -> Result<Put> {
         let bytes = Bytes::from(encode_manifest(next, edits)?);
         self.check_size(bytes.len().max(edits.map_or(0, <[u8]>::len)) as u64)?;
@@ -127,7 +131,7 @@ impl LivingStore {
     async fn put_manifest(&self, next: &Version, bytes: Bytes) -> Result<Put> {
         let name = version_name(next.number);
         let mut attempts = Attempts::new(self.options().retry);
-        // Whether an attempt may have succeeded though nobody said so.
+        // True if an attempt may have succeeded although its answer was lost.
         let mut is_unsure = false;
         loop {
             let failure = match self.storage().put_if_absent(&name, bytes.clone()).await {
@@ -157,7 +161,7 @@ impl LivingStore {
         }
     }
 
-    /// What became of `next` after the last attempt failed.
+    /// Returns the outcome for `next` after the last attempt failed.
     async fn give_up(
         &self,
         next: &Version,
@@ -175,7 +179,8 @@ impl LivingStore {
         }
     }
 
-    /// Whether `next`, which is there, follows its parent and not a version that was cleaned up.
+    /// Checks that `next`, which was put, follows its parent and does not reuse a number that was
+    /// cleaned up.
     async fn settle(&self, next: &Version, is_unsure: bool) -> Result<Put> {
         let is_in_line = self.is_in_line(next).await;
         if is_in_line.map_err(|error| self.unknown(next, error.into()))? {
@@ -184,11 +189,13 @@ impl LivingStore {
         }
         let name = version_name(next.number);
         let is_there = self.has_version(next.number).await;
-        // Below the versions that count: the next clean-up takes it if this does not.
+        // The file is older than all kept versions. If this removal fails, the next clean-up
+        // removes the file.
         let _removed = self.storage().remove(VERSIONS, &[name]).await;
         match is_there {
             Ok(true) if !is_unsure => Ok(Put::Lost),
-            // It was cleaned up since it was put, or perhaps an attempt before this one's.
+            // The version, or that of an earlier attempt, may have been cleaned up after it was
+            // put.
             _ => {
                 let why = "versions from before it to after it were cleaned up meanwhile";
                 Err(self.unknown(next, why.into()))
@@ -239,8 +246,8 @@ mod tests {
     };
     use tadoc::text::TokenizerProfile;
 
-    /// The storage of a writer that sleeps once, when its version is there, for so long that others
-    /// commit and clean up what was there.
+    /// A storage whose writer sleeps once after its version was put, so long that others commit and
+    /// clean up.
     #[derive(Debug)]
     struct Sleeper {
         inner: ObjectPrefix,
@@ -317,7 +324,8 @@ mod tests {
                 let base = store.latest().await.unwrap();
                 let unknown = store.commit(&base, &nothing()).await.unwrap_err();
                 assert!(matches!(unknown, Error::UnknownCommit { version: 2, .. }), "{unknown}");
-                // Its own and three of others; what it may have put again is gone.
+                // There are its own commit and three of others. A version that it may have put
+                // again is removed.
                 let history = open(inner).await.history().await.unwrap();
                 let numbers: Vec<u64> = history.iter().map(|version| version.number).collect();
                 assert_eq!(numbers, [5]);

@@ -1,8 +1,8 @@
-//! Corpora that change: a folder or prefix of immutable files and numbered versions.
+//! Living corpora: folders or prefixes of immutable segment files and numbered versions.
 //!
 //! ```text
 //! <place>/segments/<uuid>.tadoc                     documents, compressed; never rewritten
-//! <place>/versions/00000000000000000007.tadoc-version  what the corpus is after commit 7
+//! <place>/versions/00000000000000000007.tadoc-version  the state of the corpus after commit 7
 //!
 //!  open, latest, version, history ─▶ Version ◀──── commit, update, optimize (by put-if-absent)
 //!                                      │ parts            ▲ Change
@@ -10,18 +10,18 @@
 //! ```
 //!
 //! A [`Version`] is a list of [`Part`]s, which hold the documents in order of id, and the edits of
-//! the versions since the last optimization, which apply to them in order. A commit is the next
-//! version's file, put where none is yet: two writers cannot both win, and a reader holds one
-//! version, whole, for as long as it likes. A commit that brings edits only is that one object; one
-//! that brings many documents writes their segment files before.
+//! the versions since the last optimization, which apply to the documents in order. A commit writes
+//! the file of the next version, if no such file exists. So two writers cannot both succeed, and a
+//! reader keeps one complete version for as long as it likes. A commit of edits alone writes one
+//! object. A commit of many documents writes their segment files first.
 //!
-//! Reading order: `version` (the value), `manifest` (its bytes), `storage` (what a place must be
-//! able to do), `local`, `object` and `place` (folders that survive power loss, object stores, which
-//! of the two a name means), `change` and
-//! `commit` (the next version), `store` (the handle), `part_file`, `assemble` (a version as a corpus),
-//! `optimize` (parts compressed anew), `recompress` (when that is due), `clean_up`, `abandoned`.
+//! Reading order: `version` (the value), `manifest` (its bytes), `storage` (the operations of a
+//! place), `local`, `object` and `place` (folders that survive power loss, object stores, and the
+//! choice between them), `staging`, `thread` and `retry` (helpers), `change` and `commit` (the next
+//! version), `store` (the handle), `part_file`, `assemble` (a version as a corpus), `optimize`
+//! (parts built anew), `recompress` (when that is due), `clean_up`, `abandoned`.
 //!
-//! Nothing here needs a runtime: blocking work and waiting happen on threads of their own.
+//! The crate needs no runtime: blocking work and waiting happen on threads of their own.
 
 mod abandoned;
 mod assemble;

@@ -1,18 +1,19 @@
-//! A folder of the local disk as a storage that survives power loss.
+//! A storage in a folder of the local disk that survives power loss.
 //!
 //! ```text
-//! put_if_absent   create <uuid>.unfinished, write, sync it; link it to its name (fails where there
-//!                 is one); remove <uuid>.unfinished; sync the folder
+//! put_if_absent   create <uuid>.unfinished, write, sync it; link it to its name (fails if the name
+//!                 exists); remove <uuid>.unfinished; sync the folder
 //! put_stream      create the name, write, sync it; sync the folder
-//! hold            create and lock <uuid>.unfinished, an empty file, until the commit of <uuid>.tadoc
+//! hold            create and lock <uuid>.unfinished, an empty file, until the commit of its file
 //! ```
 //!
 //! `object_store`'s `LocalFileSystem` (0.13) links as well, but syncs neither the file nor its
-//! folder, so after a power loss a version may be empty, or gone though its writer was told that it
-//! was there. A commit costs two syncs here: of the file, of the folder.
+//! folder. After a power loss a version may be empty, or missing although its writer was told that
+//! it exists. A commit here costs two syncs: one of the file and one of the folder.
 //!
-//! A sync that failed is not repeated: the pages it was about may be marked clean, and the next one
-//! would succeed in vain (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
+//! A failed sync is not repeated. The affected pages may be marked clean, and the next sync would
+//! succeed without effect (Rebello et al., "Can Applications Recover from fsync Failures?", ATC
+//! 2020).
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -32,43 +33,44 @@ use super::thread::on_thread;
 use super::version::CommitId;
 use crate::staging::LockedFile;
 
-/// The calls of a file system that [`LocalFolder`] makes; tests put a disk that loses power here.
+/// File system calls of [`LocalFolder`]. Tests replace them by a disk that loses power.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
-    /// Makes a folder; [`ErrorKind::AlreadyExists`] where there is one.
+    /// Creates a folder, or returns [`ErrorKind::AlreadyExists`] if it exists.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
-    /// Makes an empty file; [`ErrorKind::AlreadyExists`] where there is one.
+    /// Creates an empty file, or returns [`ErrorKind::AlreadyExists`] if it exists.
     fn create_file(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
-    /// Gives a file a second name; [`ErrorKind::AlreadyExists`] where there is a file of that name.
+    /// Gives a file a second name, or returns [`ErrorKind::AlreadyExists`] if a file has that name.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Takes a name away.
+    /// Removes a name.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Makes the names in a folder durable.
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
-    /// The bytes of a file, at most `max_bytes + 1` of them.
+    /// Reads the bytes of a file, at most `max_bytes + 1` of them.
     fn read(&self, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>>;
-    /// Names in a folder.
+    /// Lists the names in a folder.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
-    /// Bytes of a file, and when it was written.
+    /// Returns the length of a file in bytes, and the time of its last write.
     fn stat(&self, path: &Path) -> io::Result<(u64, SystemTime)>;
 
-    /// Makes an empty file that is locked as long as the answer lives; none where there are no locks.
+    /// Creates an empty file that is locked as long as the result lives. Returns `None` without
+    /// locks.
     fn create_locked(&self, _path: PathBuf) -> Option<LockedFile> {
         None
     }
 
-    /// Locks those files of `folder` with names that `is_ours` which nobody has locked.
+    /// Locks those files of `folder` whose names pass `is_ours` and that nobody has locked.
     fn lock_abandoned(&self, _folder: &Path, _is_ours: fn(&str) -> bool) -> Vec<LockedFile> {
         Vec::new()
     }
 }
 
-/// A file in the making.
+/// A file that is being written.
 pub trait DiskFile: Write + Send {
-    /// Makes what was written durable.
+    /// Makes the written bytes durable.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// The disk of this machine.
+/// Disk of this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalDisk;
 
@@ -96,7 +98,8 @@ impl Disk for LocalDisk {
     }
 
     fn sync_folder(&self, path: &Path) -> io::Result<()> {
-        // Elsewhere folders cannot be opened as files, and names are durable with the file.
+        // Other systems cannot open folders as files, and make names durable together with the
+        // file.
         if cfg!(unix) {
             std::fs::File::open(path)?.sync_all()?;
         }
@@ -112,7 +115,7 @@ impl Disk for LocalDisk {
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(folder)? {
-            // Names that are not text are not ours.
+            // Our names are always UTF-8.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -146,19 +149,19 @@ impl<D> Clone for LocalFolder<D> {
 }
 
 impl LocalFolder {
-    /// The folder at `root`, which need not be there yet.
+    /// Creates the storage in the folder at `root`, which need not exist yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self::on_disk(root, LocalDisk)
     }
 }
 
 impl<D: Disk> LocalFolder<D> {
-    /// The folder at `root` of `disk`.
+    /// Creates the storage in the folder at `root` of `disk`.
     pub fn on_disk(root: impl Into<PathBuf>, disk: D) -> Self {
         Self { root: root.into(), disk: Arc::new(disk) }
     }
 
-    /// Runs `work` with disk and root on a thread of its own.
+    /// Runs `work` with the disk and the root on a thread of its own.
     async fn with_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&D, &Path) -> StorageResult<T> + Send + 'static,
@@ -170,7 +173,7 @@ impl<D: Disk> LocalFolder<D> {
     }
 }
 
-/// Failures before anything can show.
+/// Converts an error of an operation that had no visible effect.
 fn failed(error: io::Error) -> StorageError {
     match error.kind() {
         ErrorKind::NotFound => StorageError::NotFound,
@@ -182,7 +185,7 @@ fn failed(error: io::Error) -> StorageError {
     }
 }
 
-/// Failures of writing, where a folder that is missing is not an answer.
+/// Converts an error of writing, for which a missing folder is not a valid answer.
 fn not_written(error: io::Error) -> StorageError {
     match failed(error) {
         StorageError::NotFound => {
@@ -192,7 +195,7 @@ fn not_written(error: io::Error) -> StorageError {
     }
 }
 
-/// Makes `folder`, and those above it that are missing, and their names durable.
+/// Creates `folder` and its missing parents, and makes their names durable.
 fn create_folders(disk: &impl Disk, folder: &Path) -> io::Result<()> {
     let above: Vec<&Path> = folder.ancestors().filter(|at| !at.as_os_str().is_empty()).collect();
     let mut num_missing = 0;
@@ -209,11 +212,11 @@ fn create_folders(disk: &impl Disk, folder: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    // Where it was there, too: who made it may not have come to this.
+    // A folder that existed is synced too, because its creator may have ended before its own sync.
     for at in above.iter().take(num_missing + 1) {
         let parent = at.parent().filter(|parent| !parent.as_os_str().is_empty());
         match disk.sync_folder(parent.unwrap_or(Path::new("."))) {
-            // Then nobody makes folders there.
+            // Without permission to sync, nobody creates folders there.
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {}
             synced => synced?,
         }
@@ -235,7 +238,7 @@ fn link_new(disk: &impl Disk, root: &Path, name: &str, bytes: &[u8]) -> StorageR
     let linked = write_file(file, bytes)
         .map_err(not_written)
         .and_then(|()| disk.link(&unfinished, &target).map_err(not_linked));
-    // Whatever stays behind is cleaned up later; the name that counts is the other.
+    // If the removal fails, the file is cleaned up later. Only the other name counts.
     let _removed = disk.remove(&unfinished);
     linked?;
     disk.sync_folder(folder).map_err(|e| StorageError::Unknown(e.into()))
@@ -302,7 +305,7 @@ impl<D: Disk> Storage for LocalFolder<D> {
             let mark = disk.create_locked(root.join(mark_name(&name)));
             Ok(mark.map(|mark| Hold::new(name, mark)))
         });
-        // Without a hold, what a killed writer leaves stays until it is old.
+        // Without a hold, the file of a killed writer stays until it is old.
         hold.await.ok().flatten()
     }
 
@@ -354,7 +357,7 @@ impl<D: Disk> Storage for LocalFolder<D> {
                     Ok((len_bytes, modified)) => {
                         files.push(StoredFile { name, len_bytes, modified })
                     }
-                    // Removed since the folder was read.
+                    // The file was removed after the folder was read.
                     Err(e) if e.kind() == ErrorKind::NotFound => {}
                     Err(e) => return Err(failed(e)),
                 }
@@ -382,7 +385,7 @@ impl<D: Disk> Storage for LocalFolder<D> {
     }
 }
 
-/// The failure of a file that is larger than allowed.
+/// Returns the failure for a file that is larger than allowed.
 pub(super) fn too_large(max_bytes: u64) -> StorageError {
     StorageError::Permanent(
         format!("it is larger than {max_bytes} bytes; raise max_version_bytes if it is yours")

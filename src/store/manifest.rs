@@ -1,10 +1,10 @@
-//! A version as bytes: the manifest.
+//! The manifest: the bytes of a version.
 //!
 //! ```text
 //! magic 8 | major u16 | minor u16 | 0 u32 | required features u64              24 bytes
 //! number u64 | commit id 16 | parent id 16 | time_us u64 | edits_since u64
 //! | kind u8 | profile u8 | writer (length u8, bytes)
-//! | docs_added | docs_dropped | edits | text_bytes                             LEB128, from here on
+//! | docs_added | docs_dropped | edits | text_bytes                            LEB128, from here on
 //! | num_parts | parts | num_dropped | dropped: (start - end before, length)
 //! | edits: 0 | 1, bytes as they are up to the end | 2, pack (zstd)
 //! crc32c of all bytes before u32
@@ -15,11 +15,11 @@
 //!        1 | version | num_docs                                 documents of edits
 //! ```
 //!
-//! Integers are little-endian. Every byte is checksummed, and checked before anything else but
-//! magic and length, so that a file of a later format is told from a damaged one. The first 24 and
-//! the last 4 bytes keep their places for ever; whatever may not be skipped sets a bit of the
-//! *required features*. Decoding is O(bytes + edits) and allocates no more than the bytes and
-//! `max_edits_bytes` account for.
+//! Integers are little-endian. The checksum covers every byte. It is checked before everything
+//! except magic and length, so that a file of a later format is not taken for a damaged one. The
+//! first 24 and the last 4 bytes never move in later formats. Content that a reader must not skip
+//! sets a bit of the *required features*. Decoding is O(bytes + edits), and its memory is bounded
+//! by the bytes and `max_edits_bytes`.
 
 use bytes::Bytes;
 
@@ -32,27 +32,27 @@ use tadoc::text::TokenizerProfile;
 const MAGIC: [u8; 8] = *b"\x89TADOV\r\n";
 const MAJOR: u16 = 1;
 const MINOR: u16 = 0;
-/// The required feature of versions whose edits set user columns.
+/// Required feature of versions whose edits set user columns.
 const SETS_COLUMNS: u64 = 1;
-/// Required features that this build knows.
+/// Required features that this build supports.
 const KNOWN_FEATURES: u64 = SETS_COLUMNS;
 const HEADER_BYTES: usize = 24;
 const CRC_BYTES: usize = 4;
-/// Year 10,000, in microseconds: far inside the range of every clock.
+/// Latest valid time: the year 10,000, in microseconds, which is inside the range of every clock.
 const MAX_TIME_US: u64 = 253_402_300_800_000_000;
 
 const NO_EDITS: u8 = 0;
 const PLAIN_EDITS: u8 = 1;
 const ZSTD_EDITS: u8 = 2;
-/// Fewer bytes than this are not worth a zstd frame.
+/// Shortest edits, in bytes, that are worth a zstd frame.
 const MIN_PACKED_BYTES: usize = 128;
 const LEVEL: i32 = 3;
 
-/// The bytes of `version` and of the edits its commit brings (none, or those of
+/// Returns the bytes of `version` and of the edits of its commit (none, or the result of
 /// [`encode_batch`](tadoc::edits::encode_batch)).
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] where the version contradicts itself, [`Error::Io`] from zstd.
+/// [`Error::InvalidArgument`] if the version contradicts itself, and [`Error::Io`] from zstd.
 pub fn encode_manifest(version: &Version, edits: Option<&[u8]>) -> Result<Vec<u8>> {
     if let Some(got) = version.contradiction() {
         let allowed = "a version whose parts and ranges fit one another".into();
@@ -125,11 +125,12 @@ fn push_edits(out: &mut Vec<u8>, edits: Option<&[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// The version in `bytes`, the content of `file` (a name, for errors), and the bytes of its edits.
+/// Decodes the version in `bytes`, the content of `file` (a name for errors), and the bytes of its
+/// edits.
 ///
 /// # Errors
-/// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for later formats,
-/// [`Error::Capacity`] where the edits take more than `max_edits_bytes`.
+/// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for later formats, and
+/// [`Error::Capacity`] if the edits take more than `max_edits_bytes`.
 pub fn decode_manifest(
     file: &str,
     bytes: &[u8],
@@ -141,17 +142,17 @@ pub fn decode_manifest(
     Ok((version, edits))
 }
 
-/// The version of [`decode_manifest`], without unpacking the edits.
+/// Decodes the version as [`decode_manifest`] does, without unpacking the edits.
 ///
 /// # Errors
-/// As [`decode_manifest`], but for what only unpacked edits show.
+/// The errors of [`decode_manifest`], except for those of unpacking the edits.
 pub(super) fn decode_version(file: &str, bytes: &[u8], max_edits_bytes: u64) -> Result<Version> {
     let (version, cursor) = decode_head(file, bytes)?;
     edits_kind(cursor, max_edits_bytes)?;
     Ok(version)
 }
 
-/// The version in `bytes`, and its edits still to be read.
+/// Decodes the version in `bytes`, and returns a cursor at its edits.
 fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a>)> {
     let place = Place { file, section: "version", offset: 0 };
     if bytes.len() < HEADER_BYTES + CRC_BYTES || !bytes.starts_with(&MAGIC) {
@@ -171,7 +172,7 @@ fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a
     }
     let mut version = head(&mut cursor)?;
     version.sets_columns = features & SETS_COLUMNS != 0;
-    // A part takes 3 bytes at least, a range 2.
+    // A part takes at least 3 bytes, a range 2.
     for _ in 0..count(&mut cursor, 3, "parts")? {
         version.parts.push(part(&mut cursor)?);
     }
@@ -232,7 +233,7 @@ fn id(cursor: &mut Cursor<'_>) -> Result<CommitId> {
     Ok(CommitId::from_bytes(bytes))
 }
 
-/// A number of things that take `min_bytes` each at least.
+/// Reads a count of items that take at least `min_bytes` each.
 fn count(cursor: &mut Cursor<'_>, min_bytes: u64, what: &str) -> Result<u64> {
     let count = cursor.varint()?;
     match count.checked_mul(min_bytes) {
@@ -254,7 +255,7 @@ fn part(cursor: &mut Cursor<'_>) -> Result<Part> {
     }
 }
 
-/// How the edits at `cursor` are stored; refuses more than `max_bytes`.
+/// Returns the kind of storage of the edits at `cursor`. Refuses edits of more than `max_bytes`.
 fn edits_kind(mut cursor: Cursor<'_>, max_bytes: u64) -> Result<u8> {
     let check = |requested: u64| match requested <= max_bytes {
         true => Ok(()),

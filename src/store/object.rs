@@ -1,17 +1,18 @@
-//! A prefix of an object store as a storage.
+//! A storage in a prefix of an object store.
 //!
-//! A version is put with `PutMode::Create`; stores that cannot (S3 with `conditional_put` disabled)
-//! refuse, and so does the first commit. What they answer to it, as `object_store` 0.13 tells it:
+//! A version is put with `PutMode::Create`. Stores that do not support it (S3 with
+//! `conditional_put` disabled) refuse, so the first commit fails. `object_store` 0.13 reports the
+//! answers as follows:
 //!
-//! | answer | as | then |
+//! | answer | reported as | reaction |
 //! | --- | --- | --- |
 //! | 412, 304, or 409 (another is being put) | `Exists` | read it: ours, another's, or none |
-//! | 500, 503, 429, time-out, broken connection | `Transient` | the same bytes again |
-//! | 401, 403, 501, other 3xx and 4xx, names it cannot have | `Permanent` | report |
+//! | 500, 503, 429, time-out, broken connection | `Transient` | put the same bytes again |
+//! | 401, 403, 501, other 3xx and 4xx, invalid names | `Permanent` | report |
 //!
-//! Segment files have names that nobody else gives, so that one that is there, whole, was written,
-//! whatever the store said. Parts of uploads whose writer ended before their end are seen by no
-//! listing: stores drop them by a rule of theirs (S3: AbortIncompleteMultipartUpload).
+//! Names of segment files are unique. So if a whole file of that name exists, it was written,
+//! whatever the store answered. Listings do not show the parts of unfinished uploads. Stores remove
+//! them by their own rule (S3: AbortIncompleteMultipartUpload).
 
 use std::sync::Arc;
 
@@ -29,13 +30,13 @@ use super::local::too_large;
 use super::retry::{RetryPolicy, retrying};
 use super::storage::{ByteStream, SEGMENTS, Storage, StorageError, StorageResult, StoredFile};
 
-/// Bytes of a part of an upload; objects up to this size are put at once.
+/// Length of a part of an upload, in bytes. Objects up to this size are put at once.
 const PART_BYTES: usize = 8 << 20;
-/// Parts of an upload under way at the same time.
+/// Largest number of parts of an upload that are in flight.
 const MAX_PARTS: usize = 4;
 
-/// A prefix of an object store. Of the local disk, [`LocalFolder`](super::LocalFolder) is durable;
-/// `object_store`'s is not.
+/// A prefix of an object store. For the local disk, use [`LocalFolder`](super::LocalFolder), which
+/// is durable, instead of `object_store`'s local file system, which is not.
 #[derive(Debug, Clone)]
 pub struct ObjectPrefix {
     store: Arc<dyn ObjectStore>,
@@ -44,13 +45,13 @@ pub struct ObjectPrefix {
 }
 
 impl ObjectPrefix {
-    /// What lies below `prefix` in `store`.
+    /// Creates the storage below `prefix` in `store`.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
         let place = format!("{store}/{prefix}");
         Self { store, prefix, place }
     }
 
-    /// The same, called `place` in messages: the URL that the user wrote.
+    /// Sets the name of the place in messages: the URL that the user wrote.
     pub fn with_place(mut self, place: impl Into<String>) -> Self {
         self.place = place.into();
         self
@@ -60,7 +61,7 @@ impl ObjectPrefix {
         self.prefix.parts().chain(Path::from(name).parts()).collect()
     }
 
-    /// Whether the file at `path`, which only we write, is there as a whole.
+    /// Returns true if the file at `path`, which only we write, exists with its full length.
     async fn is_written(&self, path: &Path, len_bytes: u64) -> bool {
         self.store.head(path).await.is_ok_and(|meta| meta.size == len_bytes)
     }
@@ -70,7 +71,7 @@ impl ObjectPrefix {
         retrying(RetryPolicy::default(), begin).await.map(Upload::new)
     }
 
-    /// Removes objects in any order, many with a request where the store can (S3: 1,000).
+    /// Removes objects in any order, many per request if the store supports it (S3: 1,000).
     async fn remove_all(&self, paths: Vec<Path>) -> StorageResult<()> {
         let paths = futures::stream::iter(paths.into_iter().map(Ok)).boxed();
         let mut removed = self.store.delete_stream(paths);
@@ -109,7 +110,8 @@ fn failed(error: Error) -> StorageError {
     }
 }
 
-/// The failure where it is the folder, the bucket, that is not there.
+/// Converts an error in a case where `NotFound` means that the folder, or the bucket, does not
+/// exist.
 fn failed_in_folder(error: Error) -> StorageError {
     match error {
         Error::NotFound { .. } => StorageError::Permanent(error.into()),
@@ -117,9 +119,9 @@ fn failed_in_folder(error: Error) -> StorageError {
     }
 }
 
-/// Whether `message` is of an answer that would be the same the next time: a wrong region, a token
-/// that has run out. `object_store` tells these in words only; an answer that is not recognized is
-/// asked for again, which costs time.
+/// Returns true if `message` is of an answer that would be the same the next time, such as a wrong
+/// region or an expired token. `object_store` reports these only in words. An answer that is not
+/// recognized causes a retry, which costs time.
 fn is_refused(message: &str) -> bool {
     let status = message.split("non-2xx status code: ").nth(1).and_then(|rest| rest.get(..3));
     let status = status.and_then(|status| status.parse().ok());
@@ -180,7 +182,7 @@ impl Storage for ObjectPrefix {
                 Err(error) if !self.is_written(&path, len_bytes).await => {
                     Err(failed_in_folder(error))
                 }
-                // Or its answer was lost.
+                // Either the put succeeded, or only its answer was lost.
                 _ => Ok(()),
             };
         };
@@ -260,7 +262,7 @@ impl Upload {
 async fn abort(upload: Option<Upload>) {
     if let Some(Upload { mut parts, under_way }) = upload {
         drop(under_way);
-        // A store that cannot abort shows nothing either way.
+        // If a store cannot abort, the unfinished upload stays invisible all the same.
         let _aborted = parts.abort().await;
     }
 }

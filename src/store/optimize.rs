@@ -1,4 +1,4 @@
-//! Recompression: what edits touched and what is small is built anew, the rest stays as it is.
+//! Optimization: edited parts and small files are built anew, and the others stay.
 //!
 //! ```text
 //! parts     [ A: large ][ B: large, edited ][ edits of 9 ][ c ][ d ][ E: large ][ f ]
@@ -6,15 +6,15 @@
 //! after     [    A     ][                 G                   ][    E     ][ f ]
 //! ```
 //!
-//! Reading order: [`plan`] (which parts), [`restriction`] (a stretch of parts and its edits as a
-//! version of its own), [`rebuild`] (the new file). Every document keeps its id, path, text and user
-//! columns; a dropped one is empty afterwards, its columns NULL.
+//! Reading order: [`plan`] (the choice of parts), [`restriction`] (a stretch of parts and its edits
+//! as a version of its own), [`rebuild`] (the new file). Every document keeps its id, path, text
+//! and user columns. A dropped document is empty afterwards, and its columns are NULL.
 //!
 //! Time: O(bytes of the stretches). Memory: the files of one stretch, as any reader holds them, and
-//! a block of text. Writers and readers go on: what is committed meanwhile is moved behind the new
-//! parts ([`Change::optimize`]). Without an answer from the storage the old version is the latest.
+//! a block of text. Writers and readers are not blocked: later commits are moved behind the new
+//! parts ([`Change::optimize`]). If the storage does not answer, the old version stays the latest.
 //!
-//! Rules of an earlier segment are not taken over: the builder learns its own from a sample.
+//! The rules of the old segments are not reused: the builder learns its own from a sample.
 
 mod plan;
 mod rebuild;
@@ -37,44 +37,44 @@ use tadoc::edits::Edit;
 use tadoc::error::{Error, Result};
 use tadoc::format::OpenLimits;
 
-/// How often an optimization begins again where another came first.
+/// Largest number of attempts of an optimization after conflicts with others.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// The user columns of consecutive documents.
+/// User columns of consecutive documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnsOfPart {
-    /// The file they come from, for errors; empty where there is none.
+    /// Name of the file that they come from, for errors. Empty if there is no file.
     pub file: String,
-    /// Rows.
+    /// Number of rows.
     pub num_docs: u64,
-    /// A Parquet file of as many rows; none where the documents have no columns: NULL in all.
+    /// Parquet file with this number of rows. `None` if the documents have no columns: NULL in all.
     pub parquet: Option<Bytes>,
 }
 
-/// Joins the columns of parts, in order, to those of one file, with the values of the edits
-/// ([`Edit::SetColumns`], in order) over them. Of the rows given as ranges nothing may stay: their
-/// documents were dropped. Rows and documents count from the first of the parts.
+/// Function that joins the columns of parts, in order, into those of one file, and applies the
+/// values of the edits ([`Edit::SetColumns`], in order). It clears the rows of the given ranges,
+/// whose documents were dropped. Rows and document ids count from the first of the parts.
 pub type MergeColumns =
     Arc<dyn Fn(&[ColumnsOfPart], &[Edit], &[Range<u64>]) -> Result<Option<Vec<u8>>> + Send + Sync>;
 
-/// What is recompressed, and how.
+/// Options for an optimization.
 #[derive(Clone)]
 pub struct OptimizeOptions {
-    /// Edits are built in once their files have more than this share of the bytes of all files;
-    /// 0 for any edit.
+    /// Share of the bytes of all files that the files of edits must exceed before edits are built
+    /// in. With 0, any edit is built in.
     pub recompress_ratio: f64,
-    /// Files of fewer bytes are small.
+    /// Length, in bytes, below which a file is small.
     pub small_file_bytes: u64,
-    /// Small files in a row that are worth being joined, 2 or more.
+    /// Number of adjacent small files that are worth joining, 2 or more.
     pub min_small_files: usize,
-    /// Files of a stretch are rebuilt together up to about as many bytes.
+    /// Approximate limit for the total length of a stretch's files, in bytes.
     pub max_stretch_bytes: u64,
-    /// How text is compressed; its profile does not count. Segments of at least half of its
+    /// Options for compressing text. The profile is ignored. Segments of at least half of
     /// `block_bytes` that no edit touched are copied.
     pub ingest: IngestOptions,
-    /// What opening the files of a stretch may cost.
+    /// Limits for opening the files of a stretch.
     pub limits: OpenLimits,
-    /// Joins user columns. Without it, parts that have some are refused.
+    /// Function that joins user columns. Without it, parts with user columns are refused.
     pub merge_columns: Option<MergeColumns>,
 }
 
@@ -106,8 +106,8 @@ impl fmt::Debug for OptimizeOptions {
 }
 
 impl LivingStore {
-    /// Builds anew what edits touched and what is small, and commits it. Nothing where that is not
-    /// worth it by `options`.
+    /// Builds edited parts and small files anew, and commits the result. Returns `None` if that is
+    /// not worth it by `options`.
     ///
     /// ```
     /// use tadoc::edits::{Edit, EditBatch};
@@ -133,10 +133,10 @@ impl LivingStore {
     /// ```
     ///
     /// # Errors
-    /// Those of reading the files, of writing parts and of [`LivingStore::commit`];
-    /// [`Error::Conflict`] where others optimize again and again; [`Error::InvalidArgument`] where
-    /// there are user columns and nothing that joins them. Nothing happened then, but files may be
-    /// left for [`LivingStore::clean_up`].
+    /// The errors of reading the files, of writing parts and of [`LivingStore::commit`].
+    /// [`Error::Conflict`] if others optimize again and again. [`Error::InvalidArgument`] if there
+    /// are user columns and no function that joins them. In these cases the corpus is unchanged,
+    /// but files may be left for [`LivingStore::clean_up`].
     pub async fn optimize(&self, options: &OptimizeOptions) -> Result<Option<Version>> {
         let mut num_attempts = 0;
         loop {

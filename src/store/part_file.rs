@@ -1,13 +1,13 @@
 //! Segment files: written before the commit that names them, read and checked as a whole.
 //!
 //! ```text
-//! write(PartWriter) on a thread ─▶ chunks (4 under way) ─▶ Storage::put_stream
+//! write(PartWriter) on a thread ─▶ chunks (4 in flight) ─▶ Storage::put_stream
 //! ```
 //!
-//! A file that no version names is nobody's. Its writer holds it until the commit; where that fails or
-//! the writer is killed, the next commit removes it, or a clean-up where the storage knows no holds
-//! (object stores). Whoever reads ranges only finds the file by [`Part::file_name`]; its sections have
-//! checksums of their own.
+//! A file that no version names belongs to nobody. Its writer holds it until the commit. If the
+//! commit fails or the writer is killed, the next commit removes the file. On storages without
+//! holds (object stores) a clean-up removes it. Readers of single ranges find the file by
+//! [`Part::file_name`]. Its sections have checksums of their own.
 
 use std::io::{self, Write};
 
@@ -24,28 +24,28 @@ use tadoc::error::{Error, Result};
 use tadoc::format::{FileFooter, OpenLimits};
 use tadoc::segment::Corpus;
 
-/// Bytes handed to the storage at once.
+/// Number of bytes passed to the storage at once.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks under way between writer and storage.
+/// Largest number of chunks in flight between writer and storage.
 const MAX_CHUNKS: usize = 4;
 
-/// A segment file that is with the storage and that no version names yet.
+/// A segment file that is stored but not yet named by a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenPart {
-    /// The file, as a version will name it.
+    /// Part for a version that names the file.
     pub part: Part,
-    /// What it holds.
+    /// Footer of the file.
     pub footer: FileFooter,
 }
 
-/// Takes the bytes of a segment file. Writing blocks while the storage is behind.
+/// Writer of the bytes of a segment file. Writing blocks while the storage is behind.
 #[derive(Debug)]
 pub struct PartWriter {
     chunks: Sender<Result<Bytes>>,
     buffer: Vec<u8>,
     len_bytes: u64,
     crc32c: u32,
-    /// The storage takes no more.
+    /// True after the storage has refused more bytes.
     is_refused: bool,
 }
 
@@ -83,17 +83,18 @@ impl Write for PartWriter {
 }
 
 impl LivingStore {
-    /// Writes a segment file: `write` is called on a thread of its own, with where the bytes go,
-    /// and hands back the footer it wrote (of [`CorpusBuilder::finish`] or [`CorpusWriter::finish`]).
-    /// The documents are in the corpus once a commit of [`Change::append`] succeeded.
+    /// Writes a segment file. `write` is called on a thread of its own with the writer of the
+    /// bytes. It returns the footer that it wrote (of [`CorpusBuilder::finish`] or
+    /// [`CorpusWriter::finish`]). The documents are in the corpus after a commit of
+    /// [`Change::append`].
     ///
     /// [`Change::append`]: super::Change::append
     /// [`CorpusBuilder::finish`]: tadoc::build::CorpusBuilder::finish
     /// [`CorpusWriter::finish`]: tadoc::format::CorpusWriter::finish
     ///
     /// # Errors
-    /// Those of `write`; [`Error::Io`] and [`Error::External`] from the storage;
-    /// [`Error::InvalidArgument`] where the file is cut by another tokenizer than the corpus.
+    /// The errors of `write`, [`Error::Io`] and [`Error::External`] from the storage, and
+    /// [`Error::InvalidArgument`] if the file has another tokenizer profile than the corpus.
     pub async fn write_part(
         &self,
         write: impl FnOnce(&mut PartWriter) -> Result<FileFooter> + Send + 'static,
@@ -111,7 +112,7 @@ impl LivingStore {
                 Ok(footer)
             });
             if written.is_err() && !writer.is_refused {
-                // The file must not show; a storage that is gone by now shows none.
+                // The file must not become visible. If the storage has ended, it shows no file.
                 let _told = writer.send(Err(Error::Cancelled));
             }
             let (len_bytes, crc32c) = (writer.len_bytes, writer.crc32c);
@@ -134,9 +135,9 @@ impl LivingStore {
     /// Reads the whole file of `part` and checks every byte of it.
     ///
     /// # Errors
-    /// [`Error::Missing`] where the file is not there, [`Error::Format`] and [`Error::Checksum`]
-    /// where it is not what the version names, [`Error::InvalidArgument`] for a part that is no
-    /// file, and those of [`Corpus::from_bytes`].
+    /// [`Error::Missing`] if the file does not exist. [`Error::Format`] and [`Error::Checksum`] if
+    /// it is not the file that the version names. [`Error::InvalidArgument`] if the part is not a
+    /// file. And those of [`Corpus::from_bytes`].
     pub async fn read_part(
         &self,
         part: &Part,
@@ -180,10 +181,11 @@ impl LivingStore {
 }
 
 impl Part {
-    /// Whether `bytes`, read from `file`, are those that it names; what is no file names none.
+    /// Checks that `bytes`, read from `file`, are those of the part. A part that is not a file
+    /// passes.
     ///
     /// # Errors
-    /// [`Error::Format`] where they are more or fewer, [`Error::Checksum`] where they are others.
+    /// [`Error::Format`] if their number differs, and [`Error::Checksum`] if their content differs.
     pub fn check_bytes(&self, file: &str, bytes: &[u8]) -> Result<()> {
         let Self::File { len_bytes, crc32c: expected, .. } = *self else { return Ok(()) };
         if bytes.len() as u64 != len_bytes {

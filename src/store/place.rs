@@ -1,11 +1,12 @@
-//! From the name of a place to the storage there.
+//! The conversion of a place's name to the storage there.
 //!
 //! | place | storage |
 //! | --- | --- |
-//! | a path, or `file://…` | [`LocalFolder`]: of the two only this one is durable on disks |
+//! | a path, or `file://…` | [`LocalFolder`], which is durable on local disks |
 //! | any other URL | [`ObjectPrefix`] in a store |
 //!
-//! A store is made from the environment, credentials included, where the caller has none.
+//! An object store is configured from the environment, credentials included, unless the caller has
+//! one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::object::ObjectPrefix;
 use super::storage::Storage;
 use tadoc::error::{Error, Result};
 
-/// The storage at `place`, a path or a URL. Nothing is asked of it yet.
+/// Returns the storage at `place`, a path or a URL. The storage is not accessed yet.
 ///
 /// ```
 /// use tadoc_store::{LivingStore, StoreOptions, storage_at};
@@ -36,11 +37,11 @@ use tadoc::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a URL that is none, and [`Error::External`] where no store can be
-/// made for it.
+/// [`Error::InvalidArgument`] for an invalid URL, and [`Error::External`] if no store can be made
+/// for it.
 pub fn storage_at(place: impl AsRef<Path>) -> Result<Arc<dyn Storage>> {
     storage_in(place, |url| {
-        // Keys of the stores' settings are the environment's names in lower case.
+        // The stores' settings have the names of environment variables in lower case.
         let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
         let made = object_store::parse_url_opts(url, environment);
         let (store, _) = made.map_err(|error| Error::external(format!("opening {url}"), error))?;
@@ -48,10 +49,10 @@ pub fn storage_at(place: impl AsRef<Path>) -> Result<Arc<dyn Storage>> {
     })
 }
 
-/// [`storage_at`] where `store_of` knows the stores of URLs.
+/// Returns the storage at `place` as [`storage_at`] does. `store_of` returns the store of a URL.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a URL that is none, and those of `store_of`.
+/// [`Error::InvalidArgument`] for an invalid URL, and the errors of `store_of`.
 pub fn storage_in(
     place: impl AsRef<Path>,
     store_of: impl FnOnce(&Url) -> Result<Arc<dyn ObjectStore>>,

@@ -1,46 +1,48 @@
-//! When a corpus is compressed anew without anybody asking: by the commit that makes it due.
+//! Automatic optimization, started by the commit that makes it due.
 //!
-//! | due | where |
+//! | due | condition |
 //! | --- | --- |
-//! | edits of 1 MiB or more are a larger share of all bytes than the ratio | of the whole corpus |
-//! | 64 small files | side by side, as far as an optimization joins them |
-//! | 512 commits that added documents by edits | where rebuilt files have at most 4 bytes for each of edits |
+//! | edits of 1 MiB or more are a larger share of all bytes than the ratio | in the whole corpus |
+//! | 64 small files | adjacent, as far as an optimization joins them |
+//! | 512 commits that added documents by edits | at most 4 bytes of rebuilt files per edit byte |
 //!
-//! A ratio of 0 or 1 turns all off. What this costs one commit is spread over the many before it: what
-//! is not due costs O(parts), and, where others have committed since, with each of the first 16 commits of
-//! edits, every 16th behind them, and every one of 64 KiB, a listing of the versions with edits. The last row bounds what every commit writes, a list of the parts, where a
-//! corpus is so large that its share of edits stays small.
+//! A ratio of 0 or 1 turns all of this off. The cost for one commit is spread over the many commits
+//! before it. A commit after which nothing is due costs O(parts). If others have committed since, a
+//! listing of the versions with edits is added for each of the first 16 commits of edits, for every
+//! 16th after them, and for every commit of 64 KiB or more. The last row bounds the list of parts,
+//! which every commit writes, in a corpus that is so large that its share of edits stays small.
 
 use super::optimize::{OptimizeOptions, has_many_small_files};
 use super::store::LivingStore;
 use super::version::{Part, Version};
 use tadoc::error::Result;
 
-/// The ratio where nothing else is asked for.
+/// Default ratio.
 pub const RECOMPRESS_RATIO: f64 = 0.2;
-/// Edits of fewer bytes are left alone.
+/// Smallest total size of edits, in bytes, that makes an optimization due.
 const MIN_EDIT_BYTES: u64 = 1 << 20;
-/// So many small files are made one.
+/// Number of small files that makes an optimization due.
 const MIN_SMALL_FILES: usize = 64;
-/// Commits of edits between two looks at their bytes, once there are so many,
+/// Number of commits of edits between two checks of their size. The first commits, up to this
+/// number, are all checked.
 const COMMITS_PER_LOOK: u64 = 16;
-/// but for one that brings so much text.
+/// Bytes of text of a commit from which the size is checked after this commit.
 const MIN_TEXT_BYTES: u64 = 64 << 10;
-/// So many commits that added documents by edits are made a file,
+/// Number of commits that added documents by edits from which they may be made a file.
 const MIN_ADDING_COMMITS: usize = 512;
-/// or so many more, as soon as
+/// Number of such commits between two checks.
 const ADDING_COMMITS_PER_LOOK: usize = 64;
-/// rebuilding files costs no more than this for each byte of edits.
+/// Largest number of bytes of files to rebuild for each byte of edits.
 const MAX_FILE_BYTES_PER_EDIT_BYTE: u64 = 4;
 
 impl LivingStore {
-    /// [`LivingStore::optimize`], where that is due in `version`, the one just committed, by the
-    /// `recompress_ratio` of `options`. Their `min_small_files` does not count.
+    /// Runs [`LivingStore::optimize`] if it is due in `version`, the one just committed, by the
+    /// `recompress_ratio` of `options`. The field `min_small_files` of `options` is ignored.
     ///
-    /// The commit stands, whatever becomes of this.
+    /// The commit remains valid if the optimization fails.
     ///
     /// # Errors
-    /// As [`LivingStore::optimize`], and those of a listing.
+    /// The errors of [`LivingStore::optimize`] and of a listing.
     pub async fn recompress_if_due(
         &self,
         version: &Version,
@@ -61,7 +63,7 @@ impl LivingStore {
         }
     }
 
-    /// Whether edits are a large share of all bytes.
+    /// Returns true if edits are a large share of all bytes.
     async fn has_many_edits(&self, version: &Version, ratio: f64) -> Result<bool> {
         let num_commits = (version.number + 1).saturating_sub(version.edits_since);
         let is_looked_at =
@@ -75,7 +77,8 @@ impl LivingStore {
         Ok(edit_bytes >= MIN_EDIT_BYTES && edit_bytes as f64 > ratio * all_bytes as f64)
     }
 
-    /// Whether many commits added documents by edits, and files are cheap to rebuild with these.
+    /// Returns true if many commits added documents by edits, and files are cheap to rebuild with
+    /// them.
     async fn has_many_additions(
         &self,
         version: &Version,

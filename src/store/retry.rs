@@ -1,9 +1,9 @@
-//! Trying again: how often, and how long to wait before.
+//! Retries of failed operations: their number and the waits between them.
 //!
-//! Waits double up to a limit, and each is drawn between half of its length and all of it, so that
-//! writers that met once do not meet again at every attempt (Brooker, "Exponential backoff and
-//! jitter"). Stores that try again themselves may take minutes over one attempt (`object_store`
-//! does: 10 times or 3 minutes); there are no further attempts then.
+//! Waits double up to a limit. Each wait is drawn between half of its length and all of it, so that
+//! writers that collided once do not collide at every attempt (Brooker, "Exponential backoff and
+//! jitter"). Stores that retry by themselves may take minutes for one attempt (`object_store`: 10
+//! times or 3 minutes). After that there are no further attempts.
 
 use std::time::{Duration, Instant};
 
@@ -11,17 +11,17 @@ use super::storage::{StorageError, StorageResult};
 use super::thread;
 use super::version::CommitId;
 
-/// No attempt is begun later than this after the first.
+/// Time after the first attempt from which no further attempt begins.
 const MAX_TIME: Duration = Duration::from_secs(180);
 
-/// How often a storage, or a commit that another came before, is tried again.
+/// Limits for retries of storage operations, and of commits after a conflict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Attempts, the first included. At least 1.
+    /// Number of attempts, the first included. At least 1.
     pub max_attempts: u32,
-    /// The first wait; the next is twice as long.
+    /// First wait. Each further wait is twice as long.
     pub first_wait: Duration,
-    /// The longest wait.
+    /// Longest wait.
     pub max_wait: Duration,
 }
 
@@ -36,14 +36,14 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait after `num_failed` attempts, before jitter.
+    /// Returns the wait after `num_failed` attempts, before jitter.
     fn wait(&self, num_failed: u32) -> Duration {
         let doubled = self.first_wait.saturating_mul(1 << num_failed.saturating_sub(1).min(31));
         doubled.min(self.max_wait)
     }
 }
 
-/// Attempts at one thing.
+/// State of the attempts at one operation.
 #[derive(Debug)]
 pub(super) struct Attempts {
     policy: RetryPolicy,
@@ -56,21 +56,22 @@ impl Attempts {
         Self { policy, num_failed: 0, started: Instant::now() }
     }
 
-    /// Counts an attempt that failed; waits and says yes where there is another.
+    /// Counts a failed attempt. If another attempt is allowed, waits and returns true.
     pub(super) async fn again(&mut self) -> bool {
         self.num_failed += 1;
         if self.num_failed >= self.policy.max_attempts || self.started.elapsed() >= MAX_TIME {
             return false;
         }
         let longest = self.policy.wait(self.num_failed);
-        // Without random numbers or threads the next attempt comes at once.
+        // Without random numbers, or without a thread to wait on, the next attempt comes sooner.
         let random = CommitId::random().map_or(0, |id| u32::from(id.as_bytes()[0]));
         let _waited = thread::wait(longest / 2 + longest / 512 * random).await;
         true
     }
 }
 
-/// Calls `attempt` until it succeeds, fails for good, or has been called as often as allowed.
+/// Calls `attempt` until it succeeds, fails for good, or has been called as often as the policy
+/// allows.
 pub(super) async fn retrying<T, F: Future<Output = StorageResult<T>>>(
     policy: RetryPolicy,
     mut attempt: impl FnMut() -> F,

@@ -1,25 +1,26 @@
-//! Files in the making, and what becomes of them where their writer ends before its end.
+//! Files that get their final name only when complete, and the removal of abandoned ones.
 //!
 //! ```text
 //! .NAME.12-0.tadoc.part   locked by its writer ──complete──▶ NAME
 //!         │ killed: the lock ends, the file stays
-//!         └─▶ removed by the next who stages a file in this folder
+//!         └─▶ removed by the next writer that stages a file in this folder
 //! ```
 //!
-//! The lock is advisory (flock) and ends with the process, whatever ends that: so a file in the making
-//! without a lock is nobody's. Between creating a file and locking it another process may take it for
-//! such a one; whoever finds its name gone under the lock creates another. File systems without locks
-//! keep what is left behind: there nothing can be told.
+//! The lock is advisory (flock) and ends with the process, however the process ends. So an
+//! incomplete file without a lock is abandoned. Between the creation and the locking of a file,
+//! another process may take it for abandoned and remove it. A writer that finds the name gone under
+//! its lock creates another file. On file systems without locks, abandoned files stay, because
+//! nobody can recognize them.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Ends the names of staged files; no other program's files are called so.
+/// Ending of the names of staged files. Other programs do not use it.
 const PART: &str = ".tadoc.part";
 
-/// A file that stays locked as long as this lives.
+/// A file that stays locked as long as this value lives.
 #[derive(Debug)]
 pub struct LockedFile {
     file: File,
@@ -27,13 +28,15 @@ pub struct LockedFile {
 }
 
 impl LockedFile {
-    /// Creates the file at `path`.
+    /// Creates and locks the file at `path`.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`] where there is one, or another took it away; those of the disk.
+    /// [`ErrorKind::AlreadyExists`] if the file exists or another process removed it, and those of
+    /// the disk.
     pub fn create(path: PathBuf) -> io::Result<Self> {
         let file = File::create_new(&path)?;
-        // A file system without locks refuses; then nobody can lock the file to remove it.
+        // A file system without locks refuses. Then nobody can lock the file in order to remove it
+        // either.
         let _locked = file.lock();
         match is_named(&file, &path) {
             true => Ok(Self { file, path }),
@@ -41,7 +44,8 @@ impl LockedFile {
         }
     }
 
-    /// The files of `folder` with names that `is_ours` whose writers have ended, locked.
+    /// Locks and returns the files of `folder` whose names pass `is_ours` and whose writers have
+    /// ended.
     pub fn abandoned(folder: &Path, is_ours: impl Fn(&str) -> bool) -> Vec<Self> {
         let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
         let ours =
@@ -49,14 +53,14 @@ impl LockedFile {
         ours.filter_map(|entry| Self::lock(entry.path())).collect()
     }
 
-    /// Locks what is there, if nobody else has.
+    /// Locks an existing file, unless another process has locked it.
     fn lock(path: PathBuf) -> Option<Self> {
         let file = File::open(&path).ok()?;
         file.try_lock().ok()?;
         is_named(&file, &path).then_some(Self { file, path })
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -64,13 +68,13 @@ impl LockedFile {
     /// Removes the file while it is locked.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// The errors of the disk.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-/// A file that will be called something else once it is complete. Dropped before, it is removed.
+/// A file that gets its final name once it is complete. If it is dropped before, it is removed.
 #[derive(Debug)]
 pub struct StagedFile {
     file: LockedFile,
@@ -79,22 +83,23 @@ pub struct StagedFile {
 }
 
 impl StagedFile {
-    /// Creates a file beside `target`, once what others left in the folder is removed.
+    /// Creates a file beside `target`, after removing abandoned files from the folder.
     ///
     /// # Errors
-    /// The folder is not there or cannot be written to.
+    /// [`ErrorKind::NotFound`] if the folder does not exist, and those of creating a file there.
     pub fn create(target: &Path) -> io::Result<Self> {
         let folder = folder_of(target);
         for left in
             LockedFile::abandoned(folder, |name| name.starts_with('.') && name.ends_with(PART))
         {
-            // Perhaps it is another user's, who will remove it.
+            // The file may belong to another user, who will remove it.
             let _removed = left.remove();
         }
         let mut number = 0;
         loop {
             let mut name = OsString::from(".");
-            // One that is about as long as names may be is left out: it is for people only.
+            // The target's name is only informative, and is left out if it is almost as long as
+            // names may be.
             name.push(target.file_name().filter(|name| name.len() < 200).unwrap_or_default());
             name.push(format!(".{}-{number}{PART}", std::process::id()));
             match LockedFile::create(folder.join(name)) {
@@ -107,27 +112,28 @@ impl StagedFile {
         }
     }
 
-    /// The file, to write to and to sync.
+    /// Returns the file, for writing and syncing.
     pub fn file(&self) -> &File {
         &self.file.file
     }
 
-    /// Where the file is until it is complete.
+    /// Returns the path of the file until it is complete.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Gives the file its name. What has the name is replaced, or kept where `replace` is false.
+    /// Gives the file its final name. An existing file is replaced, or kept if `replace` is false.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`] where it is kept; those of the disk.
+    /// [`ErrorKind::AlreadyExists`] if an existing file is kept, and those of the disk.
     pub fn complete(mut self, replace: bool) -> io::Result<()> {
         if !replace {
             match fs::hard_link(self.path(), &self.target) {
-                // The first name is removed with `self`.
+                // The first name is removed when `self` is dropped.
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
-                // A file system without links: nobody else is likely to come between.
+                // On a file system without links, a file that another process creates just now
+                // would be replaced.
                 Err(_) if self.target.symlink_metadata().is_err() => {}
                 Err(_) => return Err(ErrorKind::AlreadyExists.into()),
             }
@@ -156,12 +162,12 @@ impl Drop for StagedFile {
     }
 }
 
-/// The folder that `path` lies in.
+/// Returns the folder that contains `path`.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether `path` names `file`.
+/// Returns true if `path` is a name of `file`.
 #[cfg(unix)]
 fn is_named(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -169,7 +175,7 @@ fn is_named(file: &File, path: &Path) -> bool {
     (file.dev(), file.ino()) == (named.dev(), named.ino())
 }
 
-/// Whether `path` names `file`: an open file keeps its name here.
+/// Returns true if `path` exists. An open file keeps its name on this system.
 #[cfg(not(unix))]
 fn is_named(_file: &File, path: &Path) -> bool {
     path.exists()
@@ -212,7 +218,7 @@ mod tests {
         for name in own {
             fs::write(dir.path().join(name), "kept").unwrap();
         }
-        // As a killed process leaves it: without a lock.
+        // A killed process leaves a file without a lock.
         fs::write(dir.path().join(".x.1-0.tadoc.part"), "left").unwrap();
         let alive = StagedFile::create(&dir.path().join("a")).unwrap();
         let other = StagedFile::create(&dir.path().join("a")).unwrap();

@@ -1,10 +1,10 @@
-//! What a place must be able to do to hold a living corpus, and how its files are called.
+//! The interface of a storage for a living corpus, and the names of its files.
 //!
-//! Failures are told apart by what they say about the state, which is what a commit has to know:
+//! Failures are distinguished by what they say about the state, which a commit has to know:
 //!
-//! | failure | did it happen | then |
+//! | failure | did it happen | reaction |
 //! | --- | --- | --- |
-//! | `NotFound`, `Exists` | no | look what is there |
+//! | `NotFound`, `Exists` | no | look at the stored file |
 //! | `Transient` | perhaps | try again: names are new or the bytes the same |
 //! | `Unknown` | perhaps | report: a disk whose sync failed once must not be asked twice |
 //! | `Permanent` | no | report |
@@ -25,70 +25,70 @@ use tadoc::error::{Error, Result};
 pub(super) const VERSIONS: &str = "versions";
 /// Folder of the segment files.
 pub(super) const SEGMENTS: &str = "segments";
-/// How a file is called while it is written, on disks that show it then.
+/// Ending of a file's name while it is written, on disks that show unfinished files.
 pub(super) const UNFINISHED: &str = ".unfinished";
 const VERSION_EXTENSION: &str = ".tadoc-version";
 const SEGMENT_EXTENSION: &str = ".tadoc";
 
-/// Name of the file of version `number`, below the place of the corpus.
+/// Returns the name of the file of version `number`, relative to the place of the corpus.
 pub(super) fn version_name(number: u64) -> String {
     format!("{VERSIONS}/{number:020}{VERSION_EXTENSION}")
 }
 
-/// The number of the version in the file `name`, if it is called like one.
+/// Returns the number of the version in the file `name`, if the name has the form of a version's.
 pub(super) fn version_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("versions/")?.strip_suffix(VERSION_EXTENSION)?;
     let number = number.parse().ok()?;
     (version_name(number) == name).then_some(number)
 }
 
-/// Name of the segment file `id`, below the place of the corpus.
+/// Returns the name of the segment file `id`, relative to the place of the corpus.
 pub(super) fn segment_name(id: CommitId) -> String {
     format!("{SEGMENTS}/{id}{SEGMENT_EXTENSION}")
 }
 
-/// Name of the file that marks the segment file `name` as one in the making.
+/// Returns the name of the file that marks the segment file `name` as unfinished.
 pub(super) fn mark_name(name: &str) -> String {
     format!("{}{UNFINISHED}", name.strip_suffix(SEGMENT_EXTENSION).unwrap_or(name))
 }
 
-/// Name of the segment file that the file `mark` marks.
+/// Returns the name of the segment file that the file `mark` marks.
 pub(super) fn marked_name(mark: &str) -> Option<String> {
     let name = format!("{SEGMENTS}/{}{SEGMENT_EXTENSION}", mark.strip_suffix(UNFINISHED)?);
     segment_id(&name).map(|_| name)
 }
 
-/// The id of the segment file `name`, if it is called like one.
+/// Returns the id of the segment file `name`, if the name has the form of a segment file's.
 pub(super) fn segment_id(name: &str) -> Option<CommitId> {
     name.strip_prefix("segments/")?.strip_suffix(SEGMENT_EXTENSION)?.parse().ok()
 }
 
-/// Why a storage failed.
+/// Failure of a storage operation.
 #[derive(Debug)]
 pub enum StorageError {
-    /// There is no file of that name.
+    /// A file that does not exist.
     NotFound,
-    /// There is a file of that name already, or someone else is about to write it.
+    /// A file that already exists, or that another writer is about to write.
     Exists,
-    /// It failed this time, and may have happened all the same; trying again does no harm.
+    /// A failed attempt that may have taken effect. Trying again does no harm.
     Transient(Cause),
-    /// It may have happened, and cannot be tried again.
+    /// An operation that may have taken effect and must not be tried again.
     Unknown(Cause),
-    /// It did not happen and will not.
+    /// An operation that did not take effect and cannot succeed.
     Permanent(Cause),
 }
 
-/// What lies below a failure.
+/// Underlying error of a failure.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// `Result` with a [`StorageError`].
+/// Alias of `Result` with a [`StorageError`].
 pub type StorageResult<T> = std::result::Result<T, StorageError>;
 
-/// Bytes of a file in the making; an error ends the file, which then must not show.
+/// Stream of the bytes of a new file. An error ends the file, which then must not become visible.
 pub type ByteStream = BoxStream<'static, Result<Bytes>>;
 
 impl StorageError {
-    /// The error of the crate, of doing `what`.
+    /// Converts the failure to the crate's error for the operation `what`.
     pub fn into_error(self, what: impl Into<String>) -> Error {
         let cause = match self {
             Self::NotFound => "there is no such file".into(),
@@ -112,19 +112,19 @@ impl fmt::Display for StorageError {
     }
 }
 
-/// A file as a listing shows it.
+/// A file in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Name below the place of the corpus, such as `versions/….tadoc-version`.
+    /// Name relative to the place of the corpus, such as `versions/….tadoc-version`.
     pub name: String,
-    /// Bytes.
+    /// Length of the file, in bytes.
     pub len_bytes: u64,
-    /// When it was written, by the storage's clock.
+    /// Time of the last write, by the storage's clock.
     pub modified: SystemTime,
 }
 
-/// Says of a segment file that its writer lives: it is in the making, or waits for its commit. Dropped,
-/// the file is abandoned.
+/// A lock that shows that the writer of a segment file is alive: the file is being written, or
+/// waits for its commit. When the hold is dropped, the file is abandoned.
 #[derive(Debug)]
 pub struct Hold {
     name: String,
@@ -136,60 +136,64 @@ impl Hold {
         Self { name, mark }
     }
 
-    /// Name of the segment file, below the place of the corpus.
+    /// Returns the name of the segment file, relative to the place of the corpus.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Ends it: the file is committed, or gone.
+    /// Ends the hold, after the file was committed or removed.
     pub(super) fn release(self) {
-        // What is left of it is an empty file, which is looked at again.
+        // If the removal fails, an empty file stays, and a later commit looks at it again.
         let _removed = self.mark.remove();
     }
 }
 
-/// A folder or prefix that can hold a living corpus. Names are relative to it, parts divided by `/`.
+/// A folder or prefix that can hold a living corpus. Names are relative to it, with parts separated
+/// by `/`.
 ///
-/// What returned without an error is durable, and seen by every call that begins afterwards.
+/// The effects of an operation that returned without an error are durable, and visible to every
+/// call that begins afterwards.
 #[async_trait]
 pub trait Storage: fmt::Debug + Send + Sync + 'static {
-    /// The place in the words of the user, for messages.
+    /// Returns the place in the words of the user, for messages.
     fn place(&self) -> String;
 
-    /// Makes what must be there before files are written.
+    /// Creates the folders that must exist before files are written.
     async fn prepare(&self) -> StorageResult<()>;
 
-    /// Writes the file `name` in one step, unless there is one: then [`StorageError::Exists`], also
-    /// where another writer is about to make it. Nobody ever sees a part of it.
+    /// Writes the file `name` in one step, unless it exists: then [`StorageError::Exists`], also if
+    /// another writer is about to create it. Nobody ever sees a part of the file.
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> StorageResult<()>;
 
-    /// Writes the file `name`, which nobody knows yet, from `chunks`. Where these end in an error
-    /// the file does not show, or is left to [`LivingStore::clean_up`](super::LivingStore::clean_up).
+    /// Writes the file `name`, which is not in use yet, from `chunks`. If they end in an error, the
+    /// file does not become visible, or is left to
+    /// [`LivingStore::clean_up`](super::LivingStore::clean_up).
     async fn put_stream(&self, name: &str, chunks: ByteStream) -> StorageResult<()>;
 
-    /// Holds the segment file `name`, before it is written. Nothing where the storage cannot tell later
-    /// whether the writer lives.
+    /// Creates a hold of the segment file `name`, before it is written. Returns `None` if the
+    /// storage cannot tell later if the writer is alive.
     async fn hold(&self, _name: &str) -> Option<Hold> {
         None
     }
 
-    /// Takes over the segment files whose writers have ended holding them.
+    /// Takes over the holds of segment files whose writers have ended.
     async fn abandoned(&self) -> Vec<Hold> {
         Vec::new()
     }
 
-    /// The bytes of a file; [`StorageError::Permanent`] where they are more than `max_bytes`.
+    /// Returns the bytes of a file, or [`StorageError::Permanent`] if they are more than
+    /// `max_bytes`.
     async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes>;
 
-    /// Whether there is a file `name`.
+    /// Returns true if a file `name` exists.
     async fn exists(&self, name: &str) -> StorageResult<bool>;
 
-    /// The files of `folder`, in any order; only those whose names come after `after`, if that is
-    /// given. Nothing where there is no such folder.
+    /// Lists the files of `folder`, in any order. If `after` is given, only files whose names come
+    /// after it are listed. Returns no files if there is no such folder.
     async fn list(&self, folder: &str, after: Option<&str>) -> StorageResult<Vec<StoredFile>>;
 
-    /// Removes the files `names`, all in `folder`; those that are not there count as removed. Of
-    /// versions one after the other, in this order; segment files in any order.
+    /// Removes the files `names`, all in `folder`. Files that do not exist count as removed.
+    /// Versions are removed one after the other, in this order, segment files in any order.
     async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()>;
 }
 

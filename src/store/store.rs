@@ -1,9 +1,9 @@
-//! The handle of a living corpus: create, open, read versions and edits.
+//! The handle of a living corpus, which creates and opens it and reads its versions and edits.
 //!
-//! A handle looks whether there is a version behind the last one it has seen, which takes as long
-//! whatever number of versions there are; only where there is one, what follows is listed. Versions are
-//! read up to 16 at a time. How many bytes of edits there are is listed once; what the handle itself puts
-//! is added.
+//! To find the latest version, a handle asks for the version after the last one it has seen. This
+//! takes the same time for any number of versions. Only if it exists, the handle lists the later
+//! versions. Up to 16 versions are read at a time. The total size of edits is listed once. Later
+//! puts of the same handle are added to it.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -26,17 +26,17 @@ use tadoc::edits::{Edit, EditBatch, decode_batch};
 use tadoc::error::{Error, Result};
 use tadoc::text::TokenizerProfile;
 
-/// Program and version that writes.
+/// Name and version of the writing program.
 pub(super) const WRITER: &str = concat!("datafusion-tadoc ", env!("CARGO_PKG_VERSION"));
-/// Versions read at a time.
+/// Largest number of versions that are read at a time.
 const READS_AT_ONCE: usize = 16;
 
-/// How a living corpus is accessed.
+/// Options for access to a living corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// How often a storage is tried again, and a commit that another came before.
+    /// Retries of storage operations, and of commits after a conflict.
     pub retry: RetryPolicy,
-    /// Largest file of a version, and most bytes of the edits in it.
+    /// Largest length of a version's file, and of the edits in it, in bytes.
     pub max_version_bytes: u64,
 }
 
@@ -46,16 +46,16 @@ impl Default for StoreOptions {
     }
 }
 
-/// The edits of one version.
+/// Edits of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionEdits {
-    /// The version that brought them.
+    /// Number of the version that added them.
     pub version: u64,
-    /// The edits; document ids are those of the version before.
+    /// Batch of edits. Its document ids are those of the version before.
     pub batch: EditBatch,
 }
 
-/// A living corpus. Clones share what they know of it.
+/// Handle of a living corpus. Clones share their knowledge of it.
 ///
 /// ```
 /// use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -104,7 +104,7 @@ pub struct LivingStore {
     pub(super) abandoned: Arc<Abandoned>,
 }
 
-/// Bytes of the files of versions whose edits are not in the parts, known of one version.
+/// Total length of the files of versions whose edits are not in the parts, as known of one version.
 #[derive(Debug, Clone, Copy)]
 struct EditBytes {
     commit_id: CommitId,
@@ -113,11 +113,11 @@ struct EditBytes {
 }
 
 impl LivingStore {
-    /// Begins a corpus of no documents in `storage`, as version 1.
+    /// Creates a corpus without documents in `storage`, as version 1.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where there is one, [`Error::Io`] and [`Error::External`] from
-    /// the storage, [`Error::UnknownCommit`] where its answer was lost.
+    /// [`Error::InvalidArgument`] if a corpus exists there, [`Error::Io`] and [`Error::External`]
+    /// from the storage, and [`Error::UnknownCommit`] if its answer was lost.
     pub async fn create(
         storage: impl Storage,
         profile: TokenizerProfile,
@@ -164,35 +164,36 @@ impl LivingStore {
     /// Opens the corpus in `storage`.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is none, and those of [`LivingStore::latest`].
+    /// [`Error::Missing`] if there is no corpus, and those of [`LivingStore::latest`].
     pub async fn open(storage: impl Storage, options: StoreOptions) -> Result<Self> {
         let mut store = Self::new(storage, TokenizerProfile::default(), options);
         store.profile = store.latest().await?.profile;
         Ok(store)
     }
 
-    /// How text is cut into tokens.
+    /// Returns the tokenizer profile of the corpus.
     pub fn profile(&self) -> TokenizerProfile {
         self.profile
     }
 
-    /// The place in the words of the user.
+    /// Returns the place in the words of the user.
     pub fn place(&self) -> String {
         self.storage.place()
     }
 
-    /// The version of the last commit that is seen now.
+    /// Returns the version of the latest commit.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::External`] from the storage; [`Error::Format`],
-    /// [`Error::Checksum`], [`Error::Version`], [`Error::Capacity`] where the file of the version
-    /// cannot be read; [`Error::Missing`] where there are no versions any more.
+    /// [`Error::Io`] and [`Error::External`] from the storage. [`Error::Format`],
+    /// [`Error::Checksum`], [`Error::Version`] and [`Error::Capacity`] if the file of the version
+    /// cannot be read. [`Error::Missing`] if no versions exist any more.
     pub async fn latest(&self) -> Result<Version> {
         loop {
             let seen = self.last_seen.load(Ordering::Relaxed);
             if seen > 0 && !self.has_version(seen + 1).await? {
                 match self.read_version(seen).await {
-                    // Clean-ups take versions in ascending order: both may be gone, with later ones there.
+                    // Clean-ups remove versions in ascending order. Both may be gone while later
+                    // ones exist.
                     Err(Error::Missing { .. }) => {}
                     read => return read,
                 }
@@ -200,7 +201,7 @@ impl LivingStore {
             let after = (seen > 1).then(|| version_name(seen - 1));
             let mut found = self.version_files(after.as_deref()).await?;
             if found.is_empty() && after.is_some() {
-                // Not the corpus it was: someone put it back to an earlier state.
+                // The corpus has changed: someone restored an earlier state.
                 found = self.version_files(None).await?;
             }
             let Some(newest) = found.iter().filter_map(|file| version_number(&file.name)).max()
@@ -209,18 +210,18 @@ impl LivingStore {
             };
             match self.read_version(newest).await {
                 Ok(version) => return Ok(version),
-                // A clean-up took it, so that there is a later one now.
+                // A clean-up removed it, so a later version exists now.
                 Err(Error::Missing { .. }) if newest > seen => self.see(newest),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// The version `number`, for reading the corpus as it was.
+    /// Returns the version `number`, for reading the corpus in an earlier state.
     ///
     /// # Errors
-    /// [`Error::Missing`] where there is none, or where a clean-up took away what it needs; those
-    /// of [`LivingStore::latest`].
+    /// [`Error::Missing`] if the version does not exist, or if a clean-up removed files that it
+    /// needs, and those of [`LivingStore::latest`].
     pub async fn version(&self, number: u64) -> Result<Version> {
         let version = self.read_version(number).await?;
         let versions = self.version_files(None).await?;
@@ -236,21 +237,21 @@ impl LivingStore {
         }
     }
 
-    /// The edits that `versions` brought, in order; those that brought none are left out. Of
-    /// [`Version::edit_versions`] they make the documents from the parts.
+    /// Returns the edits of `versions`, in order, without versions that have none. The edits of
+    /// [`Version::edit_versions`] turn the documents of the parts into the current ones.
     ///
     /// # Errors
-    /// As [`LivingStore::version`].
+    /// The errors of [`LivingStore::version`].
     pub async fn edits(&self, versions: RangeInclusive<u64>) -> Result<Vec<VersionEdits>> {
         let read = futures::stream::iter(versions).map(|number| self.read_edits(number).boxed());
         let edits: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
         Ok(edits.into_iter().flatten().collect())
     }
 
-    /// Documents of `version`: its ids without those that were dropped.
+    /// Returns the number of documents of `version`: its ids without the dropped ones.
     ///
     /// # Errors
-    /// As [`LivingStore::edits`].
+    /// The errors of [`LivingStore::edits`].
     pub async fn num_docs(&self, version: &Version) -> Result<u64> {
         let edits = self.edits(version.edit_versions()).await?;
         let edits = edits.iter().flat_map(|edits| &edits.batch.edits);
@@ -260,10 +261,10 @@ impl LivingStore {
         Ok(version.num_doc_ids().saturating_sub(num_dropped))
     }
 
-    /// Every version that is kept, in order of number.
+    /// Returns all existing versions, in order of number.
     ///
     /// # Errors
-    /// As [`LivingStore::latest`].
+    /// The errors of [`LivingStore::latest`].
     pub async fn history(&self) -> Result<Vec<Version>> {
         let files = self.version_files(None).await?;
         let mut numbers: Vec<u64> = files.iter().filter_map(|f| version_number(&f.name)).collect();
@@ -271,7 +272,7 @@ impl LivingStore {
         self.read_versions(numbers).await
     }
 
-    /// The versions `numbers`, without those that are gone.
+    /// Reads the versions `numbers`, without those that do not exist any more.
     pub(super) async fn read_versions(&self, numbers: Vec<u64>) -> Result<Vec<Version>> {
         let read = futures::stream::iter(numbers).map(|number| self.read_if_there(number).boxed());
         let versions: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
@@ -286,21 +287,21 @@ impl LivingStore {
         }
     }
 
-    /// Whether version `number` is there.
+    /// Returns true if version `number` exists.
     pub(super) async fn has_version(&self, number: u64) -> Result<bool> {
         let name = version_name(number);
         let exists = retrying(self.options.retry, || self.storage.exists(&name)).await;
         exists.map_err(|e| e.into_error(format!("looking for {}", self.name_of(&name))))
     }
 
-    /// The version `number`; its edits are left packed.
+    /// Reads the version `number`, without unpacking its edits.
     pub(super) async fn read_version(&self, number: u64) -> Result<Version> {
         let (file, bytes) = self.read_manifest(number).await?;
         let version = decode_version(&file, &bytes, self.options.max_version_bytes)?;
         self.seen(&file, version, number)
     }
 
-    /// The name and the bytes of the file of version `number`.
+    /// Reads the file of version `number`, and returns its name for messages and its bytes.
     async fn read_manifest(&self, number: u64) -> Result<(String, Bytes)> {
         let (name, max_bytes) = (version_name(number), self.options.max_version_bytes);
         let bytes = retrying(self.options.retry, || self.storage.get(&name, max_bytes)).await;
@@ -312,7 +313,8 @@ impl LivingStore {
         Ok((self.name_of(&name), bytes))
     }
 
-    /// Notes that `version`, which `file` holds, is there, if it is the one that was looked for.
+    /// Records that `version`, read from `file`, exists, after checking that its number is
+    /// `number`.
     fn seen(&self, file: &str, version: Version, number: u64) -> Result<Version> {
         if version.number != number {
             let reason = format!("expected version {number}, got {}", version.number);
@@ -356,21 +358,22 @@ impl LivingStore {
         &self.options
     }
 
-    /// A file of the corpus in messages.
+    /// Returns the name of a file of the corpus, for messages.
     pub(super) fn name_of(&self, name: &str) -> String {
         format!("{}/{name}", self.place())
     }
 
-    /// Notes that version `number` is or was there.
+    /// Records that version `number` exists or existed.
     pub(super) fn see(&self, number: u64) {
         self.last_seen.fetch_max(number, Ordering::Relaxed);
     }
 
-    /// Bytes of the files of versions whose edits are not in the parts of `version`; those without edits
-    /// count.
+    /// Returns the total length of the files of versions whose edits are not in the parts of
+    /// `version`, in bytes. Versions without edits count too.
     ///
     /// # Errors
-    /// Those of a listing. None is made where all that this handle did not put was listed before.
+    /// The errors of a listing. There is no listing if the handle has listed before and all later
+    /// versions are its own.
     pub async fn edit_bytes(&self, version: &Version) -> Result<u64> {
         let numbers = version.edit_versions();
         if numbers.is_empty() {
@@ -389,7 +392,7 @@ impl LivingStore {
         Ok(len_bytes)
     }
 
-    /// Notes that this handle put `next` as a file of `len_bytes`.
+    /// Records that this handle put `next` as a file of `len_bytes`.
     pub(super) fn note_put(&self, next: &Version, len_bytes: u64) {
         let mut known = self.known_edit_bytes();
         let before = known.filter(|known| known.commit_id == next.parent_id);
@@ -407,7 +410,7 @@ impl LivingStore {
         self.edit_bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Files of versions, after the one of the name `after`.
+    /// Lists the files of versions, after the file named `after`.
     pub(super) async fn version_files(&self, after: Option<&str>) -> Result<Vec<StoredFile>> {
         let mut files = self.files(VERSIONS, after).await?;
         files.retain(|file| version_number(&file.name).is_some());
@@ -420,7 +423,7 @@ impl LivingStore {
             .map_err(|e| e.into_error(format!("listing {}", self.name_of(folder))))
     }
 
-    /// The error for a version that is not there, which says what is.
+    /// Returns the error for a missing version, which says which versions exist.
     async fn missing_version(&self, number: Option<u64>) -> Error {
         let files = match self.version_files(None).await {
             Ok(files) => files,
@@ -438,7 +441,7 @@ impl LivingStore {
     }
 }
 
-/// Microseconds since 1970.
+/// Returns the time in microseconds since 1970.
 pub(super) fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))

@@ -1,6 +1,7 @@
-//! Blocking work and waiting, off the thread that polls, without asking for a runtime.
+//! Threads for blocking work and waiting, so that neither needs a runtime nor blocks the polling
+//! thread.
 //!
-//! A thread costs about 20 µs, a sync of a disk 100 to 10,000.
+//! A thread costs about 20 µs, a sync of a disk 100 to 10,000 µs.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -9,16 +10,17 @@ use futures::channel::oneshot;
 
 use tadoc::error::{Error, Result};
 
-/// Runs `work` on a thread of its own. It runs to its end even where nobody waits for it any more.
+/// Runs `work` on a thread of its own. The work runs to its end even if nobody waits for it any
+/// more.
 ///
 /// # Errors
-/// [`Error::Io`] where there can be no more threads.
+/// [`Error::Io`] if the system cannot start more threads.
 pub(super) async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     let (sender, receiver) = oneshot::channel();
     let thread = std::thread::Builder::new().name("tadoc-living".into()).spawn(move || {
-        // The receiver is gone where nobody waits.
+        // The receiver is gone if nobody waits.
         let _unheard = sender.send(work());
     });
     let thread = thread.map_err(|e| Error::io("starting a thread", e))?;
@@ -31,11 +33,11 @@ pub(super) async fn on_thread<T: Send + 'static>(
     }
 }
 
-/// Runs `work`, which shares its work with rayon's workers, on a thread of its own. Where one of them
-/// waits for it, it gets workers of its own: that one could be the last.
+/// Runs `work`, which uses rayon's workers, on a thread of its own. If the caller is one of these
+/// workers, the work gets a pool of its own, because the caller could be the last free worker.
 ///
 /// # Errors
-/// As [`on_thread`].
+/// The errors of [`on_thread`], and [`Error::External`] if no pool can be started.
 pub(super) async fn on_computing_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
@@ -48,10 +50,10 @@ pub(super) async fn on_computing_thread<T: Send + 'static>(
     on_thread(move || pool.install(work)).await
 }
 
-/// Waits.
+/// Waits for `duration`.
 ///
 /// # Errors
-/// As [`on_thread`].
+/// The errors of [`on_thread`].
 pub(super) async fn wait(duration: Duration) -> Result<()> {
     match duration.is_zero() {
         true => Ok(()),

@@ -1,14 +1,14 @@
-//! One version of a living corpus, as a value.
+//! The value type of one version of a living corpus.
 //!
 //! ```text
 //! parts        [ file A: 3 ids ][ file B: 2 ids ][ edits of version 9: 1 id ]
 //! ids            0   1   2         3   4            5
-//! dropped            1..2                                  ids without a document, in the parts
+//! dropped            1..2                                  ids whose documents are dropped
 //! edits_since  8: the edits of versions 8, 9, … up to this one apply to the parts, in order
 //! ```
 //!
-//! Ids are dense over the parts and stand for ever: a dropped document leaves its id behind. The
-//! parts of a file hold a document for every id; those of dropped ids are empty.
+//! Ids are dense over the parts and permanent: a dropped document keeps its id. Files hold a
+//! document for every id. Those of dropped ids are empty.
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
@@ -23,10 +23,10 @@ use tadoc::text::TokenizerProfile;
 pub struct CommitId([u8; 16]);
 
 impl CommitId {
-    /// A new one.
+    /// Creates a new random id.
     ///
     /// # Errors
-    /// [`Error::Io`] where the system has no random numbers.
+    /// [`Error::Io`] if the system has no random numbers.
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::getrandom(&mut bytes)
@@ -36,12 +36,12 @@ impl CommitId {
         Ok(Self(bytes))
     }
 
-    /// The id of these bytes.
+    /// Creates an id from its bytes.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -82,33 +82,33 @@ impl FromStr for CommitId {
             *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
         }
         match Self(bytes) {
-            // One spelling only: a file has one name.
+            // Only one spelling is valid, so that a file has only one name.
             id if id.to_string() == text => Ok(id),
             _ => Err(refuse()),
         }
     }
 }
 
-/// No version has a larger number.
+/// Largest number of a version.
 const MAX_NUMBER: u64 = u64::MAX >> 1;
 
-/// What a commit was for, as the history shows it.
+/// Purpose of a commit, as the history shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CommitKind {
-    /// The corpus began.
+    /// Creation of the corpus.
     Create = 0,
-    /// Documents from files were added.
+    /// Addition of documents from files.
     Append = 1,
-    /// Rows were inserted.
+    /// Insertion of rows.
     Insert = 2,
-    /// Documents were dropped.
+    /// Dropping of documents.
     Delete = 3,
-    /// Documents were given other bytes.
+    /// Replacement of documents' bytes.
     Update = 4,
-    /// Texts of documents were changed.
+    /// Edits of the text of documents.
     Edit = 5,
-    /// Parts and edits were compressed anew; every document is what it was.
+    /// Optimization of parts and edits, which changes no document.
     Optimize = 6,
 }
 
@@ -123,17 +123,17 @@ impl CommitKind {
         Self::Optimize,
     ];
 
-    /// The number stored in files.
+    /// Returns the number that is stored in files.
     pub fn as_u8(self) -> u8 {
         self as u8
     }
 
-    /// The kind stored under this number, if this build knows it.
+    /// Returns the kind stored under this number, if this build knows it.
     pub fn from_u8(stored: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_u8() == stored)
     }
 
-    /// The name used in SQL and on the command line.
+    /// Returns the name used in SQL and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -153,51 +153,51 @@ impl fmt::Display for CommitKind {
     }
 }
 
-/// How much a commit did.
+/// Counts of the changes of a commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommitCounts {
-    /// Documents added, in files and by edits.
+    /// Number of documents added, in files and by edits.
     pub docs_added: u64,
-    /// Documents dropped.
+    /// Number of documents dropped.
     pub docs_dropped: u64,
-    /// Edits, those that add and drop documents included.
+    /// Number of edits, those that add and drop documents included.
     pub edits: u64,
-    /// Bytes of text that came: of documents, insertions and replacements.
+    /// Bytes of text added by documents, insertions and replacements.
     pub text_bytes: u64,
 }
 
-/// Documents of consecutive ids.
+/// A run of documents with consecutive ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// A `.tadoc` file of one or more segments.
     File {
-        /// Name of the file: `segments/<id>.tadoc`.
+        /// Id that names the file: `segments/<id>.tadoc`.
         id: CommitId,
-        /// Bytes of the file.
+        /// Length of the file, in bytes.
         len_bytes: u64,
-        /// CRC32C of them all.
+        /// CRC32C of all bytes of the file.
         crc32c: u32,
-        /// Documents in it.
+        /// Number of documents in the file.
         num_docs: u64,
     },
-    /// What the edits of a version added.
+    /// Documents that the edits of a version added.
     Edits {
-        /// The version.
+        /// Number of the version.
         version: u64,
-        /// Documents it added.
+        /// Number of documents that it added.
         num_docs: u64,
     },
 }
 
 impl Part {
-    /// Ids that the part covers.
+    /// Returns the number of ids that the part covers.
     pub fn num_docs(&self) -> u64 {
         match self {
             Self::File { num_docs, .. } | Self::Edits { num_docs, .. } => *num_docs,
         }
     }
 
-    /// Bytes of its file, if it is one.
+    /// Returns the length of the file in bytes, if the part is a file.
     pub fn file_len_bytes(&self) -> Option<u64> {
         match self {
             Self::File { len_bytes, .. } => Some(*len_bytes),
@@ -205,7 +205,7 @@ impl Part {
         }
     }
 
-    /// Name of its file below the place of the corpus, if it is one.
+    /// Returns the name of the file, relative to the place of the corpus, if the part is a file.
     pub fn file_name(&self) -> Option<String> {
         match self {
             Self::File { id, .. } => Some(super::storage::segment_name(*id)),
@@ -214,42 +214,45 @@ impl Part {
     }
 }
 
-/// What a living corpus is after one commit. Cheap to clone; never changes.
+/// A state of a living corpus after one commit. It never changes and is cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// Its number: 1 for the commit that began the corpus.
+    /// Number of the version: 1 for the commit that created the corpus.
     pub number: u64,
-    /// The commit that made it.
+    /// Id of the commit that made this version.
     pub commit_id: CommitId,
-    /// The commit that made the version before; zeros for the first.
+    /// Id of the commit that made the version before. Zeros for the first version.
     pub parent_id: CommitId,
-    /// Microseconds from 1970 to the commit, by the writer's clock; never before the parent's.
+    /// Time of the commit, in microseconds since 1970, by the writer's clock. Never before the
+    /// parent's.
     pub time_us: u64,
-    /// What the commit was for.
+    /// Purpose of the commit.
     pub kind: CommitKind,
-    /// How much it did.
+    /// Counts of the commit's changes.
     pub counts: CommitCounts,
-    /// Program and version that wrote it.
+    /// Name and version of the program that wrote the version.
     pub writer: String,
-    /// How text is cut into tokens, in all parts.
+    /// Tokenizer profile of all parts.
     pub profile: TokenizerProfile,
-    /// Documents in order of id.
+    /// Parts with the documents in order of id.
     pub parts: Vec<Part>,
-    /// Ids that have no document in the parts already: ascending, apart, none empty.
+    /// Ranges of ids whose documents are dropped in the parts. Ascending, neither empty nor
+    /// adjacent.
     pub dropped: Vec<Range<u64>>,
-    /// The first version whose edits are not in the parts; the next one's number if there is none.
+    /// First version whose edits are not in the parts, or the next version's number if there is
+    /// none.
     pub edits_since: u64,
-    /// Whether edits that are not in the parts may set user columns.
+    /// True if edits that are not in the parts may set user columns.
     pub sets_columns: bool,
 }
 
 impl Version {
-    /// Document ids given so far; those of dropped documents count.
+    /// Returns the number of document ids given so far, those of dropped documents included.
     pub fn num_doc_ids(&self) -> u64 {
         self.parts.iter().map(Part::num_docs).fold(0, u64::saturating_add)
     }
 
-    /// The ids of each part.
+    /// Returns each part with its range of ids.
     pub fn part_ids(&self) -> impl Iterator<Item = (&Part, Range<u64>)> {
         self.parts.iter().scan(0u64, |end, part| {
             let first = *end;
@@ -258,21 +261,23 @@ impl Version {
         })
     }
 
-    /// Versions whose edits apply to the parts, in order; empty where all are in the parts.
+    /// Returns the versions whose edits apply to the parts, in order. Empty if all edits are in the
+    /// parts.
     pub fn edit_versions(&self) -> RangeInclusive<u64> {
         self.edits_since..=self.number
     }
 
-    /// When it was committed.
+    /// Returns the time of the commit.
     pub fn time(&self) -> SystemTime {
-        // Within the range of the clock: bounded where a manifest is decoded.
+        // The sum stays in the clock's range, because decoding a manifest limits the time.
         SystemTime::UNIX_EPOCH + Duration::from_micros(self.time_us)
     }
 
-    /// What contradicts itself, in words; nothing where all is well.
+    /// Returns a description of the first contradiction between the fields, or `None` if there is
+    /// none.
     pub(super) fn contradiction(&self) -> Option<String> {
         let number = self.number;
-        // Room for the numbers that follow.
+        // The limit leaves room for the numbers of later versions.
         if !(1..=MAX_NUMBER).contains(&number) || !(1..=number + 1).contains(&self.edits_since) {
             return Some(format!("edits since {}, version {number}", self.edits_since));
         }
@@ -316,7 +321,7 @@ mod tests {
         assert_eq!(text.parse::<CommitId>().unwrap(), id);
         assert_eq!((text.len(), &text[14..15]), (36, "4"));
         for wrong in ["", "x", &text.replace('-', ""), &text.to_uppercase(), &text[1..]] {
-            // Only digits: upper and lower case are one.
+            // An id may have only digits, which are the same in upper and lower case.
             if wrong != text {
                 assert!(wrong.parse::<CommitId>().is_err(), "{wrong}");
             }

@@ -1,7 +1,7 @@
-//! What a segment answers with the parts of it that are kept on its device: one function for each task.
+//! Answers of tasks from the copies of a segment on its device, with one function per task.
 //!
-//! Rows stay on the device, so that room for them can be found on the host, as many as there are, before
-//! they are copied there.
+//! Rows stay on the device at first. So the host can allocate exactly the room they need before
+//! they are copied.
 
 use std::sync::Arc;
 
@@ -13,42 +13,42 @@ use super::{
     DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms,
 };
 
-/// Windows of pairs are kept beside those of sequences, under numbers that no sequence has.
+/// Flag in the key numbers of pairs. It keeps them apart from those of sequences.
 const PAIRS: u64 = 1 << 32;
 
 impl CopyKey {
-    /// What counting words needs.
+    /// Returns the key of the object that counts words.
     pub fn of_weights(segment: &Arc<Segment>) -> Self {
         Self::of::<CorpusWeights>(segment, 0)
     }
 
-    /// What counting sequences of `n` words needs.
+    /// Returns the key of the object that counts sequences of `n` words.
     pub fn of_sequences(segment: &Arc<Segment>, n: usize) -> Self {
         Self::of::<CorpusSequences>(segment, n as u64)
     }
 
-    /// What finding words of documents and documents of words needs.
+    /// Returns the key of the object that finds words of documents and documents of words.
     pub fn of_terms(segment: &Arc<Segment>) -> Self {
         Self::of::<CorpusTerms>(segment, 0)
     }
 
-    /// What counting pairs in windows of so many words needs.
+    /// Returns the key of the object that counts pairs in windows of `window` words.
     pub fn of_pairs(segment: &Arc<Segment>, window: usize) -> Self {
         Self::of::<CorpusSequences>(segment, PAIRS | window as u64)
     }
 
-    /// What ranking documents of sequences of `n` words needs.
+    /// Returns the key of the object that ranks documents of sequences of `n` words.
     pub fn of_ranked(segment: &Arc<Segment>, n: usize) -> Self {
         Self::of::<CorpusRanked>(segment, n as u64)
     }
 }
 
 impl CorpusCopies {
-    /// How often each word of `segment` occurs, by word id.
+    /// Counts the occurrences of each word of `segment`, by word id.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::weights`].
+    /// The errors of [`DeviceCorpus::weights`].
     pub fn word_counts(&mut self, segment: &Arc<Segment>) -> Result<Vec<u64>, GpuError> {
         let weights = self.take(segment, 0, DeviceCorpus::weights)?;
         let counts = weights.word_counts_to_host()?;
@@ -56,11 +56,11 @@ impl CorpusCopies {
         Ok(counts)
     }
 
-    /// How often each sequence of `n` words of `segment` occurs.
+    /// Counts the occurrences of each sequence of `n` words of `segment`.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::sequences`] and [`CorpusSequences::count`].
+    /// The errors of [`DeviceCorpus::sequences`] and [`CorpusSequences::count`].
     pub fn sequence_counts(
         &mut self,
         segment: &Arc<Segment>,
@@ -69,11 +69,11 @@ impl CorpusCopies {
         self.windows(segment, n as u64, |corpus| corpus.sequences(n))
     }
 
-    /// How often each pair of words less than `window` apart occurs in `segment`.
+    /// Counts the occurrences in `segment` of each pair of words less than `window` apart.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::cooccurrences`] and [`CorpusSequences::count`].
+    /// The errors of [`DeviceCorpus::cooccurrences`] and [`CorpusSequences::count`].
     pub fn pair_counts(
         &mut self,
         segment: &Arc<Segment>,
@@ -96,11 +96,11 @@ impl CorpusCopies {
         Ok(counted)
     }
 
-    /// The documents of each word of `segment`.
+    /// Finds the documents of each word of `segment`.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::terms`] and [`CorpusTerms::run`].
+    /// The errors of [`DeviceCorpus::terms`] and [`CorpusTerms::run`].
     pub fn word_documents(&mut self, segment: &Arc<Segment>) -> Result<DeviceTerms, GpuError> {
         let mut terms = self.take(segment, 0, DeviceCorpus::terms)?;
         let found = self.retried(|| terms.run())?;
@@ -108,11 +108,12 @@ impl CorpusCopies {
         Ok(found)
     }
 
-    /// The words of each document of `segment`, with counts.
+    /// Finds the words of each document of `segment`, with counts.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::terms`], [`CorpusTerms::run`] and [`DeviceTerms::by_document`].
+    /// The errors of [`DeviceCorpus::terms`], [`CorpusTerms::run`] and
+    /// [`DeviceTerms::by_document`].
     pub fn term_vectors(&mut self, segment: &Arc<Segment>) -> Result<DeviceTermVectors, GpuError> {
         let mut terms = self.take(segment, 0, DeviceCorpus::terms)?;
         let found = self.retried(|| terms.run()?.by_document())?;
@@ -120,11 +121,11 @@ impl CorpusCopies {
         Ok(found)
     }
 
-    /// The documents of each sequence of `n` words of `segment`, by rank.
+    /// Finds the documents of each sequence of `n` words of `segment`, by rank.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::ranked`] and [`CorpusRanked::run`].
+    /// The errors of [`DeviceCorpus::ranked`] and [`CorpusRanked::run`].
     pub fn ranked_documents(
         &mut self,
         segment: &Arc<Segment>,

@@ -1,4 +1,4 @@
-//! What a segment answers to batches of questions with the text of it that is kept on its device.
+//! Answers to batches of queries from the copy of a segment's text on its device.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use tadoc::segment::Segment;
 use super::{CorpusCopies, CorpusText, DeviceCorpus, DocWord, PassageQuery, Passages, WordOffsets};
 
 impl CorpusCopies {
-    /// The passages of `segment` that `queries` ask for.
+    /// Reads the passages of `segment` that `queries` request.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::text`] and of [`CorpusPassages`](super::CorpusPassages).
+    /// The errors of [`DeviceCorpus::text`] and of [`CorpusPassages`](super::CorpusPassages).
     pub fn passages(
         &mut self,
         segment: &Arc<Segment>,
@@ -26,11 +26,11 @@ impl CorpusCopies {
         })
     }
 
-    /// How often words occur in documents of `segment`.
+    /// Counts the occurrences of words in documents of `segment`.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::text`] and [`CorpusWords::count`](super::CorpusWords::count).
+    /// The errors of [`DeviceCorpus::text`] and [`CorpusWords::count`](super::CorpusWords::count).
     pub fn document_word_counts(
         &mut self,
         segment: &Arc<Segment>,
@@ -42,11 +42,11 @@ impl CorpusCopies {
         })
     }
 
-    /// Where words begin in documents of `segment`; at most `max_offsets` places.
+    /// Finds the byte offsets of words in documents of `segment`, at most `max_offsets`.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::text`] and [`CorpusWords::find`](super::CorpusWords::find).
+    /// The errors of [`DeviceCorpus::text`] and [`CorpusWords::find`](super::CorpusWords::find).
     pub fn document_word_offsets(
         &mut self,
         segment: &Arc<Segment>,

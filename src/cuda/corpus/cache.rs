@@ -1,19 +1,22 @@
-//! What stays of segments on a device between queries.
+//! A cache of the copies of segments on a device, kept between queries.
 //!
 //! ```text
-//! (segment, part, number) ──▶ its grammar, its weights, its sequences of n words, …   used last, last
+//! (segment, part, number) ──▶ grammar, weights, sequences of n words, …   last used last
 //! ```
 //!
-//! What is worked with is taken out and put back, so whatever is evicted is in use by nobody. The
-//! budget of the device is the bound: an allocation that it refuses is tried again without what was
-//! used longest ago, until nothing is left to evict, so a corpus larger than the budget goes through
-//! the device segment by segment. From the first eviction on, whoever says which segment is next ([`CorpusCopies::expect`]) has its
-//! grammar copied while the one before is worked on; where memory is short that is given up last. Little comes of it
-//! (`benches/gpu_segments.rs`, H200, 17 segments of 32 MiB, memory for half of them: 0.96 to 1.11 times as fast, and 0.83 to
-//! 0.98 for word_count, which has no work to hide a copy behind), and where all fit nothing (0.95 to 1.05).
+//! A copy in use is taken out and put back later, so an evicted copy is never in use. The budget of
+//! the device is the limit. If it refuses an allocation, the least recently used copy is evicted
+//! and the allocation is tried again, until nothing is left to evict. So a corpus larger than the
+//! budget passes through the device segment by segment.
 //!
-//! A segment is known by its address, which its copy holds on to; whoever loaded it says when it is not
-//! needed any more ([`CorpusCopies::forget`]). O(kept) for each call.
+//! The caller can name the next segment ([`CorpusCopies::expect`]). From the first eviction on, its
+//! grammar is copied while the device works on the current segment. If memory is short, this copy
+//! is given up last. The gain is small (`benches/gpu_segments.rs`, H200, 17 segments of 32 MiB,
+//! memory for half of them): 0.96 to 1.11 times as fast, and 0.83 to 0.98 for word_count, which has
+//! no work that could hide a copy. If all segments fit, there is no gain (0.95 to 1.05).
+//!
+//! A segment is identified by its address. Its owner reports when it is no longer needed
+//! ([`CorpusCopies::forget`]). Each call takes O(kept copies).
 
 use std::any::{Any, TypeId};
 use std::collections::VecDeque;
@@ -30,7 +33,7 @@ use tadoc::segment::Segment;
 use super::DeviceCorpus;
 use super::coming::Coming;
 
-/// Values by key, that used longest ago first.
+/// Values by key, least recently used first.
 #[derive(Debug)]
 struct LeastRecentlyUsed<K, V> {
     kept: VecDeque<(K, V)>,
@@ -48,7 +51,7 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
         self.kept.remove(at).map(|(_, value)| value)
     }
 
-    /// Keeps `value`, which was used last, instead of another one of this key.
+    /// Keeps `value` as the most recently used one. Replaces the value of the same key.
     fn put(&mut self, key: K, value: V) {
         self.take(&key);
         self.kept.push_back((key, value));
@@ -58,7 +61,7 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
         self.kept.pop_front().map(|(_, value)| value)
     }
 
-    /// The same, of those that are not in use.
+    /// Evicts the least recently used value whose key is not in use.
     fn evict_but(&mut self, is_used: impl Fn(&K) -> bool) -> Option<V> {
         let at = self.kept.iter().position(|(key, _)| !is_used(key))?;
         self.kept.remove(at).map(|(_, value)| value)
@@ -72,8 +75,8 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
         self.kept.retain(|(key, _)| is_kept(key));
     }
 
-    /// What `work` answers; where `is_full` says of an error that there is no room, again with one
-    /// value less, until none is left.
+    /// Returns the result of `work`. If `is_full` says that an error means lack of room, evicts a
+    /// value and tries again, until none is left.
     fn retried<T, E>(
         &mut self,
         is_full: impl Fn(&E) -> bool,
@@ -88,7 +91,7 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
     }
 }
 
-/// A part of a segment: what is made of it, and the number it is made for, such as n.
+/// The key of a part of a segment: the type of the part, and its number, such as n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyKey {
     segment: usize,
@@ -97,59 +100,60 @@ pub struct CopyKey {
 }
 
 impl CopyKey {
-    /// That of part `P` of `segment` for `number`.
+    /// Returns the key of part `P` of `segment` for `number`.
     pub fn of<P: Any>(segment: &Arc<Segment>, number: u64) -> Self {
         Self { segment: Arc::as_ptr(segment).addr(), part: TypeId::of::<P>(), number }
     }
 }
 
-/// Copies of segments on one device, and what was made of them there.
+/// The copies of segments on one device, and the objects made from them.
 #[derive(Debug)]
 pub struct CorpusCopies {
     device: Device,
     kept: LeastRecentlyUsed<CopyKey, Box<dyn Any + Send>>,
     prepare_time: Duration,
     ahead_bytes: u64,
-    /// Whether there was too little memory for everything.
+    /// True if memory did not suffice for everything.
     is_short: bool,
-    /// The segment that is worked on after this one, until its grammar is on its way.
+    /// Segment that the caller needs next, until the copy of its grammar begins.
     next: Option<Arc<Segment>>,
     coming: Option<Coming>,
-    /// What copies it.
+    /// Stream for the copy of the next grammar.
     stream: Option<Arc<CudaStream>>,
 }
 
 impl CorpusCopies {
-    /// None yet.
+    /// Builds an empty cache.
     pub fn new(device: Device) -> Self {
         let (kept, prepare_time, ahead_bytes) = (LeastRecentlyUsed::default(), Duration::ZERO, 0);
         let (is_short, next, coming, stream) = (false, None, None, None);
         Self { device, kept, prepare_time, ahead_bytes, is_short, next, coming, stream }
     }
 
-    /// Says which segment is worked on after the one that is asked for now: where memory is short its grammar is copied
-    /// meanwhile, unless something of it is there. Work does not fail for it.
+    /// Names the segment that the caller needs after the current one. If memory is short, its
+    /// grammar is copied in the meantime, unless a part of it is on the device already. A failure
+    /// of this copy does not fail the work.
     pub fn expect(&mut self, next: Option<&Arc<Segment>>) {
         self.next = next.cloned();
     }
 
-    /// How long uploading and making what was not there has taken so far.
+    /// Returns the total time spent on uploads and on making missing parts.
     pub fn prepare_time(&self) -> Duration {
         self.prepare_time
     }
 
-    /// Of what was copied so far, grammars that came while another segment was worked on, in bytes. None before
-    /// memory was short.
+    /// Returns the size of the grammars copied while the device worked on another segment, in
+    /// bytes. It stays 0 until memory is short.
     pub fn ahead_bytes(&self) -> u64 {
         self.ahead_bytes
     }
 
-    /// The device they lie on.
+    /// Returns the device of the copies.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Lets everything on the device take at most `max_bytes` from now on; what is above goes.
+    /// Limits all device memory to `max_bytes` from now on, and evicts copies to reach it.
     ///
     /// # Errors
     ///
@@ -165,17 +169,17 @@ impl CorpusCopies {
         if is_evicted { self.device.synchronize() } else { Ok(()) }
     }
 
-    /// What there is.
+    /// Returns the keys of all copies.
     pub fn keys(&self) -> Vec<CopyKey> {
         self.kept.kept.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Part `P` of `segment` for `number`, made by `make` where it is not there. It is the caller's until
-    /// it is [`put`](Self::put) back.
+    /// Takes part `P` of `segment` for `number` out of the cache. Makes it with `make` if it is
+    /// missing. The caller owns it until it is [`put`](Self::put) back.
     ///
     /// # Errors
     ///
-    /// Those of [`DeviceCorpus::upload`] and of `make`.
+    /// The errors of [`DeviceCorpus::upload`] and of `make`.
     pub fn take<P: Any + Send>(
         &mut self,
         segment: &Arc<Segment>,
@@ -196,17 +200,17 @@ impl CorpusCopies {
         Ok(made)
     }
 
-    /// Keeps `part`, which [`take`](Self::take) gave away or which is new.
+    /// Puts `part` into the cache: a part from [`take`](Self::take), or a new one.
     pub fn put<P: Any + Send>(&mut self, segment: &Arc<Segment>, number: u64, part: P) {
         self.kept.put(CopyKey::of::<P>(segment, number), Box::new(part));
     }
 
-    /// What `work` answers, which is done again with less kept here where the device has too little
-    /// memory for it.
+    /// Returns the result of `work`. If the device has too little memory for it, evicts copies and
+    /// tries again.
     ///
     /// # Errors
     ///
-    /// Those of `work`, and [`GpuError::Driver`].
+    /// The errors of `work`, and [`GpuError::Driver`].
     pub fn retried<T>(
         &mut self,
         mut work: impl FnMut() -> Result<T, GpuError>,
@@ -217,7 +221,7 @@ impl CorpusCopies {
             let answer = self.kept.retried(is_full, || {
                 if replace(&mut is_again, true) {
                     *is_short = true;
-                    // Memory is given back when the work before that is done.
+                    // The device frees memory only after the earlier work on it is done.
                     device.synchronize()?;
                 }
                 work()
@@ -229,7 +233,7 @@ impl CorpusCopies {
         }
     }
 
-    /// Gives up what there is of the segments at these addresses.
+    /// Drops the copies of the segments at these addresses.
     pub fn forget(&mut self, addresses: &[usize]) {
         self.kept.retain(|key| !addresses.contains(&key.segment));
         let is_forgotten = |coming: &Coming| addresses.contains(&coming.key().segment);
@@ -238,7 +242,7 @@ impl CorpusCopies {
         }
     }
 
-    /// Gives up everything.
+    /// Drops all copies.
     pub fn clear(&mut self) {
         self.kept = LeastRecentlyUsed::default();
         self.give_up_coming();
@@ -261,20 +265,20 @@ impl CorpusCopies {
         Ok(corpus)
     }
 
-    /// The grammar of this key once it is there, if it is on its way.
+    /// Waits for the grammar of this key if it is being copied, and returns it.
     fn come(&mut self, key: &CopyKey) -> Option<DeviceCorpus> {
         let corpus = self.coming.take_if(|coming| coming.key() == key)?.wait()?;
         self.ahead_bytes += corpus.count_copied();
         Some(corpus)
     }
 
-    /// Gives up the grammar that is on its way; whether there was one.
+    /// Drops the grammar that is being copied. Returns true if there was one.
     fn give_up_coming(&mut self) -> bool {
         self.coming.take().map(Coming::wait).is_some()
     }
 
-    /// Has the grammar of the next segment copied, unless something of it is there, in the place of what
-    /// was used longest ago, but not of `current`.
+    /// Starts the copy of the next segment's grammar, unless a part of that segment is on the
+    /// device. Evicts the least recently used copies for it, but none of `current`.
     fn begin_next(&mut self, current: &Arc<Segment>) {
         let Some(next) = self.next.take().filter(|_| self.is_short) else { return };
         let [current, address] = [current, &next].map(|segment| Arc::as_ptr(segment).addr());
@@ -283,9 +287,9 @@ impl CorpusCopies {
         if is_coming || self.kept.contains(is_next) {
             return;
         }
-        // One that nobody asked for.
+        // The pending grammar belongs to a segment that was not requested.
         self.give_up_coming();
-        // What fails here is done, and fails, when the segment is asked for.
+        // Ignores a failure: the copy is repeated, and fails again, when the segment is requested.
         self.coming = self.coming(current, &next).ok();
     }
 
@@ -310,7 +314,7 @@ impl CorpusCopies {
     }
 }
 
-/// Whether it says that there is no room.
+/// Returns true if the error means that there is no room.
 fn is_full(error: &GpuError) -> bool {
     matches!(error, GpuError::OutOfMemory { .. })
 }
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn work_is_tried_again_while_there_is_something_to_evict() {
-        // A memory of 100 in which each value kept takes 30.
+        // A memory of 100 in which each kept value takes 30.
         let needing = |all: &mut LeastRecentlyUsed<u32, u32>, needed: usize| {
             let before = all.kept.len();
             let mut num_tries = 0;

@@ -1,13 +1,14 @@
-//! The grammar of the next segment, copied to a device while that works on another.
+//! The grammar of the next segment, copied to a device while the device works on another.
 //!
 //! ```text
-//! stream of the device   grammar 0 | kernels of 0 | rows of 0 back | kernels of 1 | rows of 1 back | ...
+//! stream of the device   grammar 0 | kernels of 0 | rows of 0 back | kernels of 1 | rows of 1 back
 //! stream of copies                 | grammar 1 ─────┘              | grammar 2 ─────┘
 //! ```
 //!
-//! Memory is taken, and given back, on the stream of the device, as all memory of corpora; a thread has the
-//! copy on the other stream behind that, and waits for its end, so whoever takes the grammar finds it there.
-//! 4 bytes an element come early, and nothing else: what is made of them is made when it is needed.
+//! The stream of the device allocates and frees the memory, as for all corpora. A thread enqueues
+//! the copy on the other stream after the allocation and waits for its end. So the grammar is
+//! complete when it is taken. Only the grammar, 4 bytes per element, is copied early; the parts
+//! made from it are made on demand.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -20,7 +21,7 @@ use tadoc::segment::Segment;
 
 use super::{CopyKey, DeviceCorpus, GrammarArrays};
 
-/// A grammar on its way.
+/// A grammar that is being copied.
 #[derive(Debug)]
 pub(super) struct Coming {
     key: CopyKey,
@@ -28,7 +29,7 @@ pub(super) struct Coming {
 }
 
 impl Coming {
-    /// Takes memory for the grammar of `segment`, and has it copied on `stream`.
+    /// Allocates memory for the grammar of `segment`, and starts its copy on `stream`.
     ///
     /// # Errors
     ///
@@ -49,12 +50,12 @@ impl Coming {
         Ok(Self { key, copying })
     }
 
-    /// What it is known by.
+    /// Returns the key of the grammar.
     pub(super) fn key(&self) -> &CopyKey {
         &self.key
     }
 
-    /// Waits for its end; what failed fails again for whoever copies it anew.
+    /// Waits for the end of the copy. `None` if it failed; a new copy then reports the error.
     pub(super) fn wait(self) -> Option<DeviceCorpus> {
         self.copying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).ok()
     }

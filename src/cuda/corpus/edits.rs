@@ -5,9 +5,9 @@
 //!            host               host, windows read on the device     device
 //! ```
 //!
-//! The new text has the rules of the old one under a new root; the old one stays as it is, and both
-//! can be read, searched and edited. Each has its own copy of the grammar: 12 1/8 bytes for each
-//! element, and the dictionary.
+//! The new text has the rules of the old one under a new root. The old text stays unchanged, and
+//! both can be read, searched and edited. Each has its own copy of the grammar, 12 1/8 bytes per
+//! element, and of the dictionary.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -29,7 +29,7 @@ use super::text::NewText;
 use super::transfer::one_to_host;
 use super::{CorpusText, check_limit};
 
-/// Elements of a text at most: places of tokens have a bit more.
+/// Largest number of elements of a text. Places of tokens need one more bit.
 const MAX_SYMBOLS: u64 = (1 << 31) - 1;
 const BEGINS_AND_ENDS_WITH_WORD: u8 = 3;
 
@@ -61,7 +61,7 @@ struct Kernels {
     starts: CudaFunction,
 }
 
-/// Runs of positions and tokens, with where each begins in the new root.
+/// Runs of positions and tokens, with their starts in the new root.
 struct Runs {
     first_runs: DeviceBuffer<u32>,
     sources: DeviceBuffer<u32>,
@@ -71,13 +71,14 @@ struct Runs {
 }
 
 impl CorpusText {
-    /// The edits of `batch` on this text, whose corpus has tokenizer `profile`; documents are counted
-    /// from the first of the segment. What offsets refer to says the batch's mode.
+    /// Plans the edits of `batch` on this text, whose corpus has the tokenizer `profile`. Documents
+    /// are counted from the first of the segment. The mode of the batch says which text the offsets
+    /// refer to.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] for a document or an offset that is not there, and for edits that add,
-    /// drop or replace documents; [`GpuError::Unsupported`], [`GpuError::OutOfMemory`],
+    /// [`GpuError::Mismatch`] for a document or an offset that does not exist, and for edits that
+    /// add, drop or replace documents; [`GpuError::Unsupported`], [`GpuError::OutOfMemory`],
     /// [`GpuError::Driver`].
     pub fn plan_edits(
         &self,
@@ -89,11 +90,11 @@ impl CorpusText {
         CorpusEdits::new(self, profile, &plan.last)
     }
 
-    /// This text after the edits of `batch`.
+    /// Returns this text after the edits of `batch`.
     ///
     /// # Errors
     ///
-    /// As [`plan_edits`](Self::plan_edits) and [`CorpusEdits::write`].
+    /// The errors of [`plan_edits`](Self::plan_edits) and [`CorpusEdits::write`].
     pub fn with_edits(
         &self,
         profile: TokenizerProfile,
@@ -132,23 +133,23 @@ impl CorpusEdits {
         })
     }
 
-    /// Number of stretches of tokens that are replaced.
+    /// Returns the number of splices, that is, of token ranges that are replaced.
     pub fn num_splices(&self) -> usize {
         self.splices.froms.len()
     }
 
-    /// Ids of the words that the edits bring to the text.
+    /// Returns the ids of the words that the edits add to the text.
     pub(super) fn new_words(&self) -> FxHashMap<&[u8], u32> {
         let new = self.splices.new_terminals.iter().zip(self.text.num_terminals()..);
         new.filter(|((is_word, _), _)| *is_word).map(|((_, bytes), id)| (&**bytes, id)).collect()
     }
 
-    /// Makes the text. Returns when the last work is given to the device, not when it is done.
+    /// Builds the new text. Returns once the work is enqueued, before it is done.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the new text has 2^31 elements and more, or the old one has tokens
-    /// that its tokenizer would cut; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    /// [`GpuError::Mismatch`] if the new text has 2^31 elements or more, or if the old one has
+    /// tokens that its tokenizer would cut; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn write(&self) -> Result<CorpusText, GpuError> {
         let (device, old) = (self.text.device(), &self.text);
         let num_new = self.splices.new_terminals.len();
@@ -163,7 +164,7 @@ impl CorpusEdits {
             Argument::Short(num_elements as u32),
             Argument::Long(address(device, &edges)),
         ];
-        // SAFETY: the arguments are those of the kernel; there is a place for each element.
+        // SAFETY: the arguments match the kernel; there is room for each element.
         unsafe {
             launch(device, &self.kernels.edges, grid_for(num_elements), THREADS, &arguments)
         }?;
@@ -196,7 +197,7 @@ impl CorpusEdits {
         self.splices.docs.len() + self.num_splices()
     }
 
-    /// Counts runs, takes room for them, writes them and adds up their lengths.
+    /// Counts the runs, allocates room for them, writes them and sums their lengths.
     fn runs(&self, splices: Argument) -> Result<Runs, GpuError> {
         let (device, num_gaps, text) = (self.text.device(), self.num_gaps(), self.text.arrays());
         let first_runs: DeviceBuffer<u32> = device.alloc("runs of edits", num_gaps + 1)?;
@@ -206,8 +207,8 @@ impl CorpusEdits {
         let [first_runs_at, num_inner_at, is_misplaced_at] =
             [&first_runs, &num_inner, &is_misplaced].map(|b| Argument::Long(address(device, b)));
         let counting = [text, splices, first_runs_at, num_inner_at, is_misplaced_at];
-        // SAFETY: the arguments are those of the kernel; the text is that of a validated grammar, and
-        // splices lie in its documents, as they were planned.
+        // SAFETY: the arguments match the kernel. The text has a validated grammar, and the planned
+        // splices lie in its documents.
         unsafe {
             launch(device, &self.kernels.count, grid_for(num_gaps), THREADS, &counting)?;
             self.sorter.scan_narrow(&first_runs, num_gaps, &sums)?;
@@ -227,7 +228,7 @@ impl CorpusEdits {
             Argument::Long(address(device, &starts)),
             is_misplaced_at,
         ];
-        // SAFETY: as above; there is room for the runs that were counted.
+        // SAFETY: same argument as for the kernel above; there is room for the counted runs.
         unsafe {
             launch(device, &self.kernels.runs, grid_for(num_gaps), THREADS, &writing)?;
             self.sorter.scan_wide(&starts, num_runs, &sums)?;
@@ -238,7 +239,7 @@ impl CorpusEdits {
         Ok(Runs { first_runs, sources, starts, num_runs, num_root })
     }
 
-    /// The text of these runs and the rules.
+    /// Builds the text from these runs and the rules.
     fn text_of(
         &self,
         splices: Argument,
@@ -298,8 +299,8 @@ impl CorpusEdits {
         let moving =
             [text, Argument::Short(old.num_root() as u32), num_root_at, num_symbols_at, starts];
         let kernels = &self.kernels;
-        // SAFETY: the arguments are those of the kernels; buffers are as long as they say, runs lie in
-        // the old text and among the tokens, and what a kernel reads was written by those before.
+        // SAFETY: the arguments match the kernels. Buffers have the stated lengths, runs lie in the
+        // old text and among the tokens, and each kernel reads only the output of earlier ones.
         unsafe {
             launch(device, &kernels.symbols, grid_for(num_symbols), THREADS, &writing)?;
             let num_offsets = num_rules.max(num_docs) + 1;

@@ -1,14 +1,14 @@
-//! From the edits of a batch to what they change in documents, and to the states that reads see.
+//! Plans of batches: converts edits to changes of documents, and finds the states that reads see.
 //!
 //! ```text
 //! document   0 ........ 10 ........ 20     insert "X" at 4, delete 8..12, append "Y"
 //! changes    4..4 "X"   8..12 ""   20..20 "Y"      bytes of the text before the batch
 //! ```
 //!
-//! Offsets of edits in sequence are those of the text after the edits before; a [`PieceTree`] for each
-//! document follows them, O(log edits) for each. Those of edits in batch become such offsets first
-//! ([`BatchOffsets`]), as on the CPU (`src/tadoc/edits/plan.rs`). Everything is checked before anything is
-//! made.
+//! Offsets of edits in sequence refer to the text after the earlier edits. A [`PieceTree`] per
+//! document applies them, O(log edits) each. Offsets of edits in batch are converted to such
+//! offsets first ([`BatchOffsets`]), as on the CPU (`src/tadoc/edits/plan.rs`). All operations are
+//! checked before anything is built.
 
 use rustc_hash::FxHashMap;
 
@@ -18,7 +18,7 @@ use tadoc::edits::{BatchOffsets, Edit, EditMode, Operation, Piece, PieceTree, So
 use super::check_limit;
 use super::edits_tokens::BaseText;
 
-/// Bytes of a document of the text before the batch, and what stands there instead.
+/// A range of bytes of a document before the batch, with the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) start: u64,
@@ -26,7 +26,8 @@ pub(super) struct Change {
     pub(super) text: Vec<u8>,
 }
 
-/// A document of a new text: one of the text before with changes, ascending, none of which touch.
+/// A document of a new text: an old document with its changes. The changes are ascending and do not
+/// touch.
 #[derive(Debug, Clone)]
 pub(super) struct NewDocument {
     pub(super) doc: u32,
@@ -34,45 +35,45 @@ pub(super) struct NewDocument {
     pub(super) changes: Vec<Change>,
 }
 
-/// A read of a mixed batch, and the state that it sees.
+/// A read of a mixed batch, with the state that it sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StateRead<'a> {
     pub(super) state: u32,
     pub(super) read: &'a Operation,
 }
 
-/// What became of the operations of a batch.
+/// The plan of a batch.
 #[derive(Debug, Default)]
 pub(super) struct BatchPlan<'a> {
-    /// Documents at the places of reads.
+    /// States of documents that reads see.
     pub(super) states: Vec<NewDocument>,
     pub(super) reads: Vec<StateRead<'a>>,
     /// All documents at the end of the batch, in order.
     pub(super) last: Vec<NewDocument>,
 }
 
-/// One document on the way through a batch.
+/// The current state of one document within a batch.
 struct Followed {
     pieces: PieceTree,
     text: Vec<u8>,
-    /// The state of reads since the last edit.
+    /// Number of the state for reads since the last edit.
     state: Option<u32>,
 }
 
 struct Planner<'a, T> {
     text: &'a T,
     followed: FxHashMap<u32, Followed>,
-    /// Where offsets refer to the text before the batch.
+    /// Offsets by document, if they refer to the text before the batch.
     offsets: Option<FxHashMap<u32, BatchOffsets>>,
 }
 
 impl<'a> BatchPlan<'a> {
-    /// The plan of `operations` on `text`.
+    /// Builds the plan of `operations` on `text`.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] for a document or an offset that is not there, and for edits that add,
-    /// drop or replace documents.
+    /// [`GpuError::Mismatch`] for a document or an offset that does not exist, and for edits that
+    /// add, drop or replace documents.
     pub(super) fn new(
         text: &impl BaseText,
         mode: EditMode,
@@ -115,10 +116,10 @@ impl<'a> From<&'a Operation> for OperationRef<'a> {
     }
 }
 
-/// What is done to a document: bytes taken out, and text put in at their start.
+/// A change of a document: deletes bytes and inserts text at their start.
 struct Splice<'a> {
     doc: u32,
-    /// None at the end of the document.
+    /// Start in bytes; `None` for the end of the document.
     start: Option<u64>,
     num_deleted: u64,
     text: &'a [u8],
@@ -152,7 +153,7 @@ impl<'a> Splice<'a> {
 }
 
 impl<T: BaseText> Planner<'_, T> {
-    /// Numbers the places of all edits of each document.
+    /// Collects the offsets of all edits of each document.
     fn places<'a>(
         &self,
         operations: impl Iterator<Item = OperationRef<'a>>,
@@ -194,7 +195,8 @@ impl<T: BaseText> Planner<'_, T> {
         Ok(())
     }
 
-    /// The number of the state that `read` sees; a new one where there was an edit since the last.
+    /// Returns the number of the state that `read` sees. Adds a state if there was an edit since
+    /// the last read.
     fn state(&mut self, read: &Operation, states: &mut Vec<NewDocument>) -> Result<u32, GpuError> {
         let (doc_id, offset) = match read {
             Operation::Extract { doc_id, offset_bytes, .. } => (*doc_id, *offset_bytes),
@@ -214,7 +216,7 @@ impl<T: BaseText> Planner<'_, T> {
         Ok(state)
     }
 
-    /// Document `doc` as it is now.
+    /// Returns the current state of document `doc`.
     fn document(&self, doc: u32) -> Result<NewDocument, GpuError> {
         let before = self.text.doc_len_bytes(doc)?;
         Ok(match self.followed.get(&doc) {
@@ -243,7 +245,7 @@ impl Followed {
         self.pieces.replace(start, end, Piece { source: Source::Text, start: at, len });
     }
 
-    /// What is not as in a document of `len` bytes.
+    /// Returns the changes relative to a document of `len` bytes.
     fn changes(&self, len: u64) -> Vec<Change> {
         let mut changes = Vec::new();
         let (mut start, mut text) = (0, Vec::new());
@@ -263,7 +265,8 @@ impl Followed {
     }
 }
 
-/// The number of a document in its segment; none has the largest.
+/// Returns the number of a document in its segment; the largest number if it does not fit. No
+/// document has the largest number.
 fn doc_of(doc_id: u64) -> u32 {
     u32::try_from(doc_id).unwrap_or(u32::MAX)
 }
@@ -276,7 +279,7 @@ fn check_offset(got: u64, expected: u64) -> Result<(), GpuError> {
     Ok(())
 }
 
-/// That `documents` are no more than numbers of 32 bits tell apart.
+/// Checks that the number of `documents` and changes fits into 32 bits.
 pub(super) fn check_num_documents(documents: &[NewDocument]) -> Result<(), GpuError> {
     let num_changes: usize = documents.iter().map(|document| document.changes.len()).sum();
     check_limit("documents and changes of a batch", documents.len() + num_changes, 1 << 30)
@@ -288,7 +291,7 @@ mod tests {
     use super::*;
     use tadoc::edits::Answer;
 
-    /// Numbers of a seed.
+    /// A pseudorandom generator with a seed.
     struct Random(u64);
 
     impl Random {
@@ -312,7 +315,7 @@ mod tests {
         new
     }
 
-    /// The texts after edits in sequence, one after the other, as bytes.
+    /// Applies one edit in sequence to the texts as plain bytes.
     fn slow(docs: &mut [Vec<u8>], edit: &Edit) {
         match edit {
             Edit::InsertText { doc_id, offset_bytes, text } => {

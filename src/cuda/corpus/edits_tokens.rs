@@ -1,15 +1,16 @@
-//! From changes of bytes to tokens in the place of whole tokens.
+//! Splices: converts changes of bytes to replacements of whole tokens.
 //!
 //! ```text
 //! text       … the power loss of …       insert "wer ro" at 6
-//! window       [the po|wer loss]         read on the device, 48 bytes to each side, more where needed
-//! splice        the [power rower] loss   from the last cut before the change to the first one behind
+//! window       [the po|wer loss]         read on the device, 48 bytes to each side, or more
+//! splice        [the power rower] loss   from the last cut before the change to the first after
 //! ```
 //!
-//! Between two cuts ([`tadoc::text::last_cut`]) a text is tokenized apart, so splices take whole tokens
-//! out and put whole tokens in. Changes with fewer than two bytes between their cuts become one
-//! splice. Tokens are looked up in the dictionary; new ones get numbers behind all terminals.
-//! Documents are worked on by all cores; O(bytes of windows and texts, log words for each token).
+//! The text between two cuts ([`tadoc::text::last_cut`]) is tokenized independently. So splices
+//! remove whole tokens and insert whole tokens. Changes with fewer than two bytes between their
+//! cuts become one splice. Tokens are looked up in the dictionary; new ones get ids after all
+//! terminals. All cores work on the documents. O(bytes of windows and texts), and log words for
+//! each token.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -20,34 +21,34 @@ use tadoc::text::{TokenizerProfile, first_cut, for_each_token, last_cut};
 use super::edits_plan::{Change, NewDocument};
 use super::{PassageQuery, Passages};
 
-/// Bytes on each side of a change that are first looked at for a cut, and how much wider the next
-/// window is.
+/// Bytes on each side of a change in the first search for a cut, and the growth factor of the next
+/// window.
 const WINDOW_BYTES: u64 = 48;
 const WINDOW_GROWTH: u64 = 9;
-/// Documents that one task works on.
+/// Documents per task.
 const MIN_DOCUMENTS: usize = 16;
-/// Marks the numbers of terminals that only one task knows.
+/// Mark on the numbers of terminals that only one task knows.
 const IS_NEW: u32 = 1 << 31;
 
 /// Class and bytes of a terminal.
 pub(super) type Terminal = (bool, Box<[u8]>);
 
-/// A text that is edited.
+/// A text to be edited.
 pub(super) trait BaseText: Sync {
     fn num_docs(&self) -> usize;
 
-    /// Bytes of a document; an error where it is not there.
+    /// Returns the length of a document in bytes; an error if the document does not exist.
     fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError>;
 
     fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError>;
 
-    /// Id of the word or separator with exactly these bytes.
+    /// Returns the id of the word or separator with exactly these bytes.
     fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32>;
 
     fn num_terminals(&self) -> u32;
 }
 
-/// What is put into documents, as `corpus_edits` takes it.
+/// The insertions into documents, in the form that `corpus_edits` takes.
 #[derive(Debug, Default)]
 pub(super) struct Splices {
     pub(super) docs: Vec<u32>,
@@ -57,14 +58,14 @@ pub(super) struct Splices {
     pub(super) tos: Vec<u64>,
     pub(super) token_starts: Vec<u32>,
     pub(super) tokens: Vec<u32>,
-    /// Terminals that the text does not have, in the order of their numbers.
+    /// Terminals that the text does not have, in the order of their ids.
     pub(super) new_terminals: Vec<Terminal>,
 }
 
-/// The windows of a change: bytes that end where it starts and begin where it ends.
+/// The windows of a change: the bytes before its start and those after its end.
 #[derive(Debug, Clone, Copy, Default)]
 struct Windows {
-    /// In which round of reading it was seen enough of, and its place there.
+    /// Round of reading in which both cuts were found, and the place in that round.
     round: usize,
     place: usize,
     /// Bytes from the cut to the change, and from the change to the cut.
@@ -72,7 +73,7 @@ struct Windows {
     num_behind: u64,
 }
 
-/// A change and where it was looked for cuts.
+/// A change whose cuts are still to be found.
 struct Pending {
     change: usize,
     doc: u32,
@@ -82,11 +83,11 @@ struct Pending {
 }
 
 impl Splices {
-    /// What `documents`, of `text`, become.
+    /// Builds the splices for `documents` of `text`.
     ///
     /// # Errors
     ///
-    /// Those of reading passages.
+    /// The errors of reading passages.
     pub(super) fn new(
         text: &impl BaseText,
         profile: TokenizerProfile,
@@ -113,7 +114,7 @@ impl Splices {
             .collect();
         let mut splices = Self::default();
         let mut numbers = Numbers { first: text.num_terminals(), new: FxHashMap::default() };
-        // What kernels put beside cuts.
+        // Tokens that kernels insert next to cuts.
         for (is_there, bytes) in [(empty, &b""[..]), (blank, b" ")] {
             let id = is_there.unwrap_or_else(|| splices.number(&mut numbers, false, bytes));
             splices.tokens.push(id);
@@ -128,7 +129,7 @@ impl Splices {
         Ok(splices)
     }
 
-    /// The number of a terminal that the text does not have.
+    /// Returns the id of a terminal that the text does not have.
     fn number(&mut self, numbers: &mut Numbers, is_word: bool, bytes: &[u8]) -> u32 {
         let next = numbers.first + self.new_terminals.len() as u32;
         let key = (is_word, Box::from(bytes));
@@ -158,13 +159,13 @@ impl Splices {
     }
 }
 
-/// Numbers of terminals that the text does not have.
+/// Ids of terminals that the text does not have.
 struct Numbers {
     first: u32,
     new: FxHashMap<Terminal, u32>,
 }
 
-/// Reads around all changes until there is a cut on both sides, or the document ends.
+/// Reads around all changes until there is a cut on both sides or the document ends.
 fn read_windows(
     text: &impl BaseText,
     profile: TokenizerProfile,
@@ -215,21 +216,21 @@ fn read_windows(
     Ok((windows, rounds))
 }
 
-/// Splices of some documents, one after the other.
+/// The splices of some documents.
 struct Writer<'a, T> {
     text: &'a T,
     profile: TokenizerProfile,
-    /// Splices up to the end of each document.
+    /// Number of splices up to the end of each document.
     ends: Vec<u32>,
     froms: Vec<u64>,
     tos: Vec<u64>,
-    /// Tokens up to the end of each splice.
+    /// Number of tokens up to the end of each splice.
     token_ends: Vec<u32>,
     tokens: Vec<u32>,
     new_terminals: Vec<Terminal>,
-    /// Those that were looked up, separators and words.
+    /// Ids that were looked up, of separators and of words.
     ids: [FxHashMap<Box<[u8]>, u32>; 2],
-    /// The text of a splice.
+    /// Text of a splice.
     bytes: Vec<u8>,
 }
 
@@ -249,7 +250,7 @@ impl<'a, T: BaseText> Writer<'a, T> {
         }
     }
 
-    /// The splices of `document`, whose first change has the first of `windows`.
+    /// Adds the splices of `document`. The first of `windows` belongs to its first change.
     fn add(&mut self, document: &NewDocument, windows: &[Windows], rounds: &[Passages]) {
         let mut at = 0;
         while let Some(change) = document.changes.get(at) {
@@ -261,7 +262,7 @@ impl<'a, T: BaseText> Writer<'a, T> {
             self.bytes.extend_from_slice(&change.text);
             let (mut last, mut own) = (change, own);
             at += 1;
-            // Changes whose cuts are not apart.
+            // Joins changes whose cuts are too close.
             while let Some(next) = document.changes.get(at)
                 && next.start - windows[at].num_before < last.end + own.num_behind + 2
             {
@@ -269,7 +270,7 @@ impl<'a, T: BaseText> Writer<'a, T> {
                 let behind = rounds[own.round].get(own.place + 1);
                 let before = rounds[next_own.round].get(next_own.place);
                 let between = next.start - last.end;
-                // What the first window does not show, the second does.
+                // The second window shows the bytes that the first one does not reach.
                 let of_first = between.min(behind.len() as u64);
                 self.bytes.extend_from_slice(&behind[..of_first as usize]);
                 let of_second = (between - of_first) as usize;
@@ -287,8 +288,8 @@ impl<'a, T: BaseText> Writer<'a, T> {
         self.ends.push(self.froms.len() as u32);
     }
 
-    /// The tokens of the text of a splice: a single blank between two words is implied, what stands at
-    /// the ends is not.
+    /// Adds the tokens of the text of a splice. A single blank between two words is implied, but
+    /// not at the ends of the text.
     fn add_tokens(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         let (mut after_word, mut has_blank) = (false, false);

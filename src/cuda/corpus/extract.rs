@@ -12,12 +12,12 @@ use super::launch::{Argument, THREADS, address, launch};
 use super::transfer::{fill, to_host};
 use super::{CorpusText, check_limit};
 
-/// Bytes of output that a thread writes, unless chosen otherwise.
+/// Default number of output bytes per thread.
 const DEFAULT_CHUNK_BYTES: u32 = 32;
-/// Bytes of all passages of a batch at most: so many threads fit a launch.
+/// Largest number of bytes of all passages of a batch. A launch has enough threads for it.
 const MAX_TEXT_BYTES: usize = 1 << 40;
 
-/// Reads passages of the documents of a segment in device memory.
+/// A reader of passages of the documents of a segment in device memory.
 #[derive(Debug)]
 pub struct CorpusPassages {
     text: CorpusText,
@@ -25,29 +25,29 @@ pub struct CorpusPassages {
     chunk_bytes: u32,
 }
 
-/// What is wanted: up to `len_bytes` bytes of a document from `offset` on.
+/// A query for up to `len_bytes` bytes of a document, starting at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassageQuery {
-    /// The document, counted from the first of the segment.
+    /// Number of the document, counted from the first of the segment.
     pub doc: u32,
-    /// Where the passage begins, in bytes of the document.
+    /// Start of the passage, in bytes of the document.
     pub offset: u64,
-    /// Its length; what lies beyond the end of the document is left out.
+    /// Length of the passage in bytes. It is cut at the end of the document.
     pub len_bytes: u64,
 }
 
-/// Queries on the device, and place for their passages.
+/// Queries on the device, with room for their passages.
 #[derive(Debug)]
 pub struct PassageBatch {
     text: CorpusText,
     _queries: (DeviceBuffer<u32>, DeviceBuffer<u64>, DeviceBuffer<u64>),
     output: DeviceBuffer<u8>,
-    /// Where these lie.
+    /// Addresses of the queries and of the output.
     arrays_at: [Argument; 4],
     host_starts: Vec<u64>,
 }
 
-/// Passages one behind the other.
+/// Consecutive passages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passages {
     starts: Vec<u64>,
@@ -60,19 +60,20 @@ impl CorpusPassages {
         Ok(Self { text: text.clone(), kernel, chunk_bytes: DEFAULT_CHUNK_BYTES })
     }
 
-    /// The same, with threads that write `chunk_bytes` bytes each, made a multiple of 8.
+    /// Returns the same reader with threads that write `chunk_bytes` bytes each, rounded up to a
+    /// multiple of 8.
     #[must_use]
     pub fn with_chunk_bytes(mut self, chunk_bytes: u32) -> Self {
         self.chunk_bytes = chunk_bytes.clamp(8, 1 << 20).next_multiple_of(8);
         self
     }
 
-    /// Copies `queries` to the device and takes place for their passages.
+    /// Copies `queries` to the device and allocates room for their passages.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] for a document that is not there and an offset behind its end, and for
-    /// 2^31 queries or more; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    /// [`GpuError::Mismatch`] for a document that does not exist, for an offset after its end, and
+    /// for 2^31 queries or more; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn batch(&self, queries: &[PassageQuery]) -> Result<PassageBatch, GpuError> {
         check_limit("queries of a batch", queries.len(), i32::MAX as usize)?;
         let mut starts = Vec::with_capacity(queries.len() + 1);
@@ -109,7 +110,7 @@ impl CorpusPassages {
         })
     }
 
-    /// The length of what is there of `query`.
+    /// Returns the length of the part of `query` that exists.
     fn checked_len(&self, query: &PassageQuery) -> Result<u64, GpuError> {
         let expected = self.text.doc_len_bytes(query.doc)?;
         let what = "offset of a query in its document";
@@ -118,12 +119,11 @@ impl CorpusPassages {
         Ok(query.len_bytes.min(left))
     }
 
-    /// Reads the passages of `batch`. Returns when the work is given to the device, not when it is
-    /// done.
+    /// Reads the passages of `batch`. Returns once the work is enqueued, before it is done.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the batch was made for another copy of a segment,
+    /// [`GpuError::Mismatch`] if the batch was made for another copy of a segment;
     /// [`GpuError::Driver`].
     pub fn run(&self, batch: &mut PassageBatch) -> Result<(), GpuError> {
         self.text.check_same(&batch.text)?;
@@ -141,24 +141,25 @@ impl CorpusPassages {
             output,
         ];
         let grid = num_chunks.div_ceil(u64::from(THREADS)) as u32;
-        // SAFETY: the arguments are those of the kernel; the arrays are those of a validated grammar;
-        // `batch` checked its queries against this segment and has place for all of their bytes.
+        // SAFETY: the arguments match the kernel; the arrays belong to a validated grammar. `batch`
+        // checked its queries against this segment and has room for all their bytes.
         unsafe { launch(device, &self.kernel, grid, THREADS, &arguments) }
     }
 }
 
 impl PassageBatch {
-    /// Number of queries.
+    /// Returns the number of queries.
     pub fn num_queries(&self) -> usize {
         self.host_starts.len() - 1
     }
 
-    /// Bytes of all passages.
+    /// Returns the number of bytes of all passages.
     pub fn text_len_bytes(&self) -> u64 {
         self.host_starts[self.host_starts.len() - 1]
     }
 
-    /// Sets the place for passages to one byte, as tests do to see what the kernel leaves unwritten.
+    /// Sets all bytes of the output to one value. Tests use this to find bytes that the kernel does
+    /// not write.
     ///
     /// # Errors
     ///
@@ -190,26 +191,26 @@ impl Passages {
         Self { starts, text }
     }
 
-    /// Where each passage starts and the last ends, and the bytes of all.
+    /// Returns the start of each passage and the end of the last, and the bytes of all.
     pub fn into_parts(self) -> (Vec<u64>, Vec<u8>) {
         (self.starts, self.text)
     }
 
-    /// Number of passages.
+    /// Returns the number of passages.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no passages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The passage of the query at place `at` of the batch.
+    /// Returns the passage of the query at index `at` of the batch.
     ///
     /// # Panics
     ///
-    /// When `at` is not below [`len`](Self::len).
+    /// Panics if `at` is not below [`len`](Self::len).
     pub fn get(&self, at: usize) -> &[u8] {
         &self.text[self.starts[at] as usize..self.starts[at + 1] as usize]
     }

@@ -1,13 +1,13 @@
-//! Lengths of expansions and where positions start, made on the device: the wrapper of
+//! Lengths of expansions and starts of positions, computed on the device: the wrapper of
 //! `kernels/corpus_index.cu`.
 //!
 //! ```text
 //! token_offsets ─▶ bytes, infos of terminals ─▶ of rules, the last first ─▶ shares of positions
 //!                                                                             │ scanned
-//!                                          starts: bytes before each position ◀┘  blanks: a bit each
+//!                                         starts: bytes before each position ◀┘  blanks: 1 bit
 //! ```
 //!
-//! O(G), and the depth of the grammar. Memory: 12 bytes for each position, 16 for each element.
+//! Time is O(G) plus the depth of the grammar. Memory is 12 bytes per position and 16 per element.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -26,11 +26,11 @@ use super::transfer::{fill, to_host};
 use super::{DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_index";
-/// Words of a text at most: infos keep 3 bits for themselves.
+/// Limit of the words of a text. Infos use 3 bits for other purposes.
 const MAX_WORDS: u64 = 1 << 61;
 const WORDS_SHIFT: u32 = 3;
 
-/// Lengths and starts of a segment in device memory.
+/// The lengths and starts of a segment in device memory.
 #[derive(Debug)]
 pub struct CorpusIndex {
     corpus: DeviceCorpus,
@@ -88,7 +88,7 @@ impl CorpusIndex {
         Ok(made)
     }
 
-    /// Makes all of it anew. Returns when the work is given to the device, not when it is done.
+    /// Computes everything again. Returns once the work is enqueued, before it is done.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl CorpusIndex {
         let (device, dag) = (&self.corpus.device, self.corpus.dag());
         let (grammar, num_terminals) = (dag.grammar(), dag.num_terminals());
         let (num_positions, num_rules) = (grammar.symbols.len(), grammar.num_rules());
-        // Nothing is known yet.
+        // Marks all lengths as unknown.
         fill(device, &mut self.bytes, 0)?;
         fill(device, &mut self.infos, 0)?;
         self.tickets.reset()?;
@@ -128,9 +128,9 @@ impl CorpusIndex {
         let shares = [symbols, owners, num_root, len, bytes, infos, starts, blanks];
         let (kernels, grid) = (&self.kernels, grid_for(num_positions + 1));
         let grid_of_terminals = grid_for(num_terminals as usize);
-        // SAFETY: the arguments are those of the kernels; the grammar is a validated one, whose rules
-        // stand before those that they hold; there are lengths for each element, a start for each
-        // position and one more, and a bit for each.
+        // SAFETY: the arguments match the kernels. The grammar was validated, so its rules precede
+        // the rules that they contain. There are lengths for each element, a start for each
+        // position and one more, and a bit for each position.
         unsafe {
             launch(device, &kernels.terminals, grid_of_terminals, THREADS, &terminals)?;
             launch(device, &kernels.rules, grid_for(num_rules - 1), THREADS, &rules)?;
@@ -140,12 +140,13 @@ impl CorpusIndex {
         }
     }
 
-    /// Bytes and words of each element's expansion, by element id; those of the root are 0.
+    /// Returns the bytes and words of each element's expansion, by element id. Those of the root
+    /// are 0.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`], also for faults of
-    /// making them.
+    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`], also for
+    /// faults of the computation.
     pub fn lens_to_host(&self) -> Result<Vec<(u64, u64)>, GpuError> {
         self.tickets.check_end(KERNEL)?;
         let (device, num_elements) = (&self.corpus.device, self.corpus.dag().num_elements());
@@ -154,23 +155,25 @@ impl CorpusIndex {
         Ok(bytes.into_iter().zip(infos.into_iter().map(|info| info >> WORDS_SHIFT)).collect())
     }
 
-    /// Bytes before each position of all rules one after the other, its own blank included, and of all:
-    /// what [`PrefixSums::start`](tadoc::segment::PrefixSums::start) gives.
+    /// Returns the bytes before each position, including its own blank, over all rules in order,
+    /// and the total. These are the values of
+    /// [`PrefixSums::start`](tadoc::segment::PrefixSums::start).
     ///
     /// # Errors
     ///
-    /// As [`lens_to_host`](Self::lens_to_host).
+    /// The errors of [`lens_to_host`](Self::lens_to_host).
     pub fn starts_to_host(&self) -> Result<Vec<u64>, GpuError> {
         self.tickets.check_end(KERNEL)?;
         let num_positions = self.corpus.dag().grammar().symbols.len();
         to_host(&self.corpus.device, &self.starts, num_positions + 1)
     }
 
-    /// Where positions start, and the bits of those with a blank before them, as kernels have them.
+    /// Returns the starts of positions, and the bits of positions with a blank before them, in the
+    /// form of the kernels.
     ///
     /// # Errors
     ///
-    /// As [`lens_to_host`](Self::lens_to_host).
+    /// The errors of [`lens_to_host`](Self::lens_to_host).
     pub(super) fn into_starts(self) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
         self.tickets.check_end(KERNEL)?;
         Ok((self.starts, self.blanks))

@@ -1,4 +1,5 @@
-//! The inverse grammar of a segment, made on the device: the wrapper of `kernels/corpus_inverse.cu`.
+//! The inverse grammar of a segment, made on the device: the wrapper of
+//! `kernels/corpus_inverse.cu`.
 //!
 //! ```text
 //! symbols    5 2 5 | 2 7          offsets    .. 2: 0   5: 2   7: 4 ..
@@ -6,7 +7,7 @@
 //! positions  1 3 | 0 2 | 4        parents    0 1 | 0 0 | 1
 //! ```
 //!
-//! A sort of G positions by 8 bits at a time; 28 bytes a position while it lasts, 8 that stay.
+//! A radix sort of G positions, 8 bits per pass. It takes 28 bytes per position, of which 8 stay.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -20,17 +21,18 @@ use super::sort::Sorter;
 use super::sort_space::{Pairs, SortSpace, bits_below};
 use super::transfer::to_host;
 
-/// Where each element stands, in device memory.
+/// The positions of each element, in device memory.
 #[derive(Debug)]
 pub(super) struct DeviceInverse {
-    /// By element, and the end of the last.
+    /// Start of each element's positions, and the end of the last.
     pub(super) offsets: DeviceBuffer<u32>,
     positions: DeviceBuffer<u32>,
-    /// The rules of `positions`.
+    /// Rules of `positions`.
     pub(super) parents: DeviceBuffer<u32>,
 }
 
-/// Where each element stands on right-hand sides: what [`Dag::inverse`](tadoc::segment::Dag::inverse) gives.
+/// The positions of each element on right-hand sides, as in
+/// [`Dag::inverse`](tadoc::segment::Dag::inverse).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrences {
     offsets: Vec<u32>,
@@ -61,7 +63,7 @@ impl DeviceInverse {
             Argument::Long(address(device, &parents)),
         ];
         let kernel = module.kernel("corpus_inverse_parents")?;
-        // SAFETY: the arguments are those of the kernel; the sorted values are positions.
+        // SAFETY: the arguments match the kernel; the sorted values are positions.
         unsafe { launch(device, &kernel, grid_for(num_positions), THREADS, &arguments) }?;
         Ok(Self { offsets, positions: space.into_values(device, sorted), parents })
     }
@@ -77,11 +79,12 @@ impl DeviceInverse {
 }
 
 impl Occurrences {
-    /// Rule (0 is the root) and position of each place of `element`, ascending by position.
+    /// Returns the rule (0 is the root) and the position of each occurrence of `element` on
+    /// right-hand sides, ascending by position.
     ///
     /// # Panics
     ///
-    /// When the segment has no such element.
+    /// Panics if the segment has no such element.
     pub fn of(&self, element: u32) -> impl ExactSizeIterator<Item = (u32, u32)> + '_ {
         let at = element as usize;
         let range = self.offsets[at] as usize..self.offsets[at + 1] as usize;
@@ -89,7 +92,7 @@ impl Occurrences {
     }
 }
 
-/// The rule of each position; in the root, the document.
+/// Computes the rule of each position; in the root, the document.
 pub(super) fn owners(
     corpus: &DeviceCorpus,
     module: &Module,
@@ -107,7 +110,7 @@ pub(super) fn owners(
         Argument::Long(address(device, &owners)),
     ];
     let kernel = module.kernel("corpus_inverse_owners")?;
-    // SAFETY: the arguments are those of the kernel, the arrays those of a validated grammar.
+    // SAFETY: the arguments match the kernel; the arrays belong to a validated grammar.
     unsafe { launch(device, &kernel, grid_for(num_positions), THREADS, &arguments) }?;
     Ok(owners)
 }

@@ -1,8 +1,8 @@
-//! How kernels of corpora are launched: addresses and numbers as arguments, on the device's stream.
+//! Launches of kernels of corpora: addresses and numbers as arguments, on the device's stream.
 //!
-//! Addresses instead of buffers: cudarc records events for each buffer of a launch, which costs more
-//! than a small level of a grammar. All work on a corpus goes to the one stream of its device, which
-//! memory is given back on, too, so nothing is freed or read too early.
+//! Arguments are addresses instead of buffers, because cudarc records events for each buffer of a
+//! launch. These cost more than a small level of a grammar. All work on a corpus runs on the one
+//! stream of its device, which also frees the memory. So nothing is freed or read too early.
 
 #![allow(unsafe_code, reason = "launching kernels, and the layout of their arguments")]
 
@@ -12,22 +12,22 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 
-/// Thread blocks are this large unless a kernel says otherwise.
+/// Default number of threads of a thread block.
 pub(super) const THREADS: u32 = 256;
 
 /// An argument of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Argument {
-    /// A number of 64 bits, or an address.
+    /// A 64-bit number or an address.
     Long(u64),
-    /// A number of 32 bits.
+    /// A 32-bit number.
     Short(u32),
     Text(TextArrays),
     Rules(RuleArrays),
     Splices(SpliceArrays),
 }
 
-/// Addresses of the text of a segment; the same struct is in `kernels/corpus_text.cuh`.
+/// Addresses of the text of a segment. `kernels/corpus_text.cuh` has the same struct.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct TextArrays {
@@ -41,7 +41,7 @@ pub(super) struct TextArrays {
     pub(super) num_terminals: u32,
 }
 
-/// Addresses of what `corpus_sequences` reads and writes; the same struct is in the kernel.
+/// Addresses of the input and output of `corpus_sequences`. The kernel has the same struct.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct RuleArrays {
@@ -58,7 +58,7 @@ pub(super) struct RuleArrays {
     pub(super) word_bits: u32,
 }
 
-/// Addresses of what `corpus_edits` reads; the same struct is in the kernel.
+/// Addresses of the input of `corpus_edits`. The kernel has the same struct.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct SpliceArrays {
@@ -80,29 +80,29 @@ const _: () = assert!(size_of::<SpliceArrays>() == 72);
 
 // SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for TextArrays {}
-// SAFETY: as above.
+// SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for RuleArrays {}
-// SAFETY: as above.
+// SAFETY: integers in C layout; the kernel reads no padding.
 unsafe impl DeviceRepr for SpliceArrays {}
 
-/// How many thread blocks of [`THREADS`] have a thread for each of `len`.
+/// Returns the number of thread blocks of [`THREADS`] that give each of `len` items a thread.
 pub(super) fn grid_for(len: usize) -> u32 {
     len.div_ceil(THREADS as usize) as u32
 }
 
-/// Where `buffer` lies on `device`.
+/// Returns the address of `buffer` on `device`.
 pub(super) fn address<T>(device: &Device, buffer: &DeviceBuffer<T>) -> u64 {
     buffer.device_ptr(device.stream()).0
 }
 
-/// Gives `function` to the device with `grid` thread blocks of `threads`. Does nothing for an empty
-/// grid.
+/// Launches `function` on the device with `grid` thread blocks of `threads`. Does nothing for an
+/// empty grid.
 ///
 /// # Safety
 ///
-/// The arguments are those of the kernel in number, order and type; addresses lie on `device`, and
-/// what is there is as long as the kernel expects, was made on the device's stream and lives until it
-/// is given back there.
+/// The arguments must match the kernel in number, order and type. Addresses must lie on `device`.
+/// The memory there must be as long as the kernel expects, made on the device's stream, and alive
+/// until that stream frees it.
 pub(super) unsafe fn launch(
     device: &Device,
     function: &CudaFunction,
@@ -125,7 +125,7 @@ pub(super) unsafe fn launch(
             Argument::Splices(arrays) => builder.arg(arrays),
         };
     }
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees it.
     let launched = unsafe { builder.launch(config) };
     launched.map(drop).map_err(device.fault("launching a kernel of a corpus"))
 }

@@ -1,4 +1,4 @@
-//! Batches of edits and reads on a device, each read as of its place.
+//! Batches of edits and reads on a device. Each read sees the text at its place in the batch.
 //!
 //! ```text
 //! operations   insert 3   search 3   append 7   extract 3   insert 3   count 3
@@ -7,9 +7,9 @@
 //!              one of all documents at the end of the batch
 //! ```
 //!
-//! A document in several states is several documents of the first text, so its memory grows with the
-//! states that are read: elements of their roots. Batches whose states have 2^31 elements and more are
-//! refused; smaller ones, one after the other, are the way out.
+//! A document in several states becomes several documents of the first text. So its memory grows
+//! with the elements of the roots of the states that are read. Batches whose states have 2^31
+//! elements or more are refused; split them into smaller ones.
 
 use crate::error::GpuError;
 use tadoc::edits::{Answer, EditMode, Operation};
@@ -20,7 +20,7 @@ use super::extract::{PassageBatch, PassageQuery};
 use super::search::{DeviceOffsets, DocWord};
 use super::{CorpusEdits, CorpusText, check_limit};
 
-/// Edits and reads of a text, planned.
+/// A planned batch of edits and reads of a text.
 #[derive(Debug)]
 pub struct MixedBatch {
     states: CorpusEdits,
@@ -30,7 +30,7 @@ pub struct MixedBatch {
     kinds: Vec<Kind>,
 }
 
-/// What was asked, in the order of the batch.
+/// The kinds of operations.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Edit,
@@ -39,7 +39,7 @@ enum Kind {
     Count,
 }
 
-/// The text at the end of a batch and what was read on the way, in device memory.
+/// The text at the end of a batch and the results of its reads, in device memory.
 #[derive(Debug)]
 pub struct MixedResults {
     text: CorpusText,
@@ -49,12 +49,13 @@ pub struct MixedResults {
 }
 
 impl CorpusText {
-    /// The edits and reads of `operations` on this text, whose corpus has tokenizer `profile`; offsets of
-    /// reads are those in the text at their place of the batch, in either mode.
+    /// Plans the edits and reads of `operations` on this text, whose corpus has the tokenizer
+    /// `profile`. Offsets of reads refer to the text at their place in the batch, in either mode.
     ///
     /// # Errors
     ///
-    /// As [`plan_edits`](Self::plan_edits), and [`GpuError::Mismatch`] for what is not one word.
+    /// The errors of [`plan_edits`](Self::plan_edits), and [`GpuError::Mismatch`] for a search that
+    /// is not one word.
     pub fn plan_mixed(
         &self,
         profile: TokenizerProfile,
@@ -97,11 +98,11 @@ impl Kind {
 }
 
 impl MixedBatch {
-    /// Makes the edits and answers the reads. The text it was planned for stays as it is.
+    /// Applies the edits and answers the reads. The original text stays unchanged.
     ///
     /// # Errors
     ///
-    /// As [`CorpusEdits::write`], and those of the reads.
+    /// The errors of [`CorpusEdits::write`], and those of the reads.
     pub fn run(&self) -> Result<MixedResults, GpuError> {
         let states = self.states.write()?;
         let reader = states.passages()?;
@@ -115,7 +116,7 @@ impl MixedBatch {
 }
 
 impl MixedResults {
-    /// The text after all edits.
+    /// Returns the text after all edits.
     pub fn text(&self) -> &CorpusText {
         &self.text
     }
@@ -140,7 +141,7 @@ impl MixedResults {
     }
 }
 
-/// Refuses what is not one word: it would be found nowhere.
+/// Checks that `word` is exactly one word. Anything else would never be found.
 fn check_word(profile: TokenizerProfile, word: &str) -> Result<(), GpuError> {
     let (mut num_tokens, mut is_word) = (0, false);
     for_each_token(profile, word.as_bytes(), |token| {

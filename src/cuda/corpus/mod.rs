@@ -22,8 +22,8 @@
 //! [`DeviceRounds`] works in the other direction: it makes the rules of a segment.
 //!
 //! Each part is made on request and counted in the device's memory budget. Kernels trust the
-//! grammar, because it was validated. The device refuses grammars of 2^31 positions. It also
-//! refuses grammars so deep that their rules wait for each other for a second (some hundred
+//! grammar, because it was validated. The device refuses grammars of more than 2^31 positions. It
+//! also refuses grammars so deep that their rules wait for each other for a second (some hundred
 //! thousand levels). The CPU answers for both.
 //!
 //! A document that was cut continues in another segment, which is another `DeviceCorpus`. The
@@ -73,14 +73,15 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 
-use tadoc::segment::Segment;
 use tadoc::segment::Dag;
+use tadoc::segment::Segment;
 
 use super::device::Device;
 use super::error::GpuError;
 use super::memory::DeviceBuffer;
 
-/// The grammar of a segment on a device, and what its tasks are made from. Cheap to clone.
+/// The grammar of a segment on a device. Its methods make the objects that answer tasks. Cheap to
+/// clone.
 #[derive(Debug, Clone)]
 pub struct DeviceCorpus {
     device: Device,
@@ -97,7 +98,7 @@ struct GrammarArrays {
 }
 
 impl GrammarArrays {
-    /// Room for the grammar of `segment`.
+    /// Allocates the arrays for the grammar of `segment`.
     fn take(device: &Device, segment: &Segment) -> Result<Self, GpuError> {
         let grammar = segment.dag.grammar();
         Ok(Self {
@@ -107,8 +108,8 @@ impl GrammarArrays {
         })
     }
 
-    /// Has the grammar of `segment` copied there by `stream`, behind what was given to other streams for
-    /// these arrays; once.
+    /// Enqueues the copy of the grammar of `segment` on `stream`, after earlier work of other
+    /// streams on these arrays. Call it once.
     fn fill(
         &mut self,
         device: &Device,
@@ -143,7 +144,7 @@ impl DeviceCorpus {
         Ok(corpus)
     }
 
-    /// Counts its bytes among those that were copied; how many they are.
+    /// Counts the bytes of the grammar as copied, and returns them.
     fn count_copied(&self) -> u64 {
         let grammar = self.dag().grammar();
         let parts = [&grammar.symbols[..], &grammar.rule_offsets, &grammar.doc_offsets];
@@ -152,86 +153,87 @@ impl DeviceCorpus {
         len_bytes
     }
 
-    /// What counts elements and words; they are counted once.
+    /// Builds the object that counts elements and words. It computes the counts once.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the grammar is too large for the device's numbers,
+    /// [`GpuError::Mismatch`] if the grammar is too large for the device's numbers;
     /// [`GpuError::Unsupported`], [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn weights(&self) -> Result<CorpusWeights, GpuError> {
         CorpusWeights::upload(self)
     }
 
-    /// Lengths of expansions, and where positions start.
+    /// Computes the lengths of expansions and the starts of positions.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] for texts of 2^61 words or more; else as [`weights`](Self::weights).
+    /// [`GpuError::Unsupported`] for texts of 2^61 words or more. Otherwise the errors of
+    /// [`weights`](Self::weights).
     pub fn index(&self) -> Result<CorpusIndex, GpuError> {
         CorpusIndex::upload(self)
     }
 
-    /// What passages are read from, and words are looked for in.
+    /// Builds the text object, from which passages are read and in which words are searched.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the grammar is too large for the device's numbers,
+    /// [`GpuError::Mismatch`] if the grammar is too large for the device's numbers;
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn text(&self) -> Result<CorpusText, GpuError> {
         CorpusText::upload(self)
     }
 
-    /// What reads passages of documents, with a text of its own.
+    /// Builds the object that reads passages of documents, with its own text object.
     ///
     /// # Errors
     ///
-    /// As [`weights`](Self::weights).
+    /// The errors of [`weights`](Self::weights).
     pub fn passages(&self) -> Result<CorpusPassages, GpuError> {
         self.text()?.passages()
     }
 
-    /// What counts sequences of `n` words.
+    /// Builds the object that counts sequences of `n` words.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] where n words take more than 64 bits, or n is below 2; else as
-    /// [`weights`](Self::weights).
+    /// [`GpuError::Unsupported`] if n words take more than 64 bits, or n is below 2. Otherwise the
+    /// errors of [`weights`](Self::weights).
     pub fn sequences(&self, n: usize) -> Result<CorpusSequences, GpuError> {
         CorpusSequences::upload(self, n)
     }
 
-    /// What counts pairs of words of which the second is less than `window` words behind the first; the
-    /// smaller one stands first in a row.
+    /// Builds the object that counts pairs of words. The second word of a pair is less than
+    /// `window` words after the first. In a row, the word with the smaller id comes first.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] for a window below 2 or above 255; else as
+    /// [`GpuError::Unsupported`] for a window below 2 or above 255. Otherwise the errors of
     /// [`weights`](Self::weights).
     pub fn cooccurrences(&self, window: usize) -> Result<CorpusSequences, GpuError> {
         CorpusSequences::upload_pairs(self, window)
     }
 
-    /// What ranks the documents of sequences of `n` words.
+    /// Builds the object that ranks the documents of sequences of `n` words.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] where n words take more than 64 bits, n is 0, and for texts of 2^31
-    /// words or more; else as [`weights`](Self::weights).
+    /// [`GpuError::Unsupported`] if n words take more than 64 bits, if n is 0, and for texts of
+    /// 2^31 words or more. Otherwise the errors of [`weights`](Self::weights).
     pub fn ranked(&self, n: usize) -> Result<CorpusRanked, GpuError> {
         CorpusRanked::upload(self, n)
     }
 
-    /// What finds the documents of words and the words of documents.
+    /// Builds the object that finds the documents of words and the words of documents.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] for texts of 2^31 words or more; else as
+    /// [`GpuError::Unsupported`] for texts of 2^31 words or more. Otherwise the errors of
     /// [`weights`](Self::weights).
     pub fn terms(&self) -> Result<CorpusTerms, GpuError> {
         CorpusTerms::upload(self)
     }
 
-    /// The segment it is a copy of.
+    /// Returns the segment that was copied.
     pub fn segment(&self) -> &Arc<Segment> {
         &self.segment
     }
@@ -241,7 +243,7 @@ impl DeviceCorpus {
     }
 }
 
-/// That `got` is at most `expected`.
+/// Checks that `got` is at most `expected`.
 fn check_limit(what: &'static str, got: usize, expected: usize) -> Result<(), GpuError> {
     if got <= expected {
         return Ok(());

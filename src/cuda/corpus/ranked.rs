@@ -1,9 +1,10 @@
-//! For each sequence of n words the documents that hold it, those that repeat it most first: the wrapper
-//! of `kernels/corpus_ranked.cu`.
+//! The documents of each sequence of n words, by falling count: the wrapper of
+//! `kernels/corpus_ranked.cu`.
 //!
-//! The text is written out (`corpus_terms`), its windows are sorted, which keeps documents in order, runs
-//! become rows, and rows are sorted by sequence and count. O(N), whatever documents share. Memory: 40
-//! bytes for each word of the text, 20 for each row, 12 for each sequence.
+//! The text is written out (`corpus_terms`) and its windows are sorted, which keeps documents in
+//! order. Runs of equal windows become rows, and rows are sorted by sequence and count. Time is
+//! O(N), even if documents share text. Memory is 40 bytes per word of the text, 20 per row and 12
+//! per sequence.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -21,10 +22,10 @@ use super::transfer::{one_to_host, to_host, to_host_as};
 use super::{CorpusTerms, DeviceCorpus};
 
 const KERNEL: &str = "corpus_ranked";
-/// Thread blocks that look for the largest count, at most.
+/// Largest number of thread blocks in the search for the largest count.
 const MAX_GRID: u32 = 1024;
 
-/// Ranks the documents of the sequences of n words of a segment.
+/// An object that ranks the documents of the sequences of n words of a segment.
 #[derive(Debug)]
 pub struct CorpusRanked {
     terms: CorpusTerms,
@@ -45,12 +46,12 @@ struct Kernels {
     counts: CudaFunction,
 }
 
-/// Sequences with their documents in device memory.
+/// Sequences with their documents, in device memory.
 #[derive(Debug)]
 pub struct DeviceRanked {
     device: Device,
     keys: DeviceBuffer<u64>,
-    /// Where the rows of each sequence begin, and the end of the last.
+    /// Start of each sequence's rows, and the end of the last.
     starts: DeviceBuffer<u32>,
     docs: DeviceBuffer<u32>,
     counts: DeviceBuffer<u32>,
@@ -61,8 +62,8 @@ pub struct DeviceRanked {
     word_bits: u32,
 }
 
-/// Sequences, ascending by their words in order, with their documents by descending count; those of equal
-/// counts ascending.
+/// Sequences with their documents, on the host. Sequences are ascending by their words in order.
+/// Documents are in order of falling count; those of equal counts are ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankedRows {
     keys: Vec<u64>,
@@ -116,7 +117,7 @@ impl CorpusRanked {
         let (space, num_windows) = self.write_windows()?;
         let key_bits = self.num_words as u32 * self.word_bits;
         let input = space.inputs(&device);
-        // SAFETY: the windows were written where the space takes them.
+        // SAFETY: the windows were written to the input buffers of the space.
         let sorted =
             unsafe { self.terms.sorter().sort_wide(&space, input, num_windows, 0..key_bits) }?;
         let (rows, keys, starts, num_sequences) = self.find_rows(sorted, num_windows)?;
@@ -136,7 +137,8 @@ impl CorpusRanked {
         })
     }
 
-    /// Writes the windows of the text where a space takes keys; returns how many there are.
+    /// Writes the windows of the text to the input buffers of a space. Returns the space and the
+    /// number of windows.
     fn write_windows(&mut self) -> Result<(SortSpace<u64>, usize), GpuError> {
         let device = self.terms.corpus.device.clone();
         let terms = &self.terms;
@@ -147,7 +149,7 @@ impl CorpusRanked {
         let len = Argument::Short(terms.len_words as u32);
         let n = Argument::Short(self.num_words as u32);
         let grid = grid_for(terms.len_words);
-        // SAFETY: the arguments are those of the kernel; the free buffer has place for all words and one
+        // SAFETY: the arguments match the kernel; the free buffer has room for all words and one
         // more.
         let num_windows = unsafe {
             launch(&device, &self.kernels.flags, grid, THREADS, &[docs, len, n, places])?;
@@ -162,20 +164,20 @@ impl CorpusRanked {
         let [keys, key_docs] = [output.keys_at, output.values_at].map(Argument::Long);
         let word_bits = Argument::Short(self.word_bits);
         let arguments = [words, docs, len, n, word_bits, places, keys, key_docs];
-        // SAFETY: the arguments are those of the kernel; the space has room for the windows that were
-        // counted.
+        // SAFETY: the arguments match the kernel; the space has room for the counted windows.
         unsafe { launch(&device, &self.kernels.keys, grid, THREADS, &arguments) }?;
         Ok((space, num_windows))
     }
 
-    /// Each of `num_keys` sorted windows once, and each with each of its documents once.
+    /// Builds the rows and the distinct sequences of `num_keys` sorted windows. A row is a window
+    /// with one of its documents.
     fn find_rows(
         &self,
         sorted: Pairs,
         num_keys: usize,
     ) -> Result<(Rows, DeviceBuffer<u64>, DeviceBuffer<u32>, usize), GpuError> {
         let (device, terms) = (&self.terms.corpus.device, &self.terms);
-        // The text was used: its room takes the heads.
+        // The text is no longer needed, so its buffers take the heads.
         let (rows, sequences) = {
             let first = terms.space.inputs(device);
             (first, terms.space.beside(device, first))
@@ -184,7 +186,7 @@ impl CorpusRanked {
         let sums = [rows.keys_at, sequences.keys_at].map(Argument::Long);
         let len = Argument::Short(num_keys as u32);
         let arguments = [heads[0], heads[1], len, sums[0], sums[1]];
-        // SAFETY: the arguments are those of the kernel; there are as many words as windows or more.
+        // SAFETY: the arguments match the kernel; there are at least as many words as windows.
         let (num_rows, num_sequences) = unsafe {
             launch(device, &self.kernels.heads, grid_for(num_keys), THREADS, &arguments)?;
             let num_rows = terms.sorter().scan_beside(&terms.space, sequences, num_keys)?;
@@ -203,14 +205,15 @@ impl CorpusRanked {
         let sequence_starts = Argument::Long(address(device, &starts));
         let outputs = [docs_at, starts_at, sequences_at, keys_at, sequence_starts];
         let arguments = [&arguments[..], &outputs[..]].concat();
-        // SAFETY: the arguments are those of the kernel; rows and sequences were counted.
+        // SAFETY: the arguments match the kernel; the outputs have room for the counted rows and
+        // sequences.
         unsafe {
             launch(device, &self.kernels.rows, grid_for(num_keys + 1), THREADS, &arguments)?;
         }
         Ok((made, keys, starts, num_sequences))
     }
 
-    /// Documents and counts of `rows`, by sequence, then by count.
+    /// Returns the documents and counts of `rows`, by sequence, then by count.
     fn rank(
         &self,
         space: &SortSpace<u64>,
@@ -222,7 +225,7 @@ impl CorpusRanked {
         let (grid, num_rows) = (grid_for(rows.num_rows), Argument::Short(rows.num_rows as u32));
         let max: DeviceBuffer<u32> = device.alloc("largest count", 1)?;
         let largest = [starts_at, num_rows, Argument::Long(address(device, &max))];
-        // SAFETY: the arguments are those of the kernel.
+        // SAFETY: the arguments match the kernel.
         unsafe { launch(device, &self.kernels.max, grid.min(MAX_GRID), THREADS, &largest) }?;
         let max_count = one_to_host(device, &max, 0)?;
         let count_bits = bits_below(max_count as usize + 1);
@@ -239,7 +242,7 @@ impl CorpusRanked {
         let docs = device.alloc("documents of sequences", rows.num_rows)?;
         let counts = device.alloc("counts of sequences", rows.num_rows)?;
         let outputs = [&docs, &counts].map(|buffer| Argument::Long(address(device, buffer)));
-        // SAFETY: the arguments are those of the kernels; there are as many windows as rows or more, and
+        // SAFETY: the arguments match the kernels. There are at least as many windows as rows, and
         // the sorted values are rows.
         unsafe {
             launch(device, &self.kernels.ranks, grid, THREADS, &ranks)?;
@@ -261,30 +264,31 @@ impl Rows {
 }
 
 impl DeviceRanked {
-    /// Number of distinct sequences.
+    /// Returns the number of distinct sequences.
     pub fn len(&self) -> usize {
         self.num_sequences
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.num_sequences == 0
     }
 
-    /// Number of rows, one for each sequence of each document.
+    /// Returns the number of rows, one for each sequence of each document.
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
 
-    /// Bytes that writing the windows, sorting them, finding rows and sorting these read and write.
+    /// Returns the bytes read and written to write and sort the windows and to find and sort the
+    /// rows.
     pub fn traffic_bytes(&self) -> u64 {
         let windows = sort_bytes::<u64>(self.num_windows, self.num_words as u32 * self.word_bits);
-        // Counts have few bits; the values are places, which the first step need not read.
+        // Counts have few bits. The values are places, which the first step need not read.
         let rows = sort_bytes::<u64>(self.num_rows, bits_below(self.num_sequences) + 8);
         windows + rows + self.num_windows as u64 * 100 + self.num_rows as u64 * 56
     }
 
-    /// Copies them to the host.
+    /// Copies the sequences to the host.
     ///
     /// # Errors
     ///
@@ -302,43 +306,43 @@ impl DeviceRanked {
 }
 
 impl RankedRows {
-    /// Number of distinct sequences.
+    /// Returns the number of distinct sequences.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Word ids of the sequence of `row`, in order.
+    /// Returns the word ids of the sequence of `row`, in order.
     ///
     /// # Panics
     ///
-    /// When `row` is not below [`len`](Self::len).
+    /// Panics if `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
         words_of(self.keys[row], self.num_words, self.word_bits)
     }
 
-    /// Documents that hold the sequence of `row` by rank, counted from the first of the segment, and how
-    /// often each does.
+    /// Returns the documents that contain the sequence of `row`, by rank, and the number of
+    /// occurrences in each. Documents are counted from the first of the segment.
     ///
     /// # Panics
     ///
-    /// When `row` is not below [`len`](Self::len).
+    /// Panics if `row` is not below [`len`](Self::len).
     pub fn docs(&self, row: usize) -> (&[u32], &[u64]) {
         let range = self.starts[row] as usize..self.starts[row + 1] as usize;
         (&self.docs[range.clone()], &self.counts[range])
     }
 
-    /// Bits of a word in a key.
+    /// Returns the number of bits of a word in a key.
     pub fn word_bits(&self) -> u32 {
         self.word_bits
     }
 
-    /// Keys, which hold the word ids, the first one in the highest of the bits; where the documents of each
-    /// begin and the last end; documents and counts.
+    /// Returns the keys; the start of each key's documents and the end of the last; the documents;
+    /// the counts. A key holds the word ids, the first in the highest bits.
     pub fn into_parts(self) -> (Vec<u64>, Vec<u32>, Vec<u32>, Vec<u64>) {
         (self.keys, self.starts, self.docs, self.counts)
     }

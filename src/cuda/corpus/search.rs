@@ -5,9 +5,9 @@
 //!                            a document is read once         counted, scanned, then written
 //! ```
 //!
-//! Documents that are asked about are read whole, up to 64 GiB of them: for few queries of long
-//! documents, and of documents that repeat a few bytes without end, the CPU is faster. Memory: 24 bytes
-//! for each query and each word found, 136 for each document, 8 for each chunk of one.
+//! The device reads the queried documents in full, up to 64 GiB. The CPU is faster for few queries
+//! of long documents, and for documents that repeat a few bytes very often. Memory is 24 bytes per
+//! query and per word found, 136 per document, and 8 per chunk of a document.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -25,18 +25,18 @@ use super::sort_space::{MAX_KEYS, Pairs, SortSpace, TILE_NUMBERS};
 use super::transfer::{one_to_host, to_host};
 use super::{CorpusText, CorpusWeights, check_limit};
 
-/// Bytes of a document whose words one thread reads, unless chosen otherwise.
+/// Default number of bytes of a document whose words one thread reads.
 const DEFAULT_CHUNK_BYTES: u32 = 512;
-/// Bits of an offset; those of a query stand above.
+/// Bits of an offset in a key. The query number uses the bits above.
 const OFFSET_BITS: u32 = 36;
-/// Queries of a batch at most.
+/// Largest number of queries of a batch, plus one.
 const MAX_QUERIES: usize = 1 << (64 - OFFSET_BITS);
-/// Bytes of all documents that a batch reads at most.
+/// Largest total length of the documents that a batch reads, in bytes.
 const MAX_READ_BYTES: u64 = 1 << OFFSET_BITS;
-/// Numbers of 32 bits that the filter of a document has.
+/// Number of 32-bit words in the filter of a document.
 const FILTER_WORDS: usize = 32;
 
-/// Counts words in documents of a segment, and finds them.
+/// An object that counts and finds words in documents of a segment.
 #[derive(Debug)]
 pub struct CorpusWords {
     text: CorpusText,
@@ -50,23 +50,23 @@ pub struct CorpusWords {
     chunk_bytes: u32,
 }
 
-/// A word in a document.
+/// A query for a word in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocWord {
-    /// The document, counted from the first of the segment.
+    /// Number of the document, counted from the first of the segment.
     pub doc: u32,
-    /// The word ([`CorpusText::word_id`]); one that no document holds is found nowhere.
+    /// Id of the word ([`CorpusText::word_id`]); `None` for a word that no document contains.
     pub word: Option<u32>,
 }
 
-/// Queries on the device, and place for what is known of them.
+/// Queries on the device, with room for intermediate results.
 #[derive(Debug)]
 pub struct WordBatch {
     text: CorpusText,
     num_queries: usize,
     word_bits: u32,
     doc_bits: u32,
-    /// Queries with their numbers, sorted from one of the two buffers to the other.
+    /// Queries with their numbers. Sorting moves them between two buffers.
     queries: SortSpace<u64>,
     docs: DeviceBuffer<u32>,
     num_docs: usize,
@@ -75,7 +75,7 @@ pub struct WordBatch {
     num_chunks: usize,
     key_ranges: DeviceBuffer<u32>,
     filters: DeviceBuffer<u32>,
-    /// Words found by chunk, then the sum of those before.
+    /// Words found in each chunk, later the sum of those before.
     chunks: DeviceBuffer<u64>,
     sums: DeviceBuffer<u64>,
     list_starts: DeviceBuffer<u32>,
@@ -83,7 +83,7 @@ pub struct WordBatch {
     text_bytes: u64,
 }
 
-/// How often each word occurs in its document, in device memory.
+/// Numbers of occurrences of words in documents, in device memory.
 #[derive(Debug)]
 pub struct DeviceCounts {
     device: Device,
@@ -91,7 +91,7 @@ pub struct DeviceCounts {
     num_queries: usize,
 }
 
-/// Where each word begins in its document, in device memory.
+/// Byte offsets of words in documents, in device memory.
 #[derive(Debug)]
 pub struct DeviceOffsets {
     device: Device,
@@ -108,7 +108,7 @@ pub struct WordOffsets {
     offsets: Vec<u64>,
 }
 
-/// What was found, sorted by query.
+/// The occurrences found, sorted by query.
 struct Found {
     number: usize,
     keys_at: u64,
@@ -130,8 +130,8 @@ impl CorpusWords {
         })
     }
 
-    /// The same, with threads that read `chunk_bytes` bytes of a document each; batches made before
-    /// stay as they are.
+    /// Returns the same object with threads that read `chunk_bytes` bytes of a document each.
+    /// Existing batches keep their size.
     #[must_use]
     pub fn with_chunk_bytes(mut self, chunk_bytes: u32) -> Self {
         self.chunk_bytes = chunk_bytes.clamp(64, 1 << 20);
@@ -142,13 +142,13 @@ impl CorpusWords {
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] for a document that is not there, a number that is not one of a word,
-    /// 2^28 queries and more, and documents of more than 64 GiB together;
+    /// [`GpuError::Mismatch`] for a document that does not exist, for an id that is not that of a
+    /// word, for 2^28 queries or more, and for documents of more than 64 GiB in total;
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn batch(&self, queries: &[DocWord]) -> Result<WordBatch, GpuError> {
         check_limit("queries of a batch", queries.len(), MAX_QUERIES - 1)?;
         let (device, num_terminals) = (self.text.device(), self.text.num_terminals());
-        // One number more than there are terminals stands for words that no document holds.
+        // The number of terminals, as an id, marks words that no document contains.
         let word_bits = u32::BITS - num_terminals.leading_zeros();
         let num_docs = self.text.num_docs();
         let doc_bits = usize::BITS - num_docs.leading_zeros();
@@ -202,23 +202,25 @@ impl CorpusWords {
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the batch was made for another text, and where 2^31 words and more
-    /// are found; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
+    /// [`GpuError::Mismatch`] if the batch was made for another text, or if 2^31 words or more are
+    /// found; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn count(&self, batch: &mut WordBatch) -> Result<DeviceCounts, GpuError> {
         let counts = self.list(batch)?.0;
         let (device, num_queries) = (self.text.device().clone(), batch.num_queries);
         Ok(DeviceCounts { device, counts, num_queries })
     }
 
-    /// Finds the words of `batch`, `max_offsets` of them at most; equal queries have a list each.
+    /// Finds the words of `batch`, at most `max_offsets` of them. Equal queries get one list each.
     ///
     /// # Errors
     ///
-    /// As [`count`](Self::count), and [`GpuError::Mismatch`] for more than `max_offsets`.
+    /// The errors of [`count`](Self::count), and [`GpuError::Mismatch`] for more than
+    /// `max_offsets`.
     pub fn find(&self, batch: &mut WordBatch, max_offsets: u64) -> Result<DeviceOffsets, GpuError> {
         let (starts, found) = self.list(batch)?;
         let device = self.text.device();
-        // SAFETY: there is place for a number more than there are queries, and for their tiles.
+        // SAFETY: there is room for one number more than there are queries, and for the sums of
+        // their tiles.
         unsafe { self.sorter.scan_wide(&starts, batch.num_queries, &batch.sums) }?;
         let got = one_to_host(device, &starts, batch.num_queries)?;
         let expected = max_offsets.min(MAX_KEYS as u64);
@@ -235,18 +237,18 @@ impl CorpusWords {
             Argument::Long(got),
             Argument::Long(address(device, &offsets)),
         ];
-        // SAFETY: the arguments are those of the kernel; lists lie among what was found, and their
-        // lengths were added up.
+        // SAFETY: the arguments match the kernel. Lists lie among the occurrences found, and their
+        // lengths were summed.
         unsafe { launch(device, &self.offsets, grid_for(num_offsets), THREADS, &arguments) }?;
         let device = device.clone();
         Ok(DeviceOffsets { device, starts, offsets, num_queries: batch.num_queries, num_offsets })
     }
 
-    /// How often each of `words` occurs in all documents of the segment that `weights` are of.
+    /// Counts the occurrences of each of `words` in all documents of the segment of `weights`.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] for a number that is not one of a word of the segment;
+    /// [`GpuError::Mismatch`] for an id that is not that of a word of the segment;
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn corpus_counts(
         &self,
@@ -266,18 +268,19 @@ impl CorpusWords {
             Argument::Short(words.len() as u32),
             Argument::Long(address(device, &counts)),
         ];
-        // SAFETY: the arguments are those of the kernel; the words have weights.
+        // SAFETY: the arguments match the kernel; the words have weights.
         unsafe { launch(device, &self.weights, grid_for(words.len()), THREADS, &arguments) }?;
         Ok(DeviceCounts { device: device.clone(), counts, num_queries: words.len() })
     }
 
-    /// Lengths of lists, with place for one more, and what they are lists of.
+    /// Finds the lists of a batch. Returns their lengths, with room for one more, and the
+    /// occurrences found.
     fn list(&self, batch: &mut WordBatch) -> Result<(DeviceBuffer<u64>, Found), GpuError> {
         self.text.check_same(&batch.text)?;
         let device = self.text.device();
         let key_bits = batch.word_bits + batch.doc_bits;
-        // SAFETY: queries were written to the space; what an earlier call left there is all of them,
-        // in another order.
+        // SAFETY: queries were written to the space. An earlier call leaves all of them there, in
+        // another order.
         let sorted = unsafe {
             let (space, number) = (&batch.queries, batch.num_queries);
             self.sorter.sort_wide(space, space.inputs(device), number, 0..key_bits)?
@@ -294,12 +297,12 @@ impl CorpusWords {
             Argument::Long(address(device, &lens)),
             Argument::Long(address(device, &batch.list_starts)),
         ];
-        // SAFETY: the arguments are those of the kernel; numbers of queries are below their number.
+        // SAFETY: the arguments match the kernel; each query number is below the number of queries.
         unsafe { launch(device, &self.lists, grid_for(batch.num_queries), THREADS, &arguments) }?;
         Ok((lens, found))
     }
 
-    /// Reads the documents: counts what is asked for, takes room, writes and sorts it.
+    /// Reads the documents: counts the occurrences, allocates room, and writes and sorts them.
     fn read(&self, batch: &mut WordBatch, keys_at: u64) -> Result<Found, GpuError> {
         let device = self.text.device();
         let [docs, ranges, filters] = [&batch.docs, &batch.key_ranges, &batch.filters]
@@ -324,8 +327,8 @@ impl CorpusWords {
             chunks,
         ];
         let grid = grid_for(batch.num_chunks);
-        // SAFETY: the arguments are those of the kernels; the text is that of a validated grammar, the
-        // documents are there, and chunks cover them.
+        // SAFETY: the arguments match the kernels. The text has a validated grammar, the documents
+        // exist, and chunks cover them.
         unsafe {
             launch(device, &self.filters, grid_for(batch.num_docs * 32), THREADS, &filtering)?;
             launch(device, &self.count, grid, THREADS, &reading)?;
@@ -342,7 +345,8 @@ impl CorpusWords {
         let inputs = space.inputs(device);
         reading.extend([inputs.keys_at, inputs.values_at].map(Argument::Long));
         let query_bits = usize::BITS - batch.num_queries.leading_zeros();
-        // SAFETY: as above; there is room for what was counted.
+        // SAFETY: same argument as for the kernels above; there is room for the counted
+        // occurrences.
         let sorted = unsafe {
             launch(device, &self.emit, grid, THREADS, &reading)?;
             self.sorter.sort_wide(&space, inputs, number, OFFSET_BITS..OFFSET_BITS + query_bits)?
@@ -354,19 +358,19 @@ impl CorpusWords {
 }
 
 impl WordBatch {
-    /// Number of queries.
+    /// Returns the number of queries.
     pub fn num_queries(&self) -> usize {
         self.num_queries
     }
 
-    /// Bytes of the documents that are read.
+    /// Returns the total length of the documents to read, in bytes.
     pub fn text_len_bytes(&self) -> u64 {
         self.text_bytes
     }
 }
 
 impl DeviceCounts {
-    /// Copies them to the host, in the order of the queries.
+    /// Copies the counts to the host, in the order of the queries.
     ///
     /// # Errors
     ///
@@ -377,16 +381,16 @@ impl DeviceCounts {
 }
 
 impl DeviceOffsets {
-    /// Number of offsets in all lists.
+    /// Returns the number of offsets in all lists.
     pub fn num_offsets(&self) -> usize {
         self.num_offsets
     }
 
-    /// Copies them to the host.
+    /// Copies the lists to the host.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Driver`], also for faults of the searching.
+    /// [`GpuError::Driver`], also for faults of the search.
     pub fn to_host(&self) -> Result<WordOffsets, GpuError> {
         Ok(WordOffsets {
             starts: to_host(&self.device, &self.starts, self.num_queries + 1)?,
@@ -396,26 +400,26 @@ impl DeviceOffsets {
 }
 
 impl WordOffsets {
-    /// Where each list starts and the last ends, and the offsets of all.
+    /// Returns the start of each list and the end of the last, and the offsets of all lists.
     pub fn into_parts(self) -> (Vec<u64>, Vec<u64>) {
         (self.starts, self.offsets)
     }
 
-    /// Number of lists.
+    /// Returns the number of lists.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no lists.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The offsets of the query at place `at` of the batch, ascending.
+    /// Returns the offsets of the query at index `at` of the batch, ascending.
     ///
     /// # Panics
     ///
-    /// When `at` is not below [`len`](Self::len).
+    /// Panics if `at` is not below [`len`](Self::len).
     pub fn get(&self, at: usize) -> &[u64] {
         &self.offsets[self.starts[at] as usize..self.starts[at + 1] as usize]
     }

@@ -1,8 +1,8 @@
 //! Counts of sequences of n words on a device: the wrapper of `kernels/corpus_sequences.cu`.
 //!
-//! Windows, or pairs of words, are counted, their number is read, room is taken for them, and they are
-//! written, sorted and added up. The first and last words of rules are made once. Memory: 8(n - 1)
-//! bytes for each rule, 8 for each position, 24 for each window.
+//! The device counts the windows, or pairs of words, and the host reads their number and allocates
+//! room. Then the device writes, sorts and sums them. The first and last words of rules are
+//! computed once. Memory is 8(n - 1) bytes per rule, 8 per position and 24 per window.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -22,10 +22,10 @@ use super::transfer::{fill, one_to_host, to_host};
 use super::{CorpusWeights, DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_sequences";
-/// Windows of pairs have fewer words: lengths of edges have 8 bits.
+/// Largest window of pairs, in words. Lengths of edges have 8 bits.
 const MAX_PAIR_WINDOW: usize = 255;
 
-/// Counts the sequences of n words of a segment, or its pairs of words near one another.
+/// An object that counts the sequences of n words of a segment, or its pairs of nearby words.
 #[derive(Debug)]
 pub struct CorpusSequences {
     corpus: DeviceCorpus,
@@ -36,7 +36,7 @@ pub struct CorpusSequences {
     lens: DeviceBuffer<u8>,
     heads: DeviceBuffer<u32>,
     tails: DeviceBuffer<u32>,
-    /// Windows by position, then the sum of those before.
+    /// Windows of each position, later the sum of those before.
     windows: DeviceBuffer<u32>,
     tile_sums: DeviceBuffer<u32>,
     space: Option<SortSpace<u64>>,
@@ -48,7 +48,7 @@ pub struct CorpusSequences {
     word_bits: u32,
 }
 
-/// Sequences and their counts in device memory.
+/// Sequences and their counts, in device memory.
 #[derive(Debug)]
 pub struct DeviceSequences {
     device: Device,
@@ -60,7 +60,7 @@ pub struct DeviceSequences {
     word_bits: u32,
 }
 
-/// Sequences, ascending by their words in order, and their counts.
+/// Sequences, ascending by their words in order, with their counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SequenceRows {
     keys: Vec<u64>,
@@ -69,12 +69,12 @@ pub struct SequenceRows {
     word_bits: u32,
 }
 
-/// What is counted.
+/// The kernels and sizes of one kind of count.
 struct Counted {
     kernels: [&'static str; 2],
     reach: usize,
     num_words: usize,
-    /// Keys of a position at most.
+    /// Largest number of keys of a position.
     max_keys: usize,
 }
 
@@ -146,10 +146,11 @@ impl CorpusSequences {
         }
     }
 
-    /// Finds the first and last words of all rules, those that hold others after these.
+    /// Computes the first and last words of all rules. A rule is computed after the rules that it
+    /// contains.
     fn make_edges(&mut self, module: &Module) -> Result<(), GpuError> {
         let (device, dag) = (&self.corpus.device, self.corpus.dag());
-        // Nothing is known yet: NO_LEN and NO_WORD.
+        // Marks all values as unknown: NO_LEN and NO_WORD.
         fill(device, &mut self.lens, 0xFF)?;
         fill(device, &mut self.heads, 0xFF)?;
         fill(device, &mut self.tails, 0xFF)?;
@@ -166,8 +167,8 @@ impl CorpusSequences {
             module.kernel("corpus_sequences_terminals")?,
             module.kernel("corpus_sequences_edges")?,
         );
-        // SAFETY: the arguments are those of the kernels, the arrays those of a validated grammar, whose
-        // rules stand before those that they hold; edges have place for `reach` words of each rule.
+        // SAFETY: the arguments match the kernels. The arrays belong to a validated grammar, so its
+        // rules precede those that they contain. Edges have room for `reach` words of each rule.
         unsafe {
             launch(device, &of_terminals, grid_for(num_terminals as usize), THREADS, &terminals)?;
             launch(device, &of_rules, grid_for(num_rules - 1), THREADS, &rules)?;
@@ -175,12 +176,13 @@ impl CorpusSequences {
         tickets.check_end(KERNEL)
     }
 
-    /// How often each sequence occurs in the documents of the segment, with the weights of its rules.
+    /// Counts the occurrences of each sequence in the documents of the segment, with the weights of
+    /// its rules.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] where the weights could not be counted; [`GpuError::Mismatch`] for weights of another copy of a segment; [`GpuError::OutOfMemory`],
-    /// [`GpuError::Driver`].
+    /// [`GpuError::Unsupported`] if the weights could not be counted; [`GpuError::Mismatch`] for
+    /// weights of another copy of a segment; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn count(&mut self, weights: &CorpusWeights) -> Result<DeviceSequences, GpuError> {
         weights.check_made_for(&self.corpus)?;
         let device = self.corpus.device.clone();
@@ -189,8 +191,8 @@ impl CorpusSequences {
             [Argument::Rules(self.arrays()), Argument::Short(self.num_positions as u32)];
         let windows_at = Argument::Long(address(&device, &self.windows));
         let count = [rules, num_positions, windows_at];
-        // SAFETY: the arguments are those of the kernel, the arrays those of a validated grammar;
-        // there is a place for each position and one more, and sums for each tile.
+        // SAFETY: the arguments match the kernel; the arrays belong to a validated grammar. There
+        // is room for each position and one more, and for a sum of each tile.
         unsafe {
             launch(&device, &self.count, grid, THREADS, &count)?;
             self.sorter.scan_narrow(&self.windows, self.num_positions, &self.tile_sums)?;
@@ -206,8 +208,8 @@ impl CorpusSequences {
         let emit = [rules, num_positions, windows_at, output[0], output[1]];
         let key_bits = self.num_words as u32 * self.word_bits;
         let rules_at = weights.rules_at(self.corpus.dag().num_terminals());
-        // SAFETY: as above; the space has room for the windows that were counted, whose values are
-        // rules of this segment, which have weights.
+        // SAFETY: same argument as for the kernels above. The space has room for the counted
+        // windows, whose values are rules of this segment, which have weights.
         let summed = unsafe {
             launch(&device, &self.emit, grid, THREADS, &emit)?;
             self.sorter.sum_by_key(&space, num_windows, key_bits, rules_at)?
@@ -226,29 +228,29 @@ impl CorpusSequences {
 }
 
 impl DeviceSequences {
-    /// Number of distinct sequences.
+    /// Returns the number of distinct sequences.
     pub fn len(&self) -> usize {
         self.num_rows
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no sequences.
     pub fn is_empty(&self) -> bool {
         self.num_rows == 0
     }
 
-    /// Windows that were sorted.
+    /// Returns the number of windows that were sorted.
     pub fn num_windows(&self) -> usize {
         self.num_windows
     }
 
-    /// Bytes that sorting the windows and adding them up read and write.
+    /// Returns the bytes read and written to sort and sum the windows.
     pub fn traffic_bytes(&self) -> u64 {
         let sorting = sort_bytes::<u64>(self.num_windows, self.num_words as u32 * self.word_bits);
-        // Then the heads, two scans of three passes, and the rows.
+        // After the sort: the heads, two scans of three passes, and the rows.
         sorting + self.num_windows as u64 * (32 + 12 + 24 + 20) + self.num_rows as u64 * 40
     }
 
-    /// Copies them to the host.
+    /// Copies the sequences to the host.
     ///
     /// # Errors
     ///
@@ -264,42 +266,42 @@ impl DeviceSequences {
 }
 
 impl SequenceRows {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Word ids of the sequence of `row`, in order.
+    /// Returns the word ids of the sequence of `row`, in order.
     ///
     /// # Panics
     ///
-    /// When `row` is not below [`len`](Self::len).
+    /// Panics if `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
         words_of(self.keys[row], self.num_words, self.word_bits)
     }
 
-    /// How often each occurs, 1 or more.
+    /// Returns the number of occurrences of each sequence, at least 1.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Bits of a word in a key.
+    /// Returns the number of bits of a word in a key.
     pub fn word_bits(&self) -> u32 {
         self.word_bits
     }
 
-    /// Keys, which hold the word ids, the first one in the highest of the bits, and counts.
+    /// Returns the keys and the counts. A key holds the word ids, the first in the highest bits.
     pub fn into_keys_and_counts(self) -> (Vec<u64>, Vec<u64>) {
         (self.keys, self.counts)
     }
 }
 
-/// The words of a key, the first one in its highest bits.
+/// Returns the words of a key, the first from its highest bits.
 pub(super) fn words_of(
     key: u64,
     num_words: usize,

@@ -1,7 +1,7 @@
 //! Sorting, scans and sums by key in device memory: the wrapper of `kernels/corpus_sort.cu`.
 //!
-//! A step for each digit moves keys and values between the two buffers of a [`SortSpace`]. Keys of 64 bits
-//! are sorted and added up, keys of 32 bits sorted only.
+//! A step per digit moves keys and values between the two buffers of a [`SortSpace`]. 64-bit keys
+//! are sorted and summed, 32-bit keys only sorted.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -19,7 +19,8 @@ use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sort_space::{Pairs, SORT_THREADS, SortKey, SortSpace, Steps, num_sums};
 use super::transfer::{clear, one_to_host};
 
-/// Keys whose digits a thread block counts, at least, and thread blocks that count, at most.
+/// Least number of keys whose digits a thread block counts, and largest number of counting thread
+/// blocks.
 const COUNT_KEYS: usize = 4096;
 const MAX_COUNT_GRID: usize = 1024;
 
@@ -37,7 +38,7 @@ pub(super) struct Sorter {
     differences: CudaFunction,
 }
 
-/// What sorts keys of one width.
+/// The kernels that sort keys of one width.
 #[derive(Debug)]
 struct Digits {
     counts: CudaFunction,
@@ -52,7 +53,7 @@ struct Scan {
     scan: CudaFunction,
 }
 
-/// Keys, each once and ascending, and the sum of the weights of each.
+/// Distinct keys, ascending, with the sum of the weights of each.
 #[derive(Debug)]
 pub(super) struct SummedKeys {
     pub(super) keys: DeviceBuffer<u64>,
@@ -90,11 +91,11 @@ impl Sorter {
         })
     }
 
-    /// Turns `len` numbers into the sums of those before; behind them the sum of all.
+    /// Replaces each of `len` numbers by the sum of those before. Writes the total after them.
     ///
     /// # Safety
     ///
-    /// `numbers` has place for one more; `sums` for each tile and two more.
+    /// `numbers` has room for one more number, `sums` for one per tile and two more.
     pub(super) unsafe fn scan_narrow(
         &self,
         numbers: &DeviceBuffer<u32>,
@@ -102,15 +103,15 @@ impl Sorter {
         sums: &DeviceBuffer<u32>,
     ) -> Result<(), GpuError> {
         let [numbers, sums] = [numbers, sums].map(|buffer| address(&self.device, buffer));
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees it.
         unsafe { self.scan(&self.narrow, numbers, len, sums) }
     }
 
-    /// The same for numbers of 64 bits; sums wrap.
+    /// Scans like [`scan_narrow`](Self::scan_narrow), but with 64-bit numbers. Sums wrap.
     ///
     /// # Safety
     ///
-    /// As [`scan_narrow`](Self::scan_narrow).
+    /// The contract of [`scan_narrow`](Self::scan_narrow).
     pub(super) unsafe fn scan_wide(
         &self,
         numbers: &DeviceBuffer<u64>,
@@ -118,11 +119,11 @@ impl Sorter {
         sums: &DeviceBuffer<u64>,
     ) -> Result<(), GpuError> {
         let [numbers, sums] = [numbers, sums].map(|buffer| address(&self.device, buffer));
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees it.
         unsafe { self.scan(&self.wide, numbers, len, sums) }
     }
 
-    /// The steps of a scan, over numbers and sums at these addresses.
+    /// Enqueues the steps of a scan over the numbers and sums at these addresses.
     unsafe fn scan(
         &self,
         scan: &Scan,
@@ -133,7 +134,7 @@ impl Sorter {
         let num_tiles = num_sums(len) as u32 - 1;
         let tile = [Argument::Long(numbers), Argument::Short(len as u32), Argument::Long(sums)];
         let all = [Argument::Long(sums), Argument::Short(num_tiles)];
-        // SAFETY: the arguments are those of the kernels; the caller promises the rest.
+        // SAFETY: the arguments match the kernels; the caller guarantees the rest.
         unsafe {
             launch(&self.device, &scan.tile_sums, num_tiles, THREADS, &tile)?;
             launch(&self.device, &scan.scan_sums, 1, THREADS, &all)?;
@@ -141,12 +142,13 @@ impl Sorter {
         }
     }
 
-    /// Sorts the first `len` keys of `space` by their lowest `key_bits` bits, and adds up by key the
-    /// `weights_at` place of each value.
+    /// Sorts the first `len` keys of `space` by their lowest `key_bits` bits. Sums by key the
+    /// weights at `weights_at` that the values index.
     ///
     /// # Safety
     ///
-    /// Values are places of weights that lie on the device, and live until the work is done.
+    /// Values are indices of weights. The weights lie on the device and live until the work is
+    /// done.
     pub(super) unsafe fn sum_by_key(
         &self,
         space: &SortSpace<u64>,
@@ -156,12 +158,12 @@ impl Sorter {
     ) -> Result<SummedKeys, GpuError> {
         let device = &self.device;
         let wide_sums: DeviceBuffer<u64> = device.alloc("sums of keys", num_sums(len))?;
-        // SAFETY: the space has room for all keys, the values are the caller's.
+        // SAFETY: the space has room for all keys; the caller guarantees the values.
         let sorted =
             unsafe { self.sort(&self.wide_digits, space, space.inputs(device), len, 0..key_bits) }?;
         let [keys, values] =
             [address(device, &space.keys[sorted]), address(device, &space.values[sorted])];
-        // What was sorted from is free again.
+        // The buffers that the last step read are free again.
         let (sums, rows) = (&space.keys[1 - sorted], &space.values[1 - sorted]);
         let [sums_at, rows_at] = [address(device, sums), address(device, rows)];
         let heads = [
@@ -172,7 +174,7 @@ impl Sorter {
             Argument::Long(rows_at),
             Argument::Long(sums_at),
         ];
-        // SAFETY: buffers of a space have place for `len + 1`; the caller promises the weights.
+        // SAFETY: buffers of a space have room for `len + 1`; the caller guarantees the weights.
         unsafe {
             launch(device, &self.heads, grid_for(len), THREADS, &heads)?;
             self.scan(&self.narrow, rows_at, len, address(device, &space.narrow_sums))?;
@@ -204,13 +206,13 @@ impl Sorter {
         Ok(SummedKeys { keys: row_keys, sums: counts, num_rows })
     }
 
-    /// Sorts `len` keys of 32 bits by their lowest `key_bits`, 1 or more; equal ones stay in order.
-    /// Returns where they lie then, in `space`.
+    /// Sorts `len` 32-bit keys by their lowest `key_bits` bits, at least 1. The sort is stable.
+    /// Returns their place in `space`.
     ///
     /// # Safety
     ///
-    /// The keys of `input`, and its values where it has any, lie on the device; the first buffer of
-    /// `space` is none of them.
+    /// The keys of `input`, and its values if it has any, lie on the device, outside the first
+    /// buffer of `space`.
     pub(super) unsafe fn sort_narrow(
         &self,
         space: &SortSpace<u32>,
@@ -218,16 +220,16 @@ impl Sorter {
         len: usize,
         key_bits: u32,
     ) -> Result<Pairs, GpuError> {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees it.
         let sorted = unsafe { self.sort(&self.narrow_digits, space, input, len, 0..key_bits) }?;
         Ok(space.pairs(&self.device, sorted))
     }
 
-    /// The same for keys of 64 bits, by their bits `bits`.
+    /// Sorts like [`sort_narrow`](Self::sort_narrow), but 64-bit keys by their bits `bits`.
     ///
     /// # Safety
     ///
-    /// As [`sort_narrow`](Self::sort_narrow).
+    /// The contract of [`sort_narrow`](Self::sort_narrow).
     pub(super) unsafe fn sort_wide(
         &self,
         space: &SortSpace<u64>,
@@ -235,13 +237,13 @@ impl Sorter {
         len: usize,
         bits: Range<u32>,
     ) -> Result<Pairs, GpuError> {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees it.
         let sorted = unsafe { self.sort(&self.wide_digits, space, input, len, bits) }?;
         Ok(space.pairs(&self.device, sorted))
     }
 
-    /// Turns `len` numbers, where the keys beside `sorted` lay, into the sums of those before; returns
-    /// the sum of all, which lies behind them, too.
+    /// Scans `len` numbers in the key buffer of `space` that `sorted` does not use: replaces each
+    /// number by the sum of those before. Returns the total, which is also written after them.
     ///
     /// # Safety
     ///
@@ -256,16 +258,16 @@ impl Sorter {
         let [first, second] = &space.keys;
         let is_first = address(&self.device, first) == numbers_at;
         let sums = address(&self.device, &space.narrow_sums);
-        // SAFETY: a space has place for one number more, and for the sums of all tiles.
+        // SAFETY: a space has room for one more number, and for the sums of all tiles.
         unsafe { self.scan(&self.narrow, numbers_at, len, sums) }?;
         Ok(one_to_host(&self.device, if is_first { first } else { second }, len)? as usize)
     }
 
-    /// Where each number below `num_numbers` begins among `len` ascending keys, and `len`.
+    /// Returns the start of each number below `num_numbers` among `len` ascending keys, and `len`.
     ///
     /// # Safety
     ///
-    /// There are `len` keys of 32 bits at `keys_at`.
+    /// There are `len` 32-bit keys at `keys_at`.
     pub(super) unsafe fn offsets(
         &self,
         keys_at: u64,
@@ -279,7 +281,7 @@ impl Sorter {
             Argument::Short(num_numbers as u32),
             Argument::Long(address(&self.device, &offsets)),
         ];
-        // SAFETY: the caller promises the keys; there is an offset for each number and one more.
+        // SAFETY: the caller guarantees the keys; there is an offset for each number and one more.
         unsafe {
             let grid = grid_for(num_numbers + 1);
             launch(&self.device, &self.offsets, grid, THREADS, &arguments)?;
@@ -287,7 +289,7 @@ impl Sorter {
         Ok(offsets)
     }
 
-    /// Sorts the `len` keys of `input`; returns in which of the buffers of `space` they lie then.
+    /// Sorts the `len` keys of `input`. Returns the index of the buffer of `space` that holds them.
     unsafe fn sort<T: SortKey>(
         &self,
         digits: &Digits,
@@ -309,8 +311,8 @@ impl Sorter {
             Argument::Long(progress.counts()),
         ];
         let count_grid = len.div_ceil(COUNT_KEYS).min(MAX_COUNT_GRID) as u32;
-        // SAFETY: the arguments are those of the kernel; there is a count for each digit of each step,
-        // and states for all tiles.
+        // SAFETY: the arguments match the kernel. There is a count for each digit of each step, and
+        // there are states for all tiles.
         unsafe {
             clear(device, progress.start(), progress.num_cleared_bytes())?;
             launch(device, &digits.counts, count_grid, THREADS, &counts)?;
@@ -333,8 +335,8 @@ impl Sorter {
                 Argument::Long(to.keys_at),
                 Argument::Long(to.values_at),
             ];
-            // SAFETY: the arguments are those of the kernel; the counts are those of this step, each tile
-            // has states, and both buffers have place for all keys.
+            // SAFETY: the arguments match the kernel. The counts belong to this step, each tile has
+            // states, and both buffers have room for all keys.
             unsafe { launch(device, &digits.step, num_tiles, SORT_THREADS, &arguments) }?;
             from = to;
         }

@@ -1,8 +1,9 @@
 //! Room for keys that are sorted in device memory.
 //!
-//! A space is taken once for so many keys and used again. Keys and values lie in two buffers, between
-//! which each step moves them: 16 bytes for a key of 32 bits and its value, 24 for one of 64 bits. What
-//! tiles say to each other takes a quarter and a half of a byte more.
+//! A space is allocated for a number of keys and reused. Keys and values lie in two buffers, and
+//! each step moves them from one to the other. This takes 16 bytes per 32-bit key with its value,
+//! and 24 per 64-bit key. The states by which tiles communicate take a quarter and a half of a byte
+//! more.
 //!
 //! ```text
 //! progress   tickets 8   counts 8 x 256   states: tiles x 256   states of the next step
@@ -21,19 +22,19 @@ use super::launch::address;
 
 /// Threads of a thread block that sorts a tile.
 pub(super) const SORT_THREADS: u32 = 512;
-/// Numbers of a tile of a scan.
+/// Numbers in a tile of a scan.
 pub(super) const TILE_NUMBERS: usize = 2048;
-/// Bits of a digit at most.
+/// Largest number of bits of a digit.
 const DIGIT_BITS: u32 = 8;
 const NUM_DIGITS: usize = 1 << DIGIT_BITS;
-/// Steps at most: digits of a key.
+/// Largest number of steps, that is, of digits of a key.
 const MAX_STEPS: usize = 8;
 const COUNTS_FROM: usize = MAX_STEPS;
 const STATES_FROM: usize = COUNTS_FROM + MAX_STEPS * NUM_DIGITS;
-/// Keys at most: places are 32 bits wide, with room for a tile behind them.
+/// Largest number of keys. Places have 32 bits, with room for a tile after the last.
 pub(super) const MAX_KEYS: usize = 1 << 31;
 
-/// Numbers that are sorted.
+/// Types of keys that can be sorted.
 pub(super) trait SortKey: DeviceRepr + ValidAsZeroBits {
     /// Keys of a tile.
     const TILE_KEYS: usize;
@@ -47,7 +48,7 @@ impl SortKey for u64 {
     const TILE_KEYS: usize = 11 * SORT_THREADS as usize;
 }
 
-/// Room for keys of `T` and their values.
+/// Room for keys of type `T` and their values.
 #[derive(Debug)]
 pub(super) struct SortSpace<T> {
     pub(super) capacity: usize,
@@ -57,28 +58,29 @@ pub(super) struct SortSpace<T> {
     pub(super) narrow_sums: DeviceBuffer<u32>,
 }
 
-/// Where keys and their values lie; values at 0 are the places of the keys.
+/// Addresses of keys and their values. An address of 0 means that the values are the places of the
+/// keys.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pairs {
     pub(super) keys_at: u64,
     pub(super) values_at: u64,
 }
 
-/// Where the parts of the progress of a sort lie.
+/// Addresses of the progress of a sort.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
     at: u64,
     num_states: usize,
 }
 
-/// What a sort goes by: `bits` in digits that are as wide as each other, but for the last.
+/// The digits of a sort: `bits` in parts of equal width, except for the last.
 #[derive(Debug, Clone)]
 pub(super) struct Steps {
     pub(super) bits: Range<u32>,
     pub(super) step_bits: u32,
 }
 
-/// One digit.
+/// One digit of a sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) number: usize,
@@ -104,7 +106,7 @@ impl Steps {
 }
 
 impl Progress {
-    /// Bytes that are 0 before a sort.
+    /// Returns the number of bytes that must be 0 before a sort.
     pub(super) fn num_cleared_bytes(self) -> usize {
         (STATES_FROM + self.num_states) * size_of::<u32>()
     }
@@ -125,7 +127,7 @@ impl Progress {
         self.after(step.number)
     }
 
-    /// States of the tiles in `step`, and those of the step behind it.
+    /// Returns the addresses of the states of the tiles in `step` and in the next step.
     pub(super) fn states_of(self, step: Step) -> [u64; 2] {
         [step.number, step.number + 1].map(|at| self.after(STATES_FROM + at % 2 * self.num_states))
     }
@@ -136,7 +138,7 @@ impl Progress {
 }
 
 impl<T: SortKey> SortSpace<T> {
-    /// Room for `capacity` keys: 16 or 24 bytes for each and some for each tile.
+    /// Allocates room for `capacity` keys: 16 or 24 bytes per key, and some per tile.
     pub(super) fn new(device: &Device, capacity: usize) -> Result<Self, GpuError> {
         const WHAT: &str = "keys to sort";
         check_limit("keys to sort", capacity, MAX_KEYS)?;
@@ -152,24 +154,24 @@ impl<T: SortKey> SortSpace<T> {
         })
     }
 
-    /// Where what tiles of `len` keys say to each other lies.
+    /// Returns the progress of a sort of `len` keys.
     pub(super) fn progress(&self, device: &Device, len: usize) -> Progress {
         let num_states = len.div_ceil(T::TILE_KEYS) * NUM_DIGITS;
         Progress { at: address(device, &self.progress), num_states }
     }
 
-    /// Where keys and values are to be written.
+    /// Returns the addresses to which keys and values must be written.
     pub(super) fn inputs(&self, device: &Device) -> Pairs {
         self.pairs(device, 1)
     }
 
-    /// The buffers that do not hold `used`.
+    /// Returns the buffers that do not hold `used`.
     pub(super) fn beside(&self, device: &Device, used: Pairs) -> Pairs {
         let first = self.pairs(device, 0);
         if first.keys_at == used.keys_at { self.pairs(device, 1) } else { first }
     }
 
-    /// The values of `sorted`.
+    /// Returns the values of `sorted`.
     pub(super) fn into_values(self, device: &Device, sorted: Pairs) -> DeviceBuffer<u32> {
         let is_first = self.pairs(device, 0).keys_at == sorted.keys_at;
         let [first, second] = self.values;
@@ -183,7 +185,7 @@ impl<T: SortKey> SortSpace<T> {
 }
 
 impl SortSpace<u64> {
-    /// Room for `keys`, which are copied there; the value of each is its place.
+    /// Allocates room for `keys` and copies them there. The value of each key is its place.
     pub(super) fn with_keys(device: &Device, keys: &[u64]) -> Result<Self, GpuError> {
         let mut space = Self::new(device, keys.len())?;
         let numbers: Vec<u32> = (0..keys.len() as u32).collect();
@@ -195,7 +197,7 @@ impl SortSpace<u64> {
     }
 }
 
-/// Bits of the numbers below `end`, 1 or more.
+/// Returns the number of bits of the numbers below `end`, at least 1.
 pub(super) fn bits_below(end: usize) -> u32 {
     (usize::BITS - end.saturating_sub(1).leading_zeros()).max(1)
 }
@@ -204,14 +206,14 @@ fn num_steps(num_bits: u32) -> u32 {
     num_bits.div_ceil(DIGIT_BITS)
 }
 
-/// Bytes that sorting `len` keys and their values by `key_bits` reads and writes: keys to count digits, then
-/// keys and values, there and back, for each digit.
+/// Returns the bytes read and written to sort `len` keys and their values by `key_bits`. The keys
+/// are read once to count digits. Each digit reads and writes keys and values once.
 pub(super) fn sort_bytes<T: SortKey>(len: usize, key_bits: u32) -> u64 {
     let (key_bytes, num_steps) = (size_of::<T>() as u64, u64::from(num_steps(key_bits)));
     len as u64 * (key_bytes + num_steps * 2 * (key_bytes + size_of::<u32>() as u64))
 }
 
-/// Sums that a scan of `len` numbers takes: one for each tile, and that of all.
+/// Returns the number of sums for a scan of `len` numbers: one per tile, and the total.
 pub(super) fn num_sums(len: usize) -> usize {
     len / TILE_NUMBERS + 2
 }

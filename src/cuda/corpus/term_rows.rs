@@ -1,4 +1,4 @@
-//! Words of documents and documents of words as the host gets them: sparse matrices by rows.
+//! Words of documents and documents of words on the host, as sparse matrices by rows.
 
 /// The documents of each word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct WordDocuments {
     pub(super) docs: Vec<u32>,
 }
 
-/// The words of each document with their counts.
+/// The words of each document, with their counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentWords {
     pub(super) offsets: Vec<u32>,
@@ -16,35 +16,36 @@ pub struct DocumentWords {
 }
 
 impl WordDocuments {
-    /// Documents that hold `word`, ascending, counted from the first of the segment.
+    /// Returns the documents that contain `word`, ascending, counted from the first of the segment.
     ///
     /// # Panics
     ///
-    /// When `word` is no word of the segment.
+    /// Panics if `word` is no word of the segment.
     pub fn docs(&self, word: u32) -> &[u32] {
         let at = word as usize;
         &self.docs[self.offsets[at] as usize..self.offsets[at + 1] as usize]
     }
 
-    /// Where the documents of each word begin and the last end, and the documents.
+    /// Returns the start of each word's documents and the end of the last, and the documents.
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>) {
         (self.offsets, self.docs)
     }
 }
 
 impl DocumentWords {
-    /// Word ids of document `doc` (counted from the first of the segment), ascending, and how often
-    /// each occurs.
+    /// Returns the word ids of document `doc`, ascending, with their counts. Documents are counted
+    /// from the first of the segment.
     ///
     /// # Panics
     ///
-    /// When the segment has no document `doc`.
+    /// Panics if the segment has no document `doc`.
     pub fn of(&self, doc: usize) -> (&[u32], &[u64]) {
         let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
-    /// Where the words of each document begin and the last end, the words, and their counts.
+    /// Returns the start of each document's words and the end of the last, the words, and their
+    /// counts.
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<u64>) {
         (self.offsets, self.words, self.counts)
     }

@@ -1,5 +1,4 @@
-//! Which words occur in which documents, and how often, on a device: the wrapper of
-//! `kernels/corpus_terms.cu`.
+//! Words of documents and their counts on a device: the wrapper of `kernels/corpus_terms.cu`.
 //!
 //! ```text
 //! words  b a a c | c a       the text, written out      docs  0 0 0 0 1 1
@@ -9,8 +8,8 @@
 //! docs   0 0 0 1 1           words a b c a c            term vectors
 //! ```
 //!
-//! O(N), whatever documents share. Memory: 4 bytes for each element of rules, 24 for each word of the
-//! text, 12 for each row. A text has fewer than 2^31 words, so counts of 32 bits are exact.
+//! Time is O(N), even if documents share text. Memory is 4 bytes per element of rules, 24 per word
+//! of the text and 12 per row. A text has fewer than 2^31 words, so 32-bit counts are exact.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -33,7 +32,7 @@ const KERNEL: &str = "corpus_terms";
 /// Words that a thread writes.
 const THREAD_WORDS: usize = 16;
 
-/// Counts the words of each document of a segment.
+/// An object that counts the words of each document of a segment.
 #[derive(Debug)]
 pub struct CorpusTerms {
     pub(super) corpus: DeviceCorpus,
@@ -59,11 +58,11 @@ struct Kernels {
 pub struct DeviceTerms {
     corpus: DeviceCorpus,
     kernels: Arc<Kernels>,
-    /// Where the rows of each word begin, and the end of the last.
+    /// Start of each word's rows, and the end of the last.
     word_offsets: DeviceBuffer<u32>,
     words: DeviceBuffer<u32>,
     docs: DeviceBuffer<u32>,
-    /// Where each row begins among the sorted words of the text.
+    /// Start of each row among the sorted words of the text.
     starts: DeviceBuffer<u32>,
     num_rows: usize,
     len_words: usize,
@@ -101,10 +100,10 @@ impl CorpusTerms {
         Ok(made)
     }
 
-    /// Adds up the words before each position.
+    /// Sums the words before each position.
     fn find_starts(&self, num_positions: usize) -> Result<(), GpuError> {
         let (device, dag) = (&self.corpus.device, self.corpus.dag());
-        // No rule has more words than the text.
+        // The lengths fit into 32 bits, because no rule has more words than the text.
         let lens: Vec<_> =
             (0..dag.num_elements() as u32).map(|e| dag.len_words(e) as u32).collect();
         let lens = device.copy_of("words of elements", &lens)?;
@@ -115,8 +114,8 @@ impl CorpusTerms {
             Argument::Short(num_positions as u32),
             Argument::Long(address(device, &self.starts)),
         ];
-        // SAFETY: the arguments are those of the kernel; each element of a validated grammar has a
-        // length, each position a start, and there is one more.
+        // SAFETY: the arguments match the kernel. Each element of a validated grammar has a length;
+        // there is a start for each position and one more.
         unsafe {
             launch(device, &self.kernels.lens, grid_for(num_positions), THREADS, &arguments)?;
             self.kernels.sorter.scan_narrow(&self.starts, num_positions, &sums)
@@ -138,7 +137,7 @@ impl CorpusTerms {
         let input = self.space.inputs(device);
         self.write_words(input)?;
         let word_bits = bits_below(dag.num_words() as usize);
-        // SAFETY: the words of the text were written where the space takes them.
+        // SAFETY: the words of the text were written to the input buffers of the space.
         let sorted =
             unsafe { kernels.sorter.sort_narrow(&self.space, input, len_words, word_bits) }?;
         let heads_at = self.space.beside(device, sorted).keys_at;
@@ -148,8 +147,8 @@ impl CorpusTerms {
             Argument::Short(len_words as u32),
             Argument::Long(heads_at),
         ];
-        // SAFETY: the arguments are those of the kernel; a free buffer has place for all words and
-        // one more.
+        // SAFETY: the arguments match the kernel; a free buffer has room for all words and one
+        // more.
         let num_rows = unsafe {
             launch(device, &kernels.heads, grid_for(len_words), THREADS, &text)?;
             kernels.sorter.scan_beside(&self.space, sorted, len_words)?
@@ -161,7 +160,7 @@ impl CorpusTerms {
             [&words, &docs, &starts].map(|buffer| Argument::Long(address(device, buffer)));
         let [sorted_words, sorted_docs, len, heads] = text;
         let rows = [sorted_words, sorted_docs, len, heads, words_at, docs_at, starts_at];
-        // SAFETY: the arguments are those of the kernel, and there are `num_rows` heads.
+        // SAFETY: the arguments match the kernel, and there are `num_rows` heads.
         let word_offsets = unsafe {
             launch(device, &kernels.rows, grid_for(len_words + 1), THREADS, &rows)?;
             kernels.sorter.offsets(address(device, &words), num_rows, dag.num_words() as usize)?
@@ -195,8 +194,8 @@ impl CorpusTerms {
             Argument::Long(output.values_at),
         ];
         let grid = grid_for(self.len_words.div_ceil(THREAD_WORDS));
-        // SAFETY: the arguments are those of the kernel, the arrays those of a validated grammar; the
-        // output has place for all words of the text.
+        // SAFETY: the arguments match the kernel; the arrays belong to a validated grammar. The
+        // output has room for all words of the text.
         unsafe { launch(device, &self.kernels.words, grid, THREADS, &arguments) }
     }
 }
@@ -217,17 +216,18 @@ impl Kernels {
 }
 
 impl DeviceTerms {
-    /// Number of rows, one for each word of each document.
+    /// Returns the number of rows, one for each word of each document.
     pub fn len(&self) -> usize {
         self.num_rows
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.num_rows == 0
     }
 
-    /// Bytes that writing the words of the text, sorting them and finding rows read and write.
+    /// Returns the bytes read and written to write and sort the words of the text and to find the
+    /// rows.
     pub fn traffic_bytes(&self) -> u64 {
         let word_bits = bits_below(self.corpus.dag().num_words() as usize);
         let sorting = sort_bytes::<u32>(self.len_words, word_bits);
@@ -247,17 +247,17 @@ impl DeviceTerms {
         })
     }
 
-    /// In how many documents of the segment each word occurs, by word id.
+    /// Returns the number of documents of the segment that contain each word, by word id.
     ///
     /// # Errors
     ///
-    /// As [`to_host`](Self::to_host).
+    /// The errors of [`to_host`](Self::to_host).
     pub fn num_docs_to_host(&self) -> Result<Vec<u64>, GpuError> {
         let offsets = to_host(&self.corpus.device, &self.word_offsets, self.num_words() + 1)?;
         Ok(offsets.windows(2).map(|ends| u64::from(ends[1] - ends[0])).collect())
     }
 
-    /// The same rows by document, with counts.
+    /// Sorts the rows by document, and adds counts.
     ///
     /// # Errors
     ///
@@ -280,7 +280,7 @@ impl DeviceTerms {
             Argument::Long(address(device, &words)),
             Argument::Long(address(device, &counts)),
         ];
-        // SAFETY: the arguments are those of the kernel; the sorted values are rows.
+        // SAFETY: the arguments match the kernel; the sorted values are rows.
         let doc_offsets = unsafe {
             launch(device, &kernels.counts, grid_for(num_rows), THREADS, &arguments)?;
             kernels.sorter.offsets(sorted.keys_at, num_rows, num_docs)?
@@ -295,17 +295,17 @@ impl DeviceTerms {
 }
 
 impl DeviceTermVectors {
-    /// Number of rows, one for each word of each document.
+    /// Returns the number of rows, one for each word of each document.
     pub fn len(&self) -> usize {
         self.num_rows
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.num_rows == 0
     }
 
-    /// Copies them to the host: the term vectors of the segment.
+    /// Copies the rows to the host: the term vectors of the segment.
     ///
     /// # Errors
     ///
@@ -320,8 +320,8 @@ impl DeviceTermVectors {
         })
     }
 
-    /// Of each row the count times the weight of its word, for tfidf with
-    /// `weights[word]` = ln(D / df); what [`Tfidf::score`](tadoc::analytics::Tfidf::score) gives.
+    /// Computes the score of each row: its count times the weight of its word. With `weights[word]`
+    /// = ln(D / df) this is tfidf, as in [`Tfidf::score`](tadoc::analytics::Tfidf::score).
     ///
     /// # Errors
     ///
@@ -343,7 +343,7 @@ impl DeviceTermVectors {
             Argument::Long(address(device, &scores)),
         ];
         let grid = grid_for(self.num_rows);
-        // SAFETY: the arguments are those of the kernel; each word has a weight, each row a score.
+        // SAFETY: the arguments match the kernel; each word has a weight, each row a score.
         unsafe { launch(device, &self.kernels.scores, grid, THREADS, &arguments) }?;
         Ok(DeviceScores { corpus: self.corpus.clone(), scores, num_rows: self.num_rows })
     }
@@ -358,7 +358,7 @@ pub struct DeviceScores {
 }
 
 impl DeviceScores {
-    /// Copies them to the host.
+    /// Copies the scores to the host.
     ///
     /// # Errors
     ///

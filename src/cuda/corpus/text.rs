@@ -1,16 +1,17 @@
-//! The text of a segment on a device: what passages are read from, and words are looked for in.
+//! The text of a segment on a device, for reading passages and searching words.
 //!
 //! ```text
 //! symbols, rule_offsets, doc_offsets    of the DeviceCorpus, or of the edited text
-//! starts, blanks                        where the expansion at each position begins; 8 1/8 bytes each
+//! starts, blanks                        start of the expansion at each position; 8 1/8 bytes each
 //! token_offsets, tokens                 the dictionary
-//! edges                                 whether each element begins and ends with a word
+//! edges                                 flags: each element begins or ends with a word
 //! ```
 //!
-//! `kernels/corpus_text.cuh` says what each means. Starts and blanks are those of a
-//! [`CorpusIndex`](super::CorpusIndex), whose memory for lengths they need meanwhile; edges are the host's. A text
-//! with [edits](super::CorpusEdits) has its own arrays, made on the device, and terminals behind those
-//! of the dictionary; documents are still those of the segment.
+//! `kernels/corpus_text.cuh` defines these arrays. Starts and blanks come from a
+//! [`CorpusIndex`](super::CorpusIndex), which needs memory for lengths while it computes them.
+//! Edges are computed on the host. A text with [edits](super::CorpusEdits) has its own arrays, made
+//! on the device, and new terminals after those of the dictionary. Its documents are still those of
+//! the segment.
 
 use std::sync::Arc;
 
@@ -48,20 +49,20 @@ struct TextState {
     doc_lens: Vec<u64>,
 }
 
-/// Terminals: those of the segment, then those that came with edits.
+/// Terminals: those of the segment, then those added by edits.
 #[derive(Debug)]
 pub(super) struct TextDictionary {
     offsets: DeviceBuffer<u32>,
     bytes: DeviceBuffer<u8>,
     num_bytes: usize,
     num_terminals: u32,
-    /// Of those that came with edits, by class: separators and words.
+    /// Ids of the terminals added by edits, by class: separators and words.
     new_ids: [FxHashMap<Box<[u8]>, u32>; 2],
-    /// Whether each of them is a word.
+    /// Classes of the terminals added by edits; true for a word.
     new_classes: Vec<bool>,
 }
 
-/// What edits make of a text.
+/// The arrays of a text after edits.
 #[derive(Debug)]
 pub(super) struct NewText {
     pub(super) symbols: DeviceBuffer<u32>,
@@ -80,8 +81,8 @@ impl CorpusText {
         let (device, segment) = (&corpus.device, &corpus.segment);
         let (dag, grammar) = (&segment.dag, segment.dag.grammar());
         let (starts, blanks) = match corpus.index().and_then(CorpusIndex::into_starts) {
-            // Deep grammars: kernels that wait for each other give up, the host does not, and it takes no
-            // memory of the device for lengths.
+            // For deep grammars, kernels that wait for each other give up. The host does not give
+            // up, and it needs no device memory for lengths.
             Err(GpuError::Unsupported { .. } | GpuError::OutOfMemory { .. }) => {
                 starts_of_host(device, segment)?
             }
@@ -114,7 +115,7 @@ impl CorpusText {
         Ok(Self { state: Arc::new(state) })
     }
 
-    /// This text as edits made it.
+    /// Builds the text that edits made from this one.
     pub(super) fn edited(&self, new: NewText, dictionary: TextDictionary) -> Self {
         let NewText { symbols, rule_offsets, doc_offsets, .. } = new;
         let state = TextState {
@@ -131,7 +132,7 @@ impl CorpusText {
         Self { state: Arc::new(state) }
     }
 
-    /// The terminals of this text, and `new` ones behind them.
+    /// Returns the terminals of this text, followed by `new` ones.
     pub(super) fn with_terminals(&self, new: &[Terminal]) -> Result<TextDictionary, GpuError> {
         let (device, old) = (self.device(), &self.state.dictionary);
         let num_new_bytes = new.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
@@ -154,7 +155,7 @@ impl CorpusText {
         Ok(TextDictionary { offsets, bytes, num_bytes, num_terminals, new_ids, new_classes })
     }
 
-    /// What reads passages of documents.
+    /// Builds the object that reads passages of documents.
     ///
     /// # Errors
     ///
@@ -163,25 +164,26 @@ impl CorpusText {
         CorpusPassages::new(self)
     }
 
-    /// What counts words in documents, and finds them.
+    /// Builds the object that counts and finds words in documents.
     ///
     /// # Errors
     ///
-    /// As [`passages`](Self::passages).
+    /// The errors of [`passages`](Self::passages).
     pub fn words(&self) -> Result<CorpusWords, GpuError> {
         CorpusWords::new(self)
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn num_docs(&self) -> usize {
         self.state.doc_lens.len()
     }
 
-    /// Bytes of document `doc`, counted from the first of the segment.
+    /// Returns the length of document `doc` in bytes. Documents are counted from the first of the
+    /// segment.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where there is no such document.
+    /// [`GpuError::Mismatch`] if there is no such document.
     pub fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError> {
         let lens = &self.state.doc_lens;
         check_limit(
@@ -192,7 +194,8 @@ impl CorpusText {
         Ok(lens[doc as usize])
     }
 
-    /// Id of the word with exactly these bytes, to ask for it; `None` where no document holds it.
+    /// Returns the id of the word with exactly these bytes, for queries. `None` if no document
+    /// contains it.
     pub fn word_id(&self, word: &[u8]) -> Option<u32> {
         self.terminal_id(true, word)
     }
@@ -231,7 +234,7 @@ impl CorpusText {
         &self.state.corpus.device
     }
 
-    /// Where everything lies, for kernels.
+    /// Returns the addresses of the arrays, for kernels.
     pub(super) fn arrays(&self) -> Argument {
         let (device, state) = (self.device(), &self.state);
         Argument::Text(TextArrays {
@@ -246,7 +249,7 @@ impl CorpusText {
         })
     }
 
-    /// That what was made for `other` is used here.
+    /// Checks that `other` is this text, because a batch fits only the text it was made for.
     pub(super) fn check_same(&self, other: &Self) -> Result<(), GpuError> {
         let is_same = Arc::ptr_eq(&self.state, &other.state);
         check_limit("batches of another corpus", usize::from(!is_same), 0)
@@ -289,8 +292,8 @@ impl TextDictionary {
     }
 }
 
-/// Where the expansion at each position begins, and the bits of positions with a blank before them, made
-/// on the host.
+/// Computes on the host the start of the expansion at each position, and the bits of positions with
+/// a blank before them.
 fn starts_of_host(
     device: &Device,
     segment: &Segment,

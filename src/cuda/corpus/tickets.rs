@@ -1,4 +1,5 @@
-//! What kernels count in whose threads wait for each other: `kernels/corpus_tickets.cuh`.
+//! Tickets of kernels whose threads wait for each other: the wrapper of
+//! `kernels/corpus_tickets.cuh`.
 
 use crate::device::Device;
 use crate::error::GpuError;
@@ -8,7 +9,7 @@ use crate::module::unsupported;
 use super::launch::{Argument, address};
 use super::transfer::{fill, one_to_host};
 
-/// The next number for a thread block, and whether a warp gave up.
+/// The next number for a thread block, and a flag that a warp gave up.
 #[derive(Debug)]
 pub(super) struct Tickets {
     device: Device,
@@ -21,7 +22,7 @@ impl Tickets {
         Ok(Self { device: device.clone(), numbers })
     }
 
-    /// Begins anew, for one launch.
+    /// Resets the tickets for one launch.
     pub(super) fn reset(&mut self) -> Result<(), GpuError> {
         fill(&self.device, &mut self.numbers, 0)
     }
@@ -30,11 +31,11 @@ impl Tickets {
         Argument::Long(address(&self.device, &self.numbers))
     }
 
-    /// That the last launch, of `kernel`, came to its end. Waits for it.
+    /// Checks that the last launch, of `kernel`, ended without giving up. Waits for it.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] for a grammar that is too deep, [`GpuError::Driver`].
+    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`].
     pub(super) fn check_end(&self, kernel: &'static str) -> Result<(), GpuError> {
         if one_to_host(&self.device, &self.numbers, 1)? == 0 {
             return Ok(());

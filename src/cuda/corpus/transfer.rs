@@ -1,14 +1,15 @@
-//! Numbers from the device to the host, and fillings for tests.
+//! Copies of numbers from the device to the host, and fills of device memory.
 //!
 //! ```text
 //! device   chunk 0 | chunk 1 | chunk 2 ...
 //! pinned   left      right     left           the driver copies the next chunk
-//! host     |-- all cores --|                  while all cores copy this one to where it stays
+//! host     |-- all cores --|                  while all cores copy this one to its final place
 //! ```
 //!
-//! Pageable memory is copied at a fifth of the speed of pinned memory, and what is allocated anew costs as
-//! much again when it is first written, so that is done by all cores. The two pinned buffers of a copy are
-//! kept for the next. What lies in memory that the host shares is read there, by all cores and without them.
+//! Pageable memory is copied at a fifth of the speed of pinned memory. The first write to new
+//! memory costs as much again, so all cores do it. The two pinned buffers of a copy are kept for
+//! the next copy. If the host shares the device's memory, all cores read it directly, without
+//! pinned buffers.
 
 #![allow(
     unsafe_code,
@@ -30,22 +31,23 @@ use super::launch::address;
 
 /// Bytes of a pinned buffer.
 const CHUNK_BYTES: usize = 8 << 20;
-/// Pairs of pinned buffers that are kept: as many devices copy at once.
+/// Largest number of kept pairs of pinned buffers. As many devices can copy at once with kept
+/// buffers.
 const MAX_KEPT: usize = 8;
 /// Numbers that a core copies at a time.
 const TASK_LEN: usize = 1 << 16;
 
-/// Two pinned buffers, of which one is filled while the other is read.
+/// Two pinned buffers. One is filled while the other is read.
 type Staging = [HostBuffer; 2];
 
-/// Known to all devices.
+/// Kept pairs of pinned buffers. All devices can use them.
 static KEPT: Mutex<Vec<Staging>> = Mutex::new(Vec::new());
 
 fn kept() -> MutexGuard<'static, Vec<Staging>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The first `len` values of `buffer`, after all work on it.
+/// Returns the first `len` values of `buffer` after all work on it is done.
 pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync>(
     device: &Device,
     buffer: &DeviceBuffer<T>,
@@ -54,7 +56,8 @@ pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync>(
     to_host_as(device, buffer, len, |value| value)
 }
 
-/// The first `len` values of `buffer`, after all work on it, each as `convert` has it.
+/// Returns the first `len` values of `buffer`, each converted by `convert`, after all work on it is
+/// done.
 pub(super) fn to_host_as<T, U>(
     device: &Device,
     buffer: &DeviceBuffer<T>,
@@ -76,12 +79,13 @@ where
         Some(lent) => write_all(places, &lent[..len], &convert),
         None => staged(device, address(device, buffer), places, convert)?,
     }
-    // SAFETY: the first `len` values were written, for which there is room.
+    // SAFETY: the first `len` values were written, and the vector has room for them.
     unsafe { values.set_len(len) };
     Ok(values)
 }
 
-/// Writes all of `places` from the values at `from`, of which there are as many, through pinned buffers.
+/// Fills `places` with the values at `from` through pinned buffers. There must be as many values as
+/// places.
 fn staged<T, U>(
     device: &Device,
     from: u64,
@@ -98,7 +102,7 @@ where
     });
     let copied = copy(device, from, places, &mut staging, convert);
     if copied.is_err() {
-        // Nothing is on its way to the buffers any more, whatever the answer.
+        // Makes sure that no copy to the buffers is still running. Its own result does not matter.
         let _ = device.synchronize();
     }
     let mut kept = kept();
@@ -108,7 +112,7 @@ where
     copied
 }
 
-/// Writes each value to its place, on all cores.
+/// Writes each value to its place on all cores.
 fn write_all<T: Copy + Sync, U: Send>(
     places: &mut [MaybeUninit<U>],
     values: &[T],
@@ -121,7 +125,7 @@ fn write_all<T: Copy + Sync, U: Send>(
     });
 }
 
-/// The same with these buffers.
+/// Fills `places` like [`staged`], with the given buffers.
 fn copy<T, U>(
     device: &Device,
     from: u64,
@@ -145,7 +149,7 @@ where
         if let Some(&next_len) = lens.get(chunk + 1) {
             is_there = fetch::<T>(device, start_of(chunk + 1), next_len, free)?;
         }
-        // SAFETY: the buffer is aligned for numbers and has these values, any bits of which are some.
+        // SAFETY: the buffer is aligned for numbers and holds these values; any bits are valid.
         let values: &[T] = unsafe {
             std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len())
         };
@@ -157,7 +161,7 @@ where
 
 const COPYING: &str = "copying numbers of a corpus from the device";
 
-/// Gives the copy of `len` values from `from` to the stream; the event behind it.
+/// Enqueues the copy of `len` values from `from`. Returns the event after it.
 fn fetch<T: DeviceRepr>(
     device: &Device,
     from: u64,
@@ -167,12 +171,12 @@ fn fetch<T: DeviceRepr>(
     let (copying, stream) = (device.fault(COPYING), device.stream());
     device.context().bind_to_thread().map_err(&copying)?;
     let to = &mut to[..len * size_of::<T>()];
-    // SAFETY: the values lie there, and nobody reads or drops the buffer before the event.
+    // SAFETY: the values lie there, and nothing reads or drops the buffer before the event.
     unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.map_err(&copying)?;
     stream.record_event(None).map_err(&copying)
 }
 
-/// The value at `at` of `buffer`, after all work on it.
+/// Returns the value at index `at` of `buffer` after all work on it is done.
 pub(super) fn one_to_host<T: DeviceRepr + Copy + Default>(
     device: &Device,
     buffer: &DeviceBuffer<T>,
@@ -217,19 +221,20 @@ pub(super) fn fill<T>(
     device.context().bind_to_thread().map_err(&filling)?;
     let num_bytes = buffer.num_bytes();
     let (at, _used_until_here) = buffer.device_ptr_mut(stream);
-    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
+    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until the call is
+    // enqueued.
     unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
 }
 
-/// Sets `num_bytes` from `at` on to 0.
+/// Sets `num_bytes` bytes from `at` on to 0.
 ///
 /// # Safety
 ///
-/// They lie on `device`, and were taken on its stream.
+/// The bytes lie on `device` and were allocated on its stream.
 pub(super) unsafe fn clear(device: &Device, at: u64, num_bytes: usize) -> Result<(), GpuError> {
     let clearing = device.fault("clearing device memory");
     device.context().bind_to_thread().map_err(&clearing)?;
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees it.
     unsafe { result::memset_d8_async(at, 0, num_bytes, device.stream().cu_stream()) }
         .map_err(clearing)
 }

@@ -1,7 +1,7 @@
 //! Weights of elements and counts of words on a device: the wrapper of `kernels/corpus_weights.cu`.
 //!
-//! The inverse grammar is made once; what each element adds up comes from it. 28 bytes a position while
-//! it is made, 16 that stay.
+//! The inverse grammar is made once, and each element sums weights through it. It takes 28 bytes
+//! per position while it is made, of which 16 stay.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -23,7 +23,7 @@ use super::{DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_weights";
 
-/// Weights of the elements of a segment, in device memory.
+/// The weights of the elements of a segment, in device memory.
 #[derive(Debug)]
 pub struct CorpusWeights {
     corpus: DeviceCorpus,
@@ -34,7 +34,7 @@ pub struct CorpusWeights {
     inverse: DeviceInverse,
     tickets: Tickets,
     weights: DeviceBuffer<u64>,
-    /// Of each place of a terminal the weight of its rule, then the sum of those before.
+    /// Weight of the rule at each place of a terminal, later the sum of those before.
     sums: DeviceBuffer<u64>,
     tile_sums: DeviceBuffer<u64>,
     num_places: usize,
@@ -64,7 +64,7 @@ impl CorpusWeights {
         Ok(made)
     }
 
-    /// Counts all elements anew. Returns when the work is given to the device, not when it is done.
+    /// Counts all elements again. Returns once the work is enqueued, before it is done.
     ///
     /// # Errors
     ///
@@ -94,9 +94,9 @@ impl CorpusWeights {
             Argument::Long(address(device, &self.weights)),
         ];
         let grid_of_terminals = grid_for(num_terminals as usize);
-        // SAFETY: the arguments are those of the kernels; the inverse is that of a validated grammar,
-        // whose rules stand behind those that hold them; there is a weight for each element, and a sum
-        // for each place of a terminal and one more.
+        // SAFETY: the arguments match the kernels. The inverse grammar belongs to a validated
+        // grammar, whose rules come after those that contain them. There is a weight for each
+        // element, and a sum for each place of a terminal and one more.
         unsafe {
             launch(device, &self.rules, grid_for(num_rules), THREADS, &rules)?;
             launch(device, &self.places, grid_for(self.num_places), THREADS, &places)?;
@@ -105,37 +105,40 @@ impl CorpusWeights {
         }
     }
 
-    /// How often each element occurs, by element id: what [`Dag::weights`](tadoc::segment::Dag::weights) gives.
+    /// Returns the number of occurrences of each element, by element id, as in
+    /// [`Dag::weights`](tadoc::segment::Dag::weights).
     ///
     /// # Errors
     ///
-    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`], also for faults of
-    /// the counting.
+    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`], also for
+    /// faults of the counting.
     pub fn to_host(&self) -> Result<Vec<u64>, GpuError> {
         self.tickets.check_end(KERNEL)?;
         to_host(&self.corpus.device, &self.weights, self.corpus.dag().num_elements())
     }
 
-    /// How often each word occurs, by word id; sums over several segments are the caller's.
+    /// Returns the number of occurrences of each word, by word id. The caller sums over several
+    /// segments.
     ///
     /// # Errors
     ///
-    /// As [`to_host`](Self::to_host).
+    /// The errors of [`to_host`](Self::to_host).
     pub fn word_counts_to_host(&self) -> Result<Vec<u64>, GpuError> {
         self.tickets.check_end(KERNEL)?;
         to_host(&self.corpus.device, &self.weights, self.corpus.dag().num_words() as usize)
     }
 
-    /// Where each element stands, which is made on the device to count them.
+    /// Returns the positions of each element. The device computes them in order to count elements.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Driver`], also for faults of making it.
+    /// [`GpuError::Driver`], also for faults of the computation.
     pub fn occurrences_to_host(&self) -> Result<Occurrences, GpuError> {
         self.inverse.to_host(&self.corpus)
     }
 
-    /// Sets all weights to one byte, as tests do to see what the kernels leave unwritten.
+    /// Sets all bytes of the weights to one value. Tests use this to find bytes that the kernels do
+    /// not write.
     ///
     /// # Errors
     ///
@@ -145,20 +148,20 @@ impl CorpusWeights {
         fill(&self.corpus.device, &mut self.sums, byte)
     }
 
-    /// That these are weights of `corpus`, and are counted. Waits for it.
+    /// Checks that these weights belong to `corpus` and are counted. Waits for the count.
     pub(super) fn check_made_for(&self, corpus: &DeviceCorpus) -> Result<(), GpuError> {
         let is_own = Arc::ptr_eq(&self.corpus.arrays, &corpus.arrays);
         check_limit("weights of another corpus", usize::from(!is_own), 0)?;
         self.tickets.check_end(KERNEL)
     }
 
-    /// Where the weights of rules begin on the device.
+    /// Returns the address of the weights of rules.
     pub(super) fn rules_at(&self, num_terminals: u32) -> u64 {
         address(&self.corpus.device, &self.weights)
             + u64::from(num_terminals) * size_of::<u64>() as u64
     }
 
-    /// Bytes that a run reads and writes, each weight it reads counted with 8 bytes.
+    /// Returns the bytes that a run reads and writes. Each weight read counts as 8 bytes.
     pub fn traffic_bytes(&self) -> u64 {
         let num_positions = self.corpus.dag().grammar().symbols.len() as u64;
         // A scan reads twice and writes once.

@@ -1,4 +1,4 @@
-//! What the kernel and its wrapper both write down is the same.
+//! Tests that the kernel and its wrapper declare the same constants and structs.
 
 use super::*;
 

@@ -1,28 +1,29 @@
-//! Where in a literal the filter looks: at its rarest place.
+//! Choice of the place in a literal where the filter looks: its rarest place.
 //!
-//! The filter compares two codes, some 6 bytes, with the literal: the code that covers the byte
-//! `anchor` of the literal, and the next one. At a common place most of what it finds is wrong, and
-//! has to be tested: in `l_comment` the middle of `final dep` is in `final`, which 8 % of the rows
-//! have, while 1 % have both words. So a sample of the rows says how often each four bytes occur.
+//! The filter compares two codes, about 6 bytes, with the literal: the code that covers the byte
+//! `anchor` of the literal, and the next one. At a common place, most candidates are wrong and must
+//! be tested. For example, in `l_comment` the middle of `final dep` lies in `final`, which 8 % of
+//! the rows contain; only 1 % contain both words. So a sample of the rows shows how often each
+//! sequence of four bytes occurs.
 
 use gsst::layout::HEADER_BYTES;
 use gsst::{CodeWidth, SealedBlock};
 
-/// Blocks that are sampled, and how much of each: 30 KB of text, looked at in 0.1 ms.
+/// Number of blocks in the sample, and bytes of each: 30 KB of text, read in 0.1 ms.
 const NUM_BLOCKS: usize = 8;
 const MAX_BLOCK_BYTES: usize = 1 << 12;
 const NUM_BUCKETS: usize = 1 << 16;
-/// How far the two codes reach from the anchor, on average: 1 byte before it, 5 behind it.
+/// Reach of the two codes from the anchor, on average: 1 byte before it, 5 after it.
 const NUM_GRAMS: usize = 4;
 
-/// How often each four bytes occur in a sample, by a hash.
+/// Counts of four-byte strings in a sample, by hash.
 #[derive(Debug, Clone)]
 pub(super) struct FourGrams {
     counts: Vec<u32>,
 }
 
 impl FourGrams {
-    /// Counts in the beginnings of some of `blocks`, whose codes need not be valid.
+    /// Counts in the first bytes of some of `blocks`, whose codes need not be valid.
     pub(super) fn of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Self {
         let mut grams = Self { counts: vec![0; NUM_BUCKETS] };
         let step = blocks.len().div_ceil(NUM_BLOCKS).max(1);
@@ -34,8 +35,8 @@ impl FourGrams {
         grams
     }
 
-    /// The anchor for `literal`: the one whose surroundings are rarest. 0 for short literals; else at
-    /// least 4 bytes follow, so that there is a second code to compare.
+    /// Returns the anchor of `literal` whose surroundings are rarest. Returns 0 for short literals.
+    /// Otherwise at least 4 bytes follow the anchor, so that there is a second code to compare.
     pub(super) fn anchor(&self, literal: &[u8]) -> usize {
         let rarity = |anchor: &usize| {
             let around = anchor.saturating_sub(1)..(anchor + NUM_GRAMS + 2).min(literal.len());
@@ -53,7 +54,7 @@ fn bucket(gram: &[u8]) -> usize {
     (word.wrapping_mul(0x9e37_79b1) >> 16) as usize % NUM_BUCKETS
 }
 
-/// The text of the first codes; nothing for those without a symbol.
+/// Decodes the first codes of a block. Codes without a symbol give no text.
 fn beginning<B: AsRef<[u8]>>(block: &SealedBlock<B>) -> Vec<u8> {
     let symbols = block.table().packed();
     let stored = &block.as_bytes()[HEADER_BYTES..block.splits_offset()];
@@ -77,7 +78,7 @@ fn beginning<B: AsRef<[u8]>>(block: &SealedBlock<B>) -> Vec<u8> {
     text
 }
 
-/// Code number `code_idx`; 0 where the bytes end before it.
+/// Returns the code `code_idx`; 0 if the bytes end before it.
 fn code_at(stored: &[u8], width: CodeWidth, code_idx: usize) -> usize {
     let byte = |at: usize| stored.get(at).copied().map_or(0, usize::from);
     match width {

@@ -1,4 +1,4 @@
-//! The kernels of `kernels/gsst_match.cu` and how they are launched.
+//! The kernels of `kernels/gsst_match.cu` and their launches.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 
 use gsst::CodeWidth;
 
-use super::super::device::Device;
-use super::super::error::GpuError;
-use super::super::module::{GSST_MATCH, Module, max_grid, unsupported};
 use super::KERNEL;
 use super::anchor::FourGrams;
 use super::predicate::{RowPredicate, tables_len_bytes};
 use super::rows::{MatchBlock, MatchFrame};
 use super::units::{BlockGroup, ListUnits};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::module::{GSST_MATCH, Module, max_grid, unsupported};
 
 const TABLE_THREADS: u32 = 256;
 pub(super) const MASK_WARPS: u32 = 16;
 pub(super) const WRITE_WARPS: u32 = 8;
 pub(super) const SCAN_THREADS: u32 = 1024;
-/// Units that one thread block of the scan takes.
+/// Units per thread block of the scan.
 pub(super) const UNITS_PER_TILE: usize = SCAN_THREADS as usize;
 
 /// All kernels, on one device.
@@ -40,17 +40,17 @@ struct WidthKernels {
     write: GridKernel,
 }
 
-/// A kernel whose thread blocks share units, and take shared memory.
+/// A kernel whose thread blocks share the units and use shared memory.
 #[derive(Debug, Clone)]
 struct GridKernel {
     function: CudaFunction,
     threads: u32,
     shared_bytes: u32,
-    /// Thread blocks that run at the same time.
+    /// Number of thread blocks that run at the same time.
     max_grid: u32,
 }
 
-/// A predicate on the device: automaton, flags of states and literal, and their sizes.
+/// A predicate on the device: automaton, flags of states and literal, with their sizes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MaskInputs {
     at: u64,
@@ -58,17 +58,17 @@ pub(super) struct MaskInputs {
     first_final: u32,
     literal_len_bytes: u32,
     anchor: u32,
-    /// Whether only rows of the mask that is there can match.
+    /// True if only rows of the existing mask can match.
     pub(super) has_mask: bool,
 }
 
-/// Where a launch finds what it reads and writes, and on which stream.
+/// Device addresses of the input and output of a launch, and its stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MatchPlace<'a> {
     pub(super) stream: &'a Arc<CudaStream>,
     pub(super) bytes: u64,
     pub(super) frames: u64,
-    /// The error word; 0: there is none, the blocks were validated before.
+    /// Error word; 0 if there is none, because the blocks were validated.
     pub(super) error: u64,
     pub(super) next: u64,
     pub(super) filters: u64,
@@ -89,19 +89,20 @@ pub(super) struct ListPlace<'a> {
     pub(super) blocks: u64,
 }
 
-/// Where what matches goes, and how much there is place for.
+/// Device addresses of the output, with its capacity.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputPlace {
     pub(super) rows: u64,
     pub(super) offsets: u64,
-    /// 0: only numbers and offsets are wanted.
+    /// Text; 0 if only numbers and offsets are wanted.
     pub(super) text: u64,
     pub(super) max_rows: u64,
     pub(super) max_text: u64,
 }
 
 impl MaskInputs {
-    /// `at`: of [`RowPredicate::to_bytes`] on the device.
+    /// Builds the inputs for the predicate whose [`RowPredicate::to_bytes`] lie at `at` on the
+    /// device.
     pub(super) fn new(predicate: &RowPredicate, sample: &FourGrams, at: u64) -> Self {
         Self {
             at,
@@ -152,14 +153,16 @@ impl Kernels {
         if width == CodeWidth::Eight { &self.eight } else { &self.twelve }
     }
 
-    /// Which rows match: tables and mask of all blocks of a list, in groups whose tables fit.
+    /// Computes which rows match: makes the tables and the mask of all blocks of a list, in groups
+    /// whose tables fit.
     ///
     /// # Safety
     ///
-    /// `at` and `list` are those of valid blocks, or the error word tells of a fault: bytes with
-    /// [`SLACK_BYTES`](super::rows::SLACK_BYTES) behind them, blocks, tables and frames; `next` and
-    /// `filters` have place for the largest group, mask and sums for all frames and units; the
-    /// predicate lies where `inputs` says; nobody else uses them before the stream is done.
+    /// `at` and `list` belong to valid blocks, or the error word reports a fault. They have the
+    /// bytes with [`SLACK_BYTES`](super::rows::SLACK_BYTES) after them, blocks, tables and frames.
+    /// `next` and `filters` have room for the largest group, mask and sums for all frames and
+    /// units. The predicate lies where `inputs` says. Nothing else uses this memory before the
+    /// stream is done.
     pub(super) unsafe fn mask_list(
         &self,
         device: &Device,
@@ -168,9 +171,10 @@ impl Kernels {
         inputs: &MaskInputs,
     ) -> Result<(), GpuError> {
         for group in list.units.groups(tables_len_bytes(inputs.num_states, list.units.width())) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             unsafe { self.make_tables(device, at, list, &group, inputs) }?;
-            // SAFETY: as above; the tables are those of this group, made on the same stream.
+            // SAFETY: the caller guarantees it; the tables belong to this group and were made on
+            // the same stream.
             unsafe { self.mask(device, at, list, &group, inputs) }?;
         }
         Ok(())
@@ -197,8 +201,8 @@ impl Kernels {
         launch.arg(&inputs.first_final).arg(&literal);
         launch.arg(&inputs.literal_len_bytes).arg(&inputs.anchor);
         launch.arg(&at.next).arg(&at.filters);
-        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
-        // promises what is behind them.
+        // SAFETY: the arguments match the kernel in number, order and type; the caller guarantees
+        // what they point to.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(device.fault("launching gsst_match_tables"))
     }
@@ -223,18 +227,20 @@ impl Kernels {
         launch.arg(&group.first_unit).arg(&group.end_unit);
         launch.arg(&at.mask).arg(&at.sums).arg(&at.error);
         let config = kernel.config(group.end_unit - group.first_unit);
-        // There is at least one unit, since blocks without rows are not in the list.
-        // SAFETY: as above.
+        // There is at least one unit, because the list has no blocks without rows.
+        // SAFETY: the arguments match the kernel in number, order and type; the caller guarantees
+        // what they point to.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(device.fault("launching gsst_match_mask"))
     }
 
-    /// Sums up the units before each.
+    /// Sums the rows and the text before each unit.
     ///
     /// # Safety
     ///
-    /// `at` has sums of its units, at least one, and place for those of tiles, those before each
-    /// unit, and totals; nobody else uses them before the stream is done.
+    /// `at` has the sums of its units, at least one. It has room for the sums of tiles, for those
+    /// before each unit, and for the totals. Nothing else uses this memory before the stream is
+    /// done.
     pub(super) unsafe fn scan(&self, device: &Device, at: &MatchPlace<'_>) -> Result<(), GpuError> {
         let config = LaunchConfig {
             grid_dim: (at.num_units.div_ceil(SCAN_THREADS), 1, 1),
@@ -244,22 +250,23 @@ impl Kernels {
         let scanning = device.fault("launching gsst_match_scan");
         let mut launch = at.stream.launch_builder(&self.sum);
         launch.arg(&at.sums).arg(&at.num_units).arg(&at.tile_sums);
-        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
-        // promises what is behind them.
+        // SAFETY: the arguments match the kernel in number, order and type; the caller guarantees
+        // what they point to.
         unsafe { launch.launch(config) }.map_err(&scanning)?;
         let mut launch = at.stream.launch_builder(&self.scan);
         launch.arg(&at.sums).arg(&at.num_units).arg(&at.tile_sums);
         launch.arg(&at.rows_before).arg(&at.text_before).arg(&at.totals);
-        // SAFETY: as above.
+        // SAFETY: same argument as for the call above.
         unsafe { launch.launch(config) }.map_err(&scanning)?;
         Ok(())
     }
 
-    /// Writes the rows of a list that match, where the output has place for all that match.
+    /// Writes the matching rows of a list, if the output has room for all matches.
     ///
     /// # Safety
     ///
-    /// As [`Kernels::mask_list`], after it and [`Kernels::scan`]; `output` has place for what it says.
+    /// The contract of [`Kernels::mask_list`], which must have been called before, as well as
+    /// [`Kernels::scan`]. `output` has room for what it says.
     pub(super) unsafe fn write(
         &self,
         device: &Device,
@@ -275,8 +282,8 @@ impl Kernels {
         launch.arg(&at.rows_before).arg(&at.text_before).arg(&at.totals);
         launch.arg(&output.max_rows).arg(&output.max_text);
         launch.arg(&output.rows).arg(&output.offsets).arg(&output.text).arg(&at.error);
-        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
-        // promises what is behind them.
+        // SAFETY: the arguments match the kernel in number, order and type; the caller guarantees
+        // what they point to.
         let launched = unsafe { launch.launch(kernel.config(num_units)) };
         launched.map(drop).map_err(device.fault("launching gsst_match_write"))
     }
@@ -314,7 +321,8 @@ impl GridKernel {
     }
 }
 
-/// Sizes that the kernels know: shared memory of mask (8, 12 bits) and write, and of the structs.
+/// Reads the sizes that the kernels know: shared memory of mask (8, 12 bits) and write (8, 12
+/// bits), and the sizes of the structs.
 fn sizes(device: &Device, module: &Module) -> Result<[u32; 6], GpuError> {
     let asking = GpuError::driver("asking for sizes of a kernel");
     let kernel = module.kernel("gsst_match_sizes")?;

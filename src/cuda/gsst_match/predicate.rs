@@ -1,19 +1,19 @@
-//! A predicate as kernels take it.
+//! A predicate in the form that kernels take.
 
 use gsst::{ByteAutomaton, CodeWidth};
 
-/// Longest literal a filter is made of; of longer ones the beginning is enough.
+/// Longest literal of a filter. The beginning of a longer one suffices.
 const MAX_LITERAL_BYTES: usize = 128;
-/// What rows are asked: an automaton over their bytes, and what a filter may look for.
+/// A condition on rows: an automaton over their bytes, and a literal for a filter.
 #[derive(Debug, Clone)]
 pub struct RowPredicate {
-    /// By state and byte the next state; final states are the last ones.
+    /// Next state by state and byte. The final states are the last ones.
     next: Vec<u8>,
-    /// By state whether a text that ends in it matches.
+    /// By state, true if a text that ends in it matches.
     accepts: Vec<bool>,
-    /// The first of the states whose answer is theirs whatever follows.
+    /// First of the final states. Their answer holds for any continuation.
     first_final: usize,
-    /// What every row that matches contains; empty where nothing is known.
+    /// Literal that every matching row contains; empty if none is known.
     literal: Vec<u8>,
 }
 
@@ -43,15 +43,15 @@ impl RowPredicate {
         }
     }
 
-    /// The rows that are not null and do not match `self`.
+    /// Returns the predicate of the rows that are not null and do not match `self`.
     #[must_use]
     pub fn negated(self) -> Self {
         let accepts = self.accepts.into_iter().map(|accepts| !accepts).collect();
         Self { accepts, literal: Vec::new(), ..self }
     }
 
-    /// The same predicate, answered by running the automaton over every row: for benchmarks and
-    /// tests of the filter.
+    /// Returns the same predicate without a filter, so that the automaton runs over every row. For
+    /// benchmarks and tests of the filter.
     #[must_use]
     pub fn without_filter(self) -> Self {
         Self { literal: Vec::new(), ..self }
@@ -69,8 +69,8 @@ impl RowPredicate {
         &self.literal
     }
 
-    /// Automaton, flags of states and literal, behind one another: 256 bytes per state, 256 bytes,
-    /// and the literal.
+    /// Returns the automaton, the flags of states and the literal, concatenated: 256 bytes per
+    /// state, 256 bytes, and the literal.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut flags = [0; 256];
         for (flag, accepts) in flags.iter_mut().zip(&self.accepts) {
@@ -79,16 +79,16 @@ impl RowPredicate {
         [&self.next[..], &flags, &self.literal].concat()
     }
 
-    /// Most bytes of [`RowPredicate::to_bytes`].
+    /// Largest length of [`RowPredicate::to_bytes`].
     pub(super) const MAX_BYTES: usize = 256 * 256 + 256 + MAX_LITERAL_BYTES;
 
-    /// What the tables of one block take.
+    /// Returns the size of the tables of one block, in bytes.
     pub(super) fn tables_len_bytes(&self, width: CodeWidth) -> usize {
         tables_len_bytes(self.num_states() as u32, width)
     }
 }
 
-/// What the tables of one block take: the automaton over codes, and the filter.
+/// Returns the size of the tables of one block, in bytes: the automaton over codes, and the filter.
 pub(super) fn tables_len_bytes(num_states: u32, width: CodeWidth) -> usize {
     (num_states as usize + 4) << width.bits()
 }

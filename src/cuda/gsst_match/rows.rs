@@ -5,20 +5,20 @@ use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
 use gsst::{Block, CodeWidth, SealedBlock};
 
-use super::super::device::Device;
-use super::super::error::GpuError;
-use super::super::memory::DeviceBuffer;
 use super::anchor::FourGrams;
 use super::units::{ListUnits, unit_frames};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
 
-/// Rows of a frame of packed lengths; the start of every 16th is stored.
+/// Rows of a frame of packed lengths. The start of every 16th row is stored.
 pub(super) const FRAME_ROWS: usize = 128;
-/// Bytes behind the last block that kernels may read.
+/// Bytes after the last block that kernels may read.
 pub(super) const SLACK_BYTES: usize = 1024;
-/// From this bit on a form has the bits of a difference.
+/// First bit of the width of differences in a form.
 pub(super) const FORM_WIDTH_BIT: u32 = 27;
 
-/// What a launch knows of a block; the same struct is in the kernel.
+/// Description of a block for a launch. The kernel has the same struct.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(super) struct MatchBlock {
@@ -33,7 +33,7 @@ pub(super) struct MatchBlock {
     pub(super) table: u32,
 }
 
-/// What a launch knows of 128 rows; the same struct is in the kernel.
+/// Description of 128 rows for a launch. The kernel has the same struct.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub(super) struct MatchFrame {
@@ -46,16 +46,16 @@ pub(super) struct MatchFrame {
 
 const _: () = assert!(size_of::<MatchBlock>() == 40 && size_of::<MatchFrame>() == 48);
 
-// SAFETY: integers in C layout without padding, no pointers.
+// SAFETY: integers in C layout without padding or pointers.
 unsafe impl DeviceRepr for MatchBlock {}
-// SAFETY: integers may be 0.
+// SAFETY: all-zero integers are valid.
 unsafe impl ValidAsZeroBits for MatchBlock {}
-// SAFETY: integers in C layout without padding, no pointers.
+// SAFETY: integers in C layout without padding or pointers.
 unsafe impl DeviceRepr for MatchFrame {}
-// SAFETY: integers may be 0.
+// SAFETY: all-zero integers are valid.
 unsafe impl ValidAsZeroBits for MatchFrame {}
 
-/// Blocks on a device whose rows can be looked at one by one.
+/// Blocks on a device, with random access to their rows.
 #[derive(Debug)]
 pub struct DeviceRows {
     pub(super) bytes: DeviceBuffer<u8>,
@@ -111,22 +111,22 @@ impl DeviceRows {
         })
     }
 
-    /// Number of rows, nulls included.
+    /// Returns the number of rows, including nulls.
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
 
-    /// Length of the blocks as stored, in bytes.
+    /// Returns the stored length of the blocks, in bytes.
     pub fn stored_len_bytes(&self) -> u64 {
         self.stored_len_bytes
     }
 
-    /// Length of their text, in bytes.
+    /// Returns the length of their text, in bytes.
     pub fn text_len_bytes(&self) -> u64 {
         self.text_len_bytes
     }
 
-    /// Device memory beyond the blocks' bytes: symbols and places of rows.
+    /// Returns the device memory used in addition to the blocks' bytes: symbols and places of rows.
     pub fn places_len_bytes(&self) -> u64 {
         let lists = self.lists.iter().map(|list| list.tables.num_bytes() + list.blocks.num_bytes());
         (lists.sum::<usize>() + self.frames.num_bytes()) as u64 + self.bytes.num_bytes() as u64
@@ -146,14 +146,14 @@ impl DeviceRows {
     }
 }
 
-/// What goes to the device, on the host.
+/// The input for the device, on the host.
 #[derive(Debug)]
 struct Plan {
     lists: [ListPlan; 2],
     frames: Vec<MatchFrame>,
-    /// Where each block goes.
+    /// Place of each block.
     places: Vec<usize>,
-    /// Lengths of texts of blocks that have none, and where they go.
+    /// Packed lengths of texts for blocks that lack them, with their places.
     lengths: Vec<(usize, Vec<u8>)>,
     len_bytes: usize,
     num_units: usize,
@@ -238,7 +238,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The frames of a block, and one behind them that says where its codes end.
+    /// Adds the frames of a block, and one more that stores the end of its codes.
     fn add_frames<B: AsRef<[u8]>>(&mut self, block: &Block<B>, sections: &PackedSections) {
         let bytes = block.as_bytes();
         let has_lengths = block.text_ends().is_some();
@@ -250,7 +250,7 @@ impl Plan {
                 true => read_frame(bytes, &mut lengths_at, num_rows),
                 false => (0, 0),
             };
-            // Groups behind the last row start behind all codes.
+            // Groups after the last row start at the end of all codes.
             let start_of =
                 |group: usize| block.code_ends()[(first + 16 * group).min(block.num_rows())];
             self.frames.push(MatchFrame {
@@ -265,7 +265,7 @@ impl Plan {
         self.frames.push(end);
     }
 
-    /// Packs the lengths of texts of a block that has none, in frames of 24 bits.
+    /// Packs the lengths of texts of a block that lacks them, with 24 bits each.
     fn add_lengths<B: AsRef<[u8]>>(&mut self, block: &Block<B>, at: usize, first_frame: usize) {
         let offsets = block.decode_all().offsets;
         let length = |pair: &[u32]| (pair[1] - pair[0]).to_le_bytes();
@@ -283,7 +283,7 @@ impl Plan {
     }
 }
 
-/// Where the packed sections of a block start, as `gsst::layout` draws them.
+/// Starts of the packed sections of a block, as in the figure of `gsst::layout`.
 struct PackedSections {
     counts_at: usize,
     lengths_at: usize,
@@ -304,8 +304,8 @@ impl PackedSections {
     }
 }
 
-/// Reads the head of the frame at `at`, whose bytes are there; returns where its differences are and
-/// their form, and advances behind it.
+/// Reads the head of the frame at `at`, whose bytes must exist. Returns the place and the form of
+/// its differences, and advances `at` past the frame.
 fn read_frame(block: &[u8], at: &mut usize, num_rows: usize) -> (u32, u32) {
     let width = u32::from(block[*at]);
     let mut smallest = 0;

@@ -1,17 +1,17 @@
-//! A run of blocks that nobody checked, and predicates, as they are laid out for the device.
+//! The device layout of predicates and a run of blocks that were not checked.
 //!
 //! ```text
 //! input    ┌────────────────┬───────────┬────────────┬──────────────┬┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┐
 //!          │ a run's input  │ blocks    │ predicates │ an empty     │ lengths of texts,
-//!          │ (`gsst_run`)   │ per width │            │ symbol table │ where blocks have none
+//!          │ (`gsst_run`)   │ per width │            │ symbol table │ if blocks have none
 //!          └────────────────┴───────────┴────────────┴──────────────┴┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┘
 //! scratch  a run's scratch │ frames │ tables │ mask │ sums
 //! output   error word, totals │ offsets │ numbers of rows │ text
 //! ```
 //!
-//! What is checked is what a scan checks (`run_kernels`); where a row's codes start is then made of
-//! what the checks left behind (`kernels/gsst_places.cu`). The output has place for all rows, so
-//! nobody waits for how many match before they are written; only what is used comes back.
+//! The checks are those of a scan (`run_kernels`). Their intermediate results give the start of
+//! each row's codes (`kernels/gsst_places.cu`). The output has room for all rows, so matches are
+//! written without a wait for their number. Only the used part is copied back.
 
 use std::ops::Range;
 
@@ -19,28 +19,28 @@ use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 
 use gsst::{CodeWidth, SealedBlock};
 
-use super::super::device::Device;
-use super::super::error::GpuError;
-use super::super::gsst_run::{Parts, Plain, RowForm, RunLayout, put};
-use super::super::module::{GSST_PLACES, Module};
-use super::super::run_kernels::{RunKernels, RunPlace};
 use super::anchor::FourGrams;
 use super::kernels::{Kernels, ListPlace, MaskInputs, MatchPlace, OutputPlace, UNITS_PER_TILE};
 use super::predicate::RowPredicate;
 use super::rows::{MatchBlock, MatchFrame, SLACK_BYTES};
 use super::units::{ListUnits, unit_frames};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::gsst_run::{Parts, Plain, RowForm, RunLayout, put};
+use crate::module::{GSST_PLACES, Module};
+use crate::run_kernels::{RunKernels, RunPlace};
 
-/// Threads of a thread block that finds places, and how many a frame takes.
+/// Threads of a thread block that computes places, and threads per frame.
 pub(super) const PLACES_THREADS: u32 = 256;
 pub(super) const FRAME_GROUPS: u32 = 8;
-/// Bytes of a length that the device writes where blocks have none.
+/// Bytes of a length that the device writes for blocks without lengths.
 pub(super) const LENGTH_BYTES: usize = 3;
 /// Bytes of an empty symbol table of 8 bits.
 const TABLE_BYTES: usize = 8 << 8;
 
 impl Plain for MatchBlock {}
 
-/// Where everything of a run that is matched lies.
+/// The parts of a run to be matched, with their ranges.
 #[derive(Debug)]
 pub(crate) struct MatchLayout {
     run: RunLayout,
@@ -48,7 +48,7 @@ pub(crate) struct MatchLayout {
     predicates: Vec<Range<usize>>,
     empty_table: Range<usize>,
     lengths: Range<usize>,
-    /// What is copied of the input; behind it are the lengths.
+    /// Length of the copied part of the input. The lengths follow it.
     pub(crate) copied_len_bytes: usize,
     pub(crate) input_len_bytes: usize,
     frames: Range<usize>,
@@ -65,18 +65,18 @@ pub(crate) struct MatchLayout {
     num_units: u32,
 }
 
-/// Where what comes back lies.
+/// The parts of the output.
 #[derive(Debug, Clone)]
 pub(crate) struct MatchOutput {
     pub(crate) offsets: Range<usize>,
     pub(crate) rows: Range<usize>,
-    /// `None`: only numbers of rows are wanted.
+    /// Text; `None` if only numbers of rows are wanted.
     pub(crate) text: Option<Range<usize>>,
     pub(crate) len_bytes: usize,
 }
 
 impl MatchOutput {
-    /// The error word, and the numbers of rows and bytes that match.
+    /// Bytes of the error word and of the numbers of matching rows and bytes.
     pub(crate) const HEAD_BYTES: usize = 24;
     const TOTALS_AT: usize = 8;
 
@@ -88,13 +88,13 @@ impl MatchOutput {
         Self { offsets, rows, text, len_bytes: parts.len_bytes() }
     }
 
-    /// What is 0 where nothing matches: totals and the first offset.
+    /// Returns the range that must be 0 if nothing matches: totals and the first offset.
     pub(crate) fn zeros(&self) -> Range<usize> {
         Self::TOTALS_AT..self.offsets.start + 4
     }
 }
 
-/// The blocks of one width; those without codes count as 8 bits.
+/// The blocks of one code width. Blocks without codes count as 8 bits.
 #[derive(Debug)]
 struct MatchList {
     units: ListUnits,
@@ -116,7 +116,7 @@ impl MatchList {
     }
 }
 
-/// The kernels of a run that is matched.
+/// The kernels of a run to be matched.
 #[derive(Debug)]
 pub(crate) struct MatchRunKernels {
     kernels: Kernels,
@@ -131,11 +131,11 @@ impl MatchRunKernels {
 }
 
 impl MatchLayout {
-    /// The layout of `blocks`, whose rows are asked for all of `predicates`.
+    /// Builds the layout of `blocks`, whose rows are tested against all `predicates`.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the run has 2^31 bytes of text, or rows, or more, or there is no
+    /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows, or there is no
     /// predicate.
     pub(crate) fn new<B: AsRef<[u8]>>(
         blocks: &[SealedBlock<B>],
@@ -197,7 +197,8 @@ impl MatchLayout {
         })
     }
 
-    /// Writes what is copied of the input of `blocks` and `predicates`, which this is the layout of.
+    /// Writes the copied part of the input for `blocks` and `predicates`, which must be those of
+    /// this layout.
     pub(crate) fn write<B: AsRef<[u8]>>(
         &mut self,
         blocks: &[SealedBlock<B>],
@@ -217,13 +218,13 @@ impl MatchLayout {
         input[self.empty_table.clone()].fill(0);
     }
 
-    /// Gives all work to the stream: checks, places, masks, and the rows that match.
+    /// Enqueues all work: checks, places, masks, and the output of matching rows.
     ///
     /// # Safety
     ///
-    /// `at` has what this layout says: input, written by [`MatchLayout::write`] for `predicates`,
-    /// scratch, and output, whose error word is set and whose [`MatchOutput::zeros`] are 0; nobody
-    /// else uses them before the stream is done.
+    /// The memory at `at` must match this layout: the input written by [`MatchLayout::write`] for
+    /// `predicates`, scratch, and an output whose error word is set and whose
+    /// [`MatchOutput::zeros`] are 0. Nothing else uses this memory before the stream is done.
     pub(crate) unsafe fn launch(
         &self,
         device: &Device,
@@ -232,12 +233,12 @@ impl MatchLayout {
         predicates: &[RowPredicate],
         at: RunPlace<'_>,
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { run_kernels.check(&self.run, at) }?;
         if self.num_units == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's promise; the checks came before.
+        // SAFETY: the caller guarantees it; the checks were enqueued before.
         unsafe { self.find_places(device, &kernels.places, at) }?;
         let place = self.place(at);
         let lists = self.lists.iter().filter(|list| !list.blocks.is_empty());
@@ -247,12 +248,12 @@ impl MatchLayout {
             let mut inputs = MaskInputs::new(predicate, &self.sample, at.input + part.start as u64);
             inputs.has_mask = i > 0;
             for list in &lists {
-                // SAFETY: the caller's promise; the layout has place for the largest group of each
-                // predicate, and masks and sums of all units.
+                // SAFETY: the caller guarantees it; the layout has room for the largest group of
+                // each predicate, and for masks and sums of all units.
                 unsafe { kernels.mask_list(device, &place, list, &inputs) }?;
             }
         }
-        // SAFETY: as above; there is a unit.
+        // SAFETY: the caller guarantees it; there is at least one unit.
         unsafe { kernels.scan(device, &place) }?;
         let output = OutputPlace {
             rows: at.output + self.output.rows.start as u64,
@@ -262,7 +263,8 @@ impl MatchLayout {
             max_text: self.run.text_len_bytes as u64,
         };
         for list in &lists {
-            // SAFETY: as above; the output has place for all rows and all text, where text is wanted.
+            // SAFETY: the caller guarantees it; the output has room for all rows, and for all text
+            // if text is wanted.
             unsafe { kernels.write(device, &place, list, &output) }?;
         }
         Ok(())
@@ -291,8 +293,8 @@ impl MatchLayout {
         let mut launch = at.stream.launch_builder(function);
         launch.arg(&at.input).arg(&blocks).arg(&frames).arg(&num_frames);
         launch.arg(&code_ends).arg(&offsets).arg(&lengths_at).arg(&places).arg(&at.output);
-        // SAFETY: the arguments are those of the kernel in number, order and type; the caller
-        // promises what is behind them.
+        // SAFETY: the arguments match the kernel in number, order and type; the caller guarantees
+        // what they point to.
         let launched = unsafe { launch.launch(config) };
         launched.map(drop).map_err(device.fault("launching gsst_places"))
     }
@@ -317,7 +319,7 @@ impl MatchLayout {
     }
 
     fn list_place<'a>(&self, list: &'a MatchList, at: RunPlace<'_>) -> ListPlace<'a> {
-        // Blocks without codes have no table, and need none but for its address.
+        // Blocks without codes have no table; kernels only need a valid address.
         let tables = if list.num_tables == 0 { &self.empty_table } else { &list.tables_part };
         ListPlace {
             units: &list.units,
@@ -327,7 +329,7 @@ impl MatchLayout {
     }
 }
 
-/// Adds blocks that have rows to the lists of their widths; returns how many units they have.
+/// Adds the blocks that have rows to the lists of their widths. Returns their number of units.
 fn add_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], lists: &mut [MatchList; 2]) -> u32 {
     let (mut at, mut first_row, mut first_frame, mut first_slot) = (0, 0, 0, 0);
     for block in blocks {
@@ -353,7 +355,7 @@ fn add_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], lists: &mut [MatchList;
         }
         at += block.as_bytes().len() as u64;
         first_row += block.num_rows() as u32;
-        // One more behind the last says where its codes end.
+        // One more frame after the last stores the end of the codes.
         first_frame += num_frames as u32 + 1;
         first_slot += num_units;
     }
@@ -405,7 +407,7 @@ mod tests {
         assert_eq!(eight.blocks[0].validity_at as usize, blocks[1].validity_offset().unwrap());
         assert_eq!(layout.num_units, 3);
         assert_eq!(layout.frames.len(), (3 + 1 + 1 + 4) * size_of::<MatchFrame>());
-        // Lengths are written behind what is copied.
+        // Lengths are written after the copied part.
         assert!(layout.lengths.start >= layout.copied_len_bytes);
         assert_eq!(layout.lengths.len(), 303 * LENGTH_BYTES + SLACK_BYTES);
         let mut input = vec![0xa5; layout.copied_len_bytes];

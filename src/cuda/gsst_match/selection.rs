@@ -1,19 +1,19 @@
-//! The rows that match, in device memory, and their way back to the host.
+//! The rows that match, in device memory, with the copy back to the host.
 
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
 
-use super::super::device::Device;
-use super::super::error::GpuError;
-use super::super::memory::DeviceBuffer;
 use super::kernels::{ListPlace, MatchPlace, OutputPlace, UNITS_PER_TILE};
 use super::predicate::RowPredicate;
 use super::rows::{BlockList, DeviceRows};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
 
 /// Rows that match a predicate: their numbers, offsets and text, in device memory.
 ///
-/// Memory is kept for the next call; so is what the steps of a call pass on to each other.
+/// Later calls reuse the memory, including that of intermediate results.
 #[derive(Debug)]
 pub struct DeviceSelection {
     device: Device,
@@ -25,24 +25,24 @@ pub struct DeviceSelection {
     pub(super) scratch: Scratch,
 }
 
-/// What the steps of a call pass on to each other.
+/// Intermediate results of a call.
 #[derive(Debug)]
 pub(super) struct Scratch {
     /// Automaton over bytes, flags of states and literal.
     pub(super) predicate: DeviceBuffer<u8>,
-    /// By block, state and code the next state.
+    /// Next state by block, state and code.
     pub(super) next: DeviceBuffer<u8>,
-    /// By block and code the filter's entry.
+    /// Entry of the filter by block and code.
     pub(super) filters: DeviceBuffer<u32>,
-    /// One bit per row, 4 words per frame.
+    /// Mask with one bit per row, 4 words per frame.
     pub(super) mask: DeviceBuffer<u32>,
-    /// Rows and bytes of text of each unit, as two halves.
+    /// Rows and bytes of text of each unit, as two halves of a word.
     pub(super) sums: DeviceBuffer<u64>,
-    /// The same of every 1,024 units, as two words.
+    /// Rows and bytes of text of every 1,024 units, as two words.
     pub(super) tile_sums: DeviceBuffer<u64>,
     pub(super) rows_before: DeviceBuffer<u32>,
     pub(super) text_before: DeviceBuffer<u64>,
-    /// All rows, all bytes of text.
+    /// Totals of rows and of bytes of text.
     pub(super) totals: DeviceBuffer<u64>,
 }
 
@@ -70,17 +70,17 @@ impl DeviceSelection {
         })
     }
 
-    /// Number of rows that match.
+    /// Returns the number of rows that match.
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
 
-    /// Length of their text, in bytes.
+    /// Returns the length of their text, in bytes.
     pub fn text_len_bytes(&self) -> usize {
         self.text_len_bytes
     }
 
-    /// Device memory that calls took beyond rows, offsets and text.
+    /// Returns the device memory of intermediate results, in bytes.
     pub fn scratch_len_bytes(&self) -> u64 {
         let scratch = &self.scratch;
         let small = scratch.predicate.num_bytes() + scratch.totals.num_bytes();
@@ -91,8 +91,8 @@ impl DeviceSelection {
         (small + tables + sums + scratch.mask.num_bytes() + scratch.text_before.num_bytes()) as u64
     }
 
-    /// Sets all of rows, offsets and text to one byte, as tests do to see what kernels leave
-    /// unwritten.
+    /// Sets all bytes of rows, offsets and text to one value. Tests use this to find bytes that
+    /// kernels do not write.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl DeviceSelection {
         fill(&self.device, &mut self.text, byte)
     }
 
-    /// The numbers of the rows that match, ascending, counted over all blocks.
+    /// Returns the numbers of the matching rows, ascending, counted over all blocks.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl DeviceSelection {
         self.to_host(&self.rows, self.num_rows)
     }
 
-    /// Where each row's text starts, and behind the last one where it ends.
+    /// Returns the start of each row's text, and after the last row the end of the text.
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl DeviceSelection {
         self.to_host(&self.offsets, self.num_rows + 1)
     }
 
-    /// The text of the rows that match, without gaps.
+    /// Returns the text of the matching rows, without gaps.
     ///
     /// # Errors
     ///
@@ -148,17 +148,17 @@ impl DeviceSelection {
         self.rows.ordinal()
     }
 
-    /// How many rows it has place for.
+    /// Returns the number of rows that fit.
     pub(super) fn max_rows(&self) -> usize {
         self.rows.len().min(self.offsets.len() - 1)
     }
 
-    /// Whether it has place for any row.
+    /// Returns true if at least one row fits.
     pub(super) fn has_capacity(&self) -> bool {
         self.max_rows() > 0
     }
 
-    /// Makes it a selection of no rows.
+    /// Makes the selection empty.
     pub(super) fn clear(&mut self) -> Result<(), GpuError> {
         (self.num_rows, self.text_len_bytes) = (0, 0);
         let mut first = self.offsets.slice_mut(..1);
@@ -166,7 +166,7 @@ impl DeviceSelection {
         copied.map_err(GpuError::driver("clearing a selection"))
     }
 
-    /// Makes place for what the steps pass on, and copies the predicate to the device.
+    /// Makes room for intermediate results, and copies the predicate to the device.
     pub(super) fn prepare(
         &mut self,
         rows: &DeviceRows,
@@ -195,7 +195,7 @@ impl DeviceSelection {
         copied.map_err(GpuError::driver("copying a predicate"))
     }
 
-    /// Where a call on `rows` finds everything.
+    /// Returns the addresses for a call on `rows`.
     pub(super) fn place<'a>(&self, device: &'a Device, rows: &DeviceRows) -> MatchPlace<'a> {
         let (stream, scratch) = (device.stream(), &self.scratch);
         MatchPlace {
@@ -215,12 +215,12 @@ impl DeviceSelection {
         }
     }
 
-    /// Where the predicate lies that was copied by [`DeviceSelection::prepare`].
+    /// Returns the address of the predicate that [`DeviceSelection::prepare`] copied.
     pub(super) fn predicate_at(&self) -> u64 {
         address(&self.scratch.predicate, self.device.stream())
     }
 
-    /// Where rows go that match, and how many.
+    /// Returns the addresses and the capacity for the matching rows.
     pub(super) fn output(&self) -> OutputPlace {
         let stream = self.device.stream();
         OutputPlace {
@@ -232,7 +232,8 @@ impl DeviceSelection {
         }
     }
 
-    /// Takes over how much matches; whether it has place for that.
+    /// Reads the numbers of matching rows and bytes. Returns true if the selection has room for
+    /// them.
     pub(super) fn read_totals(&mut self) -> Result<bool, GpuError> {
         let reading = self.device.fault("reading how many rows match");
         let mut totals = [0; 2];
@@ -248,7 +249,7 @@ impl DeviceSelection {
         Ok(has_place && self.has_capacity())
     }
 
-    /// Makes place for what matches.
+    /// Makes room for the matches.
     pub(super) fn grow(&mut self) -> Result<(), GpuError> {
         const WHAT: &str = "a selection";
         at_least(&self.device, WHAT, &mut self.rows, self.num_rows)?;
@@ -257,7 +258,7 @@ impl DeviceSelection {
     }
 }
 
-/// Where a list's blocks and tables lie.
+/// Returns the addresses of a list's blocks and tables.
 pub(super) fn place_of<'a>(list: &'a BlockList, device: &Device) -> ListPlace<'a> {
     let stream = device.stream();
     ListPlace {
@@ -267,12 +268,12 @@ pub(super) fn place_of<'a>(list: &'a BlockList, device: &Device) -> ListPlace<'a
     }
 }
 
-/// Where `memory` lies, which is only used on the device's own stream.
+/// Returns the address of `memory`, which must be used only on the device's own stream.
 fn address<T>(memory: &DeviceBuffer<T>, stream: &Arc<CudaStream>) -> u64 {
     memory.device_ptr(stream).0
 }
 
-/// Replaces `memory` where it has less than `len` values. What is in it is lost.
+/// Replaces `memory` if it has fewer than `len` values. Its content is then lost.
 fn at_least<T: DeviceRepr + ValidAsZeroBits>(
     device: &Device,
     what: &'static str,
@@ -291,6 +292,7 @@ fn fill<T>(device: &Device, memory: &mut DeviceBuffer<T>, byte: u8) -> Result<()
     device.context().bind_to_thread().map_err(&filling)?;
     let num_bytes = memory.num_bytes();
     let (at, _used_until_here) = memory.device_ptr_mut(stream);
-    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until it is enqueued.
+    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until the call is
+    // enqueued.
     unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
 }

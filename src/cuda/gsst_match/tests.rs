@@ -1,4 +1,4 @@
-//! What the kernel and its wrapper both write down is the same.
+//! Tests that the kernel and its wrapper declare the same constants and structs.
 
 use super::kernels::{MASK_WARPS, SCAN_THREADS, WRITE_WARPS};
 use super::rows::{FORM_WIDTH_BIT, FRAME_ROWS, MatchBlock, MatchFrame};

@@ -1,25 +1,25 @@
-//! Units: the 1 to 8 frames of a block that a warp takes at a time, and how they are numbered.
+//! Numbering of units. A unit is the 1 to 8 frames of a block that a warp takes at a time.
 
 use gsst::CodeWidth;
 
-/// Most frames of a unit, and the codes it should have: marks of 16,384 codes fit.
+/// Largest number of frames of a unit, and its intended number of codes. Marks of 16,384 codes fit.
 pub(super) const MAX_UNIT_FRAMES: usize = 8;
 const UNIT_CODES: usize = 12_288;
 
-/// Frames of a unit of a block: as many codes as marks fit.
+/// Returns the frames per unit of a block, so that the marks of its codes fit.
 pub(super) fn unit_frames(num_codes: usize, num_frames: usize) -> usize {
     (UNIT_CODES * num_frames / num_codes.max(1)).clamp(1, MAX_UNIT_FRAMES)
 }
 
-/// The units of the blocks of one width.
+/// The units of the blocks of one code width.
 #[derive(Debug)]
 pub(super) struct ListUnits {
     width: CodeWidth,
-    /// The first unit of each block, and behind them the number of units.
+    /// First unit of each block, and after them the number of units.
     starts: Vec<u32>,
 }
 
-/// Some consecutive blocks of a list.
+/// A group of consecutive blocks of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockGroup {
     pub(super) first_block: usize,
@@ -33,7 +33,7 @@ impl ListUnits {
         Self { width, starts: vec![0] }
     }
 
-    /// Adds a block.
+    /// Adds a block of `num_units` units.
     pub(super) fn push(&mut self, num_units: u32) {
         self.starts.push(self.num_units() + num_units);
     }
@@ -50,12 +50,12 @@ impl ListUnits {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// Most blocks of a group.
+    /// Returns the largest number of blocks of a group.
     pub(super) fn max_group_blocks(&self, tables_len_bytes: usize) -> usize {
         self.num_blocks().min(blocks_per_group(tables_len_bytes))
     }
 
-    /// Runs of blocks whose tables, `tables_len_bytes` each, fit into the memory for them.
+    /// Returns groups of blocks whose tables, `tables_len_bytes` each, fit into their memory.
     pub(super) fn groups(&self, tables_len_bytes: usize) -> Vec<BlockGroup> {
         let num_per_group = blocks_per_group(tables_len_bytes);
         let group = |first_block: usize| {
@@ -71,7 +71,7 @@ impl ListUnits {
     }
 }
 
-/// How many blocks' tables are made at a time. Grids have at most 65,535 layers.
+/// Returns the number of blocks whose tables are made at a time. Grids have at most 65,535 layers.
 fn blocks_per_group(tables_len_bytes: usize) -> usize {
     (super::TABLES_BYTES / tables_len_bytes).clamp(1, 65_535)
 }

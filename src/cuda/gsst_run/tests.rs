@@ -1,8 +1,8 @@
-//! What the kernels of runs and their wrapper both write down is the same, and bits of validity
-//! come together.
+//! Tests that the kernels of runs and their wrapper declare the same constants and structs, and
+//! tests of validity bits and layouts.
 
-use super::super::block_check::CHECKS;
 use super::*;
+use crate::block_check::CHECKS;
 use gsst::{BlockOptions, write_block};
 
 const HEADER: &str = include_str!("../../../kernels/gsst_run.cuh");

@@ -1,12 +1,13 @@
-//! Runs of which only the rows that match come back.
+//! Runs of which only the matching rows come back.
 //!
 //! ```text
 //! slot a   write │ copy in │ check, match │ how many │ copy back what matches │
 //! slot b           write │ copy in │ check, match │ how many │ copy back …
 //! ```
 //!
-//! How much comes back is known when the device has matched, so a run keeps its slot until it was
-//! waited for. There are as many slots as runs were ever on their way at the same time.
+//! The size of the result is known only after the device has matched. So a run keeps its slot until
+//! it was waited for. The number of slots is the largest number of runs that were in progress at
+//! once.
 
 #![allow(unsafe_code, reason = "launching what was laid out here")]
 
@@ -14,18 +15,16 @@ use std::sync::{Arc, OnceLock};
 
 use gsst::SealedBlock;
 
-use super::super::device::Device;
-use super::super::error::GpuError;
-use super::super::gsst_match::{
-    GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate,
-};
-use super::super::lost;
-use super::super::matched_rows::{FreeSlots, PendingMatches};
-use super::super::run_kernels::RunPlace;
-use super::super::scan_slot::{Part, Slot, set_head};
 use super::GsstScanner;
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate};
+use crate::lost;
+use crate::matched_rows::{FreeSlots, PendingMatches};
+use crate::run_kernels::RunPlace;
+use crate::scan_slot::{Part, Slot, set_head};
 
-/// What a scanner has for matching.
+/// The state of a scanner for matching.
 #[derive(Debug)]
 pub(super) struct Matching {
     matcher: GsstMatcher,
@@ -48,19 +47,19 @@ impl Matching {
 }
 
 impl GsstScanner {
-    /// Makes predicates for [`GsstScanner::submit_matching`].
+    /// Returns the matcher, which makes predicates for [`GsstScanner::submit_matching`].
     pub fn matcher(&self) -> &GsstMatcher {
         &self.matching.matcher
     }
 
-    /// Gives back what slots for matching keep that no run has.
+    /// Frees the memory of the matching slots that no run uses.
     pub(crate) fn release_idle_matching(&self) {
         while self.matching.free.take().is_some() {}
     }
 
-    /// Gives a run to the device to find the rows that match all of `predicates`: their numbers come
-    /// back to host memory, and, where it is wanted, their text. Blocks are checked as for
-    /// [`GsstScanner::submit`], but for UTF-8. Returns when `blocks` are not needed any more.
+    /// Submits a run to find the rows that match all `predicates`. Their numbers come back to host
+    /// memory, with their text if `is_text_wanted`. Blocks are checked as by
+    /// [`GsstScanner::submit`], except for UTF-8. `blocks` may be dropped after the return.
     ///
     /// ```no_run
     /// use tadoc_cuda::{Device, GsstScanner, ScanOptions};
@@ -73,12 +72,12 @@ impl GsstScanner {
     /// let matched = scanner.submit_matching(&run, &[has_b], true)?.wait()?;
     /// assert_eq!(matched.rows().collect::<Vec<_>>(), [2]);
     /// assert_eq!(matched.text(), Some(&b"http://b.example"[..]));
-    /// # Ok::<(), tadoc::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where the run has 2^31 bytes of text or rows or more, or there is no
+    /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows, or there is no
     /// predicate; [`GpuError::OutOfMemory`], [`GpuError::Unsupported`], [`GpuError::Lost`],
     /// [`GpuError::Driver`].
     pub fn submit_matching<B: AsRef<[u8]>>(
@@ -107,8 +106,8 @@ impl GsstScanner {
             output: slot.address(Part::Output),
         };
         set_head(&self.device, &slot.stream, at.output, layout.output.zeros())?;
-        // SAFETY: memory of the layout's lengths was taken, its input copied and its head set, all on
-        // the stream of this slot, which nobody else has until it was waited for.
+        // SAFETY: memory of the layout's lengths was allocated, its input was copied and its head
+        // set, all on the stream of this slot. Nothing else uses the slot until it was waited for.
         unsafe { layout.launch(&self.device, &self.kernels, kernels, predicates, at) }?;
         let counted = slot.copy_head(MatchOutput::HEAD_BYTES)?;
         Ok(PendingMatches {

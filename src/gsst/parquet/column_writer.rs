@@ -1,4 +1,4 @@
-//! A GSST column of the row group that is being written: stretches become blocks, blocks a run.
+//! The writer of a GSST column in a row group: stretches become blocks, and blocks become a run.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::error::{Error, Result};
 
-use super::super::arrow::{BlockEncoder, rows};
-use super::super::layout::MAX_BLOCK_TEXT_BYTES;
-use super::super::write::BlockOptions;
 use super::index::{GsstColumn, Run, StoredBlock};
 use super::statistics::TextStatistics;
+use crate::arrow::{BlockEncoder, rows};
+use crate::layout::MAX_BLOCK_TEXT_BYTES;
+use crate::write::BlockOptions;
 
-/// A GSST column of the row group that is being written.
+/// Writer of a GSST column in the current row group.
 pub(super) struct ColumnWriter {
     pub(super) column: GsstColumn,
     encoder: BlockEncoder,
@@ -37,12 +37,13 @@ impl ColumnWriter {
         }
     }
 
-    /// Memory that pending text and finished blocks take.
+    /// Returns the memory of pending text and finished blocks, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.pending_text_bytes + self.run.capacity()
     }
 
-    /// How many of the first rows still fit into the block; at least one where nothing is pending.
+    /// Returns how many of the first rows still fit into the block: at least one if nothing is
+    /// pending.
     pub(super) fn num_rows_that_fit(&self, array: &dyn Array) -> Result<usize> {
         let mut text_bytes = self.pending_text_bytes;
         let fits = |row: &&Option<&[u8]>| {
@@ -62,7 +63,7 @@ impl ColumnWriter {
         }
     }
 
-    /// Takes rows that fit.
+    /// Adds rows that fit into the stretch.
     pub(super) fn push(&mut self, array: &ArrayRef) -> Result<()> {
         self.pending_text_bytes +=
             rows(array)?.iter().flatten().map(|row| row.len()).sum::<usize>();
@@ -89,7 +90,7 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Its run, the row that carries it, and the array Parquet gets.
+    /// Returns the run, the row that carries it, and the array for Parquet.
     pub(super) fn finish_row_group(&mut self) -> Result<(Run, usize, ArrayRef)> {
         let run = Run { start: 0, blocks: std::mem::take(&mut self.blocks) };
         let nulls = NullBuffer::new(self.validity.finish());

@@ -1,7 +1,8 @@
-//! A footer: what Parquet says of the file, and what the index says of its GSST columns.
+//! The footer of a file: Parquet's metadata and the index of GSST columns.
 //!
-//! It is all that is needed to plan: which row groups can be skipped, which byte ranges the fields
-//! of one take. Asynchronous readers fetch those ranges first and then read from memory.
+//! The footer is enough to plan a query: it shows which row groups can be skipped and which byte
+//! ranges the fields of a row group occupy. Asynchronous readers fetch those ranges first and then
+//! read from memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::error::Result;
 use super::guarded;
 use super::metadata::{GsstMetadata, chunk_range};
 
-/// The footer of a Parquet file, with or without GSST columns.
+/// Footer of a Parquet file, with or without GSST columns.
 #[derive(Debug, Clone)]
 pub struct GsstFooter {
     pub(super) arrow: ArrowReaderMetadata,
@@ -24,11 +25,11 @@ pub struct GsstFooter {
 }
 
 impl GsstFooter {
-    /// Reads it from a file.
+    /// Reads the footer of a file.
     ///
     /// # Errors
     ///
-    /// [`Error::External`](crate::Error::External) where it is not a Parquet file, or as
+    /// [`Error::External`](crate::Error::External) if it is not a Parquet file, and those of
     /// [`GsstMetadata::new`].
     pub fn read<R: ChunkReader>(input: &R) -> Result<Self> {
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
@@ -37,11 +38,11 @@ impl GsstFooter {
         })?)
     }
 
-    /// Makes it of a footer that was read already.
+    /// Creates a footer from Parquet metadata that was read before.
     ///
     /// # Errors
     ///
-    /// As [`GsstFooter::read`].
+    /// The errors of [`GsstFooter::read`].
     pub fn new(parquet: Arc<ParquetMetaData>) -> Result<Self> {
         Self::from_arrow(guarded("opening a Parquet file", || {
             ArrowReaderMetadata::try_new(parquet, ArrowReaderOptions::new())
@@ -53,34 +54,35 @@ impl GsstFooter {
         Ok(Self { arrow, metadata })
     }
 
-    /// What Parquet says.
+    /// Returns Parquet's metadata.
     pub fn parquet(&self) -> &Arc<ParquetMetaData> {
         self.arrow.metadata()
     }
 
-    /// What the index says of GSST columns.
+    /// Returns the metadata of the GSST columns.
     pub fn gsst(&self) -> &GsstMetadata {
         &self.metadata
     }
 
-    /// The schema the file was written from.
+    /// Returns the schema that the file was written from.
     pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
-    /// Number of row groups.
+    /// Returns the number of row groups.
     pub fn num_row_groups(&self) -> usize {
         self.parquet().num_row_groups()
     }
 
-    /// Where a row group starts in the file; row groups start at different places.
+    /// Returns the offset of a row group in the file. It is different for each row group.
     pub fn row_group_start(&self, row_group_idx: usize) -> u64 {
         let columns = self.parquet().row_group(row_group_idx).columns();
         let starts = columns.iter().filter_map(|chunk| Some(chunk_range(chunk).ok()?.start));
         starts.min().unwrap_or(0)
     }
 
-    /// The byte ranges that reading `fields` of a row group takes, ascending, none twice.
+    /// Returns the byte ranges to read for `fields` of a row group, ascending and without
+    /// duplicates.
     pub fn ranges(&self, row_group_idx: usize, fields: &[usize]) -> Vec<Range<u64>> {
         let schema = self.parquet().file_metadata().schema_descr();
         let chunks = self.parquet().row_group(row_group_idx).columns();

@@ -1,4 +1,4 @@
-//! What others have found out of a GSST column, and rows out of such lists.
+//! Rows of a GSST column that were found elsewhere, such as on a device.
 
 use arrow::array::{Array, ArrayRef, UInt32Array};
 use arrow::compute::take;
@@ -6,17 +6,18 @@ use arrow::datatypes::DataType;
 
 use crate::error::{Error, Result};
 
-/// The rows of a stretch that meet all predicates on a GSST column.
+/// Rows of a stretch that meet all predicates on a GSST column.
 #[derive(Debug, Clone)]
 pub struct StretchMatches {
-    /// Their numbers in the stretch, ascending.
+    /// Numbers of the rows in the stretch, ascending.
     pub rows: Vec<u32>,
-    /// Their text, where the column is among those of the batches.
+    /// Text of the rows, if the batches contain the column.
     pub text: Option<ArrayRef>,
 }
 
 impl StretchMatches {
-    /// Whether rows ascend and exist, and the text, of type `text_type`, is theirs.
+    /// Returns true if the rows ascend and exist, and the text has their number and type
+    /// `text_type`.
     pub(super) fn is_of(&self, num_rows: usize, text_type: &DataType) -> bool {
         let is_theirs =
             |text: &ArrayRef| text.len() == self.rows.len() && text.data_type() == text_type;
@@ -25,7 +26,7 @@ impl StretchMatches {
             && self.text.as_ref().is_none_or(is_theirs)
     }
 
-    /// The text of `rows`, which are all among these.
+    /// Returns the text of `rows`, which must all be among the rows found.
     pub(super) fn text_of(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
         let Some(text) = &self.text else { return Ok(None) };
         if rows.len() == self.rows.len() {
@@ -42,7 +43,7 @@ impl StretchMatches {
     }
 }
 
-/// The rows that are in both lists, which ascend.
+/// Returns the rows that are in both lists, which must ascend.
 pub(super) fn in_both(mut rows: Vec<u32>, others: &[u32]) -> Vec<u32> {
     let mut others = others.iter().peekable();
     rows.retain(|row| {

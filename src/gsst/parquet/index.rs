@@ -1,7 +1,7 @@
-//! What the footer says of GSST columns: an index of blocks, in the value of one key.
+//! The index of GSST blocks, stored in a Parquet footer as the value of one key.
 //!
 //! ```text
-//! offset  bytes   (before hexadecimal digits: values of keys are text)
+//! offset  bytes   (before they become hexadecimal digits, since values of keys are text)
 //!      0      4   magic "GSSX"
 //!      4      4   CRC32C of all bytes behind this field
 //!      8      4   version, 1
@@ -15,22 +15,22 @@
 //!                       value: 0 none, 1 exact, 2 bound (1); length (1); bytes
 //! ```
 //!
-//! All numbers are little-endian. The index of a file is read whole when the file is opened: at
-//! most 154 bytes, 308 digits, for up to 8 MiB of text.
+//! All numbers are little-endian. The whole index is read when a file is opened: at most 154 bytes,
+//! 308 digits, for up to 8 MiB of text.
 
 use crate::error::{Error, Result};
 
-use super::super::arrow::TextType;
 use super::statistics::{Bound, MAX_BOUND_BYTES, TextStatistics};
+use crate::arrow::TextType;
 
-/// Key of the footer under which the index lies.
+/// Key of the index in the footer.
 pub const INDEX_KEY: &str = "tadoc.gsst";
 
 const MAGIC: &[u8; 4] = b"GSSX";
 const VERSION: u32 = 1;
 const CHECKED_FROM: usize = 8;
 
-/// All that the index says.
+/// Contents of the index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
     pub(super) columns: Vec<GsstColumn>,
@@ -40,48 +40,48 @@ pub(super) struct Index {
 /// A column that is stored as GSST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GsstColumn {
-    /// Its place among the fields of the schema.
+    /// Place of the column among the fields of the schema.
     pub field_idx: usize,
-    /// The type it was written from.
+    /// Type that the column was written from.
     pub text_type: TextType,
 }
 
-/// The GSST columns of a row group.
+/// GSST columns of a row group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GsstRowGroup {
-    /// Rows of each stretch.
+    /// Number of rows of each stretch.
     pub stretch_rows: Vec<usize>,
-    /// For each GSST column its blocks.
+    /// Blocks of each GSST column.
     pub runs: Vec<Run>,
 }
 
-/// The blocks of a column in a row group, one behind the other in the file.
+/// Blocks of a column in a row group, one behind the other in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Run {
-    /// Where they start in the file.
+    /// Offset of the run in the file.
     pub start: u64,
-    /// For each stretch its block.
+    /// Block of each stretch.
     pub blocks: Vec<StoredBlock>,
 }
 
 /// A block in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBlock {
-    /// Its length; 0 where all rows are null: then there is no block.
+    /// Length of the block, or 0 if all rows are null and there is no block.
     pub len_bytes: usize,
-    /// What is known of its rows.
+    /// Statistics of the rows.
     pub statistics: TextStatistics,
 }
 
 impl Run {
-    /// Length of all its blocks.
+    /// Returns the total length of the blocks.
     pub fn len_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.len_bytes as u64).sum()
     }
 }
 
 impl Index {
-    /// The value of the key.
+    /// Returns the value of the key.
     pub(super) fn to_text(&self) -> String {
         let mut bytes = [&MAGIC[..], &[0; 4]].concat();
         let mut push = |number: usize| bytes.extend_from_slice(&(number as u32).to_le_bytes());
@@ -101,7 +101,7 @@ impl Index {
         bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
     }
 
-    /// Reads the value of the key; lists are as long as the value has bytes for.
+    /// Reads the value of the key. Lists are never longer than the value has bytes for.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ fn push_row_group(row_group: &GsstRowGroup, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of which some were read.
+/// A cursor over bytes that are partly read.
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -241,11 +241,11 @@ fn from_digits(digits: &[u8]) -> Result<Vec<u8>> {
     bytes.filter(|_| rest.is_empty()).ok_or_else(|| fault(0, "no hexadecimal digits"))
 }
 
-/// What errors name as their file: callers know where the bytes came from.
+/// File name in errors. Only the callers know the origin of the bytes.
 pub(super) const SOURCE: &str = "Parquet file";
 const SECTION: &str = "GSST index";
 
-/// The index is not what it has to be.
+/// Returns a format error of the index.
 pub(super) fn fault(offset: usize, reason: impl Into<String>) -> Error {
     let (file, reason) = (SOURCE.to_owned(), reason.into());
     Error::Format { file, section: SECTION, offset: offset as u64, reason }

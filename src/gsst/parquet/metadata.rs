@@ -1,8 +1,9 @@
-//! What the footer of a Parquet file says: its schema as it was written, and its GSST columns.
+//! The metadata of a Parquet file from its footer: the schema as it was written, and the GSST
+//! columns.
 //!
-//! Everything the index says of places is compared with what Parquet says, since another program
-//! may have rewritten the file and kept the key: a run lies inside its column's chunk, stretches
-//! have the row group's rows.
+//! All places in the index are compared with those of Parquet, because another program may have
+//! rewritten the file and kept the key. A run must lie inside its column's chunk, and stretches
+//! must have the row group's rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use parquet::schema::types::SchemaDescriptor;
 
 use crate::error::{Error, Result};
 
-use super::super::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
 use super::index::{GsstColumn, GsstRowGroup, INDEX_KEY, Index, SOURCE, StoredBlock, fault};
 use super::statistics::TextStatistics;
+use crate::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
 
 /// Name of the Arrow extension type that marks GSST columns.
 pub const EXTENSION_NAME: &str = "tadoc.gsst";
@@ -31,12 +32,14 @@ pub struct GsstMetadata {
 }
 
 impl GsstMetadata {
-    /// Reads it from a footer and the Arrow schema that the Parquet crate makes of that footer.
+    /// Reads the metadata from a footer and the Arrow schema that the Parquet crate derives from
+    /// it.
     ///
     /// # Errors
     ///
-    /// [`Error::Format`], [`Error::Version`] or [`Error::Checksum`] where the index is damaged or
-    /// does not fit the file; [`Error::Format`] too where the footer has places outside of any file.
+    /// [`Error::Format`], [`Error::Version`] or [`Error::Checksum`] if the index is damaged or does
+    /// not agree with the file. [`Error::Format`] also if the footer has places outside of any
+    /// file.
     pub fn new(footer: &ParquetMetaData, stored_schema: &Schema) -> Result<Self> {
         for chunk in footer.row_groups().iter().flat_map(|row_group| row_group.columns()) {
             chunk_range(chunk)?;
@@ -52,41 +55,42 @@ impl GsstMetadata {
         Ok(metadata)
     }
 
-    /// The schema the file was written from.
+    /// Returns the schema that the file was written from.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// The GSST columns, by field.
+    /// Returns the GSST columns, sorted by field.
     pub fn columns(&self) -> &[GsstColumn] {
         &self.index.columns
     }
 
-    /// Which of [`GsstMetadata::columns`] the field is, if it is one.
+    /// Returns the index of the field in [`GsstMetadata::columns`], if it is a GSST column.
     pub fn column_of_field(&self, field_idx: usize) -> Option<usize> {
         self.index.columns.iter().position(|column| column.field_idx == field_idx)
     }
 
-    /// Row groups, as far as GSST columns go; none where there are no such columns.
+    /// Returns the GSST columns of each row group. Empty if there are no GSST columns.
     pub fn row_groups(&self) -> &[GsstRowGroup] {
         &self.index.row_groups
     }
 
-    /// What is known of a GSST column in a row group; `None` where there is no such one.
+    /// Returns the statistics of a GSST column in a row group, or `None` if there is no such
+    /// column.
     pub fn statistics(&self, row_group_idx: usize, column_idx: usize) -> Option<TextStatistics> {
         let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
         let of_blocks = run.blocks.iter().map(|block| block.statistics.clone());
         Some(of_blocks.reduce(|one, two| one.merge(&two)).unwrap_or_default())
     }
 
-    /// Where the run of a GSST column lies in the file; `None` where there is no such one.
+    /// Returns the range of a GSST column's run in the file, or `None` if there is no such column.
     pub fn run_range(&self, row_group_idx: usize, column_idx: usize) -> Option<Range<u64>> {
         let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
         Some(run.start..run.start + run.len_bytes())
     }
 
-    /// Where the block of a stretch lies in the file; `None` where there is none, as all its rows
-    /// are null.
+    /// Returns the range of a stretch's block in the file, or `None` if there is no block because
+    /// all its rows are null.
     pub fn block_range(
         &self,
         row_group_idx: usize,
@@ -143,7 +147,7 @@ fn is_possible(block: &StoredBlock) -> bool {
         && (if is_all_null { *len_bytes == 0 } else { is_block })
 }
 
-/// For each top-level field its first leaf.
+/// Returns the first leaf of each top-level field.
 pub(super) fn first_leaves(schema: &SchemaDescriptor, num_fields: usize) -> Vec<usize> {
     let mut leaves = vec![usize::MAX; num_fields];
     for leaf in (0..schema.num_columns()).rev() {
@@ -154,7 +158,7 @@ pub(super) fn first_leaves(schema: &SchemaDescriptor, num_fields: usize) -> Vec<
     leaves
 }
 
-/// Where a column's chunk lies in the file.
+/// Returns the range of a column's chunk in the file.
 pub(super) fn chunk_range(chunk: &ColumnChunkMetaData) -> Result<Range<u64>> {
     let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
     let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
@@ -172,7 +176,7 @@ fn does_not_fit(reason: impl std::fmt::Display) -> Error {
     fault(0, format!("it does not fit the file ({reason}); did another program rewrite the file?"))
 }
 
-/// The field as Parquet gets it, from the one it was.
+/// Returns the field as Parquet stores it.
 pub(super) fn stored_field(field: &Field) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.insert(EXTENSION_NAME_KEY.to_owned(), EXTENSION_NAME.to_owned());
@@ -180,12 +184,12 @@ pub(super) fn stored_field(field: &Field) -> Field {
     field.clone().with_data_type(DataType::Binary).with_metadata(metadata)
 }
 
-/// Whether the field has an extension type already, whose mark ours would overwrite.
+/// Returns true if the field already has an extension type, which the GSST mark would overwrite.
 pub(super) fn has_extension(field: &Field) -> bool {
     field.metadata().contains_key(EXTENSION_NAME_KEY)
 }
 
-/// The schema as it was, from the one that Parquet has.
+/// Returns the schema that the file was written from, given the schema that Parquet stores.
 fn restore(stored: &Schema, index: &Index) -> Result<Schema> {
     let mut fields: Vec<Arc<Field>> = stored.fields().to_vec();
     if !index.columns.is_sorted_by(|one, two| one.field_idx < two.field_idx) {

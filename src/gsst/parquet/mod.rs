@@ -1,4 +1,4 @@
-//! GSST columns in Parquet files that any Parquet reader opens.
+//! GSST columns in Parquet files that every Parquet reader can open.
 //!
 //! ```text
 //! file       row group 0                  row group 1          footer
@@ -13,40 +13,41 @@
 //! rows       ├─ stretch ─┤├─ stretch ─┤├─ stretch ─┤  a block for each GSST column and stretch
 //! ```
 //!
-//! A *stretch* is consecutive rows of a row group of which every GSST column has one block, so that
-//! rows found in one column are at the same place in the others.
+//! A *stretch* is a run of consecutive rows of a row group for which every GSST column has one
+//! block. So the rows found in one column are at the same places in the others.
 //!
-//! To Parquet a GSST column is `BYTE_ARRAY` with `DELTA_LENGTH_BYTE_ARRAY`, whose page is first all
-//! lengths, then all bytes. Nulls are nulls. The first value of a row group that is not null is the
-//! *run*: its blocks, one behind the other. Every other value is empty and costs next to nothing.
-//! The field carries the Arrow extension type `tadoc.gsst`; the footer says where runs and blocks
-//! lie, and their statistics. So
+//! To Parquet, a GSST column is `BYTE_ARRAY` with the encoding `DELTA_LENGTH_BYTE_ARRAY`, whose
+//! page holds first all lengths, then all bytes. Nulls are nulls. The first value of a row group
+//! that is not null is the *run*: all its blocks, one behind the other. Every other value is empty
+//! and takes almost no space. The field carries the Arrow extension type `tadoc.gsst`. The footer
+//! stores the places of runs and blocks, and their statistics. This layout has two consequences:
 //!
-//! - a run is contiguous, not compressed again and holds whole blocks: codes, splits and table of a
-//!   device's work come with one range read, and as blocks are multiples of 16 bytes, all lie on
-//!   such a boundary where the first does. Codes may have 12 bits, and a block's own checksum
-//!   covers every byte of it;
-//! - other readers read all ordinary columns, see the GSST column as binary, and count its nulls
-//!   right. Who copies rows in their order keeps the run.
+//! - A run is contiguous, not compressed again, and holds whole blocks. One range read fetches the
+//!   codes, splits and table for a device. Blocks are multiples of 16 bytes, so if the first one
+//!   lies on such a boundary, all do. Codes may have 12 bits, and a block's own checksum covers
+//!   every byte of it.
+//! - Other readers read all ordinary columns, see the GSST column as binary, and count its nulls
+//!   correctly. A program that copies rows in their order keeps the run.
 //!
-//! Other forms lost on one of these: each row's codes as a value would show other readers something
-//! per row, but something none can use without the table, at the price of padding codes of 12 bits
-//! to bytes, storing the numbers of codes twice, and gathering each block from several places
-//! before its checksum can be compared. Blocks outside of columns are lost when another program
-//! rewrites the file, and make columns look smaller than they are to those who plan reads.
+//! Other layouts fail on one of these points. If each row's codes were a value, other readers would
+//! see a value per row, but none that they could use without the table. Codes of 12 bits would be
+//! padded to bytes, the numbers of codes would be stored twice, and each block would have to be
+//! gathered from several places before its checksum could be compared. Blocks outside of columns
+//! are lost when another program rewrites the file, and columns then look smaller than they are to
+//! query planners.
 //!
-//! Statistics of such bytes would prune wrongly, so Parquet keeps none for the column; the index
-//! has those of decoded values per block.
+//! Statistics of the run's bytes would prune wrongly, so Parquet keeps none for the column. The
+//! index has statistics of the decoded values per block.
 //!
-//! Limits: a row group ends when a run passes 64 MiB (pages have 32-bit lengths, and other readers
-//! hold a value whole). Only top-level fields become GSST columns; files must not be encrypted.
-//! Files without such a column read as plain Parquet. Reading is by ranges of anything that is a
-//! `ChunkReader`; asynchronous readers take the ranges from [`GsstFooter`].
+//! Limits: a row group ends when a run exceeds 64 MiB, because pages have 32-bit lengths and other
+//! readers hold a whole value in memory. Only top-level fields become GSST columns. Files must not
+//! be encrypted. Files without a GSST column are read as plain Parquet. The reader reads ranges of
+//! any `ChunkReader`. Asynchronous readers take the ranges from [`GsstFooter`].
 //!
-//! Parquet has no checksum over footers, and pages of ordinary columns have none by default: damage
-//! there can change names, types and ordinary values without a trace, or make the Parquet crate
-//! panic, which is caught and is an error like others, or reserve 2 GiB for a page. A file that
-//! another program rewrote is found out by places and checksums, and has to be written again.
+//! Parquet has no checksum over footers, and pages of ordinary columns have none by default. Damage
+//! there can change names, types and ordinary values without a trace, reserve 2 GiB for a page, or
+//! make the Parquet crate panic, which is caught and reported as an error. Places and checksums
+//! reveal a file that another program rewrote. Such a file has to be written again.
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
@@ -79,7 +80,8 @@ pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter};
 #[cfg(test)]
 mod tests;
 
-/// What `call` into the Parquet crate says; that crate panics on some damaged files.
+/// Calls into the Parquet crate and turns its panics into errors, since it panics on some damaged
+/// files.
 fn guarded<T, E: Into<Box<dyn Error + Send + Sync>>>(
     what: &'static str,
     call: impl FnOnce() -> std::result::Result<T, E>,
@@ -92,7 +94,7 @@ fn guarded<T, E: Into<Box<dyn Error + Send + Sync>>>(
     }
 }
 
-/// An error of the crates below, with what was being done.
+/// Returns a function that wraps a Parquet error with a description of the failed operation.
 fn external(what: &'static str) -> impl Fn(ParquetError) -> crate::Error + Copy {
     move |error| crate::Error::external(what, error)
 }

@@ -1,5 +1,5 @@
-//! Conditions on rows: on GSST columns, tested on codes, and on ordinary ones, tested before any text
-//! is decoded.
+//! Conditions on rows. Those on GSST columns are tested on codes. Those on ordinary columns are
+//! tested before any text is decoded.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,32 +8,32 @@ use arrow::array::{BooleanArray, RecordBatch};
 
 use crate::error::Result;
 
-use super::super::block::Block;
-use super::super::pattern::Pattern;
 use super::statistics::TextStatistics;
+use crate::block::Block;
+use crate::pattern::Pattern;
 
-/// A condition on one GSST column; null rows never meet it.
+/// A condition on one GSST column. Null rows never meet it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodePredicate {
-    /// The field's place in the schema.
+    /// Place of the field in the schema.
     pub field_idx: usize,
-    /// What is asked of a row.
+    /// Test of a row's text.
     pub test: CodeTest,
-    /// Whether rows are kept that fail the test, as in `NOT LIKE`.
+    /// True to keep the rows that fail the test, as in `NOT LIKE`.
     pub is_negated: bool,
 }
 
-/// What is asked of a row's text.
+/// A test of a row's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CodeTest {
-    /// It is one of these: `=`, `IN`.
+    /// Equality with one of these texts: `=`, `IN`.
     IsIn(Vec<Vec<u8>>),
-    /// It is like this: `LIKE`, `starts_with`, `contains`.
+    /// A match of this pattern: `LIKE`, `starts_with`, `contains`.
     Like(Pattern),
 }
 
 impl CodePredicate {
-    /// Whether some row may meet it; where it says no, none does.
+    /// Returns true if some row may meet the condition. If false, no row meets it.
     pub fn may_match(&self, statistics: &TextStatistics) -> bool {
         match &self.test {
             _ if statistics.num_nulls == statistics.num_rows => false,
@@ -44,7 +44,7 @@ impl CodePredicate {
         }
     }
 
-    /// Keeps the rows of `rows` that meet it.
+    /// Keeps those of `rows` that meet the condition.
     pub(super) fn retain<B: AsRef<[u8]>>(&self, block: &Block<B>, rows: &mut Vec<u32>) {
         let mask = match &self.test {
             CodeTest::IsIn(texts) => {
@@ -63,13 +63,13 @@ impl CodePredicate {
 /// A condition on ordinary columns.
 #[derive(Clone)]
 pub struct RowFilter {
-    /// The fields it reads, by their place in the schema, ascending.
+    /// Fields that the test reads, by their place in the schema, ascending.
     pub fields: Vec<usize>,
-    /// Which rows of a batch of those fields are kept; null is no.
+    /// Test that returns, for a batch of those fields, the rows to keep. Null means no.
     pub test: RowTest,
 }
 
-/// The test of a [`RowFilter`].
+/// Function type of the test of a [`RowFilter`].
 pub type RowTest = Arc<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Sync>;
 
 impl fmt::Debug for RowFilter {

@@ -1,13 +1,13 @@
-//! Reading Parquet files with GSST columns, and those without.
+//! The reader of Parquet files with or without GSST columns.
 //!
 //! ```text
-//! for each stretch   statistics ─▶ row filter ─▶ blocks of predicates ─┬─▶ blocks of the projection
-//!                    (pruned)      (ordinary)    (codes)               └─▶ Parquet: ordinary columns
+//! each stretch  statistics ─▶ row filter ─▶ blocks of predicates ─┬─▶ blocks of the projection
+//!               (pruned)      (ordinary)    (codes)               └─▶ Parquet: ordinary columns
 //! ```
 //!
-//! Rows that others have found, a device say, come before the row filter. Nothing is read of a
-//! stretch whose rows are all rejected but what rejected them. This reader is
-//! synchronous; what it knows of places is in [`GsstFooter`], for others.
+//! Rows that were found elsewhere, such as on a device, are applied before the row filter. If all
+//! rows of a stretch are rejected, only the columns that rejected them are read. This reader is
+//! synchronous. [`GsstFooter`] gives the byte ranges to asynchronous readers.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ use super::footer::GsstFooter;
 use super::predicate::{CodePredicate, RowFilter};
 use super::row_group::RowGroupReader;
 
-/// What is read of a row group.
+/// Options for reading a row group.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// Fields of the batches, by their place in the schema; `None` is all.
+    /// Fields of the batches, by their place in the schema. `None` means all fields.
     pub projection: Option<Vec<usize>>,
-    /// Only rows that meet all of these.
+    /// Conditions on GSST columns that all returned rows meet.
     pub predicates: Vec<CodePredicate>,
-    /// Only rows that it keeps; tested first.
+    /// Filter on ordinary columns that keeps some rows. It runs before the predicates.
     pub row_filter: Option<RowFilter>,
-    /// Most rows of a batch.
+    /// Largest number of rows of a batch.
     pub batch_rows: usize,
-    /// Whether GSST columns come as views, whatever they were written from.
+    /// True to return GSST columns as views, whatever type they were written from.
     pub text_as_views: bool,
 }
 
 impl Default for ReadOptions {
-    /// Everything, as it was written, in batches of 8,192 rows.
+    /// Returns options that read everything, in its original types, in batches of 8,192 rows.
     fn default() -> Self {
         Self {
             projection: None,
@@ -48,50 +48,49 @@ impl Default for ReadOptions {
     }
 }
 
-/// A Parquet file, with or without GSST columns, in anything that gives ranges of bytes.
+/// Reader of a Parquet file, with or without GSST columns, from any source of byte ranges.
 pub struct GsstParquetReader<R> {
     input: Arc<R>,
     footer: GsstFooter,
 }
 
 impl<R: ChunkReader + 'static> GsstParquetReader<R> {
-    /// Reads the footer.
+    /// Opens a file and reads its footer.
     ///
     /// # Errors
     ///
-    /// As [`GsstFooter::read`].
+    /// The errors of [`GsstFooter::read`].
     pub fn open(input: R) -> Result<Self> {
         let footer = GsstFooter::read(&input)?;
         Ok(Self::with_footer(input, footer))
     }
 
-    /// A file whose footer is known: `input` needs to have only the ranges that are read.
+    /// Creates a reader with a known footer. `input` needs to have only the ranges that are read.
     pub fn with_footer(input: R, footer: GsstFooter) -> Self {
         Self { input: Arc::new(input), footer }
     }
 
-    /// The schema the file was written from.
+    /// Returns the schema that the file was written from.
     pub fn schema(&self) -> &SchemaRef {
         self.footer.schema()
     }
 
-    /// The footer.
+    /// Returns the footer.
     pub fn footer(&self) -> &GsstFooter {
         &self.footer
     }
 
-    /// Number of row groups.
+    /// Returns the number of row groups.
     pub fn num_row_groups(&self) -> usize {
         self.footer.num_row_groups()
     }
 
-    /// Batches of a row group.
+    /// Returns the batches of a row group.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`] where there is no such row group or field, [`Error::InvalidArgument`]
-    /// where a predicate is on a column that is no GSST column, or the row
-    /// filter on one that is.
+    /// [`Error::OutOfRange`] if there is no such row group or field. [`Error::InvalidArgument`] if
+    /// a predicate is on a column that is not a GSST column, or the row filter on one that is.
     pub fn read_row_group(
         &self,
         row_group_idx: usize,

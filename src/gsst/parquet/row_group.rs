@@ -1,4 +1,4 @@
-//! Reading the batches of one row group, stretch by stretch.
+//! The reader of one row group, stretch by stretch.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::{Error, Result};
 
-use super::super::arrow::{decode_rows, decode_selected};
-use super::super::block::Block;
 use super::footer::GsstFooter;
 use super::given::{StretchMatches, in_both};
 use super::guarded;
 use super::index::SOURCE;
 use super::predicate::CodePredicate;
 use super::read::ReadOptions;
+use crate::arrow::{decode_rows, decode_selected};
+use crate::block::Block;
 
 const READING: &str = "reading Parquet columns";
 
-/// Batches of a row group; after an error there are no more.
+/// Iterator over the batches of a row group. It ends after an error.
 pub struct RowGroupReader<R> {
     pub(super) input: Arc<R>,
     pub(super) footer: GsstFooter,
@@ -35,41 +35,42 @@ pub struct RowGroupReader<R> {
     pub(super) schema: SchemaRef,
     pub(super) options: ReadOptions,
     pub(super) projection: Vec<usize>,
-    /// For each predicate its GSST column.
+    /// GSST column of each predicate.
     pub(super) predicate_columns: Vec<usize>,
     pub(super) num_stretches: usize,
-    /// The stretch that is read next, and its first row in the row group.
+    /// Next stretch to read.
     pub(super) stretch_idx: usize,
+    /// First row of that stretch in the row group.
     pub(super) stretch_start: usize,
     pub(super) stretch: Option<Stretch>,
-    /// For each GSST column its text, where others have decoded it.
+    /// Text of each GSST column, if it was decoded elsewhere.
     pub(super) texts: Vec<Option<Vec<ArrayRef>>>,
-    /// For each GSST column the rows that meet all predicates on it, where others have found them.
+    /// Rows that meet all predicates on each GSST column, if they were found elsewhere.
     pub(super) matches: Vec<Option<Vec<StretchMatches>>>,
 }
 
-/// What is left of a stretch.
+/// Remaining rows of a stretch.
 pub(super) struct Stretch {
     num_rows: usize,
     num_rows_given: usize,
-    /// For each projected field the text of all its selected rows, where it is a GSST column.
+    /// For each projected field, the text of all its selected rows, if it is a GSST column.
     texts: Vec<Option<ArrayRef>>,
     ordinary: Option<ParquetRecordBatchReader>,
 }
 
 impl<R: ChunkReader + 'static> RowGroupReader<R> {
-    /// The schema of its batches.
+    /// Returns the schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Takes the text of a GSST column from `stretches`, an array of all rows for each stretch,
-    /// which a device has decoded, say, and does not read its blocks for the batches.
+    /// Sets the text of a GSST column, for example as decoded by a device. `stretches` has an array
+    /// of all rows for each stretch. The batches then use this text instead of the column's blocks.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] where there is no such column, or the arrays have other rows or
-    /// another type than batches have.
+    /// [`Error::InvalidArgument`] if there is no such column, or if the arrays have other rows or
+    /// another type than the batches.
     pub fn set_text(&mut self, column_idx: usize, stretches: Vec<ArrayRef>) -> Result<()> {
         let (expected, stretch_rows) = self.type_and_rows(column_idx)?;
         let num_rows: Vec<usize> = stretches.iter().map(|array| array.len()).collect();
@@ -82,13 +83,13 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Ok(())
     }
 
-    /// Takes the rows that meet all predicates on a GSST column from `stretches`, as a device has
-    /// found them, say, and does not test its codes.
+    /// Sets the rows that meet all predicates on a GSST column, for example as found by a device.
+    /// The reader then does not test the column's codes.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] where there is no such column, rows do not ascend or exist, or
-    /// texts are not theirs or have another type than batches have.
+    /// [`Error::InvalidArgument`] if there is no such column, if rows do not ascend or do not
+    /// exist, or if texts do not belong to the rows or have another type than in the batches.
     pub fn set_matches(&mut self, column_idx: usize, stretches: Vec<StretchMatches>) -> Result<()> {
         let (text_type, stretch_rows) = self.type_and_rows(column_idx)?;
         let mut pairs = stretches.iter().zip(stretch_rows);
@@ -102,7 +103,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Ok(())
     }
 
-    /// The type in which a GSST column comes, and the numbers of rows of its stretches.
+    /// Returns the type of a GSST column in the batches, and the numbers of rows of its stretches.
     fn type_and_rows(&self, column_idx: usize) -> Result<(DataType, &[usize])> {
         let gsst = self.footer.gsst();
         let row_group = gsst.row_groups().get(self.row_group_idx);
@@ -129,7 +130,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         }
     }
 
-    /// Reads the next stretch; `None` where no row of it is selected.
+    /// Reads the next stretch. Returns `None` if no row of it is selected.
     fn open_stretch(&mut self) -> Result<Option<Stretch>> {
         let (stretch_idx, start) = (self.stretch_idx, self.stretch_start);
         let num_rows = match self.footer.gsst().row_groups().get(self.row_group_idx) {
@@ -158,8 +159,8 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Ok(Some(Stretch { num_rows: num_selected, num_rows_given: 0, texts, ordinary }))
     }
 
-    /// The rows of a stretch that the filter keeps and that meet all predicates; `None` where all
-    /// do.
+    /// Returns the rows of a stretch that the filter keeps and that meet all predicates. `None`
+    /// means all rows.
     fn selected_rows(
         &self,
         stretch_idx: usize,
@@ -193,7 +194,8 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Ok(Some(selected))
     }
 
-    /// The rows of a stretch that others have found; `None` where they found no column's.
+    /// Returns the rows of a stretch that were found elsewhere, or `None` if there are no such
+    /// results.
     fn found_rows(&self, stretch_idx: usize) -> Option<Vec<u32>> {
         let mut columns =
             self.matches.iter().flatten().map(|stretches| &stretches[stretch_idx].rows);
@@ -201,7 +203,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Some(columns.fold(first, |rows, others| in_both(rows, others)))
     }
 
-    /// The rows of a stretch that the row filter keeps, of those that were found already.
+    /// Returns the rows of a stretch that the row filter keeps, of those in `found`.
     fn kept_rows(
         &self,
         start: usize,
@@ -233,7 +235,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         }
     }
 
-    /// The text of the selected rows of a GSST column.
+    /// Returns the text of the selected rows of a GSST column.
     fn text(
         &self,
         column_idx: usize,
@@ -263,7 +265,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         }
     }
 
-    /// The block of a stretch, checked; `None` where all its rows are null.
+    /// Reads and checks the block of a stretch. Returns `None` if all its rows are null.
     fn block(&self, column_idx: usize, stretch_idx: usize) -> Result<Option<Block<Bytes>>> {
         let range = self.footer.gsst().block_range(self.row_group_idx, column_idx, stretch_idx);
         let Some(range) = range else {
@@ -291,7 +293,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         Ok(Some(block))
     }
 
-    /// A reader of the selected rows of those of `fields` that are ordinary columns.
+    /// Returns a reader of the selected rows, for those of `fields` that are ordinary columns.
     fn ordinary(
         &self,
         fields: &[usize],
@@ -378,7 +380,7 @@ impl Stretch {
     }
 }
 
-/// Some rows of an array.
+/// Returns some rows of an array.
 fn rows_of(array: &ArrayRef, rows: &Option<Vec<u32>>) -> Result<ArrayRef> {
     match rows {
         Some(rows) if rows.len() < array.len() => {
@@ -402,7 +404,7 @@ fn rows_missing(num_rows: usize) -> Error {
     }
 }
 
-/// An input that several readers use.
+/// An input that several readers share.
 struct Shared<R>(Arc<R>);
 
 impl<R: Length> Length for Shared<R> {

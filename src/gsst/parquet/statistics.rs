@@ -1,39 +1,38 @@
-//! What is known of the text of a block without reading it: nulls, length, smallest and largest
-//! value.
+//! Statistics of a block's text: number of nulls, length, smallest and largest value.
 //!
-//! Bounds are of decoded values, in the order of bytes (for UTF-8 that of code points). Long ones
-//! are cut to 64 bytes: a prefix is a lower bound as it is, an upper one once its last character,
-//! or byte, is the next one. They say then that they are not exact.
+//! Bounds are decoded values, in the order of bytes (for UTF-8 the order of code points). Long ones
+//! are cut to 64 bytes. A prefix is a lower bound as it is. It is an upper bound after its last
+//! character, or byte, is replaced by the next one. Such bounds are marked as not exact.
 
-/// Most bytes of a bound.
+/// Largest length of a bound, in bytes.
 pub(super) const MAX_BOUND_BYTES: usize = 64;
 
-/// A value that no value is below, or above.
+/// A lower or upper bound of the values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bound {
-    /// Its bytes, UTF-8 where the column is.
+    /// Bytes of the bound, which are UTF-8 if the column is.
     pub bytes: Vec<u8>,
-    /// Whether it is one of the values.
+    /// True if the bound is one of the values.
     pub is_exact: bool,
 }
 
-/// What is known of the text of some rows.
+/// Statistics of the text of some rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextStatistics {
     /// Number of rows, nulls included.
     pub num_rows: usize,
     /// Number of rows that are null.
     pub num_nulls: usize,
-    /// Length of the text of all rows.
+    /// Length of the text of all rows, in bytes.
     pub text_len_bytes: u64,
-    /// At or below the smallest value; `None` where all rows are null.
+    /// Lower bound of the values. `None` if all rows are null.
     pub min: Option<Bound>,
-    /// At or above the largest value; `None` where all rows are null or no short value is above.
+    /// Upper bound of the values. `None` if all rows are null or no short value is above them.
     pub max: Option<Bound>,
 }
 
 impl TextStatistics {
-    /// Those of `rows` (`None` is null).
+    /// Computes the statistics of `rows` (`None` is null).
     pub(super) fn of(rows: &[Option<&[u8]>], is_utf8: bool) -> Self {
         let values = || rows.iter().flatten().copied();
         Self {
@@ -45,7 +44,7 @@ impl TextStatistics {
         }
     }
 
-    /// Those of the rows of both.
+    /// Returns the statistics of the rows of both.
     pub fn merge(&self, other: &Self) -> Self {
         let has_values = |one: &Self| one.num_nulls < one.num_rows;
         let (min, max) = match (has_values(self), has_values(other)) {
@@ -69,7 +68,7 @@ impl TextStatistics {
         }
     }
 
-    /// Whether a row may have this text; where it says no, none has.
+    /// Returns true if a row may have this text. If false, no row has it.
     pub fn may_be(&self, text: &[u8]) -> bool {
         self.num_nulls < self.num_rows
             && self.min.as_ref().is_none_or(|min| &min.bytes[..] <= text)
@@ -91,7 +90,7 @@ fn upper_bound(value: &[u8], is_utf8: bool) -> Option<Bound> {
     next.map(|bytes| Bound { bytes, is_exact: false })
 }
 
-/// At most [`MAX_BOUND_BYTES`] of `value`, whole characters of UTF-8.
+/// Returns at most [`MAX_BOUND_BYTES`] of `value`, as whole characters if `is_utf8`.
 fn prefix(value: &[u8], is_utf8: bool) -> &[u8] {
     if value.len() <= MAX_BOUND_BYTES {
         return value;
@@ -101,7 +100,7 @@ fn prefix(value: &[u8], is_utf8: bool) -> &[u8] {
     &value[..len_bytes.unwrap_or(0)]
 }
 
-/// The smallest bytes above all that start with `bytes`; `None` where they are all 0xff.
+/// Returns the smallest bytes above all that start with `bytes`, or `None` if all are 0xff.
 fn next_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
     let last = bytes.iter().rposition(|byte| *byte < 0xff)?;
     let mut next = bytes[..=last].to_vec();
@@ -109,7 +108,8 @@ fn next_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(next)
 }
 
-/// The same in whole characters that take no more bytes than those they stand for.
+/// Returns a text above all that start with `bytes`, or `None` if there is none. The last character
+/// that has a successor of the same length is replaced by it, and the rest is cut off.
 fn next_text(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let next_of = |character: char| {

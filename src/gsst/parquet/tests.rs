@@ -1,4 +1,4 @@
-//! Files with GSST columns through this reader, and through the Parquet crate's own as any other.
+//! Tests of files with GSST columns, read by this reader and by the Parquet crate's own.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::arrow::{TextType, decode_selected};
 use crate::error::Error;
 use crate::{Block, BlockOptions, CodeWidth, Pattern};
 
-/// A row: an ordinary number, a list, and text for two columns.
+/// A row: a number, from which a list is made too, and text for two columns.
 type Row = (i32, Option<String>, Option<String>);
 
 fn batch_of(rows: &[Row], types: (TextType, TextType)) -> RecordBatch {
@@ -82,7 +82,7 @@ fn read(file: &Bytes, options: &ReadOptions) -> crate::Result<RecordBatch> {
     Ok(concat_batches(&schema, &batches).unwrap())
 }
 
-/// Reads a file of which there are only the ranges that `fields` take.
+/// Reads a file from its footer and the ranges of `fields` alone.
 fn read_ranges(file: &Bytes, fields: &[usize], options: &ReadOptions) -> RecordBatch {
     let footer = GsstFooter::read(file).unwrap();
     let mut batches = Vec::new();
@@ -133,7 +133,7 @@ fn read_with_texts(file: &Bytes, options: &ReadOptions) -> RecordBatch {
     concat_batches(&schema.unwrap(), &batches).unwrap()
 }
 
-/// Reads a file whose rows that meet the predicates on each column were found before.
+/// Reads a file with the rows found before that meet the predicates on each column.
 fn read_with_matches(file: &Bytes, options: &ReadOptions) -> RecordBatch {
     let reader = GsstParquetReader::open(file.clone()).unwrap();
     let gsst = reader.footer().gsst();
@@ -276,8 +276,8 @@ proptest! {
     }
 }
 
-/// Text is right or an error; nothing panics. Parquet has no checksums over footers and ordinary
-/// columns: names, types, numbers may be others.
+/// Checks that reading returns the right text or an error, and never panics. Parquet has no
+/// checksums over footers and ordinary columns, so names, types and numbers may differ.
 fn check_damaged(bytes: Vec<u8>, batch: &RecordBatch) {
     let how = ReadOptions { projection: Some(vec![0, 3]), ..Default::default() };
     let bytes = Bytes::from(bytes);
@@ -310,7 +310,8 @@ fn every_byte_of_a_file_may_be_damaged() {
     }
 }
 
-/// An index with a right checksum may say anything: no panic, and text of the right rows.
+/// An index with a correct checksum may hold anything. Reading must not panic, and text must belong
+/// to the right rows.
 #[test]
 fn an_index_may_say_anything() {
     let rows: Vec<Row> = (0..40).map(|row| (row, Some(format!("row {row}")), None)).collect();
@@ -342,7 +343,7 @@ fn an_index_may_say_anything() {
     assert!(matches!(error, Error::Checksum { .. } | Error::Format { .. }));
 }
 
-/// The Parquet crate alone reads ordinary columns, and of GSST columns nulls and runs.
+/// Checks that the Parquet crate alone reads ordinary columns, and nulls and runs of GSST columns.
 fn check_as_other_readers_do(file: &Bytes, batch: &RecordBatch) {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone()).unwrap();
     let (schema, footer) = (builder.schema().clone(), builder.metadata().clone());

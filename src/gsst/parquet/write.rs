@@ -1,12 +1,12 @@
-//! Writing Parquet files with GSST columns.
+//! The writer of Parquet files with GSST columns.
 //!
 //! ```text
 //! batches ─┬─ ordinary columns ──────────────────────────▶ Parquet's writers of this row group
 //!          └─ GSST columns: slices of up to a stretch ──▶ blocks ──▶ run ──▶ one Binary array
 //! ```
 //!
-//! A stretch ends where a block of one of the columns is full, a row group after as many rows as
-//! the properties say, or where a run is long enough. Memory: the text of a stretch, then the
+//! A stretch ends when a block of one of the columns is full. A row group ends after the number of
+//! rows in the properties, or when a run is long enough. Memory: the text of a stretch, then the
 //! encoded row group.
 
 use std::io::Write;
@@ -26,42 +26,42 @@ use parquet::schema::types::ColumnPath;
 
 use crate::error::{Error, Result};
 
-use super::super::arrow::TextType;
-use super::super::layout::MAX_BLOCK_ROWS;
-use super::super::write::BlockOptions;
 use super::column_writer::ColumnWriter;
 use super::external;
 use super::index::{GsstColumn, GsstRowGroup, INDEX_KEY, Index};
 use super::metadata::{first_leaves, has_extension, stored_field};
+use crate::arrow::TextType;
+use crate::layout::MAX_BLOCK_ROWS;
+use crate::write::BlockOptions;
 
-/// A row group ends when a run is longer: a page has to stay below 2^31 bytes, and other readers hold
-/// a run in memory.
+/// Length of a run, in bytes, after which a row group ends. A page must stay below 2^31 bytes, and
+/// other readers hold a run in memory.
 const MAX_RUN_BYTES: usize = 64 << 20;
-/// Rows that are taken from a batch at once.
+/// Largest number of rows that are taken from a batch at once.
 const PIECE_ROWS: usize = 8192;
 
-/// Which columns become GSST columns.
+/// Choice of the columns that become GSST columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GsstColumns {
     /// All top-level fields of a [`TextType`] without an extension type.
     AllText,
-    /// Those of these names.
+    /// Columns with these names.
     Named(Vec<String>),
 }
 
-/// How a file is written.
+/// Options for writing a file.
 #[derive(Debug, Clone)]
 pub struct GsstParquetOptions {
-    /// Which columns become GSST columns.
+    /// Columns that become GSST columns.
     pub columns: GsstColumns,
-    /// How their blocks are written.
+    /// Options for their blocks.
     pub block: BlockOptions,
-    /// How everything else is written, and how many rows a row group has.
+    /// Parquet's properties, for all other columns and the number of rows of a row group.
     pub properties: WriterProperties,
 }
 
 impl Default for GsstParquetOptions {
-    /// All text, the defaults of blocks and of Parquet.
+    /// Returns options for all text columns, with the defaults of blocks and of Parquet.
     fn default() -> Self {
         Self {
             columns: GsstColumns::AllText,
@@ -71,7 +71,7 @@ impl Default for GsstParquetOptions {
     }
 }
 
-/// Writes record batches as a Parquet file with GSST columns.
+/// Writer of record batches to a Parquet file with GSST columns.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -100,16 +100,16 @@ pub struct GsstParquetWriter<W: Write + Send> {
     row_group_writers: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     stored_schema: SchemaRef,
-    /// For each field its first leaf.
+    /// First leaf of each field.
     leaves: Vec<usize>,
     columns: Vec<ColumnWriter>,
     row_groups: Vec<GsstRowGroup>,
     max_row_group_rows: usize,
-    /// Of the row group that is being written: its writers, by leaf, and its rows.
+    /// Writers of the current row group, by leaf.
     writers: Vec<ArrowColumnWriter>,
     stretch_rows: Vec<usize>,
     num_row_group_rows: usize,
-    /// Rows of the stretch that is being filled.
+    /// Number of rows of the current stretch.
     num_pending_rows: usize,
 }
 
@@ -118,8 +118,8 @@ impl<W: Write + Send> GsstParquetWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] where a named column does not exist or cannot be a GSST column,
-    /// [`Error::External`] where Parquet has no such schema or `output` fails.
+    /// [`Error::InvalidArgument`] if a named column does not exist or cannot be a GSST column.
+    /// [`Error::External`] if Parquet does not support the schema or `output` fails.
     pub fn new(output: W, schema: SchemaRef, options: GsstParquetOptions) -> Result<Self> {
         let columns = chosen_columns(&schema, &options.columns)?;
         let mut stored_fields: Vec<Arc<Field>> = schema.fields().to_vec();
@@ -165,12 +165,12 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         })
     }
 
-    /// The GSST columns of the file, by field.
+    /// Returns the GSST columns of the file, sorted by field.
     pub fn columns(&self) -> impl ExactSizeIterator<Item = GsstColumn> {
         self.columns.iter().map(|column| column.column)
     }
 
-    /// Memory that the row group being written takes, in bytes.
+    /// Returns the memory of the current row group, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let ordinary = self.writers.iter().map(ArrowColumnWriter::memory_size).sum::<usize>();
         ordinary + self.columns.iter().map(ColumnWriter::memory_bytes).sum::<usize>()
@@ -180,9 +180,9 @@ impl<W: Write + Send> GsstParquetWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] where its columns have other types than the schema,
-    /// [`Error::Capacity`] where a value has more than 2^23 bytes, [`Error::External`] where the
-    /// output fails. The file cannot be finished then.
+    /// [`Error::InvalidArgument`] if its columns have other types than the schema.
+    /// [`Error::Capacity`] if a value has more than 2^23 bytes. [`Error::External`] if the output
+    /// fails. After an error, the file cannot be finished.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let types = |schema: &Schema| -> Vec<_> {
             schema.fields().iter().map(|field| field.data_type().clone()).collect()
@@ -218,20 +218,20 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         Ok(())
     }
 
-    /// Ends the row group that is being written, if it has rows.
+    /// Ends the current row group, if it has rows.
     ///
     /// # Errors
     ///
-    /// [`Error::External`] where the output fails.
+    /// [`Error::External`] if the output fails.
     pub fn flush(&mut self) -> Result<()> {
         self.finish_row_group()
     }
 
-    /// Writes what is left and the footer; returns the output.
+    /// Writes the remaining rows and the footer, and returns the output.
     ///
     /// # Errors
     ///
-    /// [`Error::External`] where the output fails.
+    /// [`Error::External`] if the output fails.
     pub fn finish(mut self) -> Result<W> {
         self.finish_row_group()?;
         if !self.columns.is_empty() {
@@ -243,7 +243,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         self.file.into_inner().map_err(external("finishing a Parquet file"))
     }
 
-    /// Takes rows that fit into the stretch and the row group.
+    /// Adds rows that fit into the stretch and the row group.
     fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         let failed = external("writing a Parquet column");
         if self.writers.is_empty() {
@@ -270,7 +270,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         Ok(())
     }
 
-    /// Turns the rows of the stretch into a block for each column.
+    /// Encodes the rows of the stretch as a block for each column.
     fn finish_stretch(&mut self) -> Result<()> {
         if self.num_pending_rows == 0 {
             return Ok(());
@@ -331,8 +331,8 @@ impl<W: Write + Send> GsstParquetWriter<W> {
     }
 }
 
-/// Where the page with this row ends, from the start of the chunk: as its bytes come last and all
-/// values but one are empty, there ends the run.
+/// Returns the end of the page with this row, from the start of the chunk. The run ends there,
+/// because a page's bytes come last and all values but one are empty.
 fn page_end(chunk: &ArrowColumnChunk, row: usize) -> Option<u64> {
     let pages = &chunk.close().offset_index.as_ref()?.page_locations;
     let chunk_start = pages.first()?.offset;
@@ -365,7 +365,7 @@ fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColum
     Ok(schema.fields().iter().enumerate().filter_map(column).collect())
 }
 
-/// Names of the fields that can become GSST columns.
+/// Returns the names of the fields that can become GSST columns.
 fn possible_columns(schema: &Schema) -> String {
     let is_possible =
         |field: &&Arc<Field>| TextType::of(field.data_type()).is_some() && !has_extension(field);

@@ -1,14 +1,14 @@
-//! Which parts are rebuilt, and which together.
+//! The plan of an optimization: the parts to rebuild, grouped into stretches.
 //!
 //! | part | is rebuilt |
 //! | --- | --- |
 //! | documents of edits | always |
-//! | file of which an edit names a document | always: its edits go |
+//! | file with a document that an edit names | always: its edits are built in |
 //! | small file | beside another that is rebuilt or small |
 //! | any other file | never |
 //!
-//! Small files of one optimization are one file afterwards, so that appending n small files and
-//! optimizing after each costs no more than `small_file_bytes` each time.
+//! The small files of one optimization become one file. So appending n small files and optimizing
+//! after each costs at most `small_file_bytes` each time.
 
 use std::ops::Range;
 
@@ -17,47 +17,47 @@ use crate::store::{LivingStore, VersionEdits};
 use crate::version::{Part, Version};
 use tadoc::error::Result;
 
-/// Consecutive parts of a version.
+/// A run of consecutive parts of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
     /// Indexes of the parts.
     pub parts: Range<usize>,
-    /// Documents in them.
+    /// Ids of the documents in them.
     pub doc_ids: Range<u64>,
-    /// Whether they become one new file.
+    /// True if the parts become one new file.
     pub is_rebuilt: bool,
 }
 
-/// What an optimization of one version would do.
+/// A plan for the optimization of one version.
 #[derive(Debug, Clone)]
 pub struct OptimizePlan {
     base: Version,
     edits: Vec<VersionEdits>,
     stretches: Vec<Stretch>,
-    /// Bytes of the segment files.
+    /// Total length of the segment files, in bytes.
     pub file_bytes: u64,
-    /// Bytes of the files of versions whose edits are not in the segment files.
+    /// Total length of the files of versions whose edits are not in the segment files, in bytes.
     pub edit_bytes: u64,
     is_worth_it: bool,
 }
 
 impl OptimizePlan {
-    /// Whether there is anything to do that is worth it.
+    /// Returns true if the optimization is worth it.
     pub fn is_worth_it(&self) -> bool {
         self.is_worth_it
     }
 
-    /// The parts in order.
+    /// Returns the stretches, in order of the parts.
     pub fn stretches(&self) -> &[Stretch] {
         &self.stretches
     }
 
-    /// The version that is optimized.
+    /// Returns the version to optimize.
     pub fn base(&self) -> &Version {
         &self.base
     }
 
-    /// Edits that are not in the segment files.
+    /// Returns the number of edits that are not in the segment files.
     pub fn num_edits(&self) -> u64 {
         self.edits.iter().map(|edits| edits.batch.edits.len() as u64).sum()
     }
@@ -68,10 +68,10 @@ impl OptimizePlan {
 }
 
 impl LivingStore {
-    /// What [`LivingStore::optimize`] would do with `base`.
+    /// Returns the plan that [`LivingStore::optimize`] would carry out on `base`.
     ///
     /// # Errors
-    /// As [`LivingStore::edits`].
+    /// The errors of [`LivingStore::edits`].
     pub async fn optimize_plan(
         &self,
         base: &Version,
@@ -89,11 +89,12 @@ impl LivingStore {
     }
 }
 
-/// Whether small files of `base` lie side by side in a number that is worth joining, edits apart.
+/// Returns true if enough small files of `base` to be worth joining are in one stretch, without
+/// regard to edits.
 pub(crate) fn has_many_small_files(base: &Version, options: &OptimizeOptions) -> bool {
     let num_small = |parts: &[Part]| parts.iter().filter(|part| is_small(part, options)).count();
     let min_small_files = options.min_small_files.max(2);
-    // Most versions have too few, wherever they are.
+    // Most versions have too few small files in total.
     if num_small(&base.parts) < min_small_files {
         return false;
     }
@@ -117,7 +118,7 @@ fn is_small(part: &Part, options: &OptimizeOptions) -> bool {
     part.file_name().is_some() && len_bytes(part) < options.small_file_bytes
 }
 
-/// First id of each part, and the end of the last.
+/// Returns the first id of each part, followed by the end of the last part.
 pub(super) fn first_ids(base: &Version) -> Vec<u64> {
     let mut next = 0u64;
     let mut firsts = vec![next];
@@ -148,7 +149,8 @@ fn states(base: &Version, edits: &[VersionEdits], options: &OptimizeOptions) -> 
     states
 }
 
-/// Neighbours of one fate together, those that are rebuilt up to a size.
+/// Groups adjacent parts that are kept or rebuilt alike. The stretches to rebuild are limited in
+/// length.
 fn stretches(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec<Stretch> {
     let firsts = first_ids(base);
     let mut stretches: Vec<Stretch> = Vec::new();
@@ -173,7 +175,7 @@ fn stretches(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec
         }
     }
     for stretch in &mut stretches {
-        // A small file alone would come out as it is.
+        // A small file alone would not change.
         stretch.is_rebuilt &= states[stretch.parts.clone()] != [State::Small];
     }
     stretches
@@ -236,7 +238,7 @@ mod tests {
         let parts = vec![big(), big(), added, file(5), file(5), big(), file(5)];
         let expected = [(1, false), (4, true), (1, false), (1, false)];
         assert_eq!(planned(parts.clone(), &[edit_of(19)], 9999), expected);
-        // The big one is as much as may be rebuilt together.
+        // The large file is as long as a rebuilt stretch may be.
         let expected = [(1, false), (1, true), (3, true), (1, false), (1, false)];
         let parts_of_zero: Vec<Part> = parts;
         assert_eq!(planned(parts_of_zero, &[edit_of(10)], 1000)[0], expected[0]);

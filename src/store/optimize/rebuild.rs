@@ -1,12 +1,12 @@
-//! One new file for a stretch of parts.
+//! The rebuilding of a stretch of parts as one new file.
 //!
 //! ```text
-//! files ─┬─ segments that no edit touched and that are large ──────────────▶ copied ─┐
+//! files ─┬─ large segments that no edit touched ────────────────────────────▶ copied ─┐
 //!        └─ assemble with the edits ─▶ documents, one by one ─▶ builder ──────────────┴▶ part file
-//! columns of the parts, and the edits that set some ─▶ merge_columns ─────────────────▶
+//! columns of the parts, and the edits that set columns ─▶ merge_columns ──────────────▶
 //! ```
 //!
-//! A document that is cut over segments is copied with all of them or not at all.
+//! If a document spans several segments, either all of them are copied or none.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ use tadoc::segment::{Corpus, Segment};
 
 /// A stretch as one file.
 pub(super) struct Rebuilt {
-    /// The file.
+    /// Part for the new file.
     pub(super) part: Part,
-    /// Documents of it that are not there any more.
+    /// Ids of its dropped documents.
     pub(super) dropped: Vec<Range<u64>>,
 }
 
@@ -69,7 +69,7 @@ impl LivingStore {
         Ok(Rebuilt { part, dropped })
     }
 
-    /// The Parquet file in the file of `part`.
+    /// Returns the Parquet file inside the file of `part`.
     async fn columns_of(&self, part: &Part, footer: &FileFooter) -> Result<Option<Bytes>> {
         let (Some(section), Part::File { len_bytes, .. }) = (&footer.columns, part) else {
             return Ok(None);
@@ -104,16 +104,16 @@ impl LivingStore {
     }
 }
 
-/// The documents of a stretch, and which of its segments may be copied.
+/// Documents of a stretch, and its segments that may be copied.
 struct Documents {
     living: LivingCorpus,
     groups: Vec<Group>,
 }
 
-/// What is written together.
+/// A run of documents that are written together.
 struct Group {
     doc_ids: Range<u64>,
-    /// Copies of the segments that hold the documents as they are; none where they are built anew.
+    /// Segments that are copied with these documents. Empty if the documents are built anew.
     copied: Vec<(Arc<Segment>, SegmentMeta)>,
 }
 
@@ -186,8 +186,8 @@ impl Documents {
     }
 }
 
-/// The segments of a file, those that share a document together; nothing where their documents are
-/// not those of the file.
+/// Returns the segments of a file, grouped if they share a document. Returns `None` if their
+/// documents are not those of the file.
 fn groups_of(footer: &FileFooter, corpus: &Corpus, first_id: u64) -> Option<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     for (segment, meta) in corpus.segments().iter().zip(&footer.segments) {

@@ -1,7 +1,7 @@
-//! A stretch of the parts of a version, with the edits of its documents, as a version of its own.
+//! The restriction of a version to a stretch of its parts, with the edits of its documents.
 //!
-//! Edits of one document do not depend on those of others, in either mode, so a stretch can be
-//! assembled without the rest. Ids count from its first document.
+//! The edits of one document do not depend on those of others, in either mode. So a stretch can be
+//! assembled without the other parts. Ids count from its first document.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::store::VersionEdits;
 use crate::version::{Part, Version};
 use tadoc::edits::{Edit, EditBatch};
 
-/// A stretch as a version.
+/// A stretch as a version of its own.
 #[derive(Debug)]
 pub(super) struct Restricted {
-    /// The version it would be.
+    /// Version that contains only the parts of the stretch.
     pub(super) version: Version,
-    /// Its edits.
+    /// Edits of the stretch.
     pub(super) edits: Vec<VersionEdits>,
 }
 
-/// The stretch of `base`, with `edits` of [`by_stretch`].
+/// Returns the stretch of `base` as a version, with its `edits` from [`by_stretch`].
 pub(super) fn restricted(
     base: &Version,
     stretch: &Stretch,
@@ -38,8 +38,8 @@ pub(super) fn restricted(
     Restricted { version, edits }
 }
 
-/// Hands each of `edits` to the one of `stretches` that holds its document, and counts ids from
-/// there.
+/// Assigns each of `edits` to the stretch that holds its document, and counts ids from the start of
+/// that stretch.
 pub(super) fn by_stretch(
     base: &Version,
     stretches: &[Stretch],
@@ -81,7 +81,7 @@ fn move_down(edit: &mut Edit, by: u64) {
     }
 }
 
-/// Appends a range behind others, joined to the last where they touch.
+/// Appends a range behind the others, joined to the last one if they are adjacent.
 pub(super) fn push_range(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.end == range.start => last.end = range.end,

@@ -1,10 +1,10 @@
-//! Splices of texts in host memory: the text they make, and its words.
+//! Tests of splices of texts in host memory: the text they make, and its words.
 
 use super::super::edits_plan::{BatchPlan, OperationRef};
 use super::*;
 use tadoc::edits::{Edit, EditMode};
 
-/// Documents in host memory, whose dictionary has the first words of each.
+/// Documents in host memory, with a small dictionary.
 pub(in super::super) struct HostText {
     pub(in super::super) docs: Vec<Vec<u8>>,
     terminals: Vec<Terminal>,
@@ -57,7 +57,8 @@ fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Vec<u8>> {
     words.map(|(_, bytes)| bytes).collect()
 }
 
-/// The text of document `doc` of `splices`, and its words: those that stay, and those put in.
+/// Returns the text of document `doc` after `splices`, and its words: the old ones that stay, and
+/// the new ones.
 fn written(
     text: &HostText,
     profile: TokenizerProfile,
@@ -75,7 +76,7 @@ fn written(
         let (from, to) = (splices.froms[splice] as usize, splices.tos[splice] as usize);
         assert!(from <= to && (splice == range.start || from >= at + 2));
         for border in [from, to] {
-            // Whole tokens are taken out.
+            // Checks that splices remove whole tokens.
             let apart = [tokens(profile, &old[..border]), tokens(profile, &old[border..])];
             assert_eq!(apart.concat(), tokens(profile, old));
         }

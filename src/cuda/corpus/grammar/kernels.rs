@@ -10,7 +10,7 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::module::{GRAMMAR_PAIRS, GRAMMAR_ROUNDS, Module};
 
-/// What a round is made of.
+/// The kernels of a round.
 #[derive(Debug)]
 pub(super) struct Kernels {
     pub(super) device: Device,
@@ -69,28 +69,28 @@ impl Kernels {
         })
     }
 
-    /// Gives `function` to the device with a thread for each of `len`.
+    /// Launches `function` on the device with a thread for each of `len` items.
     ///
     /// # Safety
     ///
-    /// As [`launch`].
+    /// The contract of [`launch`].
     pub(super) unsafe fn launch(
         &self,
         function: &CudaFunction,
         len: usize,
         arguments: &[Argument],
     ) -> Result<(), GpuError> {
-        // SAFETY: the caller promises it.
+        // SAFETY: the caller guarantees it.
         unsafe { launch(&self.device, function, grid_for(len), THREADS, arguments) }
     }
 }
 
-/// An address.
+/// Builds an argument from an address.
 pub(super) fn at(address: u64) -> Argument {
     Argument::Long(address)
 }
 
-/// A number below 2^32.
+/// Builds an argument from a number below 2^32.
 pub(super) fn number(number: usize) -> Argument {
     Argument::Short(number as u32)
 }

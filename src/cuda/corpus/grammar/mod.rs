@@ -8,13 +8,14 @@
 //! round      slopes ─▶ choose ─▶ make rules ─▶ count ─▶ rewrite ─▶ new pairs: sort, group, number
 //! ```
 //!
-//! The rules of `src/tadoc/grammar/rounds.rs` and the sequence that it leaves, byte for byte: thresholds, ends
-//! and shards come from `src/tadoc/grammar/schedule.rs`, and the kernels say how ids and choices do. A round
-//! waits for the device twice, for how much is replaced and how many pairs are new.
+//! The result equals that of `src/tadoc/grammar/rounds.rs` byte for byte: the rules and the
+//! remaining sequence. Thresholds, ends and shards come from `src/tadoc/grammar/schedule.rs`; the
+//! kernels define the order of ids and choices. A round waits for the device twice: for the number
+//! of replacements and for the number of new pairs.
 //!
-//! About 80 bytes of device memory an element, kept from one run to the next; a sequence with so many
-//! repeated pairs that their arrays are full (more than half as many as elements, and a million) is
-//! refused.
+//! The rounds take about 80 bytes of device memory per element, kept between runs. A sequence is
+//! refused if its repeated pairs overflow their arrays. The arrays hold half as many pairs as there
+//! are elements, plus a million.
 
 mod kernels;
 mod pairs;
@@ -38,10 +39,10 @@ use kernels::Kernels;
 use sequence::Sequence;
 use space::Space;
 
-/// Elements at most: places and their sums are 32 bits wide.
+/// Largest number of elements. Places and their sums have 32 bits.
 const MAX_ELEMENTS: usize = 1 << 30;
 
-/// Runs the rounds on a device, one sequence at a time.
+/// An engine that runs the rounds on a device, one sequence at a time.
 #[derive(Debug)]
 pub struct DeviceRounds {
     device: Device,
@@ -51,7 +52,7 @@ pub struct DeviceRounds {
 }
 
 impl DeviceRounds {
-    /// Loads the kernels.
+    /// Loads the kernels and builds the engine.
     ///
     /// # Errors
     ///
@@ -65,11 +66,11 @@ impl DeviceRounds {
         })
     }
 
-    /// What the rounds leave of `symbols`, all below `first_rule` but the barriers.
+    /// Runs the rounds on `symbols`. All of them except the barriers must be below `first_rule`.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Mismatch`] where there are too many elements or repeated pairs,
+    /// [`GpuError::Mismatch`] if there are too many elements or repeated pairs;
     /// [`GpuError::OutOfMemory`], [`GpuError::Lost`], [`GpuError::Driver`].
     pub fn rounds(&self, symbols: &[u32], first_rule: u32) -> Result<RoundsOutput, GpuError> {
         self.device.check()?;
@@ -88,7 +89,7 @@ impl DeviceRounds {
         Ok(output)
     }
 
-    /// Why the last sequence that was left to the cores was, if one was.
+    /// Returns the error of the last sequence that was left to the cores, if there was one.
     pub fn fault(&self) -> Option<GpuError> {
         lock(&self.fault).clone()
     }

@@ -1,4 +1,4 @@
-//! Ids of pairs on a device: what `src/tadoc/grammar/pair_join.rs` does, by sorting.
+//! Ids of pairs on a device, found by sorting: the counterpart of `src/tadoc/grammar/pair_join.rs`.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -13,7 +13,7 @@ use super::kernels::{at, number};
 use super::sequence::Sequence;
 use super::space::{MAX_PASSES, Mask, Shared};
 
-/// Sorted pairs and what they are grouped by.
+/// Sorted pairs, with the number of bits by which they are grouped.
 #[derive(Debug, Clone, Copy)]
 struct Sorted {
     pairs: Pairs,
@@ -22,8 +22,8 @@ struct Sorted {
 }
 
 impl Sequence<'_> {
-    /// Gives ids to those of the first `num_keys` keys of `shared` that stand there twice or more. With
-    /// `is_learned` those in the table have its rules.
+    /// Assigns ids to the pairs that occur at least twice among the first `num_keys` keys of
+    /// `shared`. If `is_learned`, pairs in the table get the rules of the table.
     pub(super) fn number(
         &mut self,
         shared: &mut Shared,
@@ -35,7 +35,7 @@ impl Sequence<'_> {
         }
         let (kernels, symbol_bits) = (self.kernels, self.symbol_bits());
         let input = shared.keys.inputs(&kernels.device);
-        // SAFETY: the keys were written there; two symbols are their lowest bits.
+        // SAFETY: the keys were written there; their lowest bits are two symbols.
         let pairs =
             unsafe { kernels.sorter.sort_wide(&shared.keys, input, num_keys, 0..2 * symbol_bits) }?;
         let sorted = Sorted { pairs, len: num_keys, symbol_bits };
@@ -49,13 +49,14 @@ impl Sequence<'_> {
         let groups = shared.groups.inputs(&kernels.device);
         let groups = match shard_bits {
             0 => groups,
-            // SAFETY: shards and groups of the repeated pairs were written there.
+            // SAFETY: the shards and groups of the repeated pairs were written there.
             bits => unsafe { kernels.sorter.sort_narrow(&shared.groups, groups, num_new, bits) }?,
         };
         self.name(shared, sorted, groups.values_at, num_new, is_learned)
     }
 
-    /// Marks where groups of equal pairs begin, and where their second ones stand; counts both by words.
+    /// Marks the starts of groups of equal pairs, and the places of their second pairs. Counts both
+    /// by mask word.
     fn find_groups(&self, shared: &Shared, sorted: Sorted) -> Result<(), GpuError> {
         let (kernels, num_words) = (self.kernels, self.num_words());
         let second_places = shared.mask(Mask::Seconds);
@@ -68,8 +69,8 @@ impl Sequence<'_> {
             at(second_places),
         ];
         let seconds = [at(second_places), number(num_words), at(shared.at.second_sums)];
-        // SAFETY: the arguments are those of the kernels; there are no more keys than elements, and a bit
-        // for each.
+        // SAFETY: the arguments match the kernels. There are at most as many keys as elements, and
+        // a bit for each.
         unsafe {
             clear(&kernels.device, second_places, num_words * size_of::<u32>())?;
             kernels.launch(&kernels.heads, sorted.len, &heads)?;
@@ -80,8 +81,8 @@ impl Sequence<'_> {
         }
     }
 
-    /// Lists the groups, and the repeated ones with their shards in the order of their second places.
-    /// Returns how many bits a shard has, 0 where there is one.
+    /// Lists the groups. Lists the repeated ones with their shards in the order of their second
+    /// places. Returns the number of bits of a shard; 0 if there is one shard.
     fn group(&self, shared: &mut Shared, sorted: Sorted) -> Result<u32, GpuError> {
         let (kernels, device) = (self.kernels, &self.kernels.device);
         let shards = self.num_shards(shared, sorted)?;
@@ -106,7 +107,7 @@ impl Sequence<'_> {
             at(input.keys_at),
             at(input.values_at),
         ];
-        // SAFETY: the arguments are those of the kernel; at most every second key is the second one of a
+        // SAFETY: the arguments match the kernel; at most every second key is the second one of a
         // group.
         unsafe { kernels.launch(&kernels.groups, sorted.len, &arguments) }?;
         Ok(match *shards {
@@ -116,7 +117,7 @@ impl Sequence<'_> {
         })
     }
 
-    /// How many shards each pass has.
+    /// Returns the number of shards of each pass.
     fn num_shards(&self, shared: &mut Shared, sorted: Sorted) -> Result<Vec<usize>, GpuError> {
         let num_passes = num_passes(sorted.len);
         check_limit("passes of pairs", num_passes, MAX_PASSES)?;
@@ -131,7 +132,7 @@ impl Sequence<'_> {
             number(num_passes),
             at(shared.at.pass_counts),
         ];
-        // SAFETY: the arguments are those of the kernel; there is a count for each pass.
+        // SAFETY: the arguments match the kernel; there is a count for each pass.
         unsafe {
             clear(device, shared.at.pass_counts, MAX_PASSES * size_of::<u32>())?;
             kernels.launch(&kernels.passes, sorted.len, &arguments)?;
@@ -140,7 +141,7 @@ impl Sequence<'_> {
         Ok(counts.into_iter().map(|count| num_shards(count as usize)).collect())
     }
 
-    /// Gives the groups ids in their order, and the ids to where the pairs stand.
+    /// Assigns ids to the groups in order, and writes the ids to the places of the pairs.
     fn name(
         &mut self,
         shared: &Shared,
@@ -176,7 +177,7 @@ impl Sequence<'_> {
             group_ids,
             at(self.ids_at()),
         ];
-        // SAFETY: the arguments are those of the kernels; there is room for the ids.
+        // SAFETY: the arguments match the kernels; there is room for the ids.
         unsafe {
             kernels.launch(&kernels.number, num_new, &name)?;
             kernels.launch(&kernels.answer, sorted.len, &answer)?;
@@ -185,7 +186,7 @@ impl Sequence<'_> {
         Ok(())
     }
 
-    /// Gives the ids of learned rules to the first `num_keys` keys of `shared`.
+    /// Writes the ids of learned rules to the places of the first `num_keys` keys of `shared`.
     pub(super) fn look_up(&self, shared: &Shared, num_keys: usize) -> Result<(), GpuError> {
         let input = shared.keys.inputs(&self.kernels.device);
         let arguments = [
@@ -198,15 +199,15 @@ impl Sequence<'_> {
             Argument::Short(shared.table_mask),
             at(self.ids_at()),
         ];
-        // SAFETY: the arguments are those of the kernel; the keys were written with so many bits.
+        // SAFETY: the arguments match the kernel; the keys were written with this number of bits.
         unsafe { self.kernels.launch(&self.kernels.look_up, num_keys, &arguments) }
     }
 
-    /// How often the most frequent pair stands there; 0 where none is repeated.
+    /// Returns the count of the most frequent pair; 0 if no pair is repeated.
     pub(super) fn largest_count(&self, shared: &Shared) -> Result<u32, GpuError> {
         let device = &self.kernels.device;
         let arguments = [at(self.arrays.at.counts), number(self.num_pairs), at(shared.at.largest)];
-        // SAFETY: the arguments are those of the kernel; there is a count for each id.
+        // SAFETY: the arguments match the kernel; there is a count for each id.
         unsafe {
             clear(device, shared.at.largest, size_of::<u32>())?;
             self.kernels.launch(&self.kernels.largest, self.num_pairs, &arguments)?;

@@ -1,5 +1,5 @@
-//! The sequence under replacement on a device: what `Sequence` of `src/tadoc/grammar/rounds.rs` and `Chunk` of
-//! `src/tadoc/grammar/chunk.rs` do.
+//! The sequence under replacement on a device: the counterpart of `Sequence` in
+//! `src/tadoc/grammar/rounds.rs` and of `Chunk` in `src/tadoc/grammar/chunk.rs`.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
@@ -15,34 +15,36 @@ use tadoc::grammar::schedule::{CHUNK_LEN, SAMPLE_STEP, STRETCH_LEN, are_joined};
 use super::kernels::{Kernels, at, number};
 use super::space::{Arrays, Mask, Shared};
 
-/// Elements in device memory, their pairs, and the rules so far.
+/// The elements in device memory, their pairs, and the rules so far.
 #[derive(Debug)]
 pub(super) struct Sequence<'a> {
     pub(super) kernels: &'a Kernels,
     pub(super) arrays: &'a mut Arrays,
-    /// Which of the two buffers has the elements.
+    /// Index of the buffer that holds the elements.
     current: usize,
     len: usize,
     pub(super) first_rule: u32,
     num_rules: usize,
-    /// Pairs that have ids.
+    /// Number of pairs that have ids.
     pub(super) num_pairs: usize,
-    /// Chunks at first; neighbours were joined until there was one for each `chunk_step`.
+    /// Initial number of chunks. Neighbours are joined until there is one chunk for each
+    /// `chunk_step` of them.
     num_chunks: usize,
     chunk_step: usize,
 }
 
-/// Which pairs compete in a round.
+/// The pairs that compete in a round.
 #[derive(Debug, Clone, Copy)]
 enum Rules {
-    /// Those numbered here; winners become rules.
+    /// Pairs numbered in this sequence; winners become rules.
     Own,
-    /// Those learned from a sample, which are rules; how often they stood there lies at this address.
+    /// Pairs learned from a sample, which are rules already. Holds the address of their counts in
+    /// the sample.
     Learned(u64),
 }
 
 impl<'a> Sequence<'a> {
-    /// A sequence of `len` elements, which are still to be written, in `arrays`.
+    /// Builds a sequence of `len` elements in `arrays`. The elements must be written afterwards.
     pub(super) fn begin(
         kernels: &'a Kernels,
         arrays: &'a mut Arrays,
@@ -77,12 +79,12 @@ impl<'a> Sequence<'a> {
         &self.kernels.device
     }
 
-    /// Words of a mask.
+    /// Returns the number of words of a mask.
     pub(super) fn num_words(&self) -> usize {
         self.len.div_ceil(32)
     }
 
-    /// Bits of a symbol.
+    /// Returns the number of bits of a symbol.
     pub(super) fn symbol_bits(&self) -> u32 {
         bits_below(self.first_rule as usize + self.num_rules)
     }
@@ -95,7 +97,7 @@ impl<'a> Sequence<'a> {
         self.arrays.at.ids[self.current]
     }
 
-    /// Takes `symbols`, as many as it is long, as its elements.
+    /// Copies `symbols`, as many as the length of the sequence, to its elements.
     pub(super) fn copy_from(&mut self, symbols: &[u32]) -> Result<(), GpuError> {
         let device = self.device();
         let target = &mut self.arrays.symbols[0].slice_mut(..symbols.len());
@@ -103,7 +105,7 @@ impl<'a> Sequence<'a> {
         copied.map_err(device.fault("copying a sequence"))
     }
 
-    /// Takes stretches of `whole` as its elements.
+    /// Copies stretches of `whole` to the elements.
     pub(super) fn sample_from(&mut self, whole: &Sequence<'_>) -> Result<(), GpuError> {
         let arguments = [
             at(whole.symbols_at()),
@@ -113,11 +115,12 @@ impl<'a> Sequence<'a> {
             number(self.len),
             at(self.symbols_at()),
         ];
-        // SAFETY: the arguments are those of the kernel; `len` is that of the sample of `whole`.
+        // SAFETY: the arguments match the kernel; `len` is the length of the sample of `whole`.
         unsafe { self.kernels.launch(&self.kernels.sample, self.len, &arguments) }
     }
 
-    /// Lists all pairs among the keys of `shared`, and says how many; none has an id then.
+    /// Writes all pairs to the keys of `shared` and returns their number. Afterwards no pair has an
+    /// id.
     pub(super) fn find_all_pairs(&mut self, shared: &mut Shared) -> Result<usize, GpuError> {
         let (kernels, device) = (self.kernels, self.device());
         fill(device, &mut self.arrays.ids[self.current], 0xff)?;
@@ -135,7 +138,7 @@ impl<'a> Sequence<'a> {
             at(input.keys_at),
             at(input.values_at),
         ];
-        // SAFETY: the arguments are those of the kernels; masks and sums are as long as the sequence, and
+        // SAFETY: the arguments match the kernels. Masks and sums are as long as the sequence, and
         // there is room for as many keys. The last element is an end.
         unsafe {
             kernels.launch(&kernels.fresh, self.len, &find)?;
@@ -145,7 +148,7 @@ impl<'a> Sequence<'a> {
         Ok(self.totals(shared)?.1)
     }
 
-    /// How many pairs are replaced, and how many are to be numbered.
+    /// Returns the number of pairs to replace and the number of pairs to be given ids.
     fn totals(&self, shared: &Shared) -> Result<(usize, usize), GpuError> {
         let total = one_to_host(self.device(), &shared.sums, self.num_words())?;
         Ok((total as u32 as usize, (total >> 32) as usize))
@@ -161,14 +164,15 @@ impl<'a> Sequence<'a> {
             number(self.len),
             at(ends),
         ];
-        // SAFETY: the mask has a bit for each element; the arguments are those of the kernel.
+        // SAFETY: the mask has a bit for each element; the arguments match the kernel.
         unsafe {
             clear(self.device(), ends, self.num_words() * size_of::<u32>())?;
             self.kernels.launch(&self.kernels.ends, self.num_chunks, &arguments)
         }
     }
 
-    /// Learns the rules of `sample` and applies them; the ids of all pairs are to be found anew then.
+    /// Learns the rules of `sample` and applies them. Afterwards the ids of all pairs must be found
+    /// again.
     pub(super) fn learn(
         &mut self,
         shared: &mut Shared,
@@ -197,7 +201,7 @@ impl<'a> Sequence<'a> {
         Ok(())
     }
 
-    /// The rules of `sample` as a table.
+    /// Builds the table of the rules of `sample`.
     fn make_table(&self, shared: &mut Shared, sample: &Sequence<'_>) -> Result<(), GpuError> {
         let device = self.device();
         let num_slots = (4 * sample.num_rules).next_power_of_two();
@@ -212,11 +216,11 @@ impl<'a> Sequence<'a> {
             at(shared.at.table_numbers),
             Argument::Short(shared.table_mask),
         ];
-        // SAFETY: the arguments are those of the kernel; three quarters of the slots stay free.
+        // SAFETY: the arguments match the kernel; three quarters of the slots stay free.
         unsafe { self.kernels.launch(&self.kernels.insert, sample.num_rules, &arguments) }
     }
 
-    /// One round at `threshold`; returns how many pairs were replaced.
+    /// Runs one round at `threshold`. Returns the number of pairs replaced.
     pub(super) fn round(
         &mut self,
         shared: &mut Shared,
@@ -231,8 +235,8 @@ impl<'a> Sequence<'a> {
         Ok(num_replaced)
     }
 
-    /// Replaces the pairs that win and have a rule. Returns how many, and how many pairs are new: the keys
-    /// of `shared`, which have no ids yet.
+    /// Replaces the winning pairs that have a rule. Returns their number and the number of new
+    /// pairs. The new pairs are the keys of `shared` and have no ids yet.
     fn replace(
         &mut self,
         shared: &mut Shared,
@@ -268,15 +272,15 @@ impl<'a> Sequence<'a> {
             [ids, len, at(counts), Argument::Short(threshold), candidates, left_first, right_first];
         let chosen = at(shared.mask(Mask::Chosen));
         let choose = [ids, len, candidates, left_first, right_first, at(uses), chosen];
-        // SAFETY: the arguments are those of the kernels; ids are those of counts, masks are as long as
-        // the sequence.
+        // SAFETY: the arguments match the kernels; ids have counts, and masks are as long as the
+        // sequence.
         unsafe {
             kernels.launch(&kernels.slopes, self.len, &slopes)?;
             kernels.launch(&kernels.choose, self.len, &choose)
         }
     }
 
-    /// Makes rules of the pairs that won twice or more, and marks those that have one.
+    /// Makes rules from the pairs that won at least twice, and marks the pairs that have a rule.
     fn make_rules(&mut self, shared: &Shared) -> Result<(), GpuError> {
         let (kernels, arrays) = (self.kernels, self.arrays.at);
         let num_pairs = number(self.num_pairs);
@@ -300,7 +304,7 @@ impl<'a> Sequence<'a> {
             at(arrays.rule_of_pair),
             at(shared.mask(Mask::Replaced)),
         ];
-        // SAFETY: the arguments are those of the kernels; there is a number for each id and one more, and
+        // SAFETY: the arguments match the kernels. There is a number for each id and one more, and
         // a rule for every two elements.
         unsafe {
             kernels.launch(&kernels.new_rules, self.num_pairs, &find)?;
@@ -317,7 +321,7 @@ impl<'a> Sequence<'a> {
         Ok(())
     }
 
-    /// Counts what is replaced, and off what ends.
+    /// Counts the pairs to replace, and subtracts the pairs that disappear from the counts.
     fn count(&self, shared: &Shared, rules: Rules) -> Result<(), GpuError> {
         let (kernels, counts) = match rules {
             Rules::Own => (self.kernels, self.arrays.at.counts),
@@ -333,14 +337,14 @@ impl<'a> Sequence<'a> {
             at(shared.mask(Mask::Places)),
             at(shared.at.sums),
         ];
-        // SAFETY: the arguments are those of the kernel; masks and sums are as long as the sequence.
+        // SAFETY: the arguments match the kernel; masks and sums are as long as the sequence.
         unsafe {
             kernels.launch(&kernels.count, self.len, &arguments)?;
             kernels.sorter.scan_wide(&shared.sums, self.num_words(), &shared.wide_tiles)
         }
     }
 
-    /// Writes the sequence anew, beside the old one.
+    /// Writes the new sequence to the other buffer.
     fn rewrite(&self, shared: &Shared, rules: Rules) -> Result<(), GpuError> {
         let (kernels, arrays) = (self.kernels, self.arrays.at);
         let rule_of_pair = match rules {
@@ -365,22 +369,22 @@ impl<'a> Sequence<'a> {
             at(input.values_at),
         ];
         let starts = [at(arrays.starts), number(self.num_chunks), replaced, sums];
-        // SAFETY: the arguments are those of the kernels; the new sequence is shorter than the old one,
-        // and has no more new pairs than elements.
+        // SAFETY: the arguments match the kernels. The new sequence is shorter than the old one and
+        // has at most as many new pairs as elements.
         unsafe {
             kernels.launch(&kernels.rewrite, self.len, &rewrite)?;
             kernels.launch(&kernels.starts, self.num_chunks, &starts)
         }
     }
 
-    /// Joins neighbours once chunks are half empty on average.
+    /// Joins neighbouring chunks if chunks are half empty on average.
     pub(super) fn join_chunks(&mut self) {
         while are_joined(self.num_chunks.div_ceil(self.chunk_step), self.len) {
             self.chunk_step *= 2;
         }
     }
 
-    /// The elements, and the two of each rule, oldest first.
+    /// Returns the elements, and the two elements of each rule, oldest rule first.
     pub(super) fn to_host(&self) -> Result<RoundsOutput, GpuError> {
         let device = self.device();
         let symbols = to_host(device, &self.arrays.symbols[self.current], self.len)?;
@@ -391,7 +395,7 @@ impl<'a> Sequence<'a> {
 }
 
 impl Rules {
-    /// The mask of what is replaced: learned pairs are rules, all that win.
+    /// Returns the mask of the pairs to replace: with learned rules, all winning pairs.
     fn replaced_at(self, shared: &Shared) -> u64 {
         shared.mask(match self {
             Self::Own => Mask::Replaced,

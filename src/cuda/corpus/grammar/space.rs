@@ -1,18 +1,18 @@
 //! Device memory of the rounds.
 //!
 //! ```text
-//! Arrays    symbols, ids      elements x 4, twice: each round writes them anew
-//!           starts            where chunks begin
+//! Arrays    symbols, ids      elements x 4, twice: each round writes them again
+//!           starts            starts of chunks
 //!           pairs ... numbers by id of a pair: x 8, counts, uses, rules x 4 each
 //!           rules             x 8, rule_counts x 4
-//! Shared    keys              pairs to number, with where they stand: x 24
+//! Shared    keys              pairs to number, with their places: x 24
 //!           groups            repeated ones, by shard: x 16
 //!           masks             9 bits an element; sums for each word
 //!           table             learned pairs
 //! ```
 //!
-//! `Arrays` are there for the sequence and for its sample. Addresses are asked for once: cudarc records
-//! events whenever one is.
+//! The sequence and its sample each have their own `Arrays`. Addresses are requested once, because
+//! cudarc records events on each request.
 
 use crate::corpus::launch::address;
 use crate::corpus::sort_space::{SortSpace, num_sums};
@@ -23,7 +23,8 @@ use tadoc::grammar::schedule::{CHUNK_LEN, SAMPLE_STEP, sample_len};
 
 const WHAT: &str = "rounds of a grammar";
 
-/// Ids beyond half as many as elements: repeated pairs of short sequences and of new rules.
+/// Additional ids beyond half the number of elements, for repeated pairs of short sequences and of
+/// new rules.
 const MORE_PAIRS: usize = 1 << 20;
 
 /// Masks of a sequence.
@@ -42,10 +43,10 @@ pub(super) enum Mask {
 
 const NUM_MASKS: usize = Mask::Seconds as usize + 1;
 
-/// Room for a sequence, its sample, and what both use.
+/// Room for a sequence, its sample, and their shared arrays.
 #[derive(Debug)]
 pub(super) struct Space {
-    /// Elements.
+    /// Largest number of elements.
     pub(super) capacity: usize,
     pub(super) sequence: Arrays,
     pub(super) sample: Arrays,
@@ -61,7 +62,7 @@ impl Space {
     }
 }
 
-/// A sequence and what is known of its pairs.
+/// The arrays of a sequence and its pairs.
 #[derive(Debug)]
 pub(super) struct Arrays {
     pub(super) symbols: [DeviceBuffer<u32>; 2],
@@ -75,7 +76,7 @@ pub(super) struct Arrays {
     pub(super) at: ArraysAt,
 }
 
-/// Where they lie.
+/// Addresses of the arrays.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ArraysAt {
     pub(super) symbols: [u64; 2],
@@ -92,9 +93,9 @@ pub(super) struct ArraysAt {
 
 impl Arrays {
     fn new(device: &Device, capacity: usize) -> Result<Self, GpuError> {
-        // An id takes two places, of which there are at most three for each element.
+        // An id takes two places, and there are at most three places per element.
         let max_pairs = (capacity + capacity / 2).min(capacity / 2 + MORE_PAIRS) + 1;
-        // A rule takes two elements away; learned ones took them from the sample.
+        // A rule removes two elements; learned rules removed them from the sample.
         let max_rules = capacity / 2 + capacity / SAMPLE_STEP + CHUNK_LEN;
         let elements = || device.alloc(WHAT, capacity);
         let numbers = || device.alloc(WHAT, max_pairs + 1);
@@ -123,14 +124,14 @@ impl Arrays {
     }
 }
 
-/// What a sequence and its sample use in turn.
+/// The arrays that a sequence and its sample use in turn.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) keys: SortSpace<u64>,
     pub(super) groups: SortSpace<u32>,
     _masks: DeviceBuffer<u32>,
     mask_bytes: u64,
-    /// Of each word of elements: replaced, and new pairs in the high half.
+    /// Replacements per word of elements, with new pairs in the high half.
     pub(super) sums: DeviceBuffer<u64>,
     pub(super) head_sums: DeviceBuffer<u32>,
     pub(super) second_sums: DeviceBuffer<u32>,
@@ -143,14 +144,14 @@ pub(super) struct Shared {
     pub(super) table_pairs: DeviceBuffer<u64>,
     pub(super) table_numbers: DeviceBuffer<u32>,
     pub(super) largest: DeviceBuffer<u32>,
-    /// Slots that the table has room for.
+    /// Number of slots that fit into the table.
     pub(super) num_slots: usize,
-    /// Slots in use, less 1.
+    /// Number of slots in use, minus 1.
     pub(super) table_mask: u32,
     pub(super) at: SharedAt,
 }
 
-/// Where they lie.
+/// Addresses of the shared arrays.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SharedAt {
     masks: u64,
@@ -166,12 +167,12 @@ pub(super) struct SharedAt {
     pub(super) largest: u64,
 }
 
-/// Passes in which pairs are numbered, at most: as many as 2^30 elements make, and more.
+/// Largest number of passes that number pairs. It exceeds the number that 2^30 elements need.
 pub(super) const MAX_PASSES: usize = 256;
 
 impl Shared {
     fn new(device: &Device, capacity: usize, max_pairs: usize) -> Result<Self, GpuError> {
-        // A warp writes its word though it be behind the last element.
+        // A warp writes its word even if the word lies after the last element.
         let num_words = capacity.div_ceil(32) + 8;
         let max_learned = sample_len(capacity).unwrap_or(0) / 2 + 1;
         let num_slots = (4 * max_learned).next_power_of_two();
@@ -222,7 +223,7 @@ impl Shared {
         })
     }
 
-    /// Where a mask begins.
+    /// Returns the address of a mask.
     pub(super) fn mask(&self, mask: Mask) -> u64 {
         self.at.masks + mask as u64 * self.mask_bytes
     }

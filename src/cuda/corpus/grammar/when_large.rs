@@ -1,8 +1,8 @@
-//! Rounds on the first device, which is opened for the first sequence that is worth it.
+//! Rounds on the first device, which is opened for the first sequence that is long enough.
 //!
-//! Opening a device takes 0.4 s, as long as 2 cores take for the rounds of some 4 million elements; those of a
-//! block of 128 MiB take 7 to 25 ms there and 0.2 to 0.8 s on 16 cores. Where there is no device, or it
-//! fails, the cores run them.
+//! Opening a device takes 0.4 s. In this time 2 cores run the rounds of about 4 million elements.
+//! The rounds of a block of 128 MiB take 7 to 25 ms on a device and 0.2 to 0.8 s on 16 cores.
+//! Without a device, or if it fails, the cores run the rounds.
 
 use std::sync::OnceLock;
 
@@ -12,30 +12,31 @@ use tadoc::grammar::{RoundsEngine, RoundsOutput};
 
 use super::DeviceRounds;
 
-/// Shorter sequences are left to the cores.
+/// Least number of elements for a device. Shorter sequences are left to the cores.
 const MIN_ELEMENTS: usize = 4 << 20;
 
-/// [`DeviceRounds`] of the first device, once they are asked for.
+/// The [`DeviceRounds`] of the first device, made on first use.
 #[derive(Debug, Default)]
 pub struct RoundsWhenLarge {
     rounds: OnceLock<Result<DeviceRounds, GpuError>>,
 }
 
 impl RoundsWhenLarge {
-    /// On a device that must be there, opened at once.
+    /// Opens the first device at once; it must exist.
     ///
     /// # Errors
-    /// [`GpuError`] where there is none, or it has no kernels for this.
+    ///
+    /// [`GpuError`] if there is no device, or if it cannot load the kernels.
     pub fn opened() -> Result<Self, GpuError> {
         Ok(Self { rounds: OnceLock::from(Ok(open()?)) })
     }
 
-    /// Whether the rounds of so many elements are worth a device.
+    /// Returns true if the rounds of so many elements are worth a device.
     pub fn is_large(num_elements: usize) -> bool {
         num_elements >= MIN_ELEMENTS
     }
 
-    /// Why the last long sequence was left to the cores, if one was.
+    /// Returns the error of the last long sequence that was left to the cores, if there was one.
     pub fn fault(&self) -> Option<GpuError> {
         match self.rounds.get()? {
             Ok(rounds) => rounds.fault(),

@@ -1,7 +1,8 @@
 //! Series as bars or lines.
 
-use super::drawing::{Axis, BarChart, COLORS, Curve, Group, LineChart, Scale};
-
+use super::drawing::{
+    Area, Axis, Bars, COLORS, Curve, Drawn, Group, LINES_HEIGHT, Page, draw_lines,
+};
 use super::series::{AllSeries, Series};
 use crate::failure::{Failure, Outcome};
 
@@ -33,17 +34,28 @@ pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String
         None => format!("{} by {}", all.value_name, all.key_name),
     };
     let subtitle = cut(&sql.split_whitespace().collect::<Vec<_>>().join(" "), MAX_SUBTITLE_CHARS);
-    let axis = Axis::of(&all.value_name, values(), true);
-    match &all.places {
-        Some(places) => Ok(lines(all, places, axis, title, subtitle).to_svg()),
-        None if values().any(|value| value < 0.0) => Err(Failure::new(
-            "bars of text begin at 0, and the query gives values below; put a column of numbers first",
-        )),
-        None => Ok(bars(all, axis, title, subtitle)?.to_svg()),
-    }
+    let page = Page { title: &title, subtitle: &subtitle, height: LINES_HEIGHT, notes: &[] };
+    let axis = Axis::of(values(), true);
+    let svg = match &all.places {
+        Some(places) => {
+            let page = Page { notes: &notes(all, places), ..page };
+            page.to_svg(|area| lines(area, all, places, axis))
+        }
+        None if values().any(|value| value < 0.0) => {
+            return Err(Failure::new(
+                "bars of text begin at 0, and the query gives values below; put a column of numbers first",
+            ));
+        }
+        None => {
+            let bars = bars(all)?;
+            let page = Page { height: bars.height(), ..page };
+            page.to_svg(|area| bars.draw(area, (&all.value_name, axis)))
+        }
+    };
+    svg.map_err(|error| Failure::with_cause("the picture cannot be drawn", &error))
 }
 
-fn bars(all: &AllSeries, axis: Axis, title: String, subtitle: String) -> Outcome<BarChart> {
+fn bars(all: &AllSeries) -> Outcome<Bars> {
     let mut groups: Vec<(&str, Group)> = Vec::new();
     for (series_idx, series) in all.series.iter().enumerate() {
         for (row, value) in series.present() {
@@ -66,33 +78,24 @@ fn bars(all: &AllSeries, axis: Axis, title: String, subtitle: String) -> Outcome
         }
     }
     let name = |(series, color): (&Series, _)| (cut(&series.name, MAX_LABEL_CHARS), color);
-    Ok(BarChart {
-        title,
-        subtitle,
-        axis,
+    Ok(Bars {
         // The axis says what a single one is.
         series: match all.series.as_slice() {
             [_] => vec![(String::new(), COLORS[0])],
             several => several.iter().zip(COLORS).map(name).collect(),
         },
         groups: groups.into_iter().map(|(_, group)| group).collect(),
-        notes: Vec::new(),
     })
 }
 
-fn lines(
-    all: &AllSeries,
-    places: &[Option<f64>],
-    y: Axis,
-    title: String,
-    subtitle: String,
-) -> LineChart {
+fn lines(area: &Area<'_>, all: &AllSeries, places: &[Option<f64>], y: Axis) -> Drawn {
     let step = step_of(places);
     let curve = |(series, color): (&Series, _)| {
-        let (points, breaks) = points_of(series, places, step);
-        Curve { label: cut(&series.name, MAX_LABEL_CHARS), color, is_dashed: false, points, breaks }
+        let name = cut(&series.name, MAX_LABEL_CHARS);
+        Curve { name, color, runs: runs_of(series, places, step) }
     };
-    let mut x = Axis::of(&all.key_name, places.iter().copied().flatten(), false);
+    let curves: Vec<Curve> = all.series.iter().zip(COLORS).map(curve).collect();
+    let mut x = Axis::of(places.iter().copied().flatten(), false);
     if !all.is_numeric {
         let mut named: Vec<(f64, String)> = places
             .iter()
@@ -105,49 +108,34 @@ fn lines(
             (x.min, x.max) = (first.0, last.0);
         }
         let every = named.len().div_ceil(MAX_NAMED).max(1);
-        x.scale = Scale::Named(named.into_iter().step_by(every).collect());
+        x.ticks = named.into_iter().step_by(every).collect();
     }
-    let missing = places.iter().filter(|place| place.is_none()).count();
-    let notes =
-        (missing > 0).then(|| format!("{missing} rows without {} are left out", all.key_name));
-    LineChart {
-        title,
-        subtitle,
-        x,
-        y,
-        legend: String::new(),
-        curves: all.series.iter().zip(COLORS).map(curve).collect(),
-        points: Vec::new(),
-        guides: Vec::new(),
-        notes: notes.into_iter().collect(),
-    }
+    draw_lines(area, (&all.key_name, x), (&all.value_name, y), &curves).map(drop)
 }
 
-/// The points of a series by ascending place, and the indices of those that no line leads to.
-fn points_of(
-    series: &Series,
-    places: &[Option<f64>],
-    step: Option<f64>,
-) -> (Vec<(f64, f64)>, Vec<usize>) {
+/// What the picture does not show.
+fn notes(all: &AllSeries, places: &[Option<f64>]) -> Vec<String> {
+    let missing = places.iter().filter(|place| place.is_none()).count();
+    let note = || format!("{missing} rows without {} are left out", all.key_name);
+    (missing > 0).then(note).into_iter().collect()
+}
+
+/// The points of a series by ascending place, parted where no line leads on.
+fn runs_of(series: &Series, places: &[Option<f64>], step: Option<f64>) -> Vec<Vec<(f64, f64)>> {
     let placed = |&(row, value): &(usize, Option<f64>)| Some((places[row]?, value));
     let mut placed: Vec<(f64, Option<f64>)> = series.values.iter().filter_map(placed).collect();
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut points, mut breaks) = (Vec::<(f64, f64)>::new(), Vec::new());
-    let mut is_absent = false;
+    let (mut runs, mut run) = (Vec::new(), Vec::<(f64, f64)>::new());
     for (place, value) in placed {
-        let Some(value) = value else {
-            is_absent = true;
-            continue;
-        };
-        if let Some((last, _)) = points.last()
-            && (is_absent || step.is_some_and(|step| place - last > step))
-        {
-            breaks.push(points.len());
+        let is_far = |&(last, _): &(f64, f64)| step.is_some_and(|step| place - last > step);
+        if value.is_none() || run.last().is_some_and(is_far) {
+            runs.push(std::mem::take(&mut run));
         }
-        points.push((place, value));
-        is_absent = false;
+        run.extend(value.map(|value| (place, value)));
     }
-    (points, breaks)
+    runs.push(run);
+    runs.retain(|run| !run.is_empty());
+    runs
 }
 
 /// The largest distance of neighbours where places are regular: at least half of them are about as far
@@ -195,9 +183,9 @@ mod tests {
         let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)].into_iter().enumerate();
         let series = Series { name: String::new(), values: values.collect() };
         let places = [0.0, 1.0, 2.0, 3.0, 9.0].map(Some);
-        let (points, breaks) = points_of(&series, &places, Some(1.5));
-        assert_eq!(points, [(0.0, 1.0), (1.0, 2.0), (3.0, 4.0), (9.0, 5.0)]);
-        assert_eq!(breaks, [2, 3]);
-        assert_eq!(points_of(&series, &places, None).1, [2]);
+        let runs = runs_of(&series, &places, Some(1.5));
+        assert_eq!(runs, [vec![(0.0, 1.0), (1.0, 2.0)], vec![(3.0, 4.0)], vec![(9.0, 5.0)]]);
+        let runs = runs_of(&series, &places, None);
+        assert_eq!(runs, [[(0.0, 1.0), (1.0, 2.0)], [(3.0, 4.0), (9.0, 5.0)]]);
     }
 }

@@ -1,0 +1,417 @@
+//! Bar charts and line charts as SVG, by plotters.
+//!
+//! ```text
+//! title, subtitle                           Page
+//! bars, or lines with names at their ends   Bars, draw_lines: numbers lie on an Axis or another Scale
+//! notes                                     Page
+//! ```
+//!
+//! The same chart gives the same bytes. There are no scripts, fonts or links in the file. plotters puts
+//! everything at whole units, so that one is half a pixel. `benches/figures.rs` draws with this, too.
+
+use std::io;
+use std::ops::Range;
+
+use plotters::chart::MeshStyle;
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, ValueFormatter};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// What drawing gives, or why there is nothing.
+pub type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<io::Error>>;
+/// A part of a page.
+pub type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
+/// What lies between two scales.
+pub type Plot<'a, 's, X, Y> = ChartContext<'a, SVGBackend<'s>, Cartesian2d<X, Y>>;
+
+/// Where numbers are along a side of a plot, which of them are marked, and their names.
+pub trait Scale: Ranged<ValueType = f64> + ValueFormatter<f64> {}
+impl<T: Ranged<ValueType = f64> + ValueFormatter<f64>> Scale for T {}
+
+/// Colours that also differ for the colour-blind (after Okabe and Ito), dark enough for text.
+pub const COLORS: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(168, 111, 0),
+    RGBColor(23, 134, 158),
+    RGBColor(122, 81, 149),
+    RGBColor(51, 51, 51),
+];
+pub const INK: RGBColor = RGBColor(34, 34, 34);
+pub const FAINT: RGBColor = RGBColor(107, 107, 107);
+
+const WIDTH: u32 = 2000;
+const HEAD: u32 = 140;
+const LEFT: i32 = 40;
+/// Below a plot, for the names of marks and of the scale.
+const FOOT: u32 = 100;
+/// Height of a line of text.
+const LINE: i32 = 34;
+/// Height of a chart of lines.
+pub const LINES_HEIGHT: u32 = 960;
+/// Height of a bar and of the space below it.
+const ROW: f64 = 30.0;
+/// Rows above a group of bars.
+const GAP: f64 = 0.8;
+const LEGEND_COLUMNS: usize = 4;
+
+/// A style for text that begins, ends or has its middle where it stands.
+pub fn text(size: f64, color: RGBColor, side: HPos) -> TextStyle<'static> {
+    // plotters divides by this.
+    let font = FontDesc::new(FontFamily::SansSerif, size * 1.24, FontStyle::Normal);
+    TextStyle { font, color: color.to_backend_color(), pos: Pos::new(side, VPos::Center) }
+}
+
+/// What stands around a chart.
+pub struct Page<'p> {
+    pub title: &'p str,
+    pub subtitle: &'p str,
+    /// Height of the chart.
+    pub height: u32,
+    /// Lines of text below it.
+    pub notes: &'p [String],
+}
+
+impl Page<'_> {
+    /// A whole document with what `draw` makes between title and notes.
+    pub fn to_svg(&self, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Drawn<String> {
+        let height = HEAD + self.height + LINE as u32 * (self.notes.len() as u32 + 1);
+        let mut svg = String::new();
+        let page = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
+        page.fill(&WHITE)?;
+        let mut bold = text(38.0, INK, HPos::Left);
+        bold.font = bold.font.style(FontStyle::Bold);
+        page.draw_text(self.title, &bold, (LEFT, 52))?;
+        page.draw_text(self.subtitle, &text(25.0, FAINT, HPos::Left), (LEFT, 98))?;
+        let (above, notes) = page.split_vertically(HEAD + self.height);
+        draw(&above.split_vertically(HEAD).1)?;
+        for (note, y) in self.notes.iter().zip((LINE..).step_by(LINE as usize)) {
+            notes.draw_text(note, &text(24.0, FAINT, HPos::Left), (LEFT, y))?;
+        }
+        page.present()?;
+        drop((page, above, notes));
+        // In place of the first line, which says how many pixels wide it is, and no title.
+        let body = svg.split_once('\n').map_or("", |(_, body)| body);
+        let title = self.title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let head = format!(r#"xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}""#);
+        let svg = format!("<svg {head}>\n<title>{title}</title>\n{body}");
+        // XML does not have all characters.
+        let is_barred =
+            |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
+        Ok(svg.replace(is_barred, "\u{fffd}"))
+    }
+}
+
+/// A linear scale.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    pub min: f64,
+    pub max: f64,
+    /// What is marked.
+    pub ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// An axis on which all of `values` lie, from 0 on where `is_from_zero`, both ends on ticks; these are
+    /// whole where all values are.
+    pub fn of(values: impl IntoIterator<Item = f64>, is_from_zero: bool) -> Self {
+        let start = if is_from_zero { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
+        let widen = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+        let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        let least_step = if values.iter().all(|value| value.fract() == 0.0) { 1.0 } else { 0.0 };
+        let (low, high) = values.into_iter().fold(start, widen);
+        let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
+        // Less than a number may be, so that their difference is one.
+        let (low, high) = (low.max(f64::MIN / 8.0), high.min(f64::MAX / 8.0));
+        let high = if low < high { high } else { low + low.abs().max(1.0) };
+        let step = round_step(((high - low) / 8.0).max(least_step));
+        let (first, last) = ((low / step).floor(), (high / step).ceil());
+        let tick = |i: u32| (first + f64::from(i)) * step;
+        let ticks = (0..=(last - first) as u32).map(|i| (tick(i), named(tick(i), step)));
+        Self { min: first * step, max: last * step, ticks: ticks.collect() }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (start, end): (i32, i32)) -> i32 {
+        let part = (value - self.min) / (self.max - self.min);
+        start + (f64::from(end - start) * part).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        let ticks = self.ticks.iter().filter(|_| !hint.weight().allow_light_points());
+        ticks.map(|(value, _)| *value).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.min..self.max
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format_ext(&self, value: &f64) -> String {
+        let tick = self.ticks.iter().find(|(at, _)| at == value);
+        tick.map(|(_, name)| name.clone()).unwrap_or_default()
+    }
+}
+
+/// The least of 1, 2 and 5 times a power of ten that is not less.
+fn round_step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let fits = |multiple: &f64| multiple * power >= least * (1.0 - 1e-9);
+    [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
+}
+
+/// A number with as many digits as the step needs; thousands apart from 10,000 on: 1990 may be a year.
+fn named(value: f64, step: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if size < 1e-4 && step < 1e-6 => format!("{value:.2e}"),
+        _ if step < 1.0 => format!("{value:.*}", (-step.log10()).ceil().min(12.0) as usize),
+        size if size < 1e4 => format!("{value:.0}"),
+        _ => grouped(value),
+    }
+}
+
+/// A number at a bar, whole or with at least two digits.
+fn shown(value: f64) -> String {
+    let is_whole = value.fract() == 0.0 || value >= 10.0;
+    if is_whole { grouped(value) } else { named(value, 10_f64.powf(value.log10().floor() - 1.0)) }
+}
+
+/// A rounded number with its thousands apart: `1,000`.
+pub fn grouped(value: f64) -> String {
+    if value.abs() >= 1e15 {
+        return format!("{value:.2e}");
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut grouped = if value < 0.0 { "-".to_owned() } else { String::new() };
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// The lines of a plot and what is written along its sides.
+fn mesh<'a, 'b, 's, X: Scale, Y: Scale>(
+    plot: &'b mut Plot<'a, 's, X, Y>,
+    x_name: &str,
+) -> MeshStyle<'a, 'b, X, Y, SVGBackend<'s>> {
+    let mut mesh = plot.configure_mesh();
+    mesh.x_desc(x_name).label_style(text(25.0, INK, HPos::Center)).set_all_tick_mark_size(8);
+    mesh.axis_style(FAINT).bold_line_style(RGBColor(200, 200, 200));
+    mesh.light_line_style(RGBColor(239, 239, 239));
+    mesh
+}
+
+/// A line.
+pub struct Curve {
+    /// Stands right of its end.
+    pub name: String,
+    pub color: RGBColor,
+    /// Points by ascending place that are joined; one alone is a dot.
+    pub runs: Vec<Vec<(f64, f64)>>,
+}
+
+/// Draws curves, the first one on top, between scales with their names.
+pub fn draw_lines<'s, X: Scale, Y: Scale>(
+    area: &Area<'s>,
+    (x_name, x): (&str, X),
+    (y_name, y): (&str, Y),
+    curves: &[Curve],
+) -> Drawn<Plot<'static, 's, X, Y>> {
+    // Digits are about this wide.
+    let width = |value: &f64| 15 * y.format_ext(value).len();
+    let widest = y.key_points(BoldPoints(0)).iter().map(width).max();
+    let mut builder = ChartBuilder::on(area);
+    builder.margin_top(40).margin_left(LEFT).margin_right(520);
+    builder.x_label_area_size(FOOT).y_label_area_size(60 + widest.unwrap_or_default() as u32);
+    let mut plot = builder.build_cartesian_2d(x, y)?;
+    mesh(&mut plot, x_name).y_desc(y_name).draw()?;
+    for curve in curves.iter().rev() {
+        for run in &curve.runs {
+            let inner = plot.plotting_area();
+            match run.as_slice() {
+                [dot] => inner.draw(&Circle::new(*dot, 5, curve.color.filled()))?,
+                run => inner.draw(&PathElement::new(run, curve.color.stroke_width(5)))?,
+            }
+        }
+    }
+    let (_, top) = area.get_base_pixel();
+    let end = |curve: &'_ Curve| Some(plot.backend_coord(curve.runs.last()?.last()?).1 - top);
+    let mut ends: Vec<_> = curves.iter().filter_map(|curve| Some((end(curve)?, curve))).collect();
+    ends.sort_by_key(|(y, _)| *y);
+    let right = plot.plotting_area().get_x_axis_pixel_range().end;
+    let bottom = plot.plotting_area().get_y_axis_pixel_range().end - top;
+    let places = moved_apart(ends.iter().map(|(y, _)| *y), bottom);
+    for ((end, Curve { name, color, .. }), y) in ends.into_iter().zip(places) {
+        area.draw(&PathElement::new([(right + 4, end), (right + 28, y)], color))?;
+        area.draw_text(name, &text(25.0, *color, HPos::Left), (right + 36, y))?;
+    }
+    Ok(plot)
+}
+
+/// Places for lines of text in the same order, from ascending ones: each at least a line below the one
+/// before, and none below `bottom`.
+fn moved_apart(wanted: impl Iterator<Item = i32>, bottom: i32) -> Vec<i32> {
+    let below = |free: &mut i32, y: i32| {
+        let place = y.max(*free);
+        *free = place + LINE;
+        Some(place)
+    };
+    let mut places: Vec<i32> = wanted.scan(i32::MIN, below).collect();
+    let mut free = bottom;
+    for place in places.iter_mut().rev() {
+        *place = free.min(*place);
+        free = *place - LINE;
+    }
+    places
+}
+
+/// Bars from the lower end of their scale on.
+pub struct Bars {
+    /// Names and colours of the bars of a group, in their order; one without a name is not explained.
+    pub series: Vec<(String, RGBColor)>,
+    /// From top to bottom.
+    pub groups: Vec<Group>,
+}
+
+/// Bars that belong together.
+pub struct Group {
+    /// Stands left of them.
+    pub label: String,
+    /// One for each series; `None` has no bar.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Bars {
+    /// Height of the chart.
+    pub fn height(&self) -> u32 {
+        let num_bars: usize = self.groups.iter().map(Group::num_bars).sum();
+        let num_rows = num_bars as f64 + GAP * (self.groups.len() + 1) as f64;
+        // The ends are units of their own.
+        self.legend_height() + (ROW * num_rows).round() as u32 + 1 + FOOT
+    }
+
+    fn legend(&self) -> impl Iterator<Item = &(String, RGBColor)> {
+        self.series.iter().filter(|(name, _)| !name.is_empty())
+    }
+
+    fn legend_height(&self) -> u32 {
+        self.legend().count().div_ceil(LEGEND_COLUMNS) as u32 * LINE as u32
+    }
+
+    /// Draws them on a scale with its name.
+    pub fn draw<X: Scale>(&self, area: &Area<'_>, (x_name, x): (&str, X)) -> Drawn {
+        let (legend, area) = area.split_vertically(self.legend_height());
+        for (i, (name, color)) in self.legend().enumerate() {
+            let (row, column) = ((i / LEGEND_COLUMNS) as i32, (i % LEGEND_COLUMNS) as i32);
+            let (x, y) = (LEFT + 480 * column, LINE * row);
+            legend.draw(&Rectangle::new([(x, y), (x + 26, y + 26)], color.filled()))?;
+            legend.draw_text(name, &text(25.0, INK, HPos::Left), (x + 38, y + 13))?;
+        }
+        let (mut ticks, mut bars, mut y) = (Vec::new(), Vec::new(), GAP);
+        for group in &self.groups {
+            ticks.push((y + group.num_bars() as f64 / 2.0, group.label.clone()));
+            for (value, (_, color)) in group.values.iter().zip(&self.series) {
+                let Some(value) = *value else { continue };
+                bars.push((y, value, color));
+                y += 1.0;
+            }
+            y += GAP;
+        }
+        let (from, y) = (x.range().start, Axis { min: y, max: 0.0, ticks });
+        let mut builder = ChartBuilder::on(&area);
+        builder.margin_left(LEFT).margin_right(200).x_label_area_size(FOOT).y_label_area_size(460);
+        let mut plot = builder.build_cartesian_2d(x, y)?;
+        mesh(&mut plot, x_name).disable_y_mesh().draw()?;
+        for (y, value, color) in bars {
+            let corners = [(from, y), (value, y + 0.87)];
+            plot.plotting_area().draw(&Rectangle::new(corners, color.filled()))?;
+            let number = Text::new(shown(value), (12, 0), text(24.0, INK, HPos::Left));
+            plot.plotting_area().draw(&(EmptyElement::at((value, y + 0.45)) + number))?;
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    fn num_bars(&self) -> usize {
+        self.values.iter().flatten().count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, name)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn axes_end_on_ticks() {
+        let axis = Axis::of([3.0, 1234.0], true);
+        assert_eq!((axis.min, axis.max), (0.0, 1400.0));
+        assert_eq!(names(&axis), ["0", "200", "400", "600", "800", "1000", "1200", "1400"]);
+        assert_eq!(names(&Axis::of([1991.0, 1993.0], false)), ["1991", "1992", "1993"]);
+        assert_eq!(names(&Axis::of([0.5, 0.72], false)).last(), Some(&"0.75"));
+        assert_eq!(names(&Axis::of([-30_000.0], true))[0], "-30,000");
+        assert_eq!(names(&Axis::of([1e-9, 3e-9], false))[..2], ["1.00e-9", "1.50e-9"]);
+        assert_eq!([0.0, 700.0, 1400.0].map(|value| axis.map(&value, (10, 110))), [10, 60, 110]);
+    }
+
+    #[test]
+    fn odd_values_have_an_axis() {
+        let most = [f64::MAX, f64::MIN];
+        for values in [&[] as &[f64], &[0.0], &[f64::NAN, 7.0], &most, &[1e-300], &[1e300]] {
+            for is_from_zero in [true, false] {
+                let axis = Axis::of(values.iter().copied(), is_from_zero);
+                assert!(axis.min < axis.max && (axis.max - axis.min).is_finite(), "{axis:?}");
+                assert!((2..=17).contains(&axis.ticks.len()), "{axis:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_readable() {
+        let numbers = [0.0042, 1.234, 3.0, 9.96, 1234.0, 1e7, 1e300].map(shown);
+        assert_eq!(numbers, ["0.0042", "1.2", "3", "10.0", "1,234", "10,000,000", "1.00e300"]);
+        assert_eq!(grouped(-1234.0), "-1,234");
+    }
+
+    #[test]
+    fn names_keep_their_order_and_distance() {
+        let places = |wanted: &[i32]| moved_apart(wanted.iter().copied(), 200);
+        assert_eq!(places(&[10, 100]), [10, 100]);
+        assert_eq!(places(&[0, 1, 100, 101]), [0, 34, 100, 134]);
+        assert_eq!(places(&[150, 200, 200]), [132, 166, 200]);
+        assert!(places(&[]).is_empty());
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_values_and_text_is_escaped() {
+        let series = [("one", COLORS[0]), ("two", COLORS[1])];
+        let series = series.map(|(name, color)| (name.to_owned(), color)).into();
+        let groups = vec![Group { label: "a\0<b".to_owned(), values: vec![None, Some(10.0)] }];
+        let bars = Bars { series, groups };
+        let page = Page { title: "a & b", subtitle: "", height: bars.height(), notes: &[] };
+        let svg = page.to_svg(|area| bars.draw(area, ("", Axis::of([20.0], true)))).unwrap();
+        assert!(svg.contains("<title>a &amp; b</title>"), "{svg}");
+        assert!(svg.contains("\na\u{fffd}&lt;b\n"), "{svg}");
+        // Half of what lies between 500 and 1799.
+        let bar = r##"width="650" height="26" opacity="1" fill="#D55E00""##;
+        assert_eq!(svg.matches(bar).count(), 1, "{svg}");
+        // Of the other series only the mark beside its name.
+        assert_eq!(svg.matches("#0072B2").count(), 1, "{svg}");
+    }
+}

@@ -1,9 +1,9 @@
 //! Damaged Parquet on the command line: an error that names the file, or the rows, which are the same however they
-//! are asked for. `tests/fuzz.rs` tries thousands of such files in one process (`parquet_file`).
+//! are asked for. `tests/fuzz/main.rs` tries thousands of such files in one process (`parquet_file`).
 
 use std::fs;
 
-use crate::harness::{Folder, Ran};
+use crate::harness::{Folder, Ran, new_folder};
 
 /// Copies of `bytes` with a few bytes changed, `num_each` in each of three parts of the file.
 fn damaged(bytes: &[u8], num_each: usize) -> Vec<Vec<u8>> {
@@ -48,7 +48,7 @@ fn succeeded(ran: &Ran, what: &str) -> bool {
 
 #[test]
 fn damaged_parquet_is_an_error_that_names_the_file_or_an_answer() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for (format, file) in parquet_files(&folder) {
         let whole = fs::read(folder.join(file)).unwrap();
         let table = format!("CREATE EXTERNAL TABLE t STORED AS {format} LOCATION 'x.parquet'");

@@ -1,6 +1,6 @@
 //! Statements that are long chains or deep nests: an answer or an error, never a signal.
 
-use crate::harness::Folder;
+use crate::harness::new_folder;
 
 const LIMIT: &str = "raise tadoc.max_statement_depth to allow it";
 
@@ -30,7 +30,7 @@ fn deep_statements(depth: usize) -> Vec<String> {
 
 #[test]
 fn what_is_too_deep_is_refused() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for depth in [3_000, 30_000] {
         for sql in deep_statements(depth) {
             folder.write("deep.sql", &sql);
@@ -50,7 +50,7 @@ fn what_is_too_deep_is_refused() {
 
 #[test]
 fn what_is_less_deep_is_answered() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for sql in deep_statements(30) {
         folder.write("deep.sql", &sql);
         let ran = folder.run(&["sql", "-q", "-f", "deep.sql"]);

@@ -5,11 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Folder, gzip};
+use crate::harness::{gzip, new_folder};
 
 #[test]
 fn inputs_that_are_not_there_are_named() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("docs/a.txt", "text");
     std::fs::create_dir(folder.join("empty")).unwrap();
     fn ingest<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
@@ -31,7 +31,7 @@ fn inputs_that_are_not_there_are_named() {
 
 #[test]
 fn outputs_that_cannot_be_written_are_named() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "text");
     folder.write("old.tadoc", "old");
     std::fs::create_dir(folder.join("dir")).unwrap();
@@ -58,7 +58,7 @@ fn outputs_that_cannot_be_written_are_named() {
 
 #[test]
 fn a_failed_ingest_keeps_the_old_file() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("good.txt", "text");
     let mut cut = gzip(&b"some text to compress ".repeat(1000));
     cut.truncate(cut.len() / 2);
@@ -76,7 +76,7 @@ fn a_failed_ingest_keeps_the_old_file() {
 
 #[test]
 fn a_corpus_without_documents_is_asked_for() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.log", "");
     let command = ["ingest", "a.log", "--documents", "lines", "-o", "c.tadoc"];
     folder.fails(
@@ -90,7 +90,7 @@ fn a_corpus_without_documents_is_asked_for() {
 
 #[test]
 fn command_lines_that_make_no_sense_exit_with_2() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "text");
     for arguments in [
         &["frobnicate"] as &[&str],
@@ -118,7 +118,7 @@ fn command_lines_that_make_no_sense_exit_with_2() {
 
 #[test]
 fn help_says_what_the_exit_statuses_mean() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for arguments in [&["help"] as &[&str], &["--help"], &["help", "ingest"], &["sql", "--help"]] {
         let text = folder.ok(arguments);
         assert!(text.contains("Exit status:"), "{arguments:?}");
@@ -133,7 +133,7 @@ fn help_says_what_the_exit_statuses_mean() {
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
     for signal in ["-INT", "-TERM"] {
-        let folder = Folder::new();
+        let folder = new_folder();
         folder.write("old.tadoc", "old");
         let arguments = ["ingest", "-", "--documents", "lines", "-o", "old.tadoc", "--force"];
         let mut command = folder.command(&arguments);

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Command;
 
-use crate::harness::{Folder, Ran};
+use crate::harness::{Folder, Ran, new_folder};
 
 /// Runs `script` in `folder` with a disk of 1 MiB at `disk`; `None`, with a line that says so, where this
 /// machine lets nobody make one. `$tadoc` is the program; `fill` takes all space that is left.
@@ -46,7 +46,7 @@ fn noise(num_words: usize, seed: u64) -> String {
 
 #[test]
 fn old_versions_make_room() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", noise(30_000, 1));
     folder.write("in/b.txt", noise(30_000, 2));
     // The second file is dropped: a segment of half the size, and the old one is not needed any more.
@@ -83,7 +83,7 @@ fn old_versions_make_room() {
 
 #[test]
 fn outputs_that_do_not_fit_leave_the_old_ones() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", noise(30_000, 1));
     let script = "set -e
         echo old > disk/c.tadoc; echo old > disk/words.svg; fill

@@ -1,6 +1,6 @@
 //! Files, folders, globs, lines, standard input, compressed inputs: all come back byte for byte.
 
-use crate::harness::{Folder, Ran, gzip, zstd};
+use crate::harness::{Ran, gzip, new_folder, zstd};
 
 /// Texts that are hard to store: no text, no line end, CRLF, NUL, invalid UTF-8, touching words.
 const HARD: [(&str, &[u8]); 6] = [
@@ -16,7 +16,7 @@ const HARD: [(&str, &[u8]); 6] = [
 fn a_folder_comes_back_byte_for_byte() {
     for tokenizer in ["word", "uax29", "whitespace"] {
         for builder in ["rounds", "sequitur"] {
-            let folder = Folder::new();
+            let folder = new_folder();
             for (name, bytes) in HARD {
                 folder.write(&format!("in/{name}"), bytes);
             }
@@ -34,7 +34,7 @@ fn a_folder_comes_back_byte_for_byte() {
 
 #[test]
 fn the_summary_says_what_was_done() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "tea for two\n".repeat(100));
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
     let first = ran.stderr.lines().next().unwrap();
@@ -47,7 +47,7 @@ fn the_summary_says_what_was_done() {
 
 #[test]
 fn the_same_input_gives_the_same_file_for_any_number_of_threads() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for idx in 0..40 {
         folder.write(&format!("in/{idx:02}.txt"), format!("line {idx} of a text\n").repeat(200));
     }
@@ -59,7 +59,7 @@ fn the_same_input_gives_the_same_file_for_any_number_of_threads() {
 
 #[test]
 fn what_is_taken_of_the_machine_does_not_change_the_file() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for idx in 0..40 {
         folder.write(&format!("in/{idx:02}.txt"), format!("line {idx} of a text\n").repeat(200));
     }
@@ -83,7 +83,7 @@ fn what_is_taken_of_the_machine_does_not_change_the_file() {
 
 #[test]
 fn a_device_that_is_demanded_must_be_there() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     let mut ingest = folder.command(&["ingest", "in", "-o", "c.tadoc", "--device", "gpu"]);
     let ran = Ran::from(ingest.env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap());
@@ -106,7 +106,7 @@ fn has_device() -> bool {
 
 #[test]
 fn several_folders_stand_in_front_of_their_paths() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("one/a.txt", "1");
     folder.write("two/a.txt", "2");
     folder.write("loose.txt", "3");
@@ -118,7 +118,7 @@ fn several_folders_stand_in_front_of_their_paths() {
 
 #[test]
 fn folders_of_one_name_are_told_apart() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a/src/x.rs", "1");
     folder.write("b/src/x.rs", "2");
     folder.ok(&["ingest", "a/src", "b/src", "-o", "c.tadoc"]);
@@ -127,7 +127,7 @@ fn folders_of_one_name_are_told_apart() {
 
 #[test]
 fn hidden_files_are_read_only_when_named() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/seen.txt", "1");
     folder.write("in/.git/config", "2");
     folder.write("in/.hidden", "3");
@@ -140,7 +140,7 @@ fn hidden_files_are_read_only_when_named() {
 
 #[test]
 fn globs_choose_files() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for name in ["docs/a.md", "docs/b.txt", "docs/deep/c.md", "docs/deep/.d.md"] {
         folder.write(name, name);
     }
@@ -160,7 +160,7 @@ fn globs_choose_files() {
 
 #[test]
 fn compressed_files_are_read_through() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let text = b"the quick brown fox\n".repeat(5000);
     folder.write("in/a.txt.gz", gzip(&text));
     folder.write("in/b.txt.zst", zstd(&text));
@@ -182,7 +182,7 @@ fn compressed_files_are_read_through() {
 
 #[test]
 fn lines_are_documents_without_their_line_ends() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.log", "first\nsecond\r\n\nlast");
     folder.ok(&["ingest", "a.log", "--documents", "lines", "-o", "c.tadoc"]);
     let doc = |id: &str| folder.run(&["cat", "c.tadoc", "--doc-id", id]).stdout;
@@ -195,7 +195,7 @@ fn lines_are_documents_without_their_line_ends() {
 
 #[test]
 fn standard_input_is_a_file_too() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let ran = folder.run_with_input(&["ingest", "-", "-o", "c.tadoc"], b"piped \xff");
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(folder.cat("c.tadoc", "stdin"), b"piped \xff");
@@ -212,7 +212,7 @@ fn standard_input_is_a_file_too() {
 
 #[test]
 fn an_output_inside_the_input_is_not_read() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "text");
     folder.ok(&["ingest", "in", "-o", "in/c.tadoc"]);
     folder.ok(&["ingest", "in", "-o", "in/c.tadoc", "--force"]);
@@ -221,7 +221,7 @@ fn an_output_inside_the_input_is_not_read() {
 
 #[test]
 fn many_empty_documents_are_kept() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let ran = folder.run_with_input(
         &["ingest", "-", "--documents", "lines", "-o", "c.tadoc"],
         "\n".repeat(100_000).as_bytes(),

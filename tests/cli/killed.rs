@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use futures::executor::block_on;
 use tadoc::format::OpenLimits;
 use tadoc_store::{LivingStore, LocalFolder, StoreOptions};
+use testkit::random::Random;
 
-use crate::harness::Folder;
-use crate::random::Random;
+use crate::harness::{Folder, new_folder};
 
 const NUM_RUNS: usize = 200;
 /// Asked for is one second; a machine that does other things too must not fail the test.
@@ -87,7 +87,7 @@ fn reopened(folder: &Folder) -> (Texts, Duration) {
 
 #[test]
 fn two_hundred_kills_lose_nothing() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/1.txt", "the first document\n".repeat(50));
     let started = Instant::now();
     folder.ok(&["ingest", "in", "-o", "notes", "--append"]);

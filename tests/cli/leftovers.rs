@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::harness::Folder;
+use crate::harness::{Folder, new_folder};
 
 /// Starts an ingest that waits for more on standard input.
 fn start(folder: &Folder, arguments: &[&str]) -> Child {
@@ -41,7 +41,7 @@ fn num_parts(folder: &Folder) -> usize {
 #[cfg(unix)]
 #[test]
 fn an_ingest_removes_what_a_killed_one_left_and_not_what_is_written() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "text");
     let alive = start(&folder, &["-o", "alive.tadoc"]);
     wait_for(|| num_parts(&folder) == 1);
@@ -60,7 +60,7 @@ fn an_ingest_removes_what_a_killed_one_left_and_not_what_is_written() {
 #[cfg(unix)]
 #[test]
 fn an_append_removes_what_a_killed_one_left_and_not_what_is_written() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "text");
     folder.ok(&["ingest", "a.txt", "-o", "notes", "--append"]);
     let num_segments = || std::fs::read_dir(folder.join("notes/segments")).unwrap().count();
@@ -91,7 +91,7 @@ fn a_copy_removes_what_a_killed_one_left() {
     for (format, file, other) in
         [("GSST", "x.parquet", "y.parquet"), ("TADOC", "x.tadoc", "y.tadoc")]
     {
-        let folder = Folder::new();
+        let folder = new_folder();
         let copy = |num_rows: u64, file: &str| {
             format!(
                 "COPY (SELECT CAST(value AS VARCHAR) AS text FROM range({num_rows})) TO '{file}' \

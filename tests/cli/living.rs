@@ -1,11 +1,11 @@
 //! Living corpora from the command line: documents are added, edited, compressed anew, and read back
 //! at any version.
 
-use crate::harness::Folder;
+use crate::harness::{Folder, new_folder};
 
 /// A living corpus of two documents, at version 2.
 fn notes() -> Folder {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     folder.write("in/b.txt", "that is the question");
     let ran = folder.run(&["ingest", "in", "-o", "notes", "--append"]);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::parquet::arrow::ArrowWriter;
 
-use crate::harness::{Folder, gzip, zstd};
+use crate::harness::{gzip, new_folder, zstd};
 
 /// What the reader hands over at once.
 const BATCH_BYTES: usize = 4 << 20;
@@ -29,7 +29,7 @@ fn long_text(seed: usize) -> String {
 
 #[test]
 fn long_files_and_lines_come_back() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let (one, two) = (long_text(7), long_text(13));
     folder.write("in/one.txt", &one);
     folder.write("in/two.gz", gzip(two.as_bytes()));
@@ -52,7 +52,7 @@ fn long_files_and_lines_come_back() {
 /// Rows of CSV of more than a megabyte with every kind of line end, inside quotes and outside.
 #[test]
 fn long_rows_of_csv_come_back() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let text = |row: usize| {
         let line = format!("row {row}, \"\"{}\"\"\r\nand\rmore\n", "quoted".repeat(100));
         line.repeat((1 << 20) / line.len() + row)
@@ -74,7 +74,7 @@ fn long_rows_of_csv_come_back() {
 
 #[test]
 fn rows_are_bounded() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let long = "x".repeat(5_000);
     let size = ["--max-row-size", "4KiB"];
     let too_large = |file: &str, place: &str| {
@@ -111,7 +111,7 @@ fn rows_are_bounded() {
 
 #[test]
 fn expansion_is_bounded() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let text = vec![b' '; 65 << 20];
     folder.write("bomb.zst", zstd(&text));
     folder.write("bomb.gz", gzip(&text));
@@ -142,7 +142,7 @@ fn expansion_is_bounded() {
 /// A frame that asks for a window of 256 MiB and holds five bytes.
 #[test]
 fn windows_of_zstd_are_bounded() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let window_descriptor = (28 - 10) << 3;
     let last_raw_block_of_5 = [5 << 3 | 1, 0, 0];
     let frame =
@@ -159,7 +159,7 @@ fn windows_of_zstd_are_bounded() {
 
 #[test]
 fn the_ratio_is_that_of_the_bytes_that_were_read() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let row = format!("{{\"t\":\"tea for two\",\"other\":\"{}\"}}\n", "x".repeat(10_000));
     folder.write("a.jsonl", row.repeat(100));
     let ran = folder.run(&["ingest", "a.jsonl", "--documents", "jsonl:t", "-o", "c.tadoc"]);
@@ -178,7 +178,7 @@ fn memory_does_not_grow_with_a_document() {
     const LEN_BYTES: usize = 72 << 20;
     /// Less than the line; six batches and the blocks were 38 MiB.
     const MAX_MORE_KIB: u64 = 48 << 10;
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("small.txt", "to be or not to be");
     // Words of a kilobyte are quick to build with.
     let word = [b"x".repeat(1023), b" ".to_vec()].concat();

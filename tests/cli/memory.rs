@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::harness::{Folder, Ran};
+use crate::harness::{Folder, Ran, new_folder};
 
 const LIMIT_MIB: u64 = 64;
 const NUM_DOCS: usize = 9_000;
@@ -44,7 +44,7 @@ fn run_limited(folder: &Folder, sql: &str, limit_mib: u64) -> Ran {
 
 #[test]
 fn a_limit_is_kept_or_another_named() {
-    let folder = Folder::new();
+    let folder = new_folder();
     write_corpus(&folder);
     let of_all = format!("{NUM_DOCS}");
     for (sql, rows) in [

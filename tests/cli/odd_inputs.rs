@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use crate::harness::{Folder, Ran, gzip};
+use crate::harness::{Folder, Ran, gzip, new_folder};
 
 /// Names on disk that lossy text, or careless escaping, takes for one another; and their paths.
 const NAMES: [(&[u8], &str); 7] = [
@@ -22,7 +22,7 @@ const NAMES: [(&[u8], &str); 7] = [
 
 /// A folder `in` with a file for each of [`NAMES`], which holds its own name.
 fn named_files() -> Folder {
-    let folder = Folder::new();
+    let folder = new_folder();
     for (name, _) in NAMES {
         let path = folder.join("in").join(OsStr::from_bytes(name));
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -105,7 +105,7 @@ fn paths_are_shown_without_control_characters() {
 
 #[test]
 fn links_in_folders_are_counted_and_followed_on_demand() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("real/a.txt", "text");
     folder.write("in/b.txt", "more");
     symlink(folder.join("real"), folder.join("in/link")).unwrap();
@@ -143,7 +143,7 @@ fn links_in_folders_are_counted_and_followed_on_demand() {
 
 #[test]
 fn a_folder_without_files_is_a_corpus_on_demand() {
-    let folder = Folder::new();
+    let folder = new_folder();
     std::fs::create_dir(folder.join("in")).unwrap();
     folder.fails(
         &["ingest", "in", "-o", "c.tadoc"],
@@ -161,7 +161,7 @@ fn a_folder_without_files_is_a_corpus_on_demand() {
 
 #[test]
 fn pipes_are_read_and_devices_refused() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let mkfifo = || Command::new("mkfifo").arg(folder.join("in/pipe")).status().unwrap();
     folder.write("in/a.txt", "text");
     assert!(mkfifo().success());
@@ -187,7 +187,7 @@ fn pipes_are_read_and_devices_refused() {
 #[cfg(target_os = "linux")]
 #[test]
 fn files_of_no_length_are_read_to_their_end() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let version = std::fs::read("/proc/version").unwrap();
     folder.ok(&["ingest", "/proc/version", "-o", "c.tadoc"]);
     assert!(!version.is_empty() && folder.cat("c.tadoc", "/proc/version") == version);
@@ -242,7 +242,7 @@ fn sql_reads_files_of_any_name() {
 
 #[test]
 fn a_column_that_is_nested_too_deep_names_the_way_out() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let nested = |depth: usize| {
         let (open, close) = (r#"{"a":"#.repeat(depth - 1), "}".repeat(depth - 1));
         format!("{{\"text\":\"t\",\"deep\":{open}1{close}}}\n")
@@ -265,7 +265,7 @@ fn a_column_that_is_nested_too_deep_names_the_way_out() {
 
 #[test]
 fn an_output_that_names_a_folder_says_what_to_type() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "text");
     folder.fails(
         &["ingest", "in", "-o", "out/"],
@@ -280,7 +280,7 @@ fn an_output_that_names_a_folder_says_what_to_type() {
 #[cfg(target_os = "linux")]
 #[test]
 fn sql_reads_what_has_no_length_and_refuses_devices() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let version = std::fs::read("/proc/version").unwrap();
     let rows = folder.rows("SELECT bytes FROM read_text('/proc/version')");
     assert_eq!(rows, [version.len().to_string()]);
@@ -294,7 +294,7 @@ fn sql_reads_what_has_no_length_and_refuses_devices() {
 
 #[test]
 fn packed_files_that_are_stored_as_such_are_told() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let mut tar = vec![0; 1024];
     tar[257..262].copy_from_slice(b"ustar");
     folder.write("in/a.xz", b"\xfd7zXZ\0\0\x04");

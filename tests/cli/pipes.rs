@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::process::{ChildStdout, Stdio};
 
-use crate::harness::Folder;
+use crate::harness::{Folder, new_folder};
 
 /// Runs `tadoc` and closes its standard output after `read`; expects status 0 and silence.
 fn ends_quietly(folder: &Folder, arguments: &[&str], read: impl FnOnce(&mut ChildStdout)) {
@@ -28,7 +28,7 @@ const ROWS: &str = "SELECT value, 'some text of the row' AS text FROM generate_s
 
 #[test]
 fn rows_in_every_format() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for format in ["csv", "tsv", "json", "ndjson", "table", "automatic"] {
         for sql in
             [ROWS, &format!("EXPLAIN {ROWS}"), &format!("EXPLAIN ANALYZE {ROWS}"), "SHOW ALL"]
@@ -43,7 +43,7 @@ fn rows_in_every_format() {
 
 #[test]
 fn functions_on_corpora() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("big.txt", "0123456789 words and lines\n".repeat(20_000));
     folder.ok(&["ingest", "big.txt", "-o", "c.tadoc"]);
     let search = "SELECT * FROM search('c.tadoc', 'words')";
@@ -55,7 +55,7 @@ fn functions_on_corpora() {
 
 #[test]
 fn every_command_that_prints() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
     folder.ok(&["ingest", "in", "-o", "notes", "--append"]);
@@ -83,7 +83,7 @@ fn every_command_that_prints() {
 
 #[test]
 fn nobody_reads_what_is_noted() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     for arguments in [
         ["ingest", "in", "-o", "c.tadoc"].as_slice(),

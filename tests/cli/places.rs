@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::harness::{Folder, Ran, gzip};
+use crate::harness::{Folder, Ran, gzip, new_folder};
 use crate::remote::serve;
 use crate::server::{BUCKET, server};
 
@@ -30,7 +30,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let folder = Folder::new();
+        let folder = new_folder();
         folder.write("in/a.txt", "to be or not to be");
         folder.write("in/b.txt", "that is the question");
         folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
@@ -229,7 +229,7 @@ fn what_is_not_there_is_said_in_one_line() {
 
 #[test]
 fn names_that_no_file_can_have_are_refused() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for name in [
         "a\0b.tadoc",
         "\0",

@@ -1,6 +1,6 @@
 //! `tadoc plot`.
 
-use super::harness::Folder;
+use crate::harness::{Folder, new_folder};
 
 fn svg(folder: &Folder, sql: &str) -> String {
     let svg = folder.ok(&["plot", sql, "--title", "a & b"]);
@@ -9,48 +9,75 @@ fn svg(folder: &Folder, sql: &str) -> String {
     svg
 }
 
+/// How often a text stands in a picture.
+fn num_texts(svg: &str, text: &str) -> usize {
+    svg.matches(&format!(">\n{text}\n</text>")).count()
+}
+
+/// What is drawn in a colour: lines and dots, how many steps the lines have, and how many dots there are.
+fn curve(svg: &str, color: &str) -> (usize, usize, usize) {
+    let (stroke, fill) =
+        (format!(r#"stroke="{color}" stroke-width="5""#), format!(r#"fill="{color}""#));
+    let lines: Vec<&str> = svg.lines().filter(|line| line.contains(&stroke)).collect();
+    let num_dots = svg.lines().filter(|line| line.starts_with("<circle") && line.contains(&fill));
+    // A comma in each point.
+    let num_steps = lines.iter().map(|line| line.matches(',').count() - 1).sum();
+    let num_dots = num_dots.count();
+    (lines.len() + num_dots, num_steps, num_dots)
+}
+
+const FIRST: &str = "#0072B2";
+const SECOND: &str = "#D55E00";
+
+#[test]
+fn the_same_rows_give_the_same_bytes_and_nothing_else_is_loaded() {
+    let folder = new_folder();
+    for sql in ["VALUES ('x', 'old', 1.5), ('y', 'new', 3)", "VALUES (1, 'a', 2), (2, 'a', 0.1)"] {
+        let once = svg(&folder, sql);
+        assert_eq!(once, svg(&folder, sql));
+        let names_space = once.matches("http").count() == 1 && once.contains("www.w3.org/2000/svg");
+        assert!(names_space && !once.contains("href") && !once.contains("<script"), "{once}");
+    }
+}
+
 #[test]
 fn texts_give_bars() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let one = "SELECT * FROM (VALUES ('x', 1), ('y', 4), (NULL, 2)) AS t(word, count)";
     let one = svg(&folder, one);
     // The page, and a bar for each row.
     assert_eq!(one.matches("<rect").count(), 1 + 3, "{one}");
-    assert!(one.contains(">x</text>") && one.contains(">count</text>"), "{one}");
+    assert!(num_texts(&one, "x") == 1 && num_texts(&one, "count") == 1, "{one}");
     let named = "VALUES ('x', 'old', 1), ('x', 'new', 2), ('y', 'new', 3)";
     let named = svg(&folder, named);
     // Two marks for the names.
     assert_eq!(named.matches("<rect").count(), 1 + 2 + 3, "{named}");
-    assert_eq!(named.matches(">x</text>").count(), 1, "{named}");
+    assert_eq!(num_texts(&named, "x"), 1, "{named}");
 }
 
 #[test]
 fn numbers_and_dates_give_lines() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let years = svg(&folder, "VALUES (1992, 7.5, 1), (1990, 2.5, 3), (1991, NULL, 2)");
-    assert!(years.contains(">1991</text>"), "{years}");
-    let is_curve = |line: &&str| line.contains(r#"stroke-width="2.5""#);
-    let curves: Vec<&str> = years.lines().filter(is_curve).collect();
-    // Three values, and two of three: dots, with a gap between them.
-    let num_lines: Vec<usize> = curves.iter().map(|curve| curve.matches('L').count()).collect();
-    let num_dots: Vec<usize> = curves.iter().map(|curve| curve.matches("h0").count()).collect();
-    assert_eq!((num_lines, num_dots), (vec![2, 0], vec![0, 2]), "{years}");
+    assert_eq!(num_texts(&years, "1991"), 1, "{years}");
+    // Two of three values: dots, with a gap between them. And three.
+    assert_eq!(
+        [FIRST, SECOND].map(|color| curve(&years, color)),
+        [(2, 0, 2), (1, 2, 0)],
+        "{years}"
+    );
+    assert_eq!((years.matches("<circle").count(), years.matches(r#"width="5""#).count()), (2, 1));
     let dates = "CREATE TABLE t AS VALUES (DATE '2026-01-31', 'a', 1), (DATE '2026-03-01', 'a', 2), \
                  (NULL, 'a', 3); SELECT * FROM t";
     let dates = svg(&folder, dates);
-    assert!(dates.contains(">2026-01-31</text>"), "{dates}");
+    assert!(num_texts(&dates, "2026-01-31") == 1, "{dates}");
     assert!(dates.contains("1 rows without column1 are left out"), "{dates}");
 }
 
 #[test]
 fn rows_that_are_missing_are_gaps() {
-    let folder = Folder::new();
-    let curve = |sql: &str| {
-        let svg = svg(&folder, sql);
-        let mut curves = svg.lines().filter(|line| line.contains(r#"stroke-width="2.5""#));
-        let curve = curves.next().unwrap().to_owned();
-        (curve.matches('M').count(), curve.matches('L').count(), curve.matches("h0").count())
-    };
+    let folder = new_folder();
+    let curve = |sql: &str| curve(&svg(&folder, sql), FIRST);
     // 1990 to 1992, 1995, 1998 and 1999.
     let years = "VALUES (1990, 1), (1991, 2), (1992, 2), (1995, 3), (1998, 4), (1999, 5)";
     assert_eq!(curve(years), (3, 3, 1));
@@ -64,7 +91,7 @@ fn rows_that_are_missing_are_gaps() {
 
 #[test]
 fn other_pictures_are_refused() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let ran = folder.run(&["plot", "VALUES ('x', 1)", "-o", "words.PNG"]);
     let text = "error: words.PNG: a plot is an SVG; write -o words.svg, ";
     assert!(ran.stderr.starts_with(text) && ran.status == 2, "{}", ran.stderr);
@@ -73,19 +100,19 @@ fn other_pictures_are_refused() {
 
 #[test]
 fn a_file_is_written_where_one_is_named() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "to be or not to be");
     folder.ok(&["ingest", "a.txt", "-o", "a.tadoc"]);
     let sql = "SELECT word, count FROM word_count('a.tadoc') ORDER BY count DESC, word LIMIT 2";
     assert_eq!(folder.ok(&["plot", sql, "-o", "words.svg"]), "");
     let svg = std::fs::read_to_string(folder.join("words.svg")).unwrap();
     assert!(svg.contains("<title>count by word</title>"), "{svg}");
-    assert!(svg.contains(">be</text>") && !svg.contains(">or</text>"), "{svg}");
+    assert!(num_texts(&svg, "be") == 1 && num_texts(&svg, "or") == 0, "{svg}");
 }
 
 #[test]
 fn what_is_there_is_not_overwritten() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "to be or not to be");
     folder.ok(&["ingest", "a.txt", "-o", "notes.tadoc"]);
     let before = std::fs::read(folder.join("notes.tadoc")).unwrap();
@@ -108,7 +135,7 @@ fn what_is_there_is_not_overwritten() {
 
 #[test]
 fn rows_that_cannot_be_drawn_say_why() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let fails = |sql: &str, text: &str| {
         let ran = folder.run(&["plot", sql]);
         assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(text), "{}", ran.stderr);

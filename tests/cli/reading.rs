@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::harness::Folder;
+use crate::harness::{Folder, new_folder};
 
 fn corpus() -> Folder {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/src/main.rs", "fn main() {}\n");
     folder.write("in/docs/readme.md", "read me, read me\n");
     folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
@@ -46,7 +46,7 @@ fn what_is_no_corpus_is_named() {
 #[cfg(unix)]
 #[test]
 fn a_reader_that_leaves_early_is_no_error() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("big.txt", "0123456789 words\n".repeat(200_000));
     folder.ok(&["ingest", "big.txt", "-o", "c.tadoc"]);
     let mut command = folder.command(&["cat", "c.tadoc", "big.txt"]);
@@ -122,7 +122,7 @@ fn damage_is_reported_by_section() {
 
 #[test]
 fn the_demo_runs_on_any_folder() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for idx in 0..5 {
         let text =
             format!("//! The caller must know file {idx}.\nunsafe fn main() {{}}\n").repeat(9);

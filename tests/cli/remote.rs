@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-use crate::harness::{Folder, Ran};
+use crate::harness::{Folder, Ran, new_folder};
 
 /// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as the
 /// test runs; returns the port. Below `/forbidden/` nothing is shown, below `/kept/` no byte is handed
@@ -68,7 +68,7 @@ fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
 }
 
 fn corpus() -> (Folder, u16) {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
     let port = serve(&folder, &["c.tadoc"]);
@@ -121,7 +121,7 @@ fn other_hosts_are_played_by_this_machine() {
 
 /// A folder with a CSV file without header and a GSST file, which are served at the port.
 fn tables() -> (Folder, u16) {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("c.csv", "1;to be\n2;or not\n");
     let copy = "COPY (SELECT 'storm ' || value AS text FROM generate_series(1, 3)) TO 'c.parquet' \
                 STORED AS GSST";

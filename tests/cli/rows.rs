@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, StringViewArray};
 use datafusion::parquet::arrow::ArrowWriter;
 
-use crate::harness::{Folder, gzip};
+use crate::harness::{Folder, gzip, new_folder};
 
 const TICKETS: &str = r#"{"body":"printer is on fire","id":1,"path":"t/1","tags":["hw","urgent"]}
 
@@ -16,7 +16,7 @@ const TICKETS: &str = r#"{"body":"printer is on fire","id":1,"path":"t/1","tags"
 
 #[test]
 fn json_lines_keep_their_fields() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("tickets.jsonl", TICKETS);
     folder.ok(&["ingest", "tickets.jsonl", "--documents", "jsonl:body", "-o", "c.tadoc"]);
     assert_eq!(folder.cat("c.tadoc", "t/1"), b"printer is on fire");
@@ -27,7 +27,7 @@ fn json_lines_keep_their_fields() {
 
 #[test]
 fn json_lines_may_be_piped_and_compressed() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let ran = folder.run_with_input(
         &["ingest", "-", "--documents", "jsonl:body", "--no-columns", "-o", "c.tadoc"],
         &gzip(TICKETS.as_bytes()),
@@ -39,7 +39,7 @@ fn json_lines_may_be_piped_and_compressed() {
 
 #[test]
 fn json_types_of_many_chunks_are_joined() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let filler = "x".repeat(1 << 16);
     let line = |id: usize| match id < 100 {
         true => format!("{{\"t\":\"{filler}\",\"n\":{id}}}\n"),
@@ -53,7 +53,7 @@ fn json_types_of_many_chunks_are_joined() {
 
 #[test]
 fn json_that_does_not_fit_names_the_line() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let fails = |lines: &str, options: &[&str], text: &str| {
         folder.write("a.jsonl", lines);
         let command = ["ingest", "a.jsonl", "-o", "c.tadoc", "--documents"];
@@ -105,7 +105,7 @@ fn json_that_does_not_fit_names_the_line() {
 
 #[test]
 fn rows_without_text_may_be_allowed() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.jsonl", "{\"t\":\"a\"}\n{\"t\":null}\n{\"u\":1}\n");
     let command = ["ingest", "a.jsonl", "--documents", "jsonl:t", "-o", "c.tadoc"];
     folder.ok(&[command.as_slice(), &["--allow-missing"]].concat());
@@ -119,7 +119,7 @@ const MAIL: &str = "path,when,from,text,size\n\
 
 #[test]
 fn csv_columns_get_the_types_their_values_allow() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("mail.csv", MAIL);
     let ran = folder.run(&["ingest", "mail.csv", "--documents", "csv:text", "-o", "c.tadoc"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -133,7 +133,7 @@ fn csv_columns_get_the_types_their_values_allow() {
 
 #[test]
 fn names_that_are_taken_are_changed_and_said() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.tsv", "body\ttext\tbytes\nhello\tx\t9\n");
     let ran = folder.run(&["ingest", "a.tsv", "--documents", "csv:body", "-o", "c.tadoc"]);
     let notes: Vec<&str> = ran.stderr.lines().take(2).collect();
@@ -150,7 +150,7 @@ fn names_that_are_taken_are_changed_and_said() {
 
 #[test]
 fn csv_that_does_not_fit_names_the_line() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("mail.csv", MAIL);
     folder.fails(
         &["ingest", "mail.csv", "--documents", "csv:body", "-o", "c.tadoc"],
@@ -182,7 +182,7 @@ fn write_parquet(folder: &Folder, name: &str) {
 
 #[test]
 fn parquet_rows_are_documents() {
-    let folder = Folder::new();
+    let folder = new_folder();
     write_parquet(&folder, "a.parquet");
     let command = ["ingest", "a.parquet", "--documents", "parquet:text", "-o", "c.tadoc"];
     folder.fails(
@@ -204,7 +204,7 @@ fn parquet_rows_are_documents() {
 
 #[test]
 fn parquet_that_does_not_fit_is_named() {
-    let folder = Folder::new();
+    let folder = new_folder();
     write_parquet(&folder, "a.parquet");
     folder.fails(
         &["ingest", "a.parquet", "--documents", "parquet:id", "-o", "c.tadoc"],

@@ -1,13 +1,13 @@
 //! Passwords, keys and tokens of statements are in nothing that `tadoc` writes.
 
-use crate::harness::Folder;
+use crate::harness::new_folder;
 use crate::remote::serve;
 
 const SECRET: &str = "T0pS3cret";
 
 #[test]
 fn no_output_has_a_secret() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "to be or not to be");
     folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
     folder.write("a.csv", "a\n1\n");
@@ -53,7 +53,7 @@ fn no_output_has_a_secret() {
 
 #[test]
 fn reports_on_urls_have_no_password() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "to be or not to be");
     folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
     let port = serve(&folder, &["c.tadoc"]);
@@ -66,7 +66,7 @@ fn reports_on_urls_have_no_password() {
 
 #[test]
 fn explained_copies_know_the_options_of_their_store() {
-    let folder = Folder::new();
+    let folder = new_folder();
     for (file, plan) in [("x.csv", "CsvSink"), ("x.tadoc", "TadocSink")] {
         let sql = format!(
             "EXPLAIN COPY (SELECT 'x' AS text) TO 's3://b/{file}' OPTIONS ('aws.region' 'eu', \

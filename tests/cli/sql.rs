@@ -4,10 +4,10 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::harness::Folder;
+use crate::harness::{Folder, new_folder};
 
 fn corpus() -> Folder {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     folder.write("in/b.txt", "to do");
     folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
@@ -39,7 +39,7 @@ fn several_commands_share_a_session() {
 
 #[test]
 fn formats() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let run = |format, sql| folder.ok(&["sql", "-q", "--format", format, "-c", sql]);
     let sql = "SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, NULL ORDER BY a";
     let table =
@@ -61,7 +61,7 @@ fn formats() {
 
 #[test]
 fn tables_are_cut_and_other_formats_are_complete() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let sql = "SELECT value FROM generate_series(1, 50000)";
     let csv = folder.ok(&["sql", "--format", "csv", "-c", sql]);
     assert_eq!(csv.lines().count(), 50_001);
@@ -74,7 +74,7 @@ fn tables_are_cut_and_other_formats_are_complete() {
 
 #[test]
 fn scripts_come_from_files_and_standard_input() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let script = "#!/usr/bin/env -S tadoc sql -f\n-- a comment; with a semicolon\n\
                   SELECT ';' AS a;\n;;\nSELECT 2 AS b -- the end";
     folder.write("x.sql", script);
@@ -93,7 +93,7 @@ fn scripts_come_from_files_and_standard_input() {
 
 #[test]
 fn the_first_failing_statement_ends_the_run() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let ran = folder.run(&[
         "sql",
         "-q",
@@ -120,7 +120,7 @@ fn the_first_failing_statement_ends_the_run() {
 
 #[test]
 fn a_missing_corpus_is_one_clear_line() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let ran = folder.run(&["sql", "-c", "SELECT * FROM word_count('nowhere.tadoc')"]);
     assert_eq!(ran.status, 1);
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
@@ -129,7 +129,7 @@ fn a_missing_corpus_is_one_clear_line() {
 
 #[test]
 fn a_memory_limit_is_kept() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let sql = "SELECT a.value FROM generate_series(1, 3000000) a ORDER BY a.value * -1";
     let ran = folder.run(&[
         "sql",
@@ -147,7 +147,7 @@ fn a_memory_limit_is_kept() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_a_query_that_never_yields() {
-    let folder = Folder::new();
+    let folder = new_folder();
     let sql = "SELECT sum(a.value * b.value) FROM generate_series(1, 10000000) a, \
                generate_series(1, 10000000) b";
     let mut command = folder.command(&["sql", "-c", sql]);
@@ -183,7 +183,7 @@ fn copies_replace_a_corpus_only_when_told() {
 
 #[test]
 fn a_null_text_is_refused_everywhere() {
-    let folder = Folder::new();
+    let folder = new_folder();
     folder.write("a.txt", "to be");
     folder.ok(&["ingest", "a.txt", "-o", "living/", "--append"]);
     let table = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'living/'";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::random::Random;
+use testkit::random::Random;
 
 /// A document: its path, and its text of words with blanks between them.
 pub type Document = (String, String);

@@ -13,9 +13,9 @@ use gsst::parquet::{
 use gsst::{
     Block, BlockOptions, CodeWidth, DecodedRows, Error, SealedBlock, write_block, write_block_with,
 };
+use testkit::random::Random;
 
 use super::living::{changed, seeds_of};
-use super::random::Random;
 use super::target::{Input, Verdict};
 
 /// Where the checked bytes of a block and of an index begin, and where their checksum stands.

@@ -9,9 +9,9 @@ use tadoc::text::TokenizerProfile;
 use tadoc_store::{
     CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest,
 };
+use testkit::malformed::mutations::changed_bytes;
+use testkit::random::Random;
 
-use super::mutations::changed_bytes;
-use super::random::Random;
 use super::target::{Input, Verdict, part_input};
 
 /// Largest edits of a version.

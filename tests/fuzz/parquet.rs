@@ -9,9 +9,9 @@ use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::error::Result;
 use datafusion::parquet::file::metadata::ParquetMetaDataReader;
+use testkit::malformed::mutations::changed_bytes;
+use testkit::random::Random;
 
-use super::mutations::changed_bytes;
-use super::random::Random;
 use super::statements::{Engine, refused, with_engine};
 use super::target::{Input, Verdict, part_input};
 

@@ -6,14 +6,14 @@ use tadoc::format::{
 };
 use tadoc::segment::Segment;
 use tadoc::{Corpus, Error};
+use testkit::malformed::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};
+use testkit::malformed::mutations::{mutant_of_footer, mutant_of_kind};
+use testkit::malformed::rewrite::Draft;
+use testkit::malformed::samples::content_of;
+use testkit::malformed::{LIMITS, answers};
+use testkit::random::Random;
 
-use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};
-use super::mutations::{mutant_of_footer, mutant_of_kind};
-use super::random::Random;
-use super::rewrite::Draft;
-use super::samples::content_of;
 use super::target::{Input, Verdict, corpora, part_input};
-use super::{LIMITS, answers};
 
 const DICTIONARY: [u8; 2] = [1, 0];
 const GRAMMAR: [u8; 2] = [2, 0];

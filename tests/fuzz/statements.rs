@@ -21,14 +21,14 @@ use object_store::{ObjectStore, ObjectStoreExt, path::Path};
 use tadoc::Corpus;
 use tadoc_store::ColumnsOfPart;
 use tempfile::TempDir;
+use testkit::malformed::LIMITS;
+use testkit::malformed::anatomy::Anatomy;
+use testkit::malformed::mutations::mutant_of_kind;
+use testkit::malformed::samples::{Content, Sample, content_of};
+use testkit::random::Random;
 use tokio::runtime::Runtime;
 use url::Url;
 
-use super::LIMITS;
-use super::anatomy::Anatomy;
-use super::mutations::mutant_of_kind;
-use super::random::Random;
-use super::samples::{Content, Sample, content_of};
 use super::strings::strung;
 use super::target::{Input, Verdict, part_input};
 

@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use tadoc::query::{Query, SearchOptions, count, count_by_document, search_with};
 use tadoc::text::Fold;
 use tadoc::{Corpus, Error};
+use testkit::documents::{BUILDERS, PROFILES, corpus_of, numbered, options};
+use testkit::random::Random;
+use testkit::texts;
 
-use super::common::{BUILDERS, PROFILES, corpus_of, numbered, options, texts};
-use super::random::Random;
 use super::target::{Input, Verdict, part_input};
 
 /// What random queries are strung together from.

@@ -16,8 +16,9 @@ use datafusion_tadoc::TadocSessionStateBuilderExt;
 use datafusion_tadoc::throughput::Calibration;
 use tadoc_cuda::GpuError;
 use tempfile::TempDir;
+use testkit::alone::{is_alone, next_turn, run_apart};
+use testkit::device::open_device;
 
-use super::alone::{self, Process};
 use super::log;
 
 const NUM_FILES: usize = 4;
@@ -29,14 +30,34 @@ const NUM_ROWS: usize = NUM_ROW_GROUPS * ROWS_OF_A_GROUP;
 /// Runs `case`, which is all of the test `name`, in a process of its own, with more variables and
 /// with slow cores, so that `auto` wants a device.
 pub fn alone(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
-    let process = Process { variables, calibration: slow_cores(), needs_device: false };
-    alone::alone(name, &process, heard(case));
+    alone_if(|| true, name, variables, case);
 }
 
 /// As [`alone`], where there is a device.
 pub fn alone_on_device(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
-    let process = Process { variables, calibration: slow_cores(), needs_device: true };
-    alone::alone(name, &process, heard(case));
+    alone_if(|| open_device().is_some(), name, variables, case);
+}
+
+/// As [`alone`], where it can run at all.
+fn alone_if(
+    can_run: impl FnOnce() -> bool,
+    name: &str,
+    variables: &[(&str, &str)],
+    case: impl Future<Output = ()>,
+) {
+    if is_alone(name) {
+        return tokio::runtime::Runtime::new().unwrap().block_on(heard(case));
+    }
+    let _turn = next_turn();
+    if !can_run() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let calibration = dir.path().join("calibration");
+    slow_cores().save_to(&calibration).unwrap();
+    run_apart(name, |command| {
+        command.env("TADOC_CALIBRATION", &calibration).envs(variables.iter().copied());
+    });
 }
 
 /// `case`, and all that is said meanwhile kept.

@@ -11,10 +11,11 @@ use tadoc::read::{document_bytes, extract};
 use tadoc::segment::Paths;
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
+use testkit::malformed::LIMITS;
+use testkit::malformed::anatomy::Anatomy;
+use testkit::malformed::rewrite::Draft;
 
-use super::anatomy::Anatomy;
-use super::rewrite::Draft;
-use super::{LIMITS, dictionary, file_of};
+use super::{dictionary, file_of};
 
 /// Rules 0 to `num_rules` of two words each: each is the next two, the last two are words.
 fn fibonacci(num_rules: u32) -> Vec<Vec<u32>> {

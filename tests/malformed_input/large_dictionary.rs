@@ -5,10 +5,9 @@ use std::path::Path;
 use tadoc::format::{FileFooter, OpenLimits};
 use tadoc::read::document_bytes;
 use tadoc::{Corpus, Error};
-
-use super::LIMITS;
-use super::anatomy::{Anatomy, Section, footer_start};
-use super::common::{BUILDERS, PROFILES, compress, numbered, options};
+use testkit::documents::{BUILDERS, PROFILES, compress, numbered, options};
+use testkit::malformed::LIMITS;
+use testkit::malformed::anatomy::{Anatomy, Section, footer_start};
 
 const DICTIONARY: [u8; 2] = [1, 0];
 /// Its codec where there are parts.

@@ -6,10 +6,9 @@ use tadoc::build::CorpusBuilder;
 use tadoc::format::{SectionKind, read_words};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
-
-use super::LIMITS;
-use super::anatomy::{Anatomy, Section, TIES};
-use super::common::{BUILDERS, options};
+use testkit::documents::{BUILDERS, options};
+use testkit::malformed::LIMITS;
+use testkit::malformed::anatomy::{Anatomy, Section, TIES};
 
 /// Kinds in the footer.
 const GRAMMAR: [u8; 2] = [2, 0];

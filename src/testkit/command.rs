@@ -1,0 +1,182 @@
+//! Runs the program `tadoc` in a folder of its own.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A temporary folder in which commands run.
+pub struct Folder {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+/// What a command gave back.
+pub struct Ran {
+    /// Exit status, -1 for a signal.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Folder {
+    /// A folder for commands of `program`: `env!("CARGO_BIN_EXE_tadoc")`, which only suites of its package have.
+    pub fn of(program: &str) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), program: program.into() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    /// Writes a file, and the folders above it.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.current_dir(self.path()).args(arguments).stdin(Stdio::null());
+        // Errors must be the same whatever the caller's environment says.
+        command.env_remove("RUST_BACKTRACE").env_remove("RUST_LOG");
+        // Requests to other machines end at a port of this one where nobody listens.
+        command.env("NO_PROXY", "127.0.0.1").env_remove("no_proxy");
+        for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+            command.env(name, "http://127.0.0.1:9");
+        }
+        command
+    }
+
+    /// Runs `tadoc` with these arguments.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs it with bytes on standard input.
+    pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        Ran::from(child.wait_with_output().unwrap())
+    }
+
+    /// Runs it and expects success; gives standard output.
+    pub fn ok(&self, arguments: &[&str]) -> String {
+        self.run(arguments).ok()
+    }
+
+    /// Runs it and expects exit status 1 and exactly one line `error: <text>`.
+    pub fn fails(&self, arguments: &[&str], text: &str) {
+        self.run(arguments).fails(text);
+    }
+
+    /// Runs it and expects success; gives the most memory that it had resident at a time.
+    #[cfg(target_os = "linux")]
+    pub fn peak_kib(&self, arguments: &[&str]) -> u64 {
+        let (ran, peak_kib, _) = self.run_watched(arguments);
+        ran.ok();
+        peak_kib
+    }
+
+    /// Runs it; gives the most memory that it had resident at a time, without what more than 32 MiB of code are
+    /// resident of a binary that is not optimized.
+    #[cfg(target_os = "linux")]
+    pub fn run_measured(&self, arguments: &[&str]) -> (Ran, u64) {
+        let (ran, peak_kib, code_kib) = self.run_watched(arguments);
+        (ran, peak_kib - code_kib.saturating_sub(32 << 10))
+    }
+
+    /// Runs it; gives the most memory that it had resident at a time, and of that what is of files.
+    #[cfg(target_os = "linux")]
+    fn run_watched(&self, arguments: &[&str]) -> (Ran, u64, u64) {
+        let (stdout, stderr) = (self.join(".stdout"), self.join(".stderr"));
+        let mut command = self.command(arguments);
+        command.stdout(fs::File::create(&stdout).unwrap());
+        let mut child = command.stderr(fs::File::create(&stderr).unwrap()).spawn().unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let (mut peak_kib, mut code_kib) = (0, 0);
+        let exit = loop {
+            // Gone once it has ended: what it says rises up to then.
+            let text = fs::read_to_string(&status).unwrap_or_default();
+            peak_kib = peak_kib.max(kib_of(&text, "VmHWM:"));
+            code_kib = code_kib.max(kib_of(&text, "RssFile:"));
+            match child.try_wait().unwrap() {
+                Some(exit) => break exit,
+                None => std::thread::sleep(std::time::Duration::from_millis(2)),
+            }
+        };
+        let [stdout, stderr] = [stdout, stderr].map(|path| {
+            let bytes = fs::read(&path).unwrap();
+            fs::remove_file(path).unwrap();
+            bytes
+        });
+        (Ran::from(Output { status: exit, stdout, stderr }), peak_kib, code_kib)
+    }
+
+    /// Exact bytes of one document.
+    pub fn cat(&self, corpus: &str, path: &str) -> Vec<u8> {
+        let ran = self.run(&["cat", corpus, path]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "cat {path}");
+        ran.stdout
+    }
+
+    /// Rows of a query as CSV lines, without the header.
+    pub fn rows(&self, sql: &str) -> Vec<String> {
+        let text = self.ok(&["sql", "--quiet", "--format", "csv", "-c", sql]);
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// The same with `corpus` as table `d`, which has the user columns too.
+    pub fn table_rows(&self, corpus: &str, sql: &str) -> Vec<String> {
+        let table = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{corpus}'");
+        let text = self.ok(&["sql", "--quiet", "--format", "csv", "-c", &table, "-c", sql]);
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// Names in the folder, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+/// A line of `/proc/PID/status`; 0 where it is not there.
+#[cfg(target_os = "linux")]
+fn kib_of(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+impl Ran {
+    pub fn ok(self) -> String {
+        assert_eq!(self.status, 0, "{}", self.stderr);
+        String::from_utf8(self.stdout).unwrap()
+    }
+
+    pub fn fails(self, text: &str) {
+        assert_eq!(self.stderr, format!("error: {text}\n"));
+        assert_eq!(self.status, 1);
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}

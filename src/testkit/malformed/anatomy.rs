@@ -1,0 +1,216 @@
+//! A file taken apart by its documented layout (`src/tadoc/format/layout.rs`), written out once more so
+//! that a hostile writer's work can be done here: parts are changed, put together again and given
+//! right checksums.
+
+use std::ops::Range;
+
+const HEADER_BYTES: usize = 64;
+const SEGMENT_BYTES: usize = 68;
+const SECTION_BYTES: usize = 24;
+pub const POSTSCRIPT_BYTES: usize = 40;
+/// Kind of the sections that say which others were written together.
+pub const TIES: [u8; 2] = [6, 0];
+
+/// A section and the part of its record that does not follow from where it lies.
+#[derive(Debug, Clone)]
+pub struct Section {
+    pub bytes: Vec<u8>,
+    pub kind: [u8; 2],
+    pub codec: [u8; 2],
+}
+
+/// A segment: its record in the footer, without the number of sections, and those.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    pub record: Vec<u8>,
+    pub sections: Vec<Section>,
+}
+
+/// All of a file.
+#[derive(Debug, Clone)]
+pub struct Anatomy {
+    header: Vec<u8>,
+    /// Profile, Unicode version and names.
+    pub front: Vec<u8>,
+    pub segments: Vec<Segment>,
+    pub file_sections: Vec<Section>,
+    postscript: Vec<u8>,
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> usize {
+    usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    u16_at(bytes, at) | u16_at(bytes, at + 2) << 16
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> usize {
+    u32_at(bytes, at) | u32_at(bytes, at + 4) << 32
+}
+
+/// Where the footer of a valid file begins.
+pub fn footer_start(file: &[u8]) -> usize {
+    u64_at(file, file.len() - POSTSCRIPT_BYTES)
+}
+
+impl Anatomy {
+    /// The parts of a valid file.
+    pub fn of(file: &[u8]) -> Self {
+        let (body, postscript) = file.split_at(file.len() - POSTSCRIPT_BYTES);
+        let footer = &body[footer_start(file)..];
+        let names = 4 + 1 + usize::from(footer[4]);
+        let front_len = names + 1 + usize::from(footer[names]);
+        let num_segments = u32_at(footer, front_len);
+        let num_file_sections = u32_at(footer, front_len + 4);
+        let records = &footer[front_len + 8..];
+        let mut sections = records[num_segments * SEGMENT_BYTES..]
+            .chunks(SECTION_BYTES)
+            .map(|record| section_of(file, record));
+        let segments = records[..num_segments * SEGMENT_BYTES].chunks(SEGMENT_BYTES).map(|r| {
+            let record = r[..SEGMENT_BYTES - 2].to_vec();
+            let num_sections = u16_at(r, SEGMENT_BYTES - 2);
+            Segment { record, sections: sections.by_ref().take(num_sections).collect() }
+        });
+        let segments = segments.collect();
+        let file_sections: Vec<Section> = sections.collect();
+        assert_eq!(file_sections.len(), num_file_sections);
+        let (header, front) = (file[..HEADER_BYTES].to_vec(), footer[..front_len].to_vec());
+        Self { header, front, segments, file_sections, postscript: postscript.to_vec() }
+    }
+
+    /// The file of these parts, with right places and checksums; ties are as they are.
+    pub fn assemble(&self) -> Vec<u8> {
+        let mut file = self.header.clone();
+        let mut section_records = Vec::new();
+        let of_segments = self.segments.iter().flat_map(|segment| &segment.sections);
+        for section in of_segments.chain(&self.file_sections) {
+            section_records.extend((file.len() as u64).to_le_bytes());
+            section_records.extend((section.bytes.len() as u64).to_le_bytes());
+            section_records.extend(crc32c::crc32c(&section.bytes).to_le_bytes());
+            section_records.extend(section.kind);
+            section_records.extend(section.codec);
+            file.extend(&section.bytes);
+            file.resize(file.len().next_multiple_of(64), 0);
+        }
+        let start = file.len();
+        file.extend(&self.front);
+        file.extend((self.segments.len() as u32).to_le_bytes());
+        file.extend((self.file_sections.len() as u32).to_le_bytes());
+        for segment in &self.segments {
+            file.extend(&segment.record);
+            file.extend((segment.sections.len() as u16).to_le_bytes());
+        }
+        file.extend(section_records);
+        let len = file.len() - start;
+        file.extend((start as u64).to_le_bytes());
+        file.extend((len as u32).to_le_bytes());
+        file.extend(&self.postscript[12..]);
+        seal_footer(&mut file);
+        file
+    }
+
+    /// The same parts with ties that fit them, as one who knows of ties would make them.
+    pub fn tied(mut self) -> Self {
+        let mut of_segments = Vec::new();
+        for segment in &mut self.segments {
+            retie(&mut segment.sections, &[]);
+            of_segments.extend(segment.sections.iter().filter(|s| s.kind == TIES).flat_map(tie_of));
+        }
+        retie(&mut self.file_sections, &of_segments);
+        self
+    }
+
+    /// Sections in file order.
+    pub fn sections_mut(&mut self) -> Vec<&mut Section> {
+        let of_segments = self.segments.iter_mut().flat_map(|segment| &mut segment.sections);
+        of_segments.chain(&mut self.file_sections).collect()
+    }
+}
+
+/// Makes the ties among `sections` fit the others, and then `more`.
+fn retie(sections: &mut [Section], more: &[u8]) {
+    let tied = sections.iter().filter(|section| section.kind != TIES).flat_map(tie_of);
+    let tied: Vec<u8> = tied.chain(more.iter().copied()).collect();
+    sections.iter_mut().filter(|s| s.kind == TIES).for_each(|s| s.bytes.clone_from(&tied));
+}
+
+/// What ties say of a section.
+fn tie_of(section: &Section) -> Vec<u8> {
+    let len = (section.bytes.len() as u64).to_le_bytes();
+    let crc = crc32c::crc32c(&section.bytes).to_le_bytes();
+    [&section.kind[..], &section.codec, &len, &crc].concat()
+}
+
+fn section_of(file: &[u8], record: &[u8]) -> Section {
+    let (offset, len) = (u64_at(record, 0), u64_at(record, 8));
+    Section {
+        bytes: file[offset..offset + len].to_vec(),
+        kind: [record[20], record[21]],
+        codec: [record[22], record[23]],
+    }
+}
+
+/// Recomputes every checksum and the ties of a file, made of `parts`, that was changed in place: of each
+/// section where its record says it lies, of the footer, of the postscript.
+pub fn reseal(file: &mut [u8], parts: &Anatomy) {
+    let of_segments = parts.segments.iter().map(|segment| segment.sections.len());
+    let nums_sections: Vec<usize> = of_segments.chain([parts.file_sections.len()]).collect();
+    let len = nums_sections.iter().sum::<usize>() * SECTION_BYTES;
+    if let Some(mut at) = (file.len() - POSTSCRIPT_BYTES).checked_sub(len) {
+        let mut ties_of_segments = Vec::new();
+        for (i, num_sections) in nums_sections.iter().enumerate() {
+            let records = at..at + num_sections * SECTION_BYTES;
+            at = records.end;
+            let mut tied = Vec::new();
+            for record in records.step_by(SECTION_BYTES) {
+                let kind = [file[record + 20], file[record + 21]];
+                if kind == TIES {
+                    let of_file = (i == parts.segments.len()).then_some(&ties_of_segments);
+                    tied.extend(of_file.into_iter().flatten());
+                    overwrite_section(file, record, &tied);
+                }
+                seal_section(file, record);
+                let of = if kind == TIES { &mut ties_of_segments } else { &mut tied };
+                of.extend(tie_of_record(&file[record..record + SECTION_BYTES]));
+            }
+        }
+    }
+    seal_footer(file);
+}
+
+/// Where the section of the record at `record` lies, if inside the file.
+fn range_of(file: &[u8], record: usize) -> Option<Range<usize>> {
+    let (offset, len) = (u64_at(file, record), u64_at(file, record + 8));
+    let range = offset..offset.checked_add(len)?;
+    file.get(range.clone()).is_some().then_some(range)
+}
+
+fn overwrite_section(file: &mut [u8], record: usize, bytes: &[u8]) {
+    if let Some(range) = range_of(file, record).filter(|range| range.len() == bytes.len()) {
+        file[range].copy_from_slice(bytes);
+    }
+}
+
+fn seal_section(file: &mut [u8], record: usize) {
+    if let Some(crc) = range_of(file, record).map(|range| crc32c::crc32c(&file[range])) {
+        file[record + 16..record + 20].copy_from_slice(&crc.to_le_bytes());
+    }
+}
+
+/// What ties say of the section of a record: kind, codec, length and checksum.
+fn tie_of_record(record: &[u8]) -> Vec<u8> {
+    [&record[20..24], &record[8..16], &record[16..20]].concat()
+}
+
+/// Recomputes the checksums of the footer, if it lies inside the file, and of the postscript.
+fn seal_footer(file: &mut [u8]) {
+    let at = file.len() - POSTSCRIPT_BYTES;
+    let (offset, len) = (u64_at(file, at), u32_at(file, at + 8));
+    let footer = offset.checked_add(len).and_then(|end| file.get(offset..end));
+    if let Some(crc) = footer.map(crc32c::crc32c) {
+        file[at + 12..at + 16].copy_from_slice(&crc.to_le_bytes());
+    }
+    let crc = crc32c::crc32c(&file[at..at + 28]);
+    file[at + 28..at + 32].copy_from_slice(&crc.to_le_bytes());
+}

@@ -1,0 +1,129 @@
+//! The same answers the slow, obvious way: from the documents' own bytes, with other tokenizers than
+//! the crate's (the `regex` crate, `unicode-segmentation`), no grammar and no decoder.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+use tadoc::text::TokenizerProfile;
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::documents::Document;
+
+/// Longest word in bytes; a longer one counts as several (a contract, so written out once more).
+const MAX_WORD_BYTES: usize = 65_536;
+
+/// A word of a document and where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word<'a> {
+    pub text: &'a str,
+    pub byte_offset: usize,
+}
+
+/// A place a query matches.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub doc_id: u64,
+    pub byte_offset: u64,
+    pub byte_len: u64,
+    pub word_index: u64,
+}
+
+/// The words of a document, in order.
+pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
+    // Neither pattern matches invalid UTF-8: the `regex` crate's Unicode classes never do.
+    static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\w+").unwrap());
+    static NOT_BLANK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[^\s\x00]+").unwrap());
+    let runs: Vec<(usize, &[u8])> = match profile {
+        TokenizerProfile::Word => WORD.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect(),
+        TokenizerProfile::Whitespace => {
+            NOT_BLANK.find_iter(text).map(|m| (m.start(), m.as_bytes())).collect()
+        }
+        TokenizerProfile::Uax29 => uax29_runs(text),
+    };
+    runs.into_iter()
+        .flat_map(|(start, run)| split(start, std::str::from_utf8(run).unwrap()))
+        .collect()
+}
+
+/// Segments between word boundaries that have a letter or digit, of each stretch of valid UTF-8.
+fn uax29_runs(text: &[u8]) -> Vec<(usize, &[u8])> {
+    let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    let stretches = text.utf8_chunks().flat_map(|chunk| chunk.valid().split('\0'));
+    let segments = stretches.flat_map(|stretch| stretch.split_word_bounds());
+    segments
+        .filter(|segment| segment.chars().any(char::is_alphanumeric))
+        .map(|segment| (start_of(segment), segment.as_bytes()))
+        .collect()
+}
+
+/// A word as pieces of at most [`MAX_WORD_BYTES`], cut between characters.
+fn split(mut byte_offset: usize, mut rest: &str) -> Vec<Word<'_>> {
+    let mut pieces = Vec::new();
+    while !rest.is_empty() {
+        let len = rest.floor_char_boundary(MAX_WORD_BYTES);
+        pieces.push(Word { text: &rest[..len], byte_offset });
+        (byte_offset, rest) = (byte_offset + len, &rest[len..]);
+    }
+    pieces
+}
+
+/// How often each word occurs.
+pub fn word_count(profile: TokenizerProfile, documents: &[Document]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for word in documents.iter().flat_map(|(_, text)| words(profile, text)) {
+        *counts.entry(word.text.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// The documents each word occurs in, ascending.
+pub fn inverted_index(
+    profile: TokenizerProfile,
+    documents: &[Document],
+) -> BTreeMap<String, Vec<u64>> {
+    let mut index: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for (doc_id, (_, text)) in documents.iter().enumerate() {
+        for word in words(profile, text) {
+            let doc_ids = index.entry(word.text.to_owned()).or_default();
+            if doc_ids.last() != Some(&(doc_id as u64)) {
+                doc_ids.push(doc_id as u64);
+            }
+        }
+    }
+    index
+}
+
+/// Every place of every item, in the documents that hold all of them, whatever separates the words.
+pub fn search(
+    profile: TokenizerProfile,
+    documents: &[Document],
+    items: &BTreeSet<Vec<String>>,
+) -> BTreeSet<Place> {
+    let mut places = BTreeSet::new();
+    for (doc_id, (_, text)) in (0..).zip(documents) {
+        let words = words(profile, text);
+        let by_item: Vec<_> = items.iter().map(|item| places_of(doc_id, &words, item)).collect();
+        if by_item.iter().all(|places| !places.is_empty()) {
+            places.extend(by_item.into_iter().flatten());
+        }
+    }
+    places
+}
+
+fn places_of(doc_id: u64, words: &[Word<'_>], item: &[String]) -> Vec<Place> {
+    let matches = |window: &&[Word<'_>]| window.iter().map(|word| word.text).eq(item);
+    let windows = words.windows(item.len());
+    let indexed = windows.enumerate().filter(|(_, window)| matches(window));
+    let place = |(word_index, window): (usize, &[Word<'_>])| {
+        let (first, last) = (window[0], window[window.len() - 1]);
+        let end = last.byte_offset + last.text.len();
+        Place {
+            doc_id,
+            byte_offset: first.byte_offset as u64,
+            byte_len: (end - first.byte_offset) as u64,
+            word_index: word_index as u64,
+        }
+    };
+    indexed.map(place).collect()
+}

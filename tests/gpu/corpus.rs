@@ -1,0 +1,620 @@
+//! Tasks over corpora on the device give what the CPU gives: weights, passages, sequences, words and
+//! documents, pairs.
+//!
+//! `REQUIRE_GPU=1 cargo test --test gpu corpus::`; without `REQUIRE_GPU=1` tests are skipped, with a line
+//! that says so, where there is no device. Outputs are filled with one byte, then another, before
+//! each comparison. Under compute-sanitizer: `TADOC_MAX_ELEMENTS=20000 compute-sanitizer --tool memcheck
+//! target/debug/deps/gpu-… corpus:: --test-threads=1`, then racecheck, synccheck and initcheck.
+
+use std::sync::Arc;
+
+use tadoc::Corpus;
+use tadoc::analytics::{
+    Cooccurrences, DocSelection, InvertedIndex, RankedInvertedIndex, SequenceCounts, TermVectors,
+    Tfidf, Traversal, Vocabulary, segment_word_counts,
+};
+use tadoc::build::{CorpusBuilder, IngestOptions};
+use tadoc::format::OpenLimits;
+use tadoc::read::extract;
+use tadoc::segment::{Measure, Segment};
+use tadoc_cuda::{
+    CorpusCopies, Device, DeviceCorpus, DocWord, DocumentWords, GpuError, PassageQuery, Passages,
+    RankedRows, SequenceRows, WordDocuments, WordOffsets,
+};
+use testkit::device::{POISONS, Random, open_device};
+use testkit::grammars::{NUM_SEPARATORS, corpus_of, segment};
+
+/// More than any of these tests needs.
+const AMPLE: u64 = 4 << 30;
+
+/// A random grammar: rules refer to one of the next `span`.
+fn random_rules(
+    random: &mut Random,
+    num_words: u32,
+    num_rules: usize,
+    span: usize,
+) -> Vec<Vec<u32>> {
+    let first_rule = num_words + NUM_SEPARATORS;
+    let max_rules_of_six = if num_rules < 100 { 2 } else { 1 };
+    let mut rules: Vec<Vec<u32>> = (0..num_rules)
+        .map(|rule| {
+            let len = 2 + random.below(if rule == 0 { 300 } else { 7 });
+            let mut element = |_| match random.below(6) {
+                // Fewer than one for each rule where there are many: lengths would double forever.
+                at @ (0 | 1) if rule + 1 < num_rules && at < max_rules_of_six => {
+                    let distance = 1 + random.below(span.min(num_rules - rule - 1));
+                    first_rule + (rule + distance) as u32
+                }
+                2 => num_words + random.below(NUM_SEPARATORS as usize) as u32,
+                // The first word is in nearly all rules.
+                3 => 0,
+                _ => random.below(num_words as usize) as u32,
+            };
+            let mut elements: Vec<u32> = (0..len).map(&mut element).collect();
+            elements.push(rule as u32 % num_words);
+            elements
+        })
+        .collect();
+    let mut is_used = vec![false; num_rules];
+    for &element in rules.iter().flatten().filter(|&&element| element >= first_rule) {
+        is_used[(element - first_rule) as usize] = true;
+    }
+    let unused = (1..num_rules).filter(|&rule| !is_used[rule]);
+    let unused: Vec<u32> = unused.map(|rule| first_rule + rule as u32).collect();
+    rules[0].extend(unused);
+    rules
+}
+
+fn random_segment(seed: u64, num_words: u32, num_rules: usize, span: usize) -> Arc<Segment> {
+    let mut random = Random(seed * 2 + 1);
+    loop {
+        let rules = random_rules(&mut random, num_words, num_rules, span);
+        let mut doc_offsets = vec![0];
+        let root_len = rules[0].len() as u32;
+        while *doc_offsets.last().unwrap() < root_len {
+            let next = doc_offsets.last().unwrap() + random.below(root_len as usize) as u32;
+            doc_offsets.push(next.min(root_len));
+        }
+        if let Some(segment) = segment(&rules, doc_offsets, num_words) {
+            return segment;
+        }
+    }
+}
+
+/// Segments of many shapes, with what each is.
+fn segments() -> Vec<(String, Arc<Segment>)> {
+    let mut all = Vec::new();
+    for seed in 1..=24 {
+        let num_rules = [1, 3, 40, 400, 5000][seed as usize % 5];
+        let (num_words, span) = ([1, 5, 300][seed as usize % 3], [2, 30][seed as usize % 2]);
+        let made = random_segment(seed, num_words, num_rules, span);
+        all.push((format!("random {seed}"), made));
+    }
+    let first_rule = 2 + NUM_SEPARATORS;
+    let mut add = |name: &str, rules: Vec<Vec<u32>>, doc_offsets: Vec<u32>| {
+        all.push((name.to_owned(), segment(&rules, doc_offsets, 2).unwrap()));
+    };
+    let doubling = |levels: u32| -> Vec<Vec<u32>> {
+        let mut rules: Vec<Vec<u32>> =
+            (1..=levels).map(|next| vec![first_rule + next, first_rule + next]).collect();
+        rules.push(vec![0, 3, 1]);
+        rules
+    };
+    add("a bomb of 2^58 words", doubling(57), vec![0, 1, 2]);
+    add(
+        "a bomb of empty separators",
+        {
+            let mut rules = doubling(40);
+            rules[40] = vec![2, 2, 2, 2, 1];
+            rules
+        },
+        vec![0, 2],
+    );
+    let mut chain: Vec<Vec<u32>> =
+        (1..5_000).map(|next| vec![0, first_rule + next, 1, 4]).collect();
+    chain.push(vec![0, 1]);
+    add("a chain of 5,000 rules", chain, vec![0, 1, 4]);
+    let mut chain: Vec<Vec<u32>> = (1..70_000).map(|next| vec![first_rule + next, 1]).collect();
+    chain.push(vec![0, 1]);
+    add("a chain of 70,000 rules", chain, vec![0, 2]);
+    // The last 7 rules are in thousands of others, and these in the root.
+    let mut held: Vec<Vec<u32>> = vec![(1..20_000).map(|rule| first_rule + rule).collect()];
+    let last = |rule: u32| first_rule + 20_000 + rule % 7;
+    held.extend((1..20_000).map(|rule| vec![last(rule), 0, last(rule / 7)]));
+    held.extend((0..7).map(|rule| vec![1; rule + 2]));
+    add("rules that are held thousands of times", held, vec![0, 100, 19_999]);
+    let long: Vec<u32> = (0..1_000_000).map(|at| at * 7 % 11 % 6).collect();
+    add(
+        "a rule of 1,000,000 elements",
+        vec![vec![first_rule + 1, 0, first_rule + 1], long.clone()],
+        vec![0, 3],
+    );
+    let len = long.len() as u32;
+    add("one document", vec![long.clone()], vec![0, len]);
+    add("100,000 documents", vec![long.clone()], (0..=100_000).map(|doc| doc * 10).collect());
+    add("1,000,000 documents", vec![long.clone()], (0..=1_000_000).collect());
+    add("empty documents only", vec![vec![]], vec![0; 10]);
+    add(
+        "separators only",
+        vec![vec![2, 3, 4, 5, 3, first_rule + 1, first_rule + 1], vec![3; 500]],
+        vec![0, 3, 7],
+    );
+    all.push(("built".to_owned(), built(5, 400)));
+    all.retain(|(_, segment)| segment.dag.grammar().symbols.len() <= max_elements());
+    all
+}
+
+/// Of segments that are looked at: all, but under compute-sanitizer, which takes minutes for large ones.
+fn max_elements() -> usize {
+    std::env::var("TADOC_MAX_ELEMENTS").map_or(usize::MAX, |text| text.parse().unwrap())
+}
+
+/// A corpus as it is ingested, of `num_docs` documents that repeat phrases.
+fn built(seed: u64, num_docs: usize) -> Arc<Segment> {
+    let mut random = Random(seed);
+    let phrases: Vec<_> = (0..300).map(|_| random.words(4 + seed as usize % 90)).collect();
+    let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+    for doc in 0..num_docs {
+        let len = random.below(200);
+        let text: Vec<_> = (0..len).map(|_| &phrases[random.below(300)][..]).collect();
+        builder.push_document(&doc.to_string(), &text.concat()).unwrap();
+    }
+    let (file, _) = builder.finish(None).unwrap();
+    let (_, corpus) = Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap();
+    assert_eq!(corpus.segments().len(), 1);
+    corpus.segments()[0].clone()
+}
+
+/// Where no device is, this is what shows that the cases are what they should be.
+#[test]
+fn the_cpu_has_an_answer_to_each_case() {
+    let mut random = Random(12);
+    for (name, segment) in segments() {
+        let cpu = corpus_of(&segment);
+        for query in queries(&segment, &mut random, 40) {
+            let passage = extract(&cpu, query.doc.into(), query.offset, query.len_bytes).unwrap();
+            let left = segment.dag.doc_len_bytes(query.doc as usize) - query.offset;
+            assert_eq!(passage.len() as u64, query.len_bytes.min(left), "{name}");
+        }
+        let pairs = sequence_counts(&name, &segment, 2);
+        let num_docs = segment.dag.grammar().num_docs();
+        let num_pairs = |doc| segment.dag.doc_len_words(doc).saturating_sub(1);
+        let expected = (0..num_docs).map(num_pairs).sum::<u64>();
+        assert_eq!(pairs.counts().iter().sum::<u64>(), expected, "{name}");
+    }
+}
+
+fn sequence_counts(name: &str, segment: &Arc<Segment>, n: usize) -> SequenceCounts {
+    let vocabulary = Arc::new(Vocabulary::new(&corpus_of(segment)).unwrap());
+    let counts = SequenceCounts::with_vocabulary(vocabulary, n, Traversal::TopDown, AMPLE);
+    counts.unwrap_or_else(|error| panic!("{name}, {n}: {error}"))
+}
+
+/// The id in the only segment of a word of `counts`.
+fn word_id(counts: &SequenceCounts, row: u32) -> u32 {
+    counts.sequences().vocabulary().ids(row as usize).next().unwrap().1
+}
+
+fn upload(device: &Device, segment: &Arc<Segment>) -> DeviceCorpus {
+    DeviceCorpus::upload(device, segment).unwrap()
+}
+
+#[test]
+fn weights_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let mut weights = corpus.weights().unwrap();
+        let occurrences = weights.occurrences_to_host().unwrap();
+        for element in 0..segment.dag.num_elements() as u32 {
+            let places = segment.dag.inverse().of(element).iter();
+            let expected = places.map(|place| (place.rule_idx, place.position));
+            assert!(occurrences.of(element).eq(expected), "{name}, {element}");
+        }
+        for poison in POISONS {
+            weights.fill(poison).unwrap();
+            weights.run().unwrap();
+            assert!(weights.to_host().unwrap() == segment.dag.weights(), "{name}");
+            let counts = weights.word_counts_to_host().unwrap();
+            assert!(counts == segment_word_counts(&segment), "{name}");
+        }
+    }
+}
+
+#[test]
+fn lengths_and_starts_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let (corpus, dag) = (upload(&device, &segment), &segment.dag);
+        let mut index = corpus.index().unwrap();
+        // Twice: what was known is forgotten.
+        for _ in POISONS {
+            index.run().unwrap();
+            let lens = index.lens_to_host().unwrap();
+            for element in (0..dag.num_elements() as u32).filter(|&e| e != dag.num_terminals()) {
+                let expected = (dag.len_bytes(element), dag.len_words(element));
+                assert_eq!(lens[element as usize], expected, "{name}, {element}");
+            }
+            let starts = index.starts_to_host().unwrap();
+            let start = |at| dag.prefix_sums().start(dag, Measure::Bytes, at);
+            assert!((0..starts.len()).all(|at| starts[at] == start(at)), "{name}");
+        }
+    }
+}
+
+/// Passages at random places, whole small documents, and what lies at the end.
+fn queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<PassageQuery> {
+    let num_docs = segment.dag.grammar().num_docs();
+    let query = |at: usize| {
+        let doc = random.below(num_docs) as u32;
+        let len = segment.dag.doc_len_bytes(doc as usize);
+        let offset = (random.below(1 << 40) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % (len + 1);
+        let (offset, len_bytes) = match at % 8 {
+            0 => (0, 300),
+            1 => (len.saturating_sub(20), u64::MAX),
+            2 => (offset, 5_000),
+            3 => (len, 1),
+            _ => (offset, random.below(100) as u64),
+        };
+        PassageQuery { doc, offset, len_bytes: len_bytes.min(100_000) }
+    };
+    (0..num_queries).map(query).collect()
+}
+
+#[test]
+fn passages_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    let mut random = Random(11);
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let cpu = corpus_of(&segment);
+        let queries = queries(&segment, &mut random, 400);
+        let expected =
+            |q: &PassageQuery| extract(&cpu, q.doc.into(), q.offset, q.len_bytes).unwrap();
+        let expected: Vec<_> = queries.iter().map(expected).collect();
+        for chunk_bytes in [8, 32, 256] {
+            let reader = corpus.passages().unwrap().with_chunk_bytes(chunk_bytes);
+            let mut batch = reader.batch(&queries).unwrap();
+            for poison in POISONS {
+                batch.fill(poison).unwrap();
+                reader.run(&mut batch).unwrap();
+                let got = batch.to_host().unwrap();
+                assert_eq!(got.len(), expected.len());
+                for (at, expected) in expected.iter().enumerate() {
+                    assert!(got.get(at) == expected, "{name}, {:?}", queries[at]);
+                }
+            }
+        }
+        let reader = corpus.passages().unwrap();
+        let mut none = reader.batch(&[]).unwrap();
+        reader.run(&mut none).unwrap();
+        assert!(none.to_host().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn passages_that_are_not_there_are_refused() {
+    let Some(device) = open_device() else { return };
+    let (one, other) = (built(1, 10), built(2, 10));
+    let corpus = upload(&device, &one);
+    let reader = corpus.passages().unwrap();
+    let len = one.dag.doc_len_bytes(3);
+    let refused = |doc, offset| {
+        let query = PassageQuery { doc, offset, len_bytes: 1 };
+        matches!(reader.batch(&[query]), Err(GpuError::Mismatch { .. }))
+    };
+    assert!(refused(10, 0) && refused(u32::MAX, 0) && refused(3, len + 1));
+    assert!(!refused(3, len));
+    let other = upload(&device, &other);
+    let mut batch = other.passages().unwrap().batch(&[]).unwrap();
+    assert!(matches!(reader.run(&mut batch), Err(GpuError::Mismatch { .. })));
+    let weights = other.weights().unwrap();
+    let counted = corpus.sequences(2).unwrap().count(&weights);
+    assert!(matches!(counted, Err(GpuError::Mismatch { .. })));
+}
+
+#[test]
+fn sequences_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let weights = corpus.weights().unwrap();
+        for n in [2, 3, 5] {
+            let word_bits = u32::BITS - segment.dag.num_words().saturating_sub(1).leading_zeros();
+            let mut sequences = match corpus.sequences(n) {
+                Err(GpuError::Unsupported { .. }) if n as u32 * word_bits > 64 => continue,
+                sequences => sequences.unwrap(),
+            };
+            let cpu = sequence_counts(&name, &segment, n);
+            // Twice: room is used again.
+            for _ in POISONS {
+                let rows = sequences.count(&weights).unwrap().to_host().unwrap();
+                assert_eq!(rows.len(), cpu.len(), "{name}, {n}");
+                assert!(rows.counts() == cpu.counts(), "{name}, {n}");
+                // The CPU's are rows of a vocabulary, which leaves out words that do not occur.
+                let is_same = |row| {
+                    let ids = cpu.sequences().words(row).map(|at| word_id(&cpu, at));
+                    rows.words(row).eq(ids)
+                };
+                assert!((0..rows.len()).all(is_same), "{name}, {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cooccurrences_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        let weights = corpus.weights().unwrap();
+        let vocabulary = Arc::new(Vocabulary::new(&corpus_of(&segment)).unwrap());
+        for window in [2, 5] {
+            let (way, rows) = (Traversal::TopDown, vocabulary.clone());
+            let cpu = Cooccurrences::with_vocabulary(rows, window, 1, way, AMPLE).unwrap();
+            let mut pairs = corpus.cooccurrences(window).unwrap();
+            for _ in POISONS {
+                let rows = pairs.count(&weights).unwrap().to_host().unwrap();
+                assert!(rows.counts() == cpu.counts(), "{name}, {window}");
+                let id = |row: u32| vocabulary.ids(row as usize).next().unwrap().1;
+                let is_same = |row| rows.words(row).eq(cpu.pairs().words(row).map(id));
+                assert!((0..rows.len()).all(is_same), "{name}, {window}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ranked_documents_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        if len_words(&segment) >= MAX_TEXT_WORDS {
+            assert!(matches!(corpus.ranked(2), Err(GpuError::Unsupported { .. })), "{name}");
+            continue;
+        }
+        let vocabulary = Arc::new(Vocabulary::new(&corpus_of(&segment)).unwrap());
+        for n in [1, 2, 4] {
+            let (way, rows) = (Traversal::TokenScan, vocabulary.clone());
+            let cpu = RankedInvertedIndex::with_vocabulary(rows, n, way, AMPLE).unwrap();
+            let mut ranked = corpus.ranked(n).unwrap();
+            for _ in POISONS {
+                let rows = ranked.run().unwrap().to_host().unwrap();
+                assert_eq!(rows.len(), cpu.len(), "{name}, {n}");
+                let id = |row: u32| vocabulary.ids(row as usize).next().unwrap().1;
+                for row in 0..rows.len() {
+                    let words = cpu.sequences().words(row).map(id);
+                    assert!(rows.words(row).eq(words), "{name}, {n}, {row}");
+                    let (places, (docs, counts)) = (cpu.places_of(row), rows.docs(row));
+                    let expected = &cpu.doc_ids()[places.clone()];
+                    assert!(docs.iter().map(|&doc| u64::from(doc)).eq(expected.iter().copied()));
+                    assert!(*counts == cpu.counts()[places], "{name}, {n}, {row}");
+                }
+            }
+        }
+    }
+}
+
+/// Words of segments that are expanded, at most.
+const MAX_TEXT_WORDS: u64 = 1 << 31;
+
+fn len_words(segment: &Segment) -> u64 {
+    segment.dag.len_words(segment.dag.num_terminals())
+}
+
+#[test]
+fn words_and_documents_are_the_cpus() {
+    let Some(device) = open_device() else { return };
+    for (name, segment) in segments() {
+        let corpus = upload(&device, &segment);
+        if len_words(&segment) >= MAX_TEXT_WORDS {
+            assert!(matches!(corpus.terms(), Err(GpuError::Unsupported { .. })), "{name}");
+            continue;
+        }
+        let cpu = corpus_of(&segment);
+        let vocabulary = Arc::new(Vocabulary::new(&cpu).unwrap());
+        let index = InvertedIndex::with_vocabulary(vocabulary.clone(), Traversal::TopDown).unwrap();
+        let tfidf = Tfidf::new(TermVectors::new(vocabulary.clone(), Traversal::TopDown)).unwrap();
+        let vectors = tfidf.vectors().collect(&DocSelection::all(&cpu), None).unwrap();
+        let ids: Vec<u32> =
+            (0..vocabulary.len()).map(|row| vocabulary.ids(row).next().unwrap().1).collect();
+        let mut terms = corpus.terms().unwrap();
+        // Twice: room is used again.
+        for _ in POISONS {
+            let found = terms.run().unwrap();
+            let rows = found.to_host().unwrap();
+            let doc_counts = found.num_docs_to_host().unwrap();
+            assert_eq!(found.len() as u64, doc_counts.iter().sum::<u64>(), "{name}");
+            for (row, &id) in ids.iter().enumerate() {
+                let docs = rows.docs(id).iter().map(|&doc| u64::from(doc));
+                assert!(docs.eq(index.doc_ids(row)), "{name}, {row}");
+                assert_eq!(doc_counts[id as usize], tfidf.doc_counts()[row], "{name}, {row}");
+            }
+            let num_docs = segment.dag.grammar().num_docs() as f64;
+            let weights: Vec<f64> =
+                doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
+            let by_document = found.by_document().unwrap();
+            let scores = by_document.scores(&weights).unwrap().to_host().unwrap();
+            let words = by_document.to_host().unwrap();
+            assert_eq!(by_document.len(), vectors.num_rows(), "{name}");
+            for doc in 0..vectors.num_docs() {
+                let range = vectors.range(doc);
+                let expected = vectors.rows()[range.clone()].iter().map(|&row| &ids[row as usize]);
+                let (got, counts) = words.of(doc);
+                assert!(got.iter().eq(expected), "{name}, {doc}");
+                assert!(*counts == vectors.counts()[range], "{name}, {doc}");
+            }
+            let score = |at| tfidf.score(vectors.rows()[at], vectors.counts()[at]);
+            assert!((0..scores.len()).all(|at| scores[at] == score(at)), "{name}");
+            assert!(matches!(by_document.scores(&[0.5; 3]), Err(GpuError::Mismatch { .. })));
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let Some(device) = open_device() else { return };
+    let many_words = random_segment(3, 300, 40, 30);
+    let corpus = upload(&device, &many_words);
+    for n in [0, 1, 8, usize::MAX] {
+        let refused = corpus.sequences(n);
+        assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{n}");
+    }
+    assert!(corpus.sequences(7).is_ok());
+    for window in [0, 1, 256, usize::MAX] {
+        let refused = corpus.cooccurrences(window);
+        assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{window}");
+    }
+    for n in [0, 8, usize::MAX] {
+        let refused = corpus.ranked(n);
+        assert!(matches!(refused, Err(GpuError::Unsupported { .. })), "{n}");
+    }
+}
+
+#[test]
+fn memory_is_counted_and_given_back() {
+    let Some(device) = open_device() else { return };
+    let segment = built(4, 300);
+    let little = device.clone().with_max_bytes(2_000);
+    let refused = DeviceCorpus::upload(&little, &segment);
+    assert!(matches!(refused, Err(GpuError::OutOfMemory { .. })));
+    assert_eq!(little.used_bytes(), 0);
+    let counted = device.with_max_bytes(1 << 30);
+    let corpus = upload(&counted, &segment);
+    let bytes_of_grammar = counted.used_bytes();
+    assert!(bytes_of_grammar >= 4 * segment.dag.grammar().symbols.len() as u64);
+    let weights = corpus.weights().unwrap();
+    let mut sequences = corpus.sequences(3).unwrap();
+    let rows = sequences.count(&weights).unwrap();
+    assert!(rows.num_windows() >= rows.len() && !rows.is_empty());
+    assert!(counted.used_bytes() > bytes_of_grammar);
+    drop((rows, sequences, weights, corpus));
+    assert_eq!(counted.used_bytes(), 0);
+    assert!(counted.peak_bytes() > bytes_of_grammar);
+}
+
+/// The same device, taken to share the host's memory.
+fn sharing(device: &Device) -> Device {
+    device.clone().sharing_host_memory().with_max_bytes(AMPLE)
+}
+
+/// All that SQL asks of a segment, or why there is no answer.
+#[derive(PartialEq)]
+struct Answers {
+    counts: Result<Vec<u64>, GpuError>,
+    rows: [Result<SequenceRows, GpuError>; 2],
+    ranked: Result<RankedRows, GpuError>,
+    documents: Result<WordDocuments, GpuError>,
+    vectors: Result<DocumentWords, GpuError>,
+    passages: Result<Passages, GpuError>,
+    found: Result<(Vec<u64>, WordOffsets), GpuError>,
+}
+
+fn answers(
+    copies: &mut CorpusCopies,
+    segment: &Arc<Segment>,
+    queries: &[PassageQuery],
+    words: &[DocWord],
+) -> Answers {
+    let mut found = || {
+        let counts = copies.document_word_counts(segment, words)?;
+        Ok((counts, copies.document_word_offsets(segment, words, 1 << 20)?))
+    };
+    Answers {
+        found: found(),
+        counts: copies.word_counts(segment),
+        rows: [
+            copies.sequence_counts(segment, 3).and_then(|rows| rows.to_host()),
+            copies.pair_counts(segment, 3).and_then(|rows| rows.to_host()),
+        ],
+        ranked: copies.ranked_documents(segment, 2).and_then(|rows| rows.to_host()),
+        documents: copies.word_documents(segment).and_then(|rows| rows.to_host()),
+        vectors: copies.term_vectors(segment).and_then(|rows| rows.to_host()),
+        passages: copies.passages(segment, queries),
+    }
+}
+
+/// The other tests say that what a device with its own memory answers is right.
+#[test]
+fn a_device_that_shares_the_hosts_memory_gives_the_same_answers() {
+    let Some(device) = open_device() else { return };
+    let mut random = Random(14);
+    for (name, segment) in segments() {
+        let queries = queries(&segment, &mut random, 200);
+        let word = |query: &PassageQuery| {
+            let num_words = segment.dictionary.num_words() as usize;
+            DocWord { doc: query.doc, word: Some(random.below(num_words) as u32) }
+        };
+        let words: Vec<DocWord> = queries.iter().map(word).collect();
+        let shared = sharing(&device);
+        let mut copies = [device.clone(), shared.clone()].map(CorpusCopies::new);
+        // Twice: made, and from what is kept.
+        for _ in POISONS {
+            let [expected, got] =
+                copies.each_mut().map(|copies| answers(copies, &segment, &queries, &words));
+            assert!(got.counts == expected.counts, "{name}: counts of words");
+            assert!(got.rows == expected.rows, "{name}: sequences, pairs");
+            assert!(got.documents == expected.documents, "{name}: documents of words");
+            assert!(got == expected, "{name}: vectors, ranked documents, passages, places");
+        }
+        let grammar_bytes = size_of_val(&segment.dag.grammar().symbols[..]) as u64;
+        assert!(shared.used_bytes() >= grammar_bytes, "{name}: {}", shared.used_bytes());
+        drop(copies);
+        assert_eq!(shared.used_bytes(), 0, "{name}: all of it is given back");
+    }
+}
+
+#[test]
+fn memory_that_is_shared_has_its_limit() {
+    let Some(device) = open_device() else { return };
+    let segment = built(4, 300);
+    let little = sharing(&device).with_max_bytes(2_000);
+    let refused = DeviceCorpus::upload(&little, &segment);
+    assert!(matches!(refused, Err(GpuError::OutOfMemory { .. })), "{refused:?}");
+    assert_eq!((little.used_bytes(), little.copied_bytes()), (0, 0));
+}
+
+#[test]
+fn the_next_grammar_comes_once_and_costs_no_answer() {
+    let Some(device) = open_device() else { return };
+    let segments: Vec<_> = (0..6).map(|seed| built(10 + seed, 200)).collect();
+    check_next_grammars(&device, &segments);
+    check_next_grammars(&sharing(&device), &segments);
+}
+
+fn check_next_grammars(device: &Device, segments: &[Arc<Segment>]) {
+    let run = |max_bytes, is_expecting| {
+        let device = device.clone().with_max_bytes(max_bytes);
+        let mut copies = CorpusCopies::new(device.clone());
+        let of_segment = |(at, segment): (usize, &Arc<Segment>)| {
+            copies.expect(segments.get(at + 1).filter(|_| is_expecting));
+            copies.sequence_counts(segment, 3)?.to_host()
+        };
+        let rows: Result<Vec<_>, GpuError> = segments.iter().enumerate().map(of_segment).collect();
+        assert!(device.peak_bytes() <= max_bytes);
+        (rows.ok(), device.copied_bytes(), device.peak_bytes(), copies.ahead_bytes())
+    };
+    let (expected, copied_bytes, ample_bytes, _) = run(AMPLE, false);
+    assert!(expected.is_some());
+    // Where all fit, each grammar is copied when it is asked for.
+    for max_bytes in [AMPLE, ample_bytes] {
+        let (rows, copied_again, _, ahead_bytes) = run(max_bytes, true);
+        assert!(rows == expected && copied_again == copied_bytes);
+        assert_eq!(ahead_bytes, 0, "memory was not short: {max_bytes}");
+    }
+    // Less and less, until there is too little for one segment.
+    let (mut max_bytes, mut came_ahead) = (ample_bytes, false);
+    loop {
+        let (apart, meanwhile) = (run(max_bytes, false), run(max_bytes, true));
+        assert!(meanwhile.0 == apart.0, "{max_bytes}");
+        assert_eq!(apart.3, 0, "nobody said what is next: {max_bytes}");
+        if apart.0.is_none() {
+            break;
+        }
+        assert!(apart.0 == expected);
+        came_ahead |= meanwhile.3 > 0;
+        assert!(meanwhile.3 <= meanwhile.1, "{max_bytes}: {} of {}", meanwhile.3, meanwhile.1);
+        max_bytes = max_bytes * 9 / 10;
+    }
+    assert!(came_ahead, "no grammar came while another segment was worked on");
+}

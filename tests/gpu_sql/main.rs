@@ -1,0 +1,369 @@
+//! SQL over corpora on a device gives the rows of the CPU, in their order, and EXPLAIN says where they were
+//! counted.
+//!
+//! `REQUIRE_GPU=1 cargo test --test gpu_sql`; without `REQUIRE_GPU=1` tests that need a device are
+//! skipped, with a line that says so, where there is none. They share the devices and what is kept there, so
+//! they wait for each other.
+
+#![cfg(feature = "cuda")]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod corpora;
+mod queries;
+mod scene;
+
+use std::fs;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion_tadoc::throughput::Calibration;
+use datafusion_tadoc::throughput::calibration::CoreTimes;
+use tadoc_cuda::num_devices;
+use testkit::alone::{is_alone, next_turn, run_apart};
+use testkit::device::Random;
+
+use corpora::{create_living, documents, living_statements};
+use queries::{QUERIES, WHOLE_DOCUMENTS};
+use scene::{Done, NOTHING, Scene, shown};
+
+#[tokio::test]
+async fn rows_are_those_of_the_cpu() {
+    let Some(scene) = Scene::new().await else { return };
+    let texts = documents(3, 300, 700);
+    let one = scene.corpus("one", 1 << 20, &texts);
+    let many = scene.corpus("many", 4096, &texts);
+    // Several files as one corpus, too.
+    let both = format!("{}/*.tadoc", scene.dir.path().display());
+    for location in [&one, &many, &both] {
+        scene.check_all(&QUERIES, location).await;
+        scene.check_all(&WHOLE_DOCUMENTS, location).await;
+    }
+    let segments = scene.run(&format!("SELECT * FROM corpus_info('{many}')")).await;
+    assert!(segments.iter().map(RecordBatch::num_rows).sum::<usize>() > 0);
+}
+
+#[tokio::test]
+async fn small_and_empty_corpora_have_the_cpus_rows() {
+    let Some(scene) = Scene::new().await else { return };
+    for (name, texts) in [
+        ("none", vec![]),
+        ("empty", vec![vec![]; 3]),
+        ("word", vec![b"one".to_vec()]),
+        ("separators", vec![b" ,, \n".to_vec(), b"--".to_vec()]),
+    ] {
+        let location = scene.corpus(name, 1 << 20, &texts);
+        for query in QUERIES.iter().chain(&WHOLE_DOCUMENTS) {
+            let done = scene.check(&query.replace("{}", &location)).await;
+            assert_eq!(done.fallbacks, 0, "{query} of {name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn grammars_of_a_copy_are_those_of_the_cores() {
+    let Some(scene) = Scene::new().await else { return };
+    let mut random = Random(11);
+    // 6 million tokens, so that a device is worth it.
+    let mut token = || [b'a' + random.below(26) as u8, b",;:-"[random.below(4)]];
+    let texts: Vec<Vec<u8>> =
+        (0..30).map(|_| (0..100_000).flat_map(|_| token()).collect()).collect();
+    let location = scene.corpus("letters", 64 << 20, &texts);
+    let copy = scene.dir.path().join("copy.tadoc");
+    let sql = format!(
+        "COPY (SELECT path, content FROM documents('{location}') ORDER BY doc_id) TO '{}' STORED AS TADOC \
+         OPTIONS (block_bytes '64MiB', overwrite 'true')",
+        copy.display()
+    );
+    for device in ["gpu", "auto"] {
+        for (memory, is_enough) in [("4GiB", true), ("1MiB", false)] {
+            scene.run(&format!("SET tadoc.device = '{device}'")).await;
+            scene.run(&format!("SET tadoc.gpu_memory_bytes = '{memory}'")).await;
+            let (num_grammars, num_fallbacks) = scene.grammars(&sql).await;
+            assert_eq!((num_grammars > 0, num_fallbacks > 0), (is_enough, !is_enough), "{memory}");
+            assert!(fs::read(&copy).unwrap() == fs::read(&location).unwrap(), "{device} {memory}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn copies_stay_for_the_next_query() {
+    let Some(scene) = Scene::new().await else { return };
+    let location = scene.corpus("kept", 16 << 10, &documents(5, 200, 600));
+    let sql = format!("SELECT * FROM sequence_count('{location}', 3)");
+    let first = scene.check(&sql).await;
+    assert!(first.upload_bytes > 0 && first.fallbacks == 0);
+    let second = scene.check(&sql).await;
+    assert_eq!(second, first.resident());
+    // What both need is there.
+    let other = scene.check(&sql.replace(", 3)", ", 2)")).await;
+    assert!(other.fallbacks == 0 && other.upload_bytes < first.upload_bytes);
+    // All that is about words of documents needs the same.
+    let terms = format!("SELECT * FROM term_vector('{location}')");
+    let first = scene.check(&terms).await;
+    assert!(first.upload_bytes > 0 && first.fallbacks == 0);
+    for sql in [terms.clone(), terms.replace("term_vector", "tfidf"), terms.replace("')", "', 5)")]
+    {
+        assert_eq!(scene.check(&sql).await, first.resident(), "{sql}");
+    }
+    let index = scene.check(&terms.replace("term_vector", "inverted_index")).await;
+    assert_eq!(index, first.resident());
+    // Pairs are no sequences of as many words.
+    for function in ["cooccurrence", "ranked_inverted_index"] {
+        let sql = sql.replace("sequence_count", function);
+        let first = scene.check(&sql).await;
+        assert!(first.rows > 0 && first.fallbacks == 0);
+        assert_eq!(scene.check(&sql).await, first.resident());
+    }
+    // A file that was replaced is another corpus.
+    let again = scene.corpus("kept", 16 << 10, &documents(6, 200, 600));
+    assert_eq!(again, location);
+    assert!(scene.check(&sql).await.upload_bytes > 0);
+}
+
+#[tokio::test]
+async fn rows_go_out_of_all_partitions_and_each_step_has_its_time() {
+    let Some(scene) = Scene::new().await else { return };
+    let location = scene.corpus("spread", 16 << 10, &documents(21, 400, 900));
+    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"]
+    {
+        let sql = format!("SELECT count(*), sum(count) FROM {task}").replace("{}", &location);
+        scene.check(&sql).await;
+        let (plan, ..) = scene.rows("gpu", &sql).await;
+        assert!(!plan.contains("RoundRobinBatch"), "{plan}");
+        let (_, told, _) = scene.rows("gpu", &format!("EXPLAIN ANALYZE {sql}")).await;
+        for step in ["preparing", "counting", "copying", "joining", "making_rows"] {
+            assert!(told.contains(&format!("time_{step}=")), "{told}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn little_device_memory_is_used_for_one_segment_after_the_other() {
+    let Some(scene) = Scene::new().await else { return };
+    let location = scene.corpus("large", 32 << 10, &documents(7, 600, 1000));
+    for task in [
+        "sequence_count('{}', 3)",
+        "term_vector('{}')",
+        "inverted_index('{}')",
+        "cooccurrence('{}', 3)",
+        "ranked_inverted_index('{}', 2)",
+    ] {
+        check_little_memory(&scene, &format!("SELECT * FROM {task}").replace("{}", &location))
+            .await;
+    }
+}
+
+async fn check_little_memory(scene: &Scene, sql: &str) {
+    scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
+    let ample = scene.check(sql).await;
+    assert_eq!((ample.fallbacks, scene.check(sql).await.upload_bytes), (0, 0), "{sql}");
+    let (mut is_swapped, mut is_refused, mut came_ahead) = (false, false, false);
+    for kib in (2..=16).rev().map(|bits| 1 << bits) {
+        scene.run(&format!("SET tadoc.gpu_memory_bytes = '{kib}KiB'")).await;
+        scene.check(sql).await;
+        let again = scene.check(sql).await;
+        if again.fallbacks == 0 {
+            // What is there goes, and what is needed comes again.
+            assert_eq!(again.rows, ample.rows, "{sql}");
+            is_swapped |= again.upload_bytes > 0;
+            came_ahead |= again.ahead_bytes > 0;
+            assert!(again.ahead_bytes <= again.upload_bytes, "{sql}: {again:?}");
+        } else {
+            // Not enough for one segment: the CPU counts, and it is said.
+            assert_eq!((again.fallbacks, again.rows), (1, 0), "{sql}");
+            is_refused = true;
+        }
+    }
+    assert!(is_swapped && is_refused && came_ahead, "{sql}");
+    scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
+    assert_eq!(scene.check(sql).await.fallbacks, 0);
+}
+
+/// Documents, and words of each, all different.
+const NUM_DOCS: usize = 5000;
+const WORDS_OF_A_DOCUMENT: usize = 30;
+/// Memory that is given back until the CPU has enough.
+const MEMORY_STEP: usize = 64 << 10;
+
+#[tokio::test]
+async fn little_host_memory_leaves_the_rows_to_the_cpu() {
+    let with_device = Scene::new().await;
+    let has_device = with_device.is_some();
+    let scene = with_device.unwrap_or_else(Scene::anywhere);
+    let word = |doc: usize, at: usize| format!("w{} ", (doc + 7 * at) % 40);
+    let text = |doc| (0..WORDS_OF_A_DOCUMENT).map(|at| word(doc, at)).collect::<String>();
+    let texts: Vec<_> = (0..NUM_DOCS).map(|doc| text(doc).into_bytes()).collect();
+    let location = scene.corpus("rows", 64 << 10, &texts);
+    let sql = format!("SELECT count(*), sum(count), max(word) FROM term_vector('{location}')");
+    scene.run("SET tadoc.traversal = 'top_down'").await;
+    // Loaded once; after that nearly all memory is somebody else's.
+    let (_, expected, _) = scene.rows("cpu", &sql).await;
+    let taken = scene.take_memory();
+    let mut left_bytes = 0;
+    while scene.try_rows("cpu", &sql).await.is_err() {
+        taken.shrink(MEMORY_STEP);
+        left_bytes += MEMORY_STEP;
+    }
+    // The CPU has a few documents at a time, a device all rows.
+    assert!(left_bytes < 12 * NUM_DOCS * WORDS_OF_A_DOCUMENT, "{left_bytes}");
+    if !has_device {
+        return;
+    }
+    let (_, got, done) = scene.rows("gpu", &sql).await;
+    assert!(got == expected);
+    assert_eq!(done, Done { rows: 0, fallbacks: 1, ..done });
+    drop(taken);
+    assert_eq!(scene.check(&sql).await.rows, NUM_DOCS * WORDS_OF_A_DOCUMENT);
+}
+
+#[tokio::test]
+async fn documents_that_are_cut_have_their_words() {
+    let Some(scene) = Scene::new().await else { return };
+    let mut texts = documents(13, 40, 900);
+    texts.insert(20, b"one TWO three Two four-five ".repeat(600));
+    let cut = scene.corpus("cut", 2000, &texts);
+    scene.check_all(&QUERIES, &cut).await;
+}
+
+/// Why queries over a corpus `{}`, in which a document is cut where `is_cut`, run on the CPU where a device
+/// is demanded.
+const REFUSED: [(bool, &str, &str); 8] = [
+    (true, "SELECT * FROM sequence_count('{}', 2)", "a document goes on in another segment"),
+    (true, "SELECT * FROM cooccurrence('{}', 2)", "a document goes on in another segment"),
+    (true, "SELECT * FROM ranked_inverted_index('{}')", "a document goes on in another segment"),
+    (false, "SELECT * FROM sequence_count('{}', 40)", "40 words do not fit 64 bits"),
+    (false, "SELECT * FROM ranked_inverted_index('{}', 40)", "40 words do not fit 64 bits"),
+    (false, "SELECT * FROM cooccurrence('{}', 300)", "windows of 300 words, 255 at most"),
+    (false, "SELECT word FROM inverted_index('{}')", "no documents are asked for"),
+    (false, "SELECT word FROM word_count('{}')", "nothing is counted"),
+];
+
+#[tokio::test]
+async fn what_a_device_cannot_count_the_cpu_does() {
+    let scene = Scene::anywhere();
+    let whole = scene.corpus("whole", 2000, &documents(15, 20, 700));
+    let cut = scene.corpus("cut", 2000, &[b"one two three ".repeat(600)]);
+    for (is_cut, query, reason) in REFUSED {
+        let sql = query.replace("{}", if is_cut { &cut } else { &whole });
+        let (_, expected, _) = scene.rows("cpu", &sql).await;
+        let (plan, got, done) = scene.rows("gpu", &sql).await;
+        assert!(plan.contains(&format!("device=cpu: {reason}")), "{plan}");
+        assert!(got == expected && done == NOTHING);
+    }
+}
+
+/// Why they do with `auto`.
+const LEFT: [(&str, &str); 10] = [
+    ("SELECT * FROM word_count('{}')", COUNTED),
+    ("SELECT * FROM term_vector('{}', fold => true)", LESS),
+    ("SELECT * FROM term_vector('{}') WHERE doc_id = 3", PART),
+    ("SELECT word, score FROM tfidf('{}') LIMIT 7", PART),
+    ("SELECT doc_id, word FROM tfidf('{}', 3) ORDER BY doc_id LIMIT 3", LESS),
+    ("SELECT word, doc_ids FROM inverted_index('{}') WHERE word > 'q'", LESS),
+    ("SELECT * FROM cooccurrence('{}') WHERE count > 2", LESS),
+    ("SELECT * FROM ranked_inverted_index('{}') WHERE doc_id = 3", LESS),
+    ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE doc_id = 3", PART),
+    ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE count > 3 LIMIT 2", LESS),
+];
+const COUNTED: &str = "the vocabulary has counted words";
+const LESS: &str = "estimated to take less time than on a device";
+const PART: &str = "some documents are asked for";
+
+#[tokio::test]
+async fn small_corpora_are_left_to_the_cores() {
+    let scene = Scene::anywhere();
+    let location = scene.corpus("small", 4096, &documents(17, 60, 700));
+    let others = QUERIES.iter().chain(&WHOLE_DOCUMENTS).map(|&query| (query, ""));
+    for (query, reason) in LEFT.into_iter().chain(others) {
+        let sql = query.replace("{}", &location);
+        let (_, expected, _) = scene.rows("cpu", &sql).await;
+        let (plan, got, done) = scene.rows("auto", &sql).await;
+        assert!(plan.contains(&format!("device=cpu: {reason}")), "{sql}\n{plan}");
+        assert!(got == expected && done == NOTHING, "{sql}");
+    }
+}
+
+/// Cores that are so slow that `auto` wants a device for any corpus.
+fn slow_cores() -> Calibration {
+    let mut calibration = Calibration::default();
+    let slow = Some(1e9);
+    calibration.corpora.fill(CoreTimes { one_core: slow, all_cores: slow, large: None });
+    calibration
+}
+
+#[test]
+fn words_of_documents_that_are_kept_are_left_to_the_cores() {
+    let name = "words_of_documents_that_are_kept_are_left_to_the_cores";
+    if is_alone(name) {
+        return tokio::runtime::Runtime::new().unwrap().block_on(check_kept_words());
+    }
+    let _turn = next_turn();
+    let dir = tempfile::tempdir().unwrap();
+    let calibration = dir.path().join("calibration");
+    slow_cores().save_to(&calibration).unwrap();
+    run_apart(name, |command| {
+        command.env("TADOC_CALIBRATION", &calibration);
+    });
+}
+
+async fn check_kept_words() {
+    let scene = Scene::anywhere();
+    let location = scene.corpus("kept", 16 << 10, &documents(23, 200, 600));
+    let tasks = ["term_vector('{}')", "inverted_index('{}')", "tfidf('{}', fold => true)"];
+    let sqls = tasks.map(|task| format!("SELECT * FROM {task}").replace("{}", &location));
+    let has_device = num_devices().is_ok();
+    // Nobody looked at them yet: a device is wanted, and counts where there is one.
+    for sql in &sqls {
+        let shown = shown(&scene.plan("auto", sql).await);
+        let wanted = if has_device { "device=gpu: estimated" } else { "device=cpu: " };
+        assert!(shown.contains(wanted) && !shown.contains(KEPT), "{shown}");
+    }
+    let early = scene.plan("auto", &sqls[2]).await;
+    let (_, counted, done) = scene.rows("auto", &sqls[2]).await;
+    assert_eq!((done.rows > 0, done.fallbacks), (has_device, 0), "{done:?}");
+    // The cores look at all of them, and keep them from then on.
+    let expected = scene.rows("cpu", &sqls[2]).await.1;
+    assert!(counted == expected && scene.rows("cpu", &sqls[2]).await.1 == expected);
+    for sql in &sqls {
+        let (_, expected, _) = scene.rows("cpu", sql).await;
+        let (plan, rows, done) = scene.rows("auto", sql).await;
+        assert!(plan.contains(&format!("device=cpu: {KEPT}")), "{plan}");
+        assert!(rows == expected && done == NOTHING, "{sql}: {done:?}");
+    }
+    // A plan that was made before leaves them to the cores, too.
+    let (rows, done) = scene.collect(&early).await.unwrap();
+    assert!(rows == expected && done == NOTHING, "{done:?}");
+    // What is kept says nothing of sequences, nor of words that are to be counted in a way that was set.
+    let other = sqls[0].replace("term_vector('", "sequence_count('").replace("')", "', 2)");
+    assert!(!shown(&scene.plan("auto", &other).await).contains(KEPT));
+    scene.run("SET tadoc.traversal = 'top_down'").await;
+    assert!(!shown(&scene.plan("auto", &sqls[0]).await).contains(KEPT));
+    scene.run("SET tadoc.traversal = 'auto'").await;
+    if has_device {
+        // Who demands a device gets one.
+        assert!(scene.check(&sqls[0]).await.rows > 0);
+    }
+}
+
+/// Why.
+const KEPT: &str = "the words of documents are kept";
+
+#[tokio::test]
+async fn living_corpora_are_counted_with_their_edits() {
+    let Some(scene) = Scene::new().await else { return };
+    let source = scene.corpus("source", 8 << 10, &documents(9, 150, 800));
+    for statement in create_living(scene.dir.path()) {
+        scene.run(&statement).await;
+    }
+    for statement in living_statements(&source, "to be or ") {
+        scene.run(&statement).await;
+        scene.check_all(&QUERIES, "d").await;
+        scene.check_all(&WHOLE_DOCUMENTS, "d").await;
+    }
+    scene.run("SET tadoc.device = 'gpu'").await;
+    for task in ["word_count", "tfidf", "inverted_index", "cooccurrence", "ranked_inverted_index"] {
+        let sql = format!("SELECT * FROM {task}('d', version => 2)");
+        let (_, old, _) = scene.rows("gpu", &sql).await;
+        let (_, expected, _) = scene.rows("cpu", &sql).await;
+        assert!(old == expected, "{sql}");
+    }
+}

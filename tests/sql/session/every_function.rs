@@ -1,0 +1,177 @@
+//! Every function in little memory and from any number of partitions: the same rows, or an error that says so.
+
+use std::sync::Arc;
+
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_tadoc::TadocSessionStateBuilderExt;
+use tadoc::build::IngestOptions;
+use tempfile::TempDir;
+
+use super::{batches, table, wait_until, write_large_in};
+use crate::fixtures;
+
+const MIB: usize = 1 << 20;
+
+/// Calls, what tells their rows apart when they are added up, and the columns that rows are sorted by.
+pub(super) const CALLS: &[(&str, &str, &str)] = &[
+    ("documents(@)", "doc_id + words + octet_length(text)", "doc_id"),
+    ("word_count(@)", "octet_length(word) * count", "word"),
+    ("word_sort(@, fold => true)", "octet_length(word) * count", "word"),
+    ("inverted_index(@)", "octet_length(word) * doc_count + doc_ids[1] + doc_ids[-1]", "word"),
+    ("term_vector(@)", "(doc_id + octet_length(word)) * count", "doc_id, word"),
+    ("term_vector(@, top => 3, fold => true)", "(doc_id + octet_length(word)) * count", ""),
+    ("tfidf(@)", "(doc_id + df) * tf + CAST(1000 * score AS BIGINT)", "doc_id, word"),
+    ("doc_term_matrix(@)", "doc_id + word_ids[-1] + counts[1]", "doc_id"),
+    ("tokens(@)", "doc_id + word_index * word_id", "doc_id, word_index"),
+    ("sequence_count(@, n => 1)", "octet_length(sequence) * count", "sequence"),
+    ("sequence_count(@)", "octet_length(sequence) * count", "sequence"),
+    ("sequence_count(@, n => 8, fold => true)", "octet_length(sequence) * count", "sequence"),
+    ("sequence_count(@, n => 2, by_doc => true)", "(doc_id + 1) * count", "doc_id, sequence"),
+    ("ranked_inverted_index(@, n => 2)", "(doc_id + rank) * count", "sequence, rank"),
+    ("cooccurrence(@, window => 3)", "octet_length(word1) * count", "word1, word2"),
+    ("repeated_phrases(@, min_words => 4)", "words * count", ""),
+    ("search(@, '\"the s*\"')", "doc_id + byte_offset * word_index", "doc_id, byte_offset"),
+    ("term_count(@, '/(?i)T[ho].*/')", "(doc_id + 1) * count", "doc_id"),
+    ("kwic(@, 'of', width => 2)", "(doc_id + 1) * octet_length(\"left\")", ""),
+    ("corpus_info(@)", "octet_length(value)", ""),
+    ("corpus_verify(@)", "coalesce(\"offset\", 0)", ""),
+];
+
+/// Two corpora of many segments, of a text that repeats itself and of the sources of this package, with documents that were cut.
+fn corpora(dir: &TempDir) -> [String; 2] {
+    let options = IngestOptions { block_bytes: 100_000, ..IngestOptions::default() };
+    let large = write_large_in(dir.path(), options);
+    let sources = dir.path().join("sources.tadoc");
+    let root = testkit::root().join("src/datafusion");
+    let texts: Vec<(String, Vec<u8>)> = fixtures::files_below(&root)
+        .into_iter()
+        .map(|file| (file.display().to_string(), std::fs::read(&file).unwrap()))
+        .collect();
+    let borrowed: Vec<(&str, &[u8])> =
+        texts.iter().map(|(path, text)| (path.as_str(), text.as_slice())).collect();
+    fixtures::write_corpus(&sources, options, &borrowed);
+    [large, sources.display().to_string()]
+}
+
+fn in_memory_of(pool_bytes: usize) -> SessionContext {
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(pool_bytes, 1.0).build_arc();
+    let builder = SessionStateBuilder::new().with_runtime_env(runtime.unwrap());
+    let config = SessionConfig::new().with_target_partitions(2);
+    let state = builder.with_config(config).with_default_features().with_tadoc().build();
+    SessionContext::new_with_state(state)
+}
+
+fn pool_of(context: &SessionContext) -> Arc<dyn MemoryPool> {
+    Arc::clone(&context.runtime_env().memory_pool)
+}
+
+/// In little memory a function answers as it does in much, or says that there is too little; the session goes on, and holds no
+/// more than after the same statement before, but for portions, of which half of the pool may stay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn little_memory_gives_the_same_rows_or_an_error() {
+    let dir = TempDir::new().unwrap();
+    let corpora = corpora(&dir);
+    let plenty = in_memory_of(usize::MAX);
+    let small = "SELECT sum(count) FROM word_count('small.tadoc')";
+    let path = dir.path().join("small.tadoc");
+    fixtures::write_corpus(&path, IngestOptions::default(), &fixtures::PLAYS);
+    let small = small.replace("small.tadoc", &path.display().to_string());
+    let expected_of_small = table(&plenty, &small).await;
+    let mut num_answers = [0, 0];
+    for ((call, number, _), corpus) in
+        CALLS.iter().flat_map(|call| corpora.iter().map(move |corpus| (call, corpus)))
+    {
+        let call = call.replace('@', &format!("'{corpus}'"));
+        let sql = format!("SELECT count(*), sum({number}) FROM {call}");
+        let expected = table(&plenty, &sql).await;
+        for (at, pool_bytes) in [64 * MIB, 10 * MIB].into_iter().enumerate() {
+            let context = in_memory_of(pool_bytes);
+            let pool = pool_of(&context);
+            let mut idle = usize::MAX;
+            for _ in 0..2 {
+                match batches(&context, &sql).await {
+                    Ok(rows) => {
+                        let rows = pretty_format_batches(&rows).unwrap().to_string();
+                        assert_eq!(rows, expected, "{pool_bytes}: {sql}");
+                        num_answers[at] += 1;
+                    }
+                    Err(error) => {
+                        let root = error.find_root();
+                        let is_typed = matches!(root, DataFusionError::ResourcesExhausted(_));
+                        assert!(is_typed, "{pool_bytes}: {sql}\n{error}");
+                    }
+                }
+                assert_eq!(table(&context, &small).await, expected_of_small, "{sql}");
+                let kept = idle.max(pool_bytes / 2 + MIB);
+                wait_until("memory is back", || pool.reserved() <= kept).await;
+                // What is kept of both corpora.
+                idle = settled(&pool).await;
+            }
+            drop(context);
+            wait_until("the pool is empty", || pool.reserved() == 0).await;
+        }
+    }
+    // Repeated phrases of 1.7 million words take 80 MB.
+    assert_eq!(num_answers[0], 4 * CALLS.len() - 2, "64 MiB are enough for all others");
+    assert!((1..num_answers[0]).contains(&num_answers[1]), "{} of 10 MiB", num_answers[1]);
+}
+
+/// What a pool holds once nothing changes any more.
+async fn settled(pool: &Arc<dyn MemoryPool>) -> usize {
+    let mut before = pool.reserved();
+    loop {
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        let now = pool.reserved();
+        if now == before {
+            return now;
+        }
+        before = now;
+    }
+}
+
+/// Rows of one, two and seven partitions are the same, and sorted as they are said to be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_give_the_same_rows_in_the_order_they_declare() {
+    let dir = TempDir::new().unwrap();
+    let [large, sources] = corpora(&dir);
+    let session =
+        |partitions| super::session_with(SessionConfig::new().with_target_partitions(partitions));
+    let sessions = [session(1), session(2), session(7)];
+    for (call, number, order) in CALLS {
+        for corpus in [&large, &sources] {
+            let call = call.replace('@', &format!("'{corpus}'"));
+            let sum = format!("SELECT count(*), sum({number}), min({number}) FROM {call}");
+            let expected = table(&sessions[0], &sum).await;
+            for session in &sessions[1..] {
+                assert_eq!(table(session, &sum).await, expected, "{sum}");
+            }
+            if order.is_empty() {
+                continue;
+            }
+            // Numbered in the order that they come in, and in the order of a sort of rows that say nothing of theirs.
+            let rows = format!("SELECT row_number() OVER (ORDER BY {order}) AS at, {order} FROM");
+            let unlike = format!(
+                "SELECT count(*) FROM ({rows} {call}) AS a JOIN ({rows} unsorted) AS b USING (at) WHERE {}",
+                order
+                    .split(", ")
+                    .map(|column| format!("a.{column} <> b.{column}"))
+                    .collect::<Vec<_>>()
+                    .join(" OR ")
+            );
+            for session in &sessions {
+                let all = format!("CREATE OR REPLACE TABLE unsorted AS SELECT {order} FROM {call}");
+                table(session, &all).await;
+                assert!(table(session, &unlike).await.contains("| 0        |"), "{unlike}");
+                let plan =
+                    table(session, &format!("EXPLAIN SELECT {order} FROM {call} ORDER BY {order}"))
+                        .await;
+                assert!(!plan.contains("SortExec"), "{plan}");
+            }
+        }
+    }
+}

@@ -1,73 +1,73 @@
-//! The one error type of the crate, with variants by cause.
+//! Error type of the crate, with one variant for each cause.
 //!
-//! Every text says what was expected, what came, and the way out; variants that concern
+//! Every message says what was expected, what came, and what the user can do. Variants that concern
 //! bytes name the file, the section and the offset. The *type* is public API, the text is not.
-//! Foreign errors are boxed, so the core names neither Arrow nor DataFusion nor CUDA.
+//! Errors of other libraries are boxed, so the crate names neither Arrow nor DataFusion nor CUDA.
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Anything that can go wrong while building, opening or querying a corpus.
+/// An error of building, opening or querying a corpus.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The bytes are not what the format asks for.
+    /// The bytes violate the file format.
     #[error("{file}: section {section}, offset {offset}: {reason}")]
     Format {
-        /// File (or URL) the bytes came from.
+        /// Location of the file.
         file: String,
         /// Section of the file, such as `footer` or `grammar`.
         section: &'static str,
-        /// Byte offset inside the file where the section starts or the fault was seen.
+        /// Byte offset in the file of the section, or of the fault inside it.
         offset: u64,
-        /// What was expected and what came.
+        /// Explanation that names the expected and the actual value.
         reason: String,
     },
-    /// The file asks for something this build does not know.
+    /// The file needs something that this build does not know.
     #[error(
         "{file}: written with {got}, this build reads {expected}; use a newer datafusion-tadoc"
     )]
     Version {
-        /// File (or URL) the bytes came from.
+        /// Location of the file.
         file: String,
-        /// What this build reads.
+        /// Versions or names that this build reads.
         expected: String,
-        /// What the file asks for.
+        /// Version or name that the file needs.
         got: String,
     },
-    /// Stored and computed checksums differ.
+    /// The stored and the computed checksum differ.
     #[error(
         "{file}: section {section}, offset {offset}: checksum {got:#010x} instead of {expected:#010x}; \
          the file is damaged, restore it from a copy"
     )]
     Checksum {
-        /// File (or URL) the bytes came from.
+        /// Location of the file.
         file: String,
         /// Section of the file.
         section: &'static str,
-        /// Byte offset of the section inside the file.
+        /// Byte offset of the section in the file.
         offset: u64,
-        /// CRC32C that is stored.
+        /// CRC32C stored in the file.
         expected: u32,
-        /// CRC32C of the bytes that are there.
+        /// CRC32C of the bytes in the file.
         got: u32,
     },
-    /// A caller's argument cannot be used.
+    /// An argument of the caller cannot be used.
     #[error("{name}: got {got}, expected {allowed}")]
     InvalidArgument {
         /// Name of the argument.
         name: &'static str,
-        /// What was passed.
+        /// Value that was passed.
         got: String,
-        /// What would have been accepted.
+        /// Description of the values that are accepted.
         allowed: String,
     },
-    /// An index or offset lies outside what it points into.
+    /// An index or offset lies outside its range.
     #[error("{what} {got} is out of range, there are {len}")]
     OutOfRange {
-        /// What is indexed, such as `doc_id`.
+        /// Name of the index, such as `doc_id`.
         what: &'static str,
-        /// The value that was passed.
+        /// Value that was passed.
         got: u64,
         /// One past the largest accepted value.
         len: u64,
@@ -75,58 +75,58 @@ pub enum Error {
     /// A configured limit would be exceeded.
     #[error("{what} needs {requested}, the limit is {limit}; raise {knob} to allow it")]
     Capacity {
-        /// What would grow too large.
+        /// Thing that would grow too large.
         what: &'static str,
-        /// How much was asked for.
+        /// Amount that was requested.
         requested: u64,
-        /// The limit in force.
+        /// Limit in force.
         limit: u64,
-        /// Name of the setting that moves the limit.
+        /// Name of the setting that changes the limit.
         knob: &'static str,
     },
-    /// One query of a batch cannot be answered; no other is answered either.
+    /// One query of a batch cannot be answered, so no query of the batch is answered.
     #[error("query {query_idx} of the batch: {source}")]
     InBatch {
-        /// Its index in the batch, the least of those that fail.
+        /// Index of the query in the batch, the smallest of those that fail.
         query_idx: usize,
-        /// What is wrong with it.
+        /// Error of this query.
         source: Box<Error>,
     },
-    /// The operating system or a store refused.
+    /// The operating system or a store reported an error.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done, with the path.
+        /// Operation that failed, with the path.
         what: String,
-        /// The cause.
+        /// Cause of the failure.
         source: std::io::Error,
     },
-    /// A library below us failed.
+    /// A library that this crate calls failed.
     #[error("{what}: {source}")]
     External {
-        /// What was being done.
+        /// Operation that failed.
         what: String,
-        /// The cause.
+        /// Cause of the failure.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A living corpus has no such version or file.
+    /// A living corpus does not have this version or file.
     #[error("{place}: there is no {what}; {existing}")]
     Missing {
         /// Folder or prefix of the corpus.
         place: String,
-        /// What was asked for, such as `version 7`.
+        /// Thing that was requested, such as `version 7`.
         what: String,
-        /// What there is, or what may have happened.
+        /// Things that exist, or a possible explanation.
         existing: String,
     },
-    /// Another commit came first and changed what this one was about; nothing happened.
+    /// Another commit came first and changed the same documents. This commit changed nothing.
     #[error("{what}: version {version} came first; look at it and try again")]
     Conflict {
-        /// What was being done, with the place.
+        /// Operation that failed, with the place.
         what: String,
-        /// The version of the other commit.
+        /// Version that the other commit created.
         version: u64,
     },
-    /// A commit was sent off and it is not known whether it happened.
+    /// A commit was sent, and its outcome is unknown.
     #[error(
         "{place}: no answer whether version {version} was committed: {source}; before trying again, \
          look for commit {commit_id} in the history"
@@ -134,11 +134,11 @@ pub enum Error {
     UnknownCommit {
         /// Folder or prefix of the corpus.
         place: String,
-        /// The version it would be.
+        /// Version that the commit would create.
         version: u64,
-        /// The commit.
+        /// Id of the commit.
         commit_id: String,
-        /// The cause.
+        /// Cause of the failure.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The caller asked to stop.
@@ -147,20 +147,21 @@ pub enum Error {
 }
 
 impl Error {
-    /// What is done at once needs more memory than a task was given: of a session the setting, or what its pool has left.
+    /// Returns the error for a step that needs more memory than its task may use. The limit is the
+    /// setting of the session, or the rest of the session's memory pool if that is less.
     pub fn memory_of_task(what: &'static str, requested: u64, limit: u64) -> Self {
         let knob = "tadoc.max_memory_bytes, or the session's memory limit where that is less,";
         Self::Capacity { what, requested, limit, knob }
     }
 
-    /// What is counted does not fit into 64 bits.
+    /// Returns the error for a count that does not fit into 64 bits.
     pub fn count_overflow(what: &'static str) -> Self {
         let (requested, limit) = (u64::MAX, u64::MAX - 1);
         Self::Capacity { what, requested, limit, knob: "nothing (counts are 64-bit numbers)" }
     }
 
-    /// Returns true where stored bytes are not what was written. False says nothing of them: they could
-    /// not be read, or a limit or a version of the format stands in the way.
+    /// Returns true if stored bytes differ from the bytes that were written. False does not mean
+    /// that they are intact: they could not be read, or a limit or a format version prevented it.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Format { .. } | Self::Checksum { .. } => true,
@@ -169,12 +170,12 @@ impl Error {
         }
     }
 
-    /// Wraps an I/O error with what was being done.
+    /// Wraps an I/O error with a description of the operation.
     pub fn io(what: impl Into<String>, source: std::io::Error) -> Self {
         Self::Io { what: what.into(), source }
     }
 
-    /// Wraps a library's error with what was being done.
+    /// Wraps an error of a library with a description of the operation.
     pub fn external(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

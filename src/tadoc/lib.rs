@@ -31,7 +31,7 @@
 //! ```
 //!
 //! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`segment`] (rules as
-//! flat arrays, and the corpus as a value), [`format`] (the file), [`build`] (documents to a file),
+//! flat arrays, and the corpus as a value), [`mod@format`] (the file), [`build`] (documents to a file),
 //! [`read`] (documents and passages), [`query`] (search), [`analytics`] (tasks over a corpus),
 //! [`edits`] (documents that change).
 //!

@@ -1,4 +1,4 @@
-//! A set of small numbers that is emptied in ascending order.
+//! Set of small numbers that is emptied in ascending order.
 //!
 //! ```text
 //! bits      [0b0110 | 0 | 0 | 0b1000 | ...]     one bit a number
@@ -6,8 +6,9 @@
 //! groups    [0b...0001]                         one bit for each element of `blocks` that is not 0
 //! ```
 //!
-//! Adding is one write where the block has a number already; the least number is found in three
-//! steps plus one for each 262,144 numbers before it. Nothing is sorted. 1.02 bits a number.
+//! Adding a number is one write if its block has a number already. Finding the least number takes
+//! three steps, and one more for each 262,144 numbers before it. Nothing is sorted. 1.02 bits for
+//! each number.
 
 /// Numbers below a limit, each once.
 #[derive(Debug, Default)]
@@ -15,12 +16,12 @@ pub(super) struct AscendingSet {
     bits: Vec<u64>,
     blocks: Vec<u64>,
     groups: Vec<u64>,
-    /// Before here `groups` is 0, while the set is emptied.
+    /// Index in `groups` below which all entries are 0 while the set is emptied.
     first_group: usize,
 }
 
 impl AscendingSet {
-    /// An empty set of numbers below `end`.
+    /// Creates an empty set for numbers below `end`.
     pub fn new(end: usize) -> Self {
         let num_blocks = end / 64 + 1;
         let num_groups = num_blocks / 64 + 1;
@@ -32,7 +33,7 @@ impl AscendingSet {
         }
     }
 
-    /// Adds `number`; while the set is emptied only numbers above the last one taken.
+    /// Adds `number`. While the set is emptied, `number` must be above the last number taken.
     #[inline]
     pub fn insert(&mut self, number: usize) {
         let block = number / 64;
@@ -44,7 +45,7 @@ impl AscendingSet {
         }
     }
 
-    /// Takes the least number out.
+    /// Removes the least number and returns it.
     #[inline]
     pub fn pop(&mut self) -> Option<usize> {
         let block = self.first_block()?;
@@ -56,7 +57,7 @@ impl AscendingSet {
         Some(block * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// Takes all numbers out, in ascending order.
+    /// Removes all numbers and calls `f` with each, in ascending order.
     #[inline]
     pub fn drain(&mut self, mut f: impl FnMut(usize)) {
         while let Some(block) = self.first_block() {
@@ -69,7 +70,7 @@ impl AscendingSet {
         }
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the set in bytes.
     pub fn memory_bytes(&self) -> usize {
         8 * (self.bits.capacity() + self.blocks.capacity() + self.groups.capacity())
     }
@@ -87,7 +88,7 @@ impl AscendingSet {
         None
     }
 
-    /// Notes that `block`, the first one, is empty now.
+    /// Clears the bits of `block`, the first block, which has become empty.
     #[inline]
     fn leave(&mut self, block: usize) {
         let group = block / 64;
@@ -109,9 +110,9 @@ mod tests {
             numbers in prop::collection::btree_set(0usize..600_000, 0..60),
             added in prop::collection::vec(1usize..300_000, 0..9),
         ) {
-            // Each step may start from the one before: 600,000 + 8 * 300,000 at most.
+            // Each step may start from the step before: 600,000 + 8 * 300,000 at most.
             let mut set = AscendingSet::new(3_000_000);
-            // Twice, as a set is used again after it was emptied.
+            // Two rounds, because a set is used again after it was emptied.
             for _ in 0..2 {
                 numbers.iter().for_each(|&number| set.insert(number));
                 let mut drained = Vec::new();

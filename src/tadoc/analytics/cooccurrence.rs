@@ -1,11 +1,11 @@
-//! Which words stand near one another, and how often.
+//! Co-occurrence: the pairs of words that occur near one another, and their counts.
 //!
-//! A pair of positions i < j < i + window of one document, counted in words, is one occurrence of the
-//! pair of their words, the smaller word first; separators do not matter, and a word pairs with
-//! itself. So `window` = 2 pairs neighbours, and k equal words in a row have k - 1 such pairs.
+//! Two positions i < j < i + window of one document, counted in words, are one occurrence of the
+//! pair of their words. The smaller word comes first. Separators are ignored, and a word may pair
+//! with itself. So `window` = 2 pairs neighbours, and k equal words in a row have k - 1 such pairs.
 //!
 //! Pairs are met like windows of `window` words: in the rule where they cross a border between two
-//! children, with the rule's weight, or at every word of the text. O(windows * window).
+//! elements, with the weight of the rule, or at every word of the text. O(windows * window).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,15 +27,16 @@ use super::{SegmentSequences, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
-/// Pairs met of a part, or a little more.
+/// Number of pairs met after which a part ends.
 const PART_PAIRS: usize = 1 << 16;
 
-/// How often each pair of words stands at a distance below `window`, where that is `min_count`
-/// times or more; ascending by the first word, then the second.
+/// Counts the pairs of words at a distance below `window`. Rows are the pairs that occur
+/// `min_count` times or more, ascending by the first word, then the second.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a `window` below 2, [`Error::Capacity`] where one pair alone is met more
-/// often than `max_memory_bytes` hold or a count has more than 64 bits, and as [`Vocabulary::new`].
+/// [`Error::InvalidArgument`] for a `window` below 2, [`Error::Capacity`] if one pair alone is met
+/// more often than `max_memory_bytes` hold or a count needs more than 64 bits, and the errors of
+/// [`Vocabulary::new`].
 pub fn cooccurrence(
     corpus: &Corpus,
     window: usize,
@@ -47,12 +48,12 @@ pub fn cooccurrence(
     Cooccurrences::with_vocabulary(vocabulary, window, min_count, auto, max_memory_bytes)
 }
 
-/// What a pair is, and which are rows.
+/// Definition of a pair and of the pairs that become rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Pairing {
-    /// Words of which each two are a pair.
+    /// Number of words of a window. Each two words of a window are a pair.
     pub window: usize,
-    /// Rarer pairs are no rows.
+    /// Minimum count of a row.
     pub min_count: u64,
 }
 
@@ -64,11 +65,12 @@ pub struct Cooccurrences {
 }
 
 impl Cooccurrences {
-    /// The pairs of the words of `vocabulary`, by `traversal`. Bottom-up is taken as top-down.
-    /// `max_memory_bytes` is for counting; the rows are held beside it.
+    /// Counts the pairs of the words of `vocabulary` by `traversal`; bottom-up is treated as
+    /// top-down. `max_memory_bytes` limits the memory for counting; the rows need more memory
+    /// beside it.
     ///
     /// # Errors
-    /// As [`cooccurrence`].
+    /// The errors of [`cooccurrence`].
     pub fn with_vocabulary(
         vocabulary: Arc<Vocabulary>,
         window: usize,
@@ -88,12 +90,12 @@ impl Cooccurrences {
         Ok(Self { pairs, counts })
     }
 
-    /// The same rows part by part, in order: `make` is called in parallel, `take` with what it made and
-    /// the bytes held for counting, until it answers false. However many rows there are, memory has few
-    /// parts of them.
+    /// Counts the pairs and passes the rows on in parts, in order. `make` is called in parallel.
+    /// `take` is called with each result of `make` and the bytes held for counting, until it
+    /// returns false. Memory holds only a few parts at a time, however many rows there are.
     ///
     /// # Errors
-    /// As [`cooccurrence`], and those of `take`.
+    /// The errors of [`cooccurrence`] and of `take`.
     pub fn in_parts<T: Send>(
         vocabulary: Arc<Vocabulary>,
         Pairing { window, min_count }: Pairing,
@@ -122,16 +124,18 @@ impl Cooccurrences {
         }
     }
 
-    /// Why pairs of segments cannot be [`of_segments`](Self::of_segments), if they cannot.
+    /// Returns the reason why [`of_segments`](Self::of_segments) cannot join the pairs of segments,
+    /// or `None` if it can.
     pub fn segments_refused(vocabulary: &Vocabulary) -> Option<String> {
         cut_document(vocabulary)
     }
 
-    /// The pairs of the words of `vocabulary`, from those of each of its segments, of which all are there.
+    /// Joins the pairs of all segments to the pairs of the words of `vocabulary`. `parts` has one
+    /// part for each segment.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they are [refused](Self::segments_refused) or are not one part
-    /// for each segment, [`Error::Capacity`] where a count has more than 64 bits.
+    /// [`Error::InvalidArgument`] if the pairs [cannot be joined](Self::segments_refused) or there
+    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits.
     pub fn of_segments(
         vocabulary: Arc<Vocabulary>,
         min_count: u64,
@@ -144,33 +148,33 @@ impl Cooccurrences {
         Ok(Self { pairs, counts })
     }
 
-    /// The rows' pairs, as sequences of 2 words.
+    /// Returns the pairs of the rows, as sequences of 2 words.
     pub fn pairs(&self) -> &Sequences {
         &self.pairs
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Whether there is no pair.
+    /// Returns true if there is no pair.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// How often the pair of each row occurs.
+    /// Returns the number of occurrences of the pair of each row.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Main memory of the rows, without the vocabulary.
+    /// Returns the memory of the rows in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         self.pairs.memory_bytes() + size_of_val(self.counts.as_slice())
     }
 }
 
-/// Meets all pairs at a distance of `reach` at most and adds them up.
+/// Meets all pairs at a distance of at most `reach` and adds them up.
 fn counted<K: Key + Keyed<Key = K>, T: Send>(
     parts: &Parts<'_>,
     walk: Walk,
@@ -192,7 +196,7 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
         let runs = runs_of(lens, PART_PAIRS);
         let room = tasks.iter().flatten().map(Vec::capacity).sum::<usize>();
         let held_bytes = held_bytes + size_of::<K>() * room;
-        // Between runs; a thread takes one for each.
+        // Sums that no run uses now; a thread takes one for each run.
         let spare: Mutex<Vec<PairSums<K>>> = Mutex::default();
         let compute = |run: usize| {
             let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();

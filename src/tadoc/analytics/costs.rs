@@ -1,19 +1,19 @@
-//! What each way through the grammar costs, and the choice of the cheapest.
+//! Costs of the traversals of each task, and the choice of the cheapest.
 //!
 //! ```text
 //! cost of a way = sum over statistics of (statistic * nanoseconds of the table)
 //! ```
 //!
-//! Statistics are counted ones of a footer, so `EXPLAIN` needs no grammar; only how many elements a
-//! group of documents reaches is estimated. If N words take G elements, n words take about
-//! n^(ln G / ln N) of them (Heaps' law with the exponent of this text).
+//! The statistics are counts of a footer, so `EXPLAIN` needs no grammar. Only the number of
+//! elements that a group of documents reaches is estimated. If N words take G elements, n words
+//! take about n^(ln G / ln N) elements (Heaps' law with the exponent of this text).
 //!
-//! `cargo bench --bench traversal` measures all tasks with each way forced, shows how good the choices
-//! are, and prints the table anew: put it below. Times are those of one thread.
+//! `cargo bench --bench traversal` measures all tasks with each traversal forced, reports how good
+//! the choices are, and prints a new table to put below. Times are those of one thread.
 
 use super::{SegmentShape, Traversal};
 
-/// A task that has several ways.
+/// Task that has several traversals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraversalTask {
     /// Documents of each word.
@@ -24,26 +24,29 @@ pub enum TraversalTask {
     SequenceCount,
     /// Sequences of n words of each document.
     DocumentSequences,
-    /// Pairs of words in windows of n.
+    /// Pairs of words in windows of n words.
     Cooccurrence,
 }
 
-/// Number of statistics a cost depends on.
+/// Number of statistics that a cost depends on.
 pub const NUM_STATISTICS: usize = 5;
 
 use Traversal::{BottomUp, TokenScan, TopDown};
 use TraversalTask::{Cooccurrence, DocumentSequences, InvertedIndex, SequenceCount, TermVector};
 
-/// Nanoseconds for each element, word, document, element reached by one document and element reached by
-/// a group of 8 (for an inverted index 64). Elements count once for each of the n - 1 words that a window
-/// reaches across a border (2 at most; all for pairs), and so do words of pairs. All counts are doubled where keys have
-/// more than 64 bits.
+/// Costs of each traversal in nanoseconds: for each element, for each word, for each document, for
+/// each element reached by one document, and for each element reached by a group of 8 documents (64
+/// for an inverted index). Elements count once for each of the n - 1 words that a window reaches
+/// across a border (2 at most; all for pairs). The words of pairs count in the same way. All counts
+/// are doubled if keys have more than 64 bits.
 ///
-/// Fitted by `benches/fitting` to the times of seven corpora, windows of two, three and five words, on one core of a quiet
-/// machine (23 November 2026): the fastest way in 65 of 70 pairs of a task and a corpus, in 68 within 1 %, and 2.7 % slower
-/// at most. In another run there it was right in 64 and lost 6.9 % at most, on another machine 62 and 8.6 %. A
-/// table fitted to six corpora was right for the seventh in 55 of 70, and lost up to 91 %: versions are the only corpus whose
-/// sequences of documents are counted best from the bottom up.
+/// Fitted by `benches/fitting` to the times of seven corpora, windows of two, three and five words,
+/// on one core of a quiet machine (23 November 2026). The chosen traversal was the fastest in 65 of
+/// 70 pairs of a task and a corpus, within 1 % of the fastest in 68, and 2.7 % slower at most. In
+/// another run on that machine it was the fastest in 64 and 6.9 % slower at most; on another
+/// machine 62 and 8.6 %. A table fitted to six corpora was right for the seventh in 55 of 70, and
+/// up to 91 % slower: the versions corpus is the only one whose sequences of documents are counted
+/// best bottom-up.
 pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 13] = [
     (InvertedIndex, TopDown, [5.3, 0.0, 822.6, 0.0, 8.3]),
     (InvertedIndex, BottomUp, [4.6, 0.0, 332.9, 16.9, 0.0]),
@@ -60,22 +63,24 @@ pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 1
     (Cooccurrence, TokenScan, [18.4, 19.2, 0.0, 0.0, 0.0]),
 ];
 
-/// Words of a sequence at most that surely fit a key where there are two million different words or
-/// fewer, which a footer does not tell of all segments together.
+/// Maximum number of words of a sequence that is assumed to fit a key. Such sequences fit if there
+/// are two million distinct words or fewer. A footer does not tell the number for all segments
+/// together.
 const MAX_NUMBERED_WORDS: usize = 3;
-/// Words behind a border at most that cost more: a window is met once for each word at most.
+/// Maximum number of words behind a border that add to the cost, because a window is met at most
+/// once for each word.
 const MAX_REACH: usize = 2;
-/// How much longer sequences take whose keys have more than 64 bits: 1.5 to 2.6 times on seven corpora.
+/// Factor for the time of sequences whose keys have more than 64 bits: 1.5 to 2.6 on seven corpora.
 const WIDE_KEYS: f64 = 2.0;
-/// Bits of the numbers of weights in keys that are met from the top down: mostly, of a corpus of some MB.
+/// Typical number of bits of a weight number in keys of a top-down traversal, for some MB of text.
 const WEIGHT_BITS: u64 = 8;
 
-/// Bytes of text for each element of the grammar at most where every token is looked at. Versions of a
-/// text have about 50; separators cost time too, and a hostile file of 1 KB may have 2^60.
+/// Maximum number of bytes of text, for each element of the grammar, for a token scan. Versions of
+/// a text have about 50. Separators take time, too, and a hostile file of 1 KB may expand to 2^60.
 const MAX_SCAN_BYTES_PER_ELEMENT: u64 = 64;
 
-/// The statistics of a text of this `shape` that the cost of a way of `task` depends on, for windows of `n` words (2
-/// where there are none). O(1).
+/// Returns the statistics that the cost of `way` for `task` depends on, for a text of this `shape`
+/// and windows of `n` words (2 for tasks without windows). O(1).
 pub fn traversal_statistics(
     (task, way): (TraversalTask, Traversal),
     shape: SegmentShape,
@@ -102,16 +107,16 @@ pub fn traversal_statistics(
     }
 }
 
-/// Whether sequences of `n` words and what is counted with them have more than 64 bits.
+/// Returns true if sequences of `n` words and the values counted with them exceed 64 bits.
 fn has_wide_keys(way: Traversal, shape: SegmentShape, n: usize) -> bool {
     let word_bits = u64::from(u64::BITS - shape.vocabulary_len.saturating_sub(1).leading_zeros());
     let weight_bits = if way == TopDown { WEIGHT_BITS } else { 0 };
     word_bits.saturating_mul(n as u64).saturating_add(weight_bits) > 64
 }
 
-/// The ways of `task` and what each costs, in nanoseconds. Sequences of many words have no numbers, so
-/// they are not counted from the bottom up; a text that is very much longer than its grammar is not
-/// scanned.
+/// Returns the traversals of `task` and the cost of each, in nanoseconds. Bottom-up is left out for
+/// sequences of many words, which have no numbers. A token scan is left out for a text that is very
+/// much longer than its grammar.
 pub fn traversal_costs(
     task: TraversalTask,
     shape: SegmentShape,
@@ -130,7 +135,8 @@ pub fn traversal_costs(
     })
 }
 
-/// Nanoseconds of a way with these `constants` ([`TRAVERSAL_COSTS`]) for a text with these `statistics`.
+/// Returns the cost in nanoseconds of a traversal with these `constants` ([`TRAVERSAL_COSTS`]), for
+/// a text with these `statistics`.
 pub fn traversal_cost(
     constants: &[f64; NUM_STATISTICS],
     statistics: &[f64; NUM_STATISTICS],
@@ -138,8 +144,9 @@ pub fn traversal_cost(
     constants.iter().zip(statistics).map(|(nanoseconds, statistic)| nanoseconds * statistic).sum()
 }
 
-/// The cheapest way of `task` for a text of this `shape`, never [`Traversal::Auto`], and the reason for
-/// `EXPLAIN`: the others by cost, without numbers that a new table would change.
+/// Chooses the cheapest traversal of `task` for a text of this `shape`. Returns it, never
+/// [`Traversal::Auto`], and the reason for `EXPLAIN`. The reason names the other traversals by
+/// cost, without numbers that a new table would change.
 pub fn choose_task_traversal(
     task: TraversalTask,
     shape: SegmentShape,
@@ -157,7 +164,7 @@ pub fn choose_task_traversal(
     (costs.first().map_or(TopDown, |&(way, _)| way), reason)
 }
 
-/// The ways of `task` and what each costs, ascending.
+/// Returns the traversals of `task` and their costs, ascending by cost.
 pub(super) fn cheapest_first(
     task: TraversalTask,
     shape: SegmentShape,
@@ -172,7 +179,7 @@ pub(super) fn cheapest_first(
 mod tests {
     use super::*;
 
-    /// 2^60 words in a hundred elements are never looked at one by one.
+    /// A text of 2^60 words in a hundred elements is never scanned.
     #[test]
     fn a_text_that_expands_is_not_scanned() {
         let shape = SegmentShape {
@@ -187,7 +194,7 @@ mod tests {
         }
     }
 
-    /// 50,000 documents of one word and 50,000 commas.
+    /// Text of 50,000 documents with one word and 50,000 commas each.
     #[test]
     fn separators_are_not_scanned_either() {
         let (num_docs, num_words, num_elements) = (50_000, 50_000, 100_001);
@@ -199,7 +206,7 @@ mod tests {
         }
     }
 
-    /// 1 GB of sources in 8 segments: 3.1 s from the top down, 4.8 by scanning.
+    /// Text of 1 GB of sources in 8 segments: 3.1 s top-down, 4.8 s by a token scan.
     #[test]
     fn keys_of_many_segments_are_as_wide_for_a_scan() {
         let part = SegmentShape {
@@ -213,7 +220,7 @@ mod tests {
         assert_eq!(choose_task_traversal(SequenceCount, shape, 3).0, TopDown);
     }
 
-    /// Shapes of corpora where one way is much faster.
+    /// Shapes of corpora for which one traversal is much faster.
     #[test]
     fn documents_are_counted_by_the_way_that_was_fastest() {
         let shape = |num_docs, num_words, num_elements| SegmentShape {

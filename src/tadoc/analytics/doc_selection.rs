@@ -1,4 +1,4 @@
-//! Which documents a task looks at: a range, or a list.
+//! Selection of the documents that a task reads: a range or a list of ids.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
-/// Documents by id, ascending, each once. Cheap to clone and to cut.
+/// Documents by id, ascending, each once. A selection is cheap to clone and to cut.
 #[derive(Debug, Clone)]
 pub struct DocSelection(Docs);
 
@@ -17,20 +17,21 @@ enum Docs {
 }
 
 impl DocSelection {
-    /// Every document of `corpus`.
+    /// Selects every document of `corpus`.
     pub fn all(corpus: &Corpus) -> Self {
         Self::range(0..corpus.num_docs())
     }
 
-    /// The documents of `ids`; none where the range ends before it starts.
+    /// Selects the documents with an id in `ids`. The selection is empty if the range ends before
+    /// it starts.
     pub fn range(ids: Range<u64>) -> Self {
         Self(Docs::Range(ids.start..ids.end.max(ids.start)))
     }
 
-    /// The documents of `ids`.
+    /// Selects the documents with the given `ids`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] unless each id is larger than the one before.
+    /// [`Error::InvalidArgument`] unless each id is larger than the one before it.
     pub fn list(ids: impl Into<Arc<[u64]>>) -> Result<Self> {
         let ids = ids.into();
         match ids.windows(2).find(|pair| pair[0] >= pair[1]) {
@@ -46,7 +47,7 @@ impl DocSelection {
         }
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn len(&self) -> usize {
         match &self.0 {
             Docs::Range(ids) => usize::try_from(ids.end - ids.start).unwrap_or(usize::MAX),
@@ -54,12 +55,13 @@ impl DocSelection {
         }
     }
 
-    /// Whether there is no document.
+    /// Returns true if no document is selected.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id of the document at `index`, if there are so many.
+    /// Returns the id of the document at `index`, or `None` if `index` is not below
+    /// [`len`](Self::len).
     #[inline]
     pub fn get(&self, index: usize) -> Option<u64> {
         match &self.0 {
@@ -68,12 +70,12 @@ impl DocSelection {
         }
     }
 
-    /// The ids, ascending.
+    /// Returns the ids, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.len()).map_while(|index| self.get(index))
     }
 
-    /// The documents at `indexes`, as far as there are so many.
+    /// Returns the documents at `indexes`; indexes behind the end are ignored.
     #[must_use]
     pub fn slice(&self, indexes: Range<usize>) -> Self {
         let end = indexes.end.min(self.len());
@@ -86,13 +88,13 @@ impl DocSelection {
         })
     }
 
-    /// The documents with an id in `ids`.
+    /// Returns the selected documents with an id in `ids`.
     #[must_use]
     pub fn within(&self, ids: Range<u64>) -> Self {
         self.slice(self.num_below(ids.start)..self.num_below(ids.end))
     }
 
-    /// Number of documents with an id below `end`.
+    /// Returns the number of documents with an id below `end`.
     fn num_below(&self, end: u64) -> usize {
         match &self.0 {
             Docs::Range(ids) => {

@@ -1,13 +1,13 @@
-//! The words of a few documents with counts, ascending, from the grammar of their segment.
+//! Words of a few documents with their counts, ascending, from the grammar of their segment.
 //!
-//! - *top-down*: counts of [`GROUP_LEN`] documents flow from the root to rules and words in one sweep
-//!   ([`lane_counts`](super::lane_counts)).
+//! - *top-down*: counts of [`GROUP_LEN`] documents flow from the root to rules and words in one
+//!   sweep ([`lane_counts`](super::lane_counts)).
 //! - *bottom-up*: one document at a time; small rules add their bag of words
 //!   ([`term_bags`](super::term_bags)).
-//! - *token scan*: the document is written as an array of words and these are counted.
+//! - *token scan*: the document is expanded to an array of words, and these are counted.
 //!
-//! Cost: O(root ranges + rules reached) for the first two, whatever the documents expand to;
-//! O(words) for the third.
+//! Cost: O(root ranges + rules reached) for the first two, independent of the length of the
+//! expansions; O(words) for the third.
 
 use std::ops::Range;
 
@@ -20,33 +20,34 @@ use super::lane_counts::{Bodies, Count, Held, LaneCounts};
 use super::term_bags::TermBags;
 use super::word_walk::WordWalk;
 
-/// Documents of one sweep: 32 bytes a word and rule.
+/// Number of documents of one sweep, with 32 bytes for each word and rule.
 pub(super) const GROUP_LEN: usize = 8;
-/// Counts of a group at most, about what caches hold: behind that a sweep for several documents is slower
-/// than several sweeps (38 against 24 ms for 1.9 million elements, hardly one in two documents).
+/// Maximum size of the counts of a group in bytes, about the size of caches. If the counts are
+/// larger, one sweep for several documents is slower than several sweeps (38 against 24 ms for 1.9
+/// million elements, hardly any of them in two documents).
 const MAX_GROUP_BYTES: usize = 1 << 24;
-/// Text of a document at most where every token is looked at.
+/// Maximum length in bytes of a document for a token scan.
 const MAX_SCAN_BYTES: u64 = 1 << 32;
-/// Words of a document that are sorted rather than counted one by one.
+/// Maximum number of words of a document that are sorted rather than counted one by one.
 const FEW_WORDS: u64 = 512;
-/// Words that are handed over at once where a document is too large for an array.
+/// Number of words that are passed on at once if a document is too large for an array.
 const STEP_WORDS: usize = 1 << 16;
 
-/// What was made for the rules of a segment to count its documents sooner.
+/// Data about the rules of a segment that makes counting its documents faster.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Helps<'a> {
-    /// For bottom-up.
+    /// Bags, for bottom-up.
     pub bags: Option<&'a TermBags>,
-    /// For a token scan.
+    /// Texts of rules, for a token scan.
     pub texts: Option<&'a RuleTexts>,
 }
 
-/// Counts of the words of some documents at a time, all of one segment.
+/// Counts of the words of some documents of one segment at a time.
 #[derive(Debug)]
 pub(super) enum DocTerms {
-    /// One sweep for all of them.
+    /// Counts of one sweep for all documents.
     Sweep(Box<dyn Sweep>),
-    /// One document at a time, every token of it.
+    /// Counts of a token scan, one document at a time.
     Scan(Box<LaneCounts<u64, 1>>, Expansion),
 }
 
@@ -77,7 +78,8 @@ impl<C: Count, const LANES: usize> Sweep for LaneCounts<C, LANES> {
 }
 
 impl DocTerms {
-    /// Counts the words of documents of `dag` by `traversal`, of `num_docs` of them at most.
+    /// Creates counts for the words of documents of `dag` by `traversal`. The caller counts
+    /// `num_docs` documents at most.
     pub fn new(dag: &Dag, traversal: Traversal, num_docs: usize) -> Self {
         let (num_words, num_rules) = (dag.num_words() as usize, dag.grammar().num_rules());
         if traversal == Traversal::TokenScan {
@@ -97,7 +99,7 @@ impl DocTerms {
         })
     }
 
-    /// Documents that are counted at once, at most.
+    /// Returns the maximum number of documents that are counted at once.
     pub fn group_len(&self) -> usize {
         match self {
             Self::Sweep(counts) => counts.group_len(),
@@ -105,7 +107,8 @@ impl DocTerms {
         }
     }
 
-    /// Words of the document at `lane` of those that were counted last, ascending, and how often each occurs.
+    /// Returns the words of the document at `lane` of those counted last, ascending, and their
+    /// counts.
     pub fn lane(&self, lane: usize) -> (&[u32], &[u64]) {
         match self {
             Self::Sweep(counts) => counts.lane(lane),
@@ -113,7 +116,7 @@ impl DocTerms {
         }
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the counts in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
             Self::Sweep(counts) => counts.memory_bytes(),
@@ -121,8 +124,8 @@ impl DocTerms {
         }
     }
 
-    /// Counts the words of `docs` (indexes inside the segment), one at least and at
-    /// most [`group_len`](Self::group_len) of them, with bags and texts where there are any.
+    /// Counts the words of `docs` (indexes inside the segment), which are at least one and at most
+    /// [`group_len`](Self::group_len) documents. Uses bags and texts if there are any.
     ///
     /// # Errors
     /// [`Error::Capacity`] for a token scan of a document of more than 2^32 bytes.
@@ -148,7 +151,7 @@ impl DocTerms {
     }
 }
 
-/// Hands the words at `positions` over in small arrays.
+/// Passes the words at `positions` on in small arrays.
 fn walk(dag: &Dag, positions: Range<usize>, add: &mut dyn FnMut(&[u32])) {
     let mut walk = WordWalk::default();
     walk.start(positions);
@@ -173,7 +176,7 @@ pub(super) fn check_len_bytes(dag: &Dag, positions: Range<usize>) -> Result<()> 
     })
 }
 
-/// Words and rules on right-hand sides, or the bags of rules that have one.
+/// Words and rules on right-hand sides, or the bags of rules that have a bag.
 pub(super) struct Words<'a> {
     dag: &'a Dag,
     bags: Option<&'a TermBags>,

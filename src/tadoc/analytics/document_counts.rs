@@ -1,9 +1,10 @@
-//! In how many documents each word occurs, without listing them.
+//! Document frequencies: the number of documents that contain each word, without listing them.
 //!
-//! The sets of documents that flow down for an inverted index ([`postings`](super::postings)), 64
-//! documents in one sweep, are counted instead of kept: 4 bytes a word for each thread. A document
-//! that was cut over segments is left out of the sweeps and counted by its term vector. Where term
-//! vectors are there already, from a device, their entries are counted.
+//! The sets of documents flow down as for an inverted index ([`postings`](super::postings)), 64
+//! documents in one sweep. They are counted instead of kept, which takes 4 bytes for each word and
+//! thread. A document that is cut over segments is left out of the sweeps; its term vector is
+//! counted instead. If term vectors exist already, from a device or kept with the segment, their
+//! entries are counted.
 
 use std::ops::Range;
 
@@ -15,10 +16,10 @@ use crate::segment::Corpus;
 use super::postings::{DOCS_PER_TASK, Masks};
 use super::{DocSelection, TermVectors};
 
-/// Number of documents with each word, by row of the vocabulary: 1 or more.
+/// Returns the number of documents that contain each word, by row of the vocabulary; 1 or more.
 ///
 /// # Errors
-/// As [`TermVectorCursor::next_chunk`](super::TermVectorCursor::next_chunk).
+/// The errors of [`TermVectorCursor::next_chunk`](super::TermVectorCursor::next_chunk).
 pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
     let vocabulary = vectors.vocabulary();
     let corpus = vocabulary.corpus();
@@ -40,7 +41,7 @@ pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
     Ok(counts)
 }
 
-/// Documents that lie in more than one segment, ascending.
+/// Returns the documents that lie in more than one segment, ascending.
 fn cut_docs(corpus: &Corpus) -> Vec<u64> {
     let first_ids =
         (0..corpus.segments().len()).map(|segment_idx| corpus.first_doc_id(segment_idx));
@@ -53,7 +54,7 @@ fn is_cut(corpus: &Corpus, doc_id: u64) -> bool {
     corpus.doc_parts(doc_id).nth(1).is_some()
 }
 
-/// Documents of a segment that lie in no other, as indexes inside it.
+/// Returns the documents of a segment that lie in no other segment, as indexes inside the segment.
 fn whole_docs(corpus: &Corpus, segment_idx: usize) -> Range<usize> {
     let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
     let first_id = corpus.first_doc_id(segment_idx);
@@ -63,7 +64,8 @@ fn whole_docs(corpus: &Corpus, segment_idx: usize) -> Range<usize> {
     start..end
 }
 
-/// Number of whole documents with each word of a segment; of folded words with the first of them.
+/// Returns the number of whole documents that contain each word of a segment. Folded words are
+/// counted with the first of the words that fold to the same text.
 fn segment_counts(vectors: &TermVectors, segment_idx: usize, first_ids: &[u32]) -> Vec<u32> {
     let corpus = vectors.vocabulary().corpus();
     let dag = &corpus.segments()[segment_idx].dag;

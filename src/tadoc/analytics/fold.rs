@@ -1,14 +1,15 @@
-//! Words that count as one: a map from rows to rows, made for a query, never in storage.
+//! Folding of a vocabulary: words that a query treats as equal share a row. Nothing of it is
+//! stored.
 //!
 //! ```text
 //! vocabulary   0 Apple   1 BEAR   2 apple   3 bear   4 cat
 //! folded       0 apple = rows 0, 2          1 bear = rows 1, 3          2 cat = row 4
 //! ```
 //!
-//! A folded [`Vocabulary`] has the folded texts as its words, in byte order, and behind each row the
-//! ids of all words that fold to it. Tasks that go by rows fold with it and need not know. O(words *
-//! log words), most of it spared because words in lower case are in order already; the texts are
-//! copied once.
+//! The words of a folded [`Vocabulary`] are the folded texts, in byte order. Each row has the ids
+//! of all words that fold to its text. Tasks that work by rows fold with the vocabulary and need no
+//! code for it. O(words * log words), but most comparisons are saved because words in lower case
+//! are already in order. The texts are copied once.
 
 use std::borrow::Cow;
 
@@ -19,14 +20,14 @@ use crate::text::{Dictionary, Fold};
 
 use super::Vocabulary;
 
-/// Rows of a task, so that small vocabularies are folded by one thread.
+/// Minimum number of rows of a parallel task, so that one thread folds a small vocabulary.
 const TASK_ROWS: usize = 4096;
 
 impl Vocabulary {
-    /// The words with those joined that `fold` makes equal.
+    /// Returns the vocabulary in which words that `fold` makes equal share a row.
     ///
     /// # Errors
-    /// [`Error::Capacity`] for 4 GiB of folded words or more.
+    /// [`Error::Capacity`] if the folded words have 4 GiB or more.
     pub fn folded(&self, fold: Fold) -> Result<Self> {
         if fold == Fold::None {
             return Ok(self.clone());
@@ -34,7 +35,8 @@ impl Vocabulary {
         let rows = (0..self.len()).into_par_iter().with_min_len(TASK_ROWS);
         let mut folded: Vec<(Cow<'_, str>, usize)> =
             rows.map(|row| (fold.text(self.word(row)), row)).collect();
-        // Stable and quick where much is in order; rows of the same text stay in order.
+        // A stable sort is fast where much is in order already, and keeps rows with the same text
+        // in order.
         folded.par_sort_by(|a, b| a.0.cmp(&b.0));
         let groups = || folded.chunk_by(|a, b| a.0 == b.0);
         let texts = dictionary(groups().map(|group| &*group[0].0))?;
@@ -42,7 +44,7 @@ impl Vocabulary {
     }
 }
 
-/// The dictionary of `words`, ascending.
+/// Builds the dictionary of `words`, which ascend.
 fn dictionary<'a>(words: impl Iterator<Item = &'a str>) -> Result<Dictionary> {
     let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
     for word in words {

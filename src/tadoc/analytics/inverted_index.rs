@@ -1,9 +1,9 @@
-//! For each word the documents that hold it.
+//! Inverted index: for each word, the documents that contain it.
 //!
-//! The index is built for each segment on its own ([`postings`](super::postings)), from its grammar or from the
-//! words of each document where the segment keeps them ([`DocWords`](crate::segment::DocWords)); rows join the
-//! lists of the segments by word when they are read. A document that was cut over segments is
-//! listed once.
+//! The index is built for each segment separately ([`postings`](super::postings)): from the
+//! grammar, or from the words of each document if the segment keeps them
+//! ([`DocWords`](crate::segment::DocWords)). Rows join the lists of the segments by word when they
+//! are read. A document that is cut over segments is listed once.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::segment::{Corpus, Segment};
 use super::postings::Postings;
 use super::{SegmentDocuments, Traversal, Vocabulary, choose_traversal};
 
-/// For each word of `corpus`, in byte order, the documents that hold it.
+/// Builds the inverted index of `corpus`. Rows are in byte order of the words.
 ///
 /// # Errors
-/// As [`Vocabulary::new`] and [`InvertedIndex::with_vocabulary`].
+/// The errors of [`Vocabulary::new`] and [`InvertedIndex::with_vocabulary`].
 pub fn inverted_index(corpus: &Corpus, traversal: Traversal) -> Result<InvertedIndex> {
     InvertedIndex::with_vocabulary(Arc::new(Vocabulary::new(corpus)?), traversal)
 }
 
-/// Words and the documents that hold them, as rows.
+/// Words and the documents that contain them, as rows.
 #[derive(Debug, Clone)]
 pub struct InvertedIndex {
     vocabulary: Arc<Vocabulary>,
-    /// By segment.
+    /// Lists by segment.
     postings: Vec<Arc<Postings>>,
 }
 
 impl InvertedIndex {
-    /// The index of the words of `vocabulary`, with its rows. `traversal` is taken for every
-    /// segment, or the best one for each.
+    /// Builds the index of the words of `vocabulary`; rows are those of `vocabulary`. Every segment
+    /// uses `traversal`; with [`Traversal::Auto`] each segment uses its best traversal.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) for more than 2^29 documents in the lists of a
-    /// segment's words.
+    /// [`Error::Capacity`](crate::Error::Capacity) if the lists of a segment have more than 2^29
+    /// documents in total.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
         let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
             if traversal != Traversal::Auto {
@@ -55,43 +55,43 @@ impl InvertedIndex {
         Ok(Self { vocabulary, postings })
     }
 
-    /// The index with these lists, one set for each segment.
+    /// Creates the index from the lists of each segment.
     pub(super) fn with_postings(vocabulary: Arc<Vocabulary>, postings: Vec<Arc<Postings>>) -> Self {
         Self { vocabulary, postings }
     }
 
-    /// The rows' words.
+    /// Returns the vocabulary that the rows belong to.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// Number of rows, the distinct words.
+    /// Returns the number of rows, which are the distinct words.
     pub fn len(&self) -> usize {
         self.vocabulary.len()
     }
 
-    /// Main memory of the lists.
+    /// Returns the memory of the lists in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.postings.iter().map(|postings| postings.memory_bytes()).sum()
     }
 
-    /// Whether there is no word.
+    /// Returns true if there is no word.
     pub fn is_empty(&self) -> bool {
         self.vocabulary.is_empty()
     }
 
-    /// The word of `row`, ascending in byte order.
+    /// Returns the word of `row`. Words ascend in byte order.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn word(&self, row: usize) -> &str {
         self.vocabulary.word(row)
     }
 
-    /// Number of documents that hold the word of `row`, 1 or more.
+    /// Returns the number of documents that contain the word of `row`, which is 1 or more.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn num_docs(&self, row: usize) -> usize {
         if let Some((_, docs)) = self.only_part(row) {
             return docs.len();
@@ -104,10 +104,10 @@ impl InvertedIndex {
         })
     }
 
-    /// The documents that hold the word of `row`, ascending, each once.
+    /// Returns the ids of the documents that contain the word of `row`, ascending, each once.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn doc_ids(&self, row: usize) -> impl Iterator<Item = u64> + '_ {
         let mut last = None;
         self.parts(row).flat_map(move |(first_doc_id, docs)| {
@@ -117,10 +117,10 @@ impl InvertedIndex {
         })
     }
 
-    /// Appends [`doc_ids`](Self::doc_ids) of `row` to `output`.
+    /// Appends the [`doc_ids`](Self::doc_ids) of `row` to `output`.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn append_doc_ids(&self, row: usize, output: &mut Vec<i64>) {
         let mut append = |first_doc_id: u64, docs: &[u32]| {
             output.extend(docs.iter().map(|&doc| (first_doc_id + u64::from(doc)) as i64));
@@ -136,12 +136,12 @@ impl InvertedIndex {
         }
     }
 
-    /// The way that was taken for each segment, never [`Traversal::Auto`].
+    /// Returns the traversal of each segment, never [`Traversal::Auto`].
     pub fn traversals(&self) -> impl Iterator<Item = Traversal> + '_ {
         self.postings.iter().map(|postings| postings.traversal())
     }
 
-    /// [`parts`](Self::parts) where there is one segment.
+    /// Returns the only list of `row` if there is one segment.
     #[inline]
     fn only_part(&self, row: usize) -> Option<(u64, &[u32])> {
         let vocabulary = &self.vocabulary;
@@ -149,7 +149,8 @@ impl InvertedIndex {
         vocabulary.is_one_segment().then(part)
     }
 
-    /// The lists of `row` by segment: the segment's first document id, and its documents.
+    /// Returns the lists of `row` by segment: the first document id of the segment, and the
+    /// documents in it.
     fn parts(&self, row: usize) -> impl Iterator<Item = (u64, &[u32])> + '_ {
         self.vocabulary.ids(row).map(|(segment_idx, word)| {
             let first_doc_id = self.vocabulary.corpus().first_doc_id(segment_idx);
@@ -158,7 +159,7 @@ impl InvertedIndex {
     }
 }
 
-/// Whether `docs` begins with the document that the segments before ended with.
+/// Returns true if `docs` begins with the document that the earlier segments ended with.
 fn is_continued(last: Option<u64>, first_doc_id: u64, docs: &[u32]) -> bool {
     last.is_some() && docs.first().map(|&doc| first_doc_id + u64::from(doc)) == last
 }

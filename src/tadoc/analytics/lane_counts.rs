@@ -1,4 +1,4 @@
-//! How often each of a few documents holds each item, from what the rules hold.
+//! Counts of items for a few documents at a time, from the items that rules contain.
 //!
 //! ```text
 //!              documents 0 1 2 .. 7
@@ -6,41 +6,43 @@
 //! item 12      counts   [1 1 2 .. 1]  ─▶ one row for each document with a count
 //! ```
 //!
-//! Items are words, or the numbers of sequences ([`Bodies`] says which a rule holds). A document's
-//! root range puts a count in the document's lane; counts flow from rules to what they hold, parents
-//! before children, so each rule is looked at once for all lanes, however often the documents use
-//! it. Rules that wait and items with a count are bits, so nothing is sorted. Where documents hold so much that most
-//! rules and items have a count, these are gone through without bits.
+//! Items are words, or the numbers of sequences; [`Bodies`] says which items a rule contains. Each
+//! document has a lane. The root range of a document puts counts into its lane. Counts then flow
+//! from rules to the items and rules that they contain, parents before children. So each rule is
+//! visited once for all lanes, however often the documents use it. Waiting rules and items with a
+//! count are bits, so nothing is sorted. If the documents contain so much that most rules and items
+//! have a count, all rules and items are visited without bits.
 //!
-//! O(root ranges + items and rules of the rules reached + rows), whatever the documents expand to.
+//! O(root ranges + items and rules of the rules reached + rows), independent of the length of the
+//! expansions.
 
 use super::ascending_set::AscendingSet;
 
-/// One thing that a rule or a document holds.
+/// An entry of the right-hand side of a rule, or of the root range of a document.
 pub(super) enum Held {
-    /// An item, once.
+    /// One occurrence of an item.
     Item(u32),
-    /// An item, so many times.
+    /// An item and its number of occurrences.
     Items(u32, u32),
-    /// A rule, of a larger index.
+    /// A rule. Its index is larger than that of the rule that contains it.
     Rule(usize),
 }
 
-/// What rules and documents of a segment hold.
+/// Right-hand sides of the rules and root ranges of the documents of a segment.
 pub(super) trait Bodies {
-    /// About how many things document `doc` holds.
+    /// Returns the approximate number of entries of document `doc`.
     fn len_of_doc(&self, doc: usize) -> usize;
-    /// Calls `f` with what document `doc` (index inside the segment) holds.
+    /// Calls `f` with each entry of document `doc` (an index inside the segment).
     fn of_doc(&self, doc: usize, f: impl FnMut(Held));
-    /// Calls `f` with what one use of rule `rule_idx` holds.
+    /// Calls `f` with each entry of rule `rule_idx`.
     fn of_rule(&self, rule_idx: usize, f: impl FnMut(Held));
 }
 
-/// A number that counts.
+/// Integer type of a count.
 pub(super) trait Count:
     Copy + Default + PartialEq + Into<u64> + std::fmt::Debug + Send + Sync
 {
-    /// One.
+    /// The count 1.
     const ONE: Self;
     fn plus(self, other: Self) -> Self;
     fn times(self, times: u32) -> Self;
@@ -65,25 +67,26 @@ macro_rules! count {
 count!(u32);
 count!(u64);
 
-/// Items and rules for each thing that documents hold, up to which all are gone through.
+/// Maximum number of items and rules, for each entry of the documents, for which all items and
+/// rules are visited.
 const ALL_PER_HELD: usize = 4;
 
-/// Counts of up to `LANES` documents at a time. They wrap on the way for what holds no item, and are
-/// exact for items where each document's count fits `C`.
+/// Counts for up to `LANES` documents at a time. Counts of rules wrap, which does no harm if the
+/// rules contain no item. Counts of items are exact if the counts of each document fit `C`.
 #[derive(Debug)]
 pub(super) struct LaneCounts<C, const LANES: usize> {
-    /// By item, 0 between documents.
+    /// Counts by item; 0 between calls.
     item_counts: Vec<[C; LANES]>,
-    /// By rule, 0 between documents.
+    /// Counts by rule; 0 between calls.
     rule_counts: Vec<[C; LANES]>,
-    /// Items with a count.
+    /// Items that have a count.
     items: AscendingSet,
-    /// Rules whose counts wait to be passed on.
+    /// Rules whose counts are not passed on yet.
     rules: AscendingSet,
     lanes: [Lane; LANES],
 }
 
-/// Items of one document and their counts, ascending.
+/// Items of one document, ascending, and their counts.
 #[derive(Debug, Default)]
 struct Lane {
     items: Vec<u32>,
@@ -91,7 +94,7 @@ struct Lane {
 }
 
 impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
-    /// For items and rules below these numbers.
+    /// Creates counts for items below `num_items` and rules below `num_rules`.
     pub fn new(num_items: usize, num_rules: usize) -> Self {
         Self {
             item_counts: vec![[C::default(); LANES]; num_items],
@@ -102,7 +105,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         }
     }
 
-    /// Counts the items of `docs`, at most `LANES` of them.
+    /// Counts the items of `docs`, which are at most `LANES` documents.
     pub fn count(&mut self, bodies: &impl Bodies, docs: &[usize]) {
         let num_held: usize = docs.iter().map(|&doc| bodies.len_of_doc(doc)).sum();
         let num_all = self.item_counts.len() + self.rule_counts.len();
@@ -123,14 +126,14 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         }
     }
 
-    /// Counts the items that `fill` hands over, one document's.
+    /// Counts the items of one document, which `fill` passes on in slices.
     pub fn count_each(&mut self, fill: impl FnOnce(&mut dyn FnMut(&[u32]))) {
         let add = |counts: &mut [C; LANES], _| counts[0] = counts[0].plus(C::ONE);
         fill(&mut |items| items.iter().for_each(|&item| self.hold::<true>(Held::Item(item), add)));
         self.list();
     }
 
-    /// The same for few items: they are sorted.
+    /// Counts few items of one document by sorting them.
     pub fn count_few(&mut self, items: &[u32]) {
         self.lanes.iter_mut().for_each(Lane::clear);
         let Lane { items: sorted, counts } = &mut self.lanes[0];
@@ -138,7 +141,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         sorted.sort_unstable();
         counts.resize(sorted.len(), 0);
         let Some(&first) = sorted.first() else { return };
-        // Without a branch: whether an item is the one before is close to random.
+        // The loop has no branch, because an item equals the one before almost at random.
         let (mut last, mut at) = (first, 0);
         for next in 0..sorted.len() {
             let item = sorted[next];
@@ -151,7 +154,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         counts.truncate(at + 1);
     }
 
-    /// Puts what the documents hold into their lanes.
+    /// Adds the entries of the documents to their lanes.
     fn hold_docs<const ARE_MARKED: bool>(&mut self, bodies: &impl Bodies, docs: &[usize]) {
         for (lane, &doc) in docs.iter().enumerate() {
             let add = |counts: &mut [C; LANES], times| {
@@ -161,14 +164,14 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         }
     }
 
-    /// Passes the counts of a rule on to what it holds.
+    /// Passes the counts of a rule on to its entries, and clears them.
     fn pass_on<const ARE_MARKED: bool>(&mut self, bodies: &impl Bodies, rule_idx: usize) {
         let counts = std::mem::replace(&mut self.rule_counts[rule_idx], [C::default(); LANES]);
         let add = |sums: &mut [C; LANES], times| add(sums, counts.map(|count| count.times(times)));
         bodies.of_rule(rule_idx, |held| self.hold::<ARE_MARKED>(held, add));
     }
 
-    /// Adds to the counts of what is held, and marks that they are there.
+    /// Adds to the counts of one entry and, if `ARE_MARKED`, marks the entry.
     #[inline]
     fn hold<const ARE_MARKED: bool>(&mut self, held: Held, add: impl Fn(&mut [C; LANES], u32)) {
         let (item, times) = match held {
@@ -187,14 +190,14 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         add(&mut self.item_counts[item], times);
     }
 
-    /// Lists marked items by lane and forgets the counts.
+    /// Lists the marked items by lane and clears their counts.
     fn list(&mut self) {
         let Self { lanes, items, item_counts, .. } = self;
         lanes.iter_mut().for_each(Lane::clear);
         items.drain(|item| list_item(lanes, item, &mut item_counts[item]));
     }
 
-    /// The same for all items.
+    /// Lists all items that have a count by lane, and clears the counts.
     fn list_all(&mut self) {
         let Self { lanes, item_counts, .. } = self;
         lanes.iter_mut().for_each(Lane::clear);
@@ -203,17 +206,17 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         }
     }
 
-    /// Items of the document at `lane` of those counted last, ascending.
+    /// Returns the items of the document in `lane` of the last count, ascending.
     pub fn items(&self, lane: usize) -> &[u32] {
         &self.lanes[lane].items
     }
 
-    /// How often each of [`items`](Self::items) occurs.
+    /// Returns the number of occurrences of each of [`items`](Self::items).
     pub fn counts(&self, lane: usize) -> &[u64] {
         &self.lanes[lane].counts
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the counts in bytes.
     pub fn memory_bytes(&self) -> usize {
         let lanes = self.lanes.iter();
         let lists: usize = lanes.map(|l| 4 * l.items.capacity() + 8 * l.counts.capacity()).sum();
@@ -232,7 +235,7 @@ impl Lane {
     }
 }
 
-/// Lists an item in the lanes that have a count for it, which are 0 then.
+/// Appends an item to the lanes that have a count for it, and clears the counts.
 #[inline]
 fn list_item<C: Count, const LANES: usize>(
     lanes: &mut [Lane; LANES],
@@ -265,7 +268,8 @@ mod tests {
 
     const NUM_ITEMS: u32 = 6;
 
-    /// Items below [`NUM_ITEMS`], above them rules; documents say that they hold `doc_len` things.
+    /// Grammar of a test: elements below [`NUM_ITEMS`] are items, the others are rules. Every
+    /// document reports `doc_len` entries.
     struct Grammar {
         docs: Vec<Vec<u32>>,
         rules: Vec<Vec<u32>>,
@@ -340,13 +344,13 @@ mod tests {
             docs in prop::collection::vec(prop::collection::vec(0u32..NUM_ITEMS + 4, 0..6), 1..12),
             rules in prop::collection::vec(prop::collection::vec(any::<u32>(), 0..5), 4),
         ) {
-            // Rules hold items and rules behind them.
+            // Rules contain items and rules with a larger index.
             let rules: Vec<Vec<u32>> = rules.into_iter().enumerate().map(|(at, rule)| {
                 let number = |n: u32| (n % (NUM_ITEMS + 3 - at as u32), at as u32 + 1);
                 let element = |(n, behind)| if n < NUM_ITEMS { n } else { n + behind };
                 rule.into_iter().map(|n| element(number(n))).collect()
             }).collect();
-            // Going through what has a count, and through all.
+            // A small and a large length: with marks, and without.
             for doc_len in [0, 1 << 40] {
                 let bodies = Grammar { docs: docs.clone(), rules: rules.clone(), doc_len };
                 check::<u32, 8>(&bodies)?;

@@ -1,51 +1,89 @@
-//! Answers about the whole corpus, from the grammar.
+//! Analytics: tasks over a whole corpus, answered from the grammar.
 //!
-//! Tasks go through the grammar in one of three ways, which give the same rows:
+//! ```
+//! use tadoc::Corpus;
+//! use tadoc::analytics::{Traversal, inverted_index, sequence_count, word_count};
+//! use tadoc::build::{CorpusBuilder, IngestOptions};
+//! use tadoc::format::OpenLimits;
+//!
+//! # fn main() -> tadoc::Result<()> {
+//! let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+//! builder.push_document("a.txt", b"to be or not to be")?;
+//! builder.push_document("b.txt", b"let it be")?;
+//! let (file, _report) = builder.finish(None)?;
+//! let (_footer, corpus) = Corpus::from_bytes("plays.tadoc", &file, &OpenLimits::default())?;
+//!
+//! let counts = word_count(&corpus)?;
+//! let row = counts.top(1)[0];
+//! assert_eq!((counts.word(row), counts.count(row)), ("be", 3));
+//!
+//! let index = inverted_index(&corpus, Traversal::Auto)?;
+//! assert_eq!(index.doc_ids(row).collect::<Vec<u64>>(), [0, 1]);
+//!
+//! let sequences = sequence_count(&corpus, 2, 1 << 30)?;
+//! let mut text = String::new();
+//! sequences.sequences().append_text(sequences.len() - 1, &mut text);
+//! assert_eq!((text.as_str(), sequences.counts()[sequences.len() - 1]), ("to be", 2));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A task visits the rules in one of three traversals, which give the same rows:
 //!
 //! ```text
 //! documents   0: a b a b c     1: a b d                  rules   root: R R c | R d     R: a b
 //!
-//! top-down    what the root says of R flows to a and b    document 0: R 2, c 1 ──▶ a 2, b 2, c 1
-//! bottom-up   what R holds flows to those that use R      R holds {a 1, b 1}; document 0: 2 R + c
-//! token scan  documents are written out                   a b a b c ──▶ a 2, b 2, c 1
+//! top-down    the count of R in the root flows to a, b    document 0: R 2, c 1 ──▶ a 2, b 2, c 1
+//! bottom-up   the words of R flow to the parents of R     R holds {a 1, b 1}; document 0: 2 R + c
+//! token scan  documents are expanded                      a b a b c ──▶ a 2, b 2, c 1
 //!
-//! windows     of 2 words lie in R (a b, as often as R) or across a border between two elements of a
-//!             rule: b a, b c in the root; for these each rule keeps its first and last n - 1 words
+//! windows     of 2 words lie in R (a b, as often as R) or across a border between two elements
+//!             of a rule: b a, b c in the root; so each rule keeps its first and last n - 1 words
 //! ```
 //!
-//! With G elements in the rules, N words, D documents, V different words:
+//! With G elements in the rules, N words, D documents:
 //!
 //! | task | top-down | bottom-up | token scan |
 //! | --- | --- | --- | --- |
 //! | [`word_count()`] | weights of rules in one sweep, O(G) | | |
-//! | [`inverted_index()`] | sets of 64 documents flow down, O(D / 64 * rules reached) | sets of words flow up, documents add theirs | O(N) |
-//! | [`term_vector()`], [`Tfidf`] | counts of 8 documents flow down at once | bags of small rules are kept, documents add them | O(N) |
+//! | [`inverted_index()`] | sets of 64 documents flow down, O(D / 64 * rules reached) | sets of words flow up, documents add the sets of their rules | O(N) |
+//! | [`term_vector()`], [`Tfidf`] | counts of 8 documents flow down at once | small rules have bags of words, documents add them | O(N) |
 //! | [`sequence_count()`], [`cooccurrence()`] | windows of each rule, times its weight: at most N, 0.1 to 0.8 N measured | | windows of the text |
 //! | [`DocumentSequences`], [`ranked_inverted_index()`] | windows of each rule, times its weight in the document | windows of all rules get numbers once, then as term vectors | windows of each document |
 //! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
 //! | [`TokenCursor`] | | | O(words read) |
 //!
-//! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term vectors, scores and inverted indexes
-//! are read there, O(rows), unless a way is forced.
+//! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term
+//! vectors, scores and inverted indexes are read from these in O(rows), unless a traversal is
+//! forced.
 //!
-//! Sources: top-down and bottom-up traversals, heads and tails of rules: Zhang et al., "TADOC: Text
-//! analytics directly on compression", VLDB Journal 2021; those of each task stand below. What is different here:
-//! flat arrays in topological order instead of queues of rules and hash tables for each of them,
-//! several documents in one sweep, packed windows that are sorted instead of hashed. A table of
-//! measured costs says which way is taken ([`choose_task_traversal`]); figures: `benches/README.md`.
+//! Sources: the traversals and the heads and tails of rules are from Zhang et al., "TADOC: Text
+//! analytics directly on compression", VLDB Journal 2021. The sources of each task are given below.
+//! The differences to that paper are flat arrays in topological order instead of queues of rules
+//! with a hash table for each rule, several documents in one sweep, and packed windows that are
+//! sorted instead of hashed. A table of measured costs decides about the traversal
+//! ([`choose_task_traversal`]). Figures are in `benches/README.md`.
 //!
-//! Reading order: `vocabulary` (the words of all segments as rows), `word_count`,
-//! `inverted_index` (with `postings`, the index of one segment), `term_vector`
-//! (with `doc_terms` and `lane_counts`, which count a few documents at a time, `ascending_set`,
-//! `term_bags` and `term_chunk`), `document_counts` and `tfidf` on top of it,
-//! `segment_terms` (both made of what a device answers for each segment), `tokens` (with `word_walk`), `sequences` (n-grams, by document and ranked too), `cooccurrence` (with `pairs`),
-//! `repeated_phrases`, `statistics`. `traversal` names the ways, `costs` chooses. `doc_selection` says
-//! which documents, `word_rows` leads from word ids to rows, `fold` makes rows of words that count as
-//! one.
+//! Reading order:
 //!
-//! Each task is a pure function of the segments; what it returns keeps the corpus alive, and rows
-//! are reached by number, so paging costs nothing. Word ids are per segment: a row is a word, in
-//! byte order, and knows its id in every segment that has it.
+//! - `vocabulary` (the words of all segments as rows), `word_rows` (from word ids to rows), `fold`
+//!   (words that share a row), `doc_selection` (the documents of a task)
+//! - `word_count`
+//! - `inverted_index`, with `postings` (the index of one segment)
+//! - `term_vector`, with `term_chunk`, `doc_terms`, `lane_counts` and `ascending_set` (counts of a
+//!   few documents at a time) and `term_bags`
+//! - `document_counts` and `tfidf`, which use term vectors
+//! - `segment_terms` (term vectors and inverted indexes from the answers of a device)
+//! - `tokens`, with `word_walk`
+//! - `sequences` (n-grams, also by document and ranked)
+//! - `cooccurrence`, with `pairs`
+//! - `repeated_phrases`
+//! - `statistics`
+//! - `traversal` (names and shapes) and `costs` (the choice)
+//!
+//! Each task is a pure function of the segments. Its result keeps the corpus alive, and rows are
+//! addressed by number, so paging is free. Word ids belong to a segment. A row is a word, in byte
+//! order, with its id in every segment that contains it.
 //!
 #![doc = include_str!("algorithms.md")]
 

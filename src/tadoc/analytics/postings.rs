@@ -1,4 +1,4 @@
-//! The inverted index of one segment: for each word its documents, in one array.
+//! Inverted index of one segment: the documents of each word, in one array.
 //!
 //! ```text
 //! documents 0-63   ─▶ word 7: 0b1001, word 12: 0b0001 ...   ┐ split by      ┌ words 0 .. 4095
@@ -6,24 +6,25 @@
 //! ...                                                       ┘               └ ...
 //! ```
 //!
-//! 64 documents are one task: each word gets a mask of the documents that hold it. The three ways
-//! differ in how the masks are filled only:
+//! One parallel task handles 64 documents. Each word gets a mask of the documents that contain it.
+//! The three traversals differ only in how they fill the masks:
 //!
-//! - *top-down*: masks flow from the root to the rules below, each rule reached is looked at once
-//!   for 64 documents. O(root + rules reached * length).
-//! - *bottom-up*: small sets of words are made for the rules, children first; a document adds the
-//!   sets of its rules. O(root + sets of the rules used).
-//! - *token scan*: every token of every document.
+//! - *top-down*: masks flow from the root to the rules below. Each rule reached is visited once for
+//!   64 documents. O(root + rules reached * length).
+//! - *bottom-up*: small rules get sets of words, children first. A document adds the sets of its
+//!   rules. O(root + sets of the rules used).
+//! - *token scan*: every token of every document is read.
 //!
-//! Masks are then split by ranges of words, so that each range becomes a contiguous part of the
-//! result that one task writes: the same bytes for any number of threads. Each task adds what it found
-//! to one counter, so that a small file of many documents with the same many words is refused before
-//! it fills the memory.
+//! Then the masks are split by ranges of words. Each range becomes a contiguous part of the result
+//! that one task writes, so the bytes are the same for any number of threads. Each task adds the
+//! number of its entries to one counter, so that a small file of many documents with the same many
+//! words is rejected before it fills the memory.
 //!
-//! Tried and dropped: one set of documents for each element, joined from parents to children in one sweep,
-//! as the papers do. Sources of 100 MB, 7,755 documents, 2,066,875 pairs, one core: masks of 64
-//! documents 182 ms, roaring bitmaps 1,759 (74 MB at the peak), the papers' double-layered bitmaps in blocks of
-//! 512 documents 1,065 (361 MB); of 10 MB, 776 documents: 11, 107 and 68 ms.
+//! Tried and dropped: one set of documents for each element, joined from parents to children in one
+//! sweep, as in the papers. Sources of 100 MB, 7,755 documents, 2,066,875 pairs, one core: masks of
+//! 64 documents 182 ms; roaring bitmaps 1,759 ms (74 MB at the peak); the papers' double-layered
+//! bitmaps in blocks of 512 documents 1,065 ms (361 MB). Sources of 10 MB, 776 documents: 11, 107
+//! and 68 ms.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,22 +36,22 @@ use crate::segment::{Dag, Segment};
 
 use super::Traversal;
 
-/// Documents of a task: one bit of a mask each.
+/// Number of documents of a parallel task, with one bit of a mask each.
 pub(super) const DOCS_PER_TASK: usize = 64;
-/// Words of a range at least, so that a small vocabulary is not split for nothing.
+/// Minimum number of words of a range, so that a small vocabulary is not split in vain.
 const MIN_RANGE_WORDS: usize = 1024;
-/// Ranges at most: the bound of what is written at random while splitting.
+/// Maximum number of ranges, which limits the number of places written at random while splitting.
 const MAX_RANGES: usize = 256;
-/// Words in the set of a rule at most; a larger rule is taken apart instead.
+/// Maximum number of words in the set of a rule. Larger rules get no set and are expanded instead.
 const MAX_BAG_WORDS: usize = 256;
-/// Words in all sets at most, for each element of the grammar.
+/// Maximum number of words in all sets, for each element of the grammar.
 const BAG_WORDS_PER_ELEMENT: usize = 4;
 
-/// Documents in the lists of all words at most: 2 GiB. A block of 128 MiB of text has an
-/// eighth of them at most.
+/// Maximum number of documents in the lists of all words: 2 GiB. A block of 128 MiB of text has at
+/// most an eighth of it.
 const MAX_POSTINGS: u64 = 1 << 29;
 
-/// Documents by word of one segment.
+/// Documents of one segment, by word.
 #[derive(Debug)]
 pub(super) struct Postings {
     offsets: Vec<usize>,
@@ -59,11 +60,12 @@ pub(super) struct Postings {
 }
 
 impl Postings {
-    /// Builds the index of `segment` by `traversal` (`Auto` is taken as top-down). Where there are
-    /// `first_ids`, the documents of a word are in the list of its first id, its own is empty.
+    /// Builds the index of `segment` by `traversal`; `Auto` is treated as top-down. If `first_ids`
+    /// is not empty, the documents of a word are in the list of its first id, and its own list is
+    /// empty.
     ///
     /// # Errors
-    /// [`Error::Capacity`] for more than 2^29 documents in the lists of all words.
+    /// [`Error::Capacity`] if the lists of all words have more than 2^29 documents in total.
     pub fn new(segment: &Segment, traversal: Traversal, first_ids: &[u32]) -> Result<Self> {
         let dag = &segment.dag;
         let num_docs = dag.grammar().num_docs();
@@ -101,32 +103,33 @@ impl Postings {
         Ok(Self { offsets, docs, traversal })
     }
 
-    /// Lists that were made from the words of the text: word `w` has `docs[offsets[w]..offsets[w + 1]]`.
+    /// Creates the index from lists that were made from the words of the text. The list of word `w`
+    /// is `docs[offsets[w]..offsets[w + 1]]`.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// The errors of [`new`](Self::new).
     pub fn of_lists(offsets: Vec<usize>, docs: Vec<u32>) -> Result<Self> {
         check_num_postings(docs.len() as u64)?;
         Ok(Self { offsets, docs, traversal: Traversal::TokenScan })
     }
 
-    /// Main memory of the lists.
+    /// Returns the memory of the lists in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(self.offsets.as_slice()) + size_of_val(self.docs.as_slice())
     }
 
-    /// Documents (indexes inside the segment) that hold `word`, ascending.
+    /// Returns the documents that contain `word`, ascending, as indexes inside the segment.
     pub fn docs(&self, word: u32) -> &[u32] {
         &self.docs[self.offsets[word as usize]..self.offsets[word as usize + 1]]
     }
 
-    /// The way the index was built.
+    /// Returns the traversal that built the index.
     pub fn traversal(&self) -> Traversal {
         self.traversal
     }
 }
 
-/// Refuses too many; how many there are in the end is not known yet.
+/// Checks the number of entries so far. The final number is not known yet.
 fn check_num_postings(at_least: u64) -> Result<()> {
     if at_least <= MAX_POSTINGS {
         return Ok(());
@@ -139,17 +142,17 @@ fn check_num_postings(at_least: u64) -> Result<()> {
     })
 }
 
-/// Masks of a task's documents, by element.
+/// Masks of the documents of a parallel task, by element.
 pub(super) struct Masks<'a> {
     dag: &'a Dag,
-    /// By word: the one that its mask goes to. Empty where that is itself.
+    /// For each word, the word whose mask it adds to. Empty if that is the word itself.
     first_ids: &'a [u32],
     masks: Vec<u64>,
-    /// Words with a mask, in the order they were met.
+    /// Words with a mask, in the order in which they were met.
     words: Vec<u32>,
-    /// One bit a rule: it has a mask.
+    /// One bit for each rule: the rule has a mask.
     rules: Vec<u64>,
-    /// Rules with a mask, for the ways that need no order.
+    /// Rules with a mask, for the traversals that need no order.
     touched_rules: Vec<u32>,
     stack: Vec<Range<usize>>,
 }
@@ -167,7 +170,8 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// Top-down: masks flow from the documents to rules, parents before children.
+    /// Fills the masks top-down: they flow from the documents to the rules, parents before
+    /// children.
     fn sweep(&mut self, docs: Range<usize>) {
         let first = docs.start;
         for doc in docs {
@@ -211,7 +215,7 @@ impl<'a> Masks<'a> {
         *slot |= mask;
     }
 
-    /// Token scan: every token of every document.
+    /// Fills the masks by a token scan, which reads every token of every document.
     fn scan(&mut self, docs: Range<usize>) {
         let first = docs.start;
         for doc in docs {
@@ -219,7 +223,7 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// Bottom-up: the sets of the rules of each document, each rule once.
+    /// Fills the masks bottom-up: each document adds the sets of its rules, each rule once.
     fn add_bags(&mut self, bags: &Bags, docs: Range<usize>) {
         let first = docs.start;
         let num_terminals = self.dag.num_terminals() as usize;
@@ -248,7 +252,7 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// Walks the expansion of `doc`, adds `mask` to its words and asks `enter` at each rule.
+    /// Walks over the expansion of `doc`. Adds `mask` to its words and asks `enter` at each rule.
     fn walk(&mut self, doc: usize, mask: u64, mut enter: impl FnMut(&mut Self, usize) -> Step) {
         let dag = self.dag;
         let mut range = dag.doc_range(doc);
@@ -275,7 +279,8 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// Adds the number of documents that hold each word, at most 64, to `counts`, by top-down.
+    /// Adds the number of documents that contain each word, at most 64, to `counts`. The masks are
+    /// filled top-down.
     pub fn count_docs(&mut self, docs: Range<usize>, counts: &mut [u32]) {
         self.sweep(docs);
         self.join_folded();
@@ -284,7 +289,7 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// Adds the masks of words that count as one to that of the first of them.
+    /// Adds the masks of words that fold to the same text to the mask of the first of these words.
     fn join_folded(&mut self) {
         if self.first_ids.is_empty() {
             return;
@@ -301,7 +306,7 @@ impl<'a> Masks<'a> {
         self.words.retain(|&word| masks[word as usize] != 0);
     }
 
-    /// Hands the masks over, grouped by ranges of `range_words` words, and forgets them.
+    /// Returns the masks, grouped by ranges of `range_words` words, and clears them.
     fn split(&mut self, first_doc: u32, range_words: usize, num_words: usize) -> TaskMasks {
         self.join_folded();
         let num_ranges = num_words.div_ceil(range_words);
@@ -324,23 +329,23 @@ impl<'a> Masks<'a> {
     }
 }
 
-/// What to do with a rule.
+/// Decision about a rule during a walk.
 enum Step {
     Enter,
     Skip,
 }
 
-/// The documents of a task that hold a word.
+/// Word and the documents of a parallel task that contain it.
 #[derive(Debug, Clone, Copy)]
 struct WordMask {
     word: u32,
     mask: u64,
 }
 
-/// What one task found.
+/// Result of one parallel task.
 struct TaskMasks {
     first_doc: u32,
-    /// Range `r` of words has `masks[ends[r]..ends[r + 1]]`.
+    /// Ends of the ranges of words: range `r` has `masks[ends[r]..ends[r + 1]]`.
     ends: Vec<u32>,
     masks: Vec<WordMask>,
 }
@@ -355,7 +360,8 @@ impl TaskMasks {
     }
 }
 
-/// Joins the masks of all tasks, ascending by document, to offsets by word and documents.
+/// Joins the masks of all tasks, ascending by document, to offsets by word and an array of
+/// documents.
 fn join(tasks: &[TaskMasks], num_words: usize, range_words: usize) -> (Vec<usize>, Vec<u32>) {
     let mut offsets = vec![0usize; num_words + 1];
     offsets[1..].par_chunks_mut(range_words).enumerate().for_each(|(range, counts)| {
@@ -393,7 +399,7 @@ fn join(tasks: &[TaskMasks], num_words: usize, range_words: usize) -> (Vec<usize
     (offsets, docs)
 }
 
-/// Distinct words of the rules that have few enough of them.
+/// Distinct words of small rules.
 #[derive(Debug, Default)]
 struct Bags {
     /// Range of each rule in `words`; empty for a rule without a set.
@@ -402,7 +408,7 @@ struct Bags {
 }
 
 impl Bags {
-    /// Sets from children to parents.
+    /// Builds the sets from children to parents.
     fn new(dag: &Dag) -> Self {
         let grammar = dag.grammar();
         let max_words =
@@ -423,7 +429,7 @@ impl Bags {
         bags
     }
 
-    /// Appends the distinct words of rule `rule_idx`, if they are few enough.
+    /// Appends the distinct words of rule `rule_idx`. Returns false if they are too many.
     fn fill(&mut self, dag: &Dag, rule_idx: usize, seen_in: &mut [u32]) -> bool {
         let start = self.words.len();
         for &element in dag.grammar().rule(rule_idx) {

@@ -1,15 +1,15 @@
-//! Words of documents and documents of words of single segments, counted elsewhere (on a device) or before
-//! ([`DocWords`]).
+//! Term vectors and inverted indexes of single segments, which were counted elsewhere (on a device)
+//! or earlier ([`DocWords`]).
 //!
 //! ```text
 //! SegmentTerms      document 0: b 1, c 2 | 1: | 2: b 1      by word id ──▶ TermVectors
 //! SegmentDocuments  word a: | b: 0 2 | c: 0                 by word id ──▶ InvertedIndex
 //! ```
 //!
-//! Both are sparse matrices by rows. They are checked to have their shape, O(entries), and taken as they
-//! are: rows of the vocabulary, folded words and documents that were cut are what cursors and lists see
-//! to anyway. Only the lists of words that were folded to one are joined here, O(entries * log lists). What
-//! the numbers mean is not checked.
+//! Both are sparse matrices by rows. Their shape is checked, O(entries), and the data is then used
+//! as it is: cursors and lists handle rows of the vocabulary, folded words and documents that are
+//! cut over segments. Only the lists of words that fold to the same text are joined here, O(entries
+//! * log lists). The meaning of the numbers is not checked.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,28 +23,28 @@ use super::postings::Postings;
 use super::word_rows::SegmentRows;
 use super::{InvertedIndex, TermVectorChunk, TermVectors, Vocabulary};
 
-/// Words of a document for each range of words that is looked for in it, at least.
+/// Minimum number of words of a document for each range of words that is searched in it.
 const PAIRS_PER_LOOK: usize = 64;
-/// Ranges of words for each thread, so that uneven ones do not matter.
+/// Number of ranges of words for each thread. Several ranges even out their different sizes.
 const RANGES_PER_THREAD: usize = 4;
 
-/// The words of each document of a segment and how often they occur in it.
+/// Words of each document of a segment, with their counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentTerms {
-    /// Where the entries of each document begin, and the end of the last.
+    /// Start of the entries of each document, and the end of the last.
     pub offsets: Vec<u32>,
-    /// By word id; ascending inside a document.
+    /// Word ids, ascending inside a document.
     pub words: Vec<u32>,
-    /// How often each occurs, 1 or more.
+    /// Number of occurrences of each word in its document, 1 or more.
     pub counts: Vec<u64>,
 }
 
-/// The documents of each word of a segment.
+/// Documents of each word of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentDocuments {
-    /// Where the entries of each word begin, and the end of the last.
+    /// Start of the entries of each word, and the end of the last.
     pub offsets: Vec<u32>,
-    /// Counted from the first of the segment; ascending inside a word.
+    /// Indexes of documents inside the segment, ascending inside a word.
     pub docs: Vec<u32>,
 }
 
@@ -57,30 +57,30 @@ impl SegmentTerms {
         })
     }
 
-    /// The words of document `doc` and their counts.
+    /// Returns the words of document `doc` and their counts.
     #[inline]
     fn of(&self, doc: usize) -> (&[u32], &[u64]) {
         let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the entries in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         4 * (self.offsets.capacity() + self.words.capacity()) + 8 * self.counts.capacity()
     }
 }
 
-/// Words of documents of a segment that are known already.
+/// Words of the documents of a segment that are counted already.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Counted<'a> {
-    /// From elsewhere.
+    /// Words that were counted elsewhere.
     Elsewhere(&'a SegmentTerms),
-    /// Kept with the segment.
+    /// Words that the segment keeps.
     Kept(&'a DocWords),
 }
 
 impl Counted<'_> {
-    /// The words of document `doc`, ascending.
+    /// Returns the words of document `doc`, ascending.
     #[inline]
     fn words(&self, doc: usize) -> &[u32] {
         match self {
@@ -119,8 +119,9 @@ impl Counted<'_> {
         }
     }
 
-    /// Number of documents among `docs` with each of `num_words` words; of words that count as one,
-    /// where there are `first_ids`, with the first of them.
+    /// Returns the number of documents among `docs` that contain each of `num_words` words. If
+    /// `first_ids` is not empty, words that fold to the same text are counted with the first of
+    /// them.
     pub fn doc_counts(&self, docs: Range<usize>, first_ids: &[u32], num_words: usize) -> Vec<u32> {
         let mut counts = vec![0u32; num_words];
         if first_ids.is_empty() {
@@ -129,7 +130,7 @@ impl Counted<'_> {
             words[entries].iter().for_each(|&word| counts[word as usize] += 1);
             return counts;
         }
-        // The last document of each, and 1.
+        // Index of the last document that contains each word, plus 1.
         let mut last = vec![0u32; num_words];
         for doc in docs {
             for &word in self.words(doc) {
@@ -142,7 +143,7 @@ impl Counted<'_> {
         counts
     }
 
-    /// Where the words of each document begin and the last end, and the words.
+    /// Returns the start of the words of each document with the end of the last, and the words.
     fn lists(&self) -> (&[u32], &[u32]) {
         match self {
             Self::Elsewhere(terms) => (&terms.offsets, &terms.words),
@@ -152,7 +153,8 @@ impl Counted<'_> {
 }
 
 impl SegmentDocuments {
-    /// From the words of each document: ranges of words at once, each looks for its own in all documents.
+    /// Builds the lists from the words of each document. Ranges of words are handled in parallel;
+    /// each range searches all documents for its words.
     pub(super) fn of_doc_words(doc_words: &DocWords, num_words: usize) -> Self {
         let (starts, words) = doc_words.lists();
         let max_ranges = words.len() / (PAIRS_PER_LOOK * starts.len());
@@ -187,7 +189,7 @@ impl SegmentDocuments {
         Self { offsets, docs }
     }
 
-    /// The same by one thread, which goes over all words twice and looks for none.
+    /// Builds the lists on one thread, which reads all words twice without a search.
     fn of_few_pairs(doc_words: &DocWords, num_words: usize) -> Self {
         let (_, words) = doc_words.lists();
         let mut offsets = vec![0u32; num_words + 1];
@@ -206,10 +208,11 @@ impl SegmentDocuments {
         Self { offsets, docs }
     }
 
-    /// As lists by word; of words that count as one, where there are `first_ids`, in that of the first of them.
+    /// Converts the documents to lists by word. If `first_ids` is not empty, words that fold to the
+    /// same text share the list of the first of them.
     ///
     /// # Errors
-    /// As [`Postings::of_lists`].
+    /// The errors of [`Postings::of_lists`].
     pub(super) fn into_postings(self, first_ids: &[u32]) -> Result<Postings> {
         let (offsets, docs) = match first_ids.is_empty() {
             true => (self.offsets.iter().map(|&offset| offset as usize).collect(), self.docs),
@@ -219,8 +222,8 @@ impl SegmentDocuments {
     }
 }
 
-/// Calls `f` for each document, ascending, with each of its words from `first` on, `num_words` of them, as its
-/// distance from `first`.
+/// Calls `f` for each document, ascending, with each of its words in `first..first + num_words`.
+/// The word is passed as its distance from `first`.
 fn for_each_pair(
     doc_words: &DocWords,
     first: u32,
@@ -241,10 +244,10 @@ fn for_each_pair(
 }
 
 impl TermVectors {
-    /// The term vectors of a corpus from those of each segment of it.
+    /// Creates the term vectors of a corpus from those of each of its segments.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they are not one part of the right shape for each segment.
+    /// [`Error::InvalidArgument`] unless there is one part of the right shape for each segment.
     pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         check_number(parts.len(), segments.len())?;
@@ -254,10 +257,10 @@ impl TermVectors {
 }
 
 impl InvertedIndex {
-    /// The index of a corpus from those of each segment of it.
+    /// Creates the index of a corpus from those of each of its segments.
     ///
     /// # Errors
-    /// As [`TermVectors::of_segments`], and [`Error::Capacity`] as
+    /// The errors of [`TermVectors::of_segments`], and [`Error::Capacity`] as for
     /// [`with_vocabulary`](Self::with_vocabulary).
     pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentDocuments>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
@@ -274,8 +277,8 @@ impl InvertedIndex {
     }
 }
 
-/// The lists of words that count as one as that of the first of them, each document once; the others
-/// have none.
+/// Joins the lists of words that fold to the same text to the list of the first of them, each
+/// document once. The lists of the other words become empty.
 fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) {
     let list =
         |word: usize| &part.docs[part.offsets[word] as usize..part.offsets[word + 1] as usize];
@@ -297,7 +300,7 @@ fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) 
     for ends in ends.windows(2) {
         let list = &mut gathered[ends[0]..ends[1]];
         if !list.is_sorted_by(|a, b| a < b) {
-            // Stable sorting takes ascending runs as they are.
+            // A stable sort uses ascending runs as they are.
             list.sort();
         }
         docs.extend(list.chunk_by(|a, b| a == b).map(|same| same[0]));
@@ -306,7 +309,8 @@ fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) 
     (offsets, docs)
 }
 
-/// That `offsets` cut `columns` into `num_rows` rows, with columns below `num_columns`.
+/// Checks that `offsets` cut `columns` into `num_rows` rows, and that all columns are below
+/// `num_columns`.
 fn check_matrix(
     offsets: &[u32],
     num_rows: usize,

@@ -1,44 +1,45 @@
-//! What a corpus is made of, in numbers.
+//! Statistics of a corpus.
 
 use crate::segment::{Corpus, Dag, Segment};
 
-/// Totals over all segments. Sums that would pass 2^64 - 1, as only a hostile file's can, stay
-/// there.
+/// Totals over all segments. Sums stop at 2^64 - 1, which only the sums of a hostile file can
+/// reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CorpusStatistics {
-    /// Segments.
+    /// Number of segments.
     pub num_segments: u64,
-    /// Documents; one that was cut counts once.
+    /// Number of documents. A document that is cut over segments counts once.
     pub num_docs: u64,
     /// Bytes of text.
     pub len_bytes: u64,
-    /// Words of the text.
+    /// Number of words of the text.
     pub num_words: u64,
-    /// Dictionary entries that are words, summed over segments.
+    /// Number of dictionary entries that are words, summed over segments.
     pub num_distinct_words: u64,
-    /// Dictionary entries that are separators, summed over segments.
+    /// Number of dictionary entries that are separators, summed over segments.
     pub num_separators: u64,
-    /// N: tokens of the text, implied blanks not counted.
+    /// N: number of tokens of the text, without implied blanks.
     pub num_tokens: u64,
-    /// G: elements on all right-hand sides.
+    /// G: number of elements on all right-hand sides.
     pub num_elements: u64,
-    /// Rules, the roots included.
+    /// Number of rules, including the roots.
     pub num_rules: u64,
-    /// Longest path from a root to a rule, in steps; 0 where there are only roots.
+    /// Number of steps of the longest path from a root to a rule; 0 if there are only roots.
     pub depth: u32,
-    /// Main memory held: dictionaries, grammars, paths, and what has been derived so far.
+    /// Memory in bytes: dictionaries, grammars, paths, and data that was derived so far.
     pub memory_bytes: u64,
 }
 
 impl CorpusStatistics {
-    /// G / N: how many elements the grammar spends on a token. Low is repetitive.
+    /// Returns G / N, the number of grammar elements for each token. A repetitive text has a low
+    /// value.
     pub fn reuse(&self) -> f64 {
         self.num_elements as f64 / self.num_tokens.max(1) as f64
     }
 }
 
-/// Counts `corpus`: O(G), as depth and tokens are counted over the rules; derives nothing that
-/// stays in memory.
+/// Computes the statistics of `corpus`. O(G), because depth and tokens are counted over the rules.
+/// No derived data stays in memory.
 pub fn corpus_statistics(corpus: &Corpus) -> CorpusStatistics {
     let mut total = CorpusStatistics { num_docs: corpus.num_docs(), ..Default::default() };
     for segment in corpus.segments() {
@@ -69,7 +70,8 @@ fn memory_bytes(segment: &Segment) -> u64 {
     parts.iter().map(|&bytes| bytes as u64).sum()
 }
 
-/// Bytes of all documents: the root's, but for the blanks that would lie across document borders.
+/// Returns the bytes of all documents: those of the root, without the blanks that would be implied
+/// at document borders.
 fn len_bytes(dag: &Dag) -> u64 {
     let root = dag.grammar().root();
     let mut starts = dag.grammar().doc_offsets.clone();
@@ -83,7 +85,7 @@ fn len_bytes(dag: &Dag) -> u64 {
     dag.len_bytes(dag.num_terminals()) - starts.iter().filter(is_blank).count() as u64
 }
 
-/// Tokens of the expansion of the root.
+/// Returns the number of tokens in the expansion of the root.
 fn num_tokens(dag: &Dag) -> u64 {
     let grammar = dag.grammar();
     let mut lens = vec![0u64; grammar.num_rules()];

@@ -1,15 +1,15 @@
-//! Words with counts of the rules that have few enough of them, children first.
+//! Bags of words of small rules: the distinct words of a rule and their counts, children first.
 
 use crate::segment::Dag;
 
-/// Words in the bag of a rule at most; a larger rule is taken apart instead.
+/// Maximum number of words in the bag of a rule. Larger rules get no bag and are expanded instead.
 const MAX_BAG_WORDS: usize = 64;
-/// Words in all bags at most, for each element of the grammar.
+/// Maximum number of words in all bags, for each element of the grammar.
 const BAG_WORDS_PER_ELEMENT: usize = 4;
-/// Stands for a word that is not in the bag being filled.
+/// Position of a word that is not in the bag being filled.
 const NOWHERE: u32 = u32::MAX;
 
-/// Distinct words of small rules and how often each occurs in one use of the rule.
+/// Distinct words of small rules, with the number of occurrences in one expansion of the rule.
 #[derive(Debug, Default)]
 pub(super) struct TermBags {
     /// Range of each rule in `words`; empty for a rule without a bag.
@@ -18,7 +18,7 @@ pub(super) struct TermBags {
 }
 
 impl TermBags {
-    /// Bags from children to parents: O(G + words of the bags).
+    /// Builds the bags from children to parents. O(G + words of the bags).
     pub fn new(dag: &Dag) -> Self {
         let grammar = dag.grammar();
         let max_words =
@@ -42,7 +42,8 @@ impl TermBags {
         bags
     }
 
-    /// Appends the words of rule `rule_idx`, if they are few enough and their counts small.
+    /// Appends the words of rule `rule_idx`. Returns false if they are too many, if a count
+    /// overflows, or if there is no word.
     fn fill(&mut self, dag: &Dag, rule_idx: usize, places: &mut [u32]) -> bool {
         let start = self.words.len();
         for &element in dag.grammar().rule(rule_idx) {
@@ -87,14 +88,15 @@ impl TermBags {
         true
     }
 
-    /// Words of one use of rule `rule_idx` and how often each, where it has a bag.
+    /// Returns the words of one expansion of rule `rule_idx` with their counts, if the rule has a
+    /// bag.
     #[inline]
     pub fn get(&self, rule_idx: usize) -> Option<&[(u32, u32)]> {
         let (start, end) = self.ranges[rule_idx];
         (start < end).then(|| &self.words[start as usize..end as usize])
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the bags in bytes.
     pub fn memory_bytes(&self) -> usize {
         8 * (self.ranges.capacity() + self.words.capacity())
     }

@@ -1,7 +1,7 @@
 //! Term vectors of a few documents as a sparse matrix by rows (CSR).
 //!
-//! Words are rows of the [`Vocabulary`](super::Vocabulary), ascending, so a chunk is the
-//! document-term matrix of its documents, and joining chunks in order joins the matrix.
+//! Words are rows of the [`Vocabulary`](super::Vocabulary), ascending. So a chunk is the
+//! document-term matrix of its documents, and chunks joined in order are the matrix of all of them.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 use super::word_rows::SegmentRows;
 
-/// Term vectors of documents that follow each other in the selection.
+/// Term vectors of consecutive documents of the selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TermVectorChunk {
     doc_ids: Vec<u64>,
@@ -20,65 +20,67 @@ pub struct TermVectorChunk {
 }
 
 impl Default for TermVectorChunk {
-    /// No document.
+    /// Creates a chunk without documents.
     fn default() -> Self {
         Self { doc_ids: Vec::new(), offsets: vec![0], rows: Vec::new(), counts: Vec::new() }
     }
 }
 
 impl TermVectorChunk {
-    /// Number of documents, those without a word included.
+    /// Returns the number of documents, including those without words.
     pub fn num_docs(&self) -> usize {
         self.doc_ids.len()
     }
 
-    /// Number of rows, one for each word of each document.
+    /// Returns the number of rows, one for each word of each document.
     pub fn num_rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// Ids of the documents, ascending.
+    /// Returns the ids of the documents, ascending.
     pub fn doc_ids(&self) -> &[u64] {
         &self.doc_ids
     }
 
-    /// Where the rows of each document start, and the end of the last (`indptr` of a CSR matrix).
+    /// Returns the start of the rows of each document, and the end of the last (`indptr` of a CSR
+    /// matrix).
     pub fn offsets(&self) -> &[u64] {
         &self.offsets
     }
 
-    /// The words, as rows of the vocabulary (`indices` of a CSR matrix).
+    /// Returns the words, as rows of the vocabulary (`indices` of a CSR matrix).
     pub fn rows(&self) -> &[u32] {
         &self.rows
     }
 
-    /// How often each of [`rows`](Self::rows) occurs in its document (`data` of a CSR matrix).
+    /// Returns the number of occurrences of each of [`rows`](Self::rows) in its document (`data` of
+    /// a CSR matrix).
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The rows of the document at `index`, as indexes.
+    /// Returns the indexes of the rows of the document at `index`.
     ///
     /// # Panics
-    /// When `index` is not below [`num_docs`](Self::num_docs).
+    /// If `index` is not below [`num_docs`](Self::num_docs).
     pub fn range(&self, index: usize) -> Range<usize> {
         self.offsets[index] as usize..self.offsets[index + 1] as usize
     }
 
-    /// Documents, words as vocabulary rows, and counts.
+    /// Returns document ids, words as rows of the vocabulary, and counts.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32, u64)> + '_ {
         self.doc_ids.iter().enumerate().flat_map(move |(index, &doc_id)| {
             self.range(index).map(move |at| (doc_id, self.rows[at], self.counts[at]))
         })
     }
 
-    /// Main memory held.
+    /// Returns the memory of the chunk in bytes.
     pub fn memory_bytes(&self) -> usize {
         8 * (self.doc_ids.capacity() + self.offsets.capacity() + self.counts.capacity())
             + 4 * self.rows.capacity()
     }
 
-    /// Makes room for `num_rows` more rows.
+    /// Reserves room for `num_rows` more rows.
     pub(super) fn reserve(&mut self, num_rows: usize) {
         self.rows.reserve(num_rows);
         self.counts.reserve(num_rows);
@@ -108,19 +110,19 @@ impl TermVectorChunk {
         }
     }
 
-    /// Puts the rows from `start` on in order and adds up those of words that were folded to one.
+    /// Sorts the rows from `start` on, and adds up the counts of words that fold to the same text.
     fn join_from(&mut self, start: usize) {
         let counts = self.counts.drain(start..);
         let mut counted: Vec<(u32, u64)> = self.rows.drain(start..).zip(counts).collect();
         counted.sort_unstable_by_key(|(row, _)| *row);
         for same in counted.chunk_by(|a, b| a.0 == b.0) {
             self.rows.push(same[0].0);
-            // A segment has fewer than 2^64 words, so no sum of their counts is larger.
+            // A segment has fewer than 2^64 words, so a sum of their counts fits 64 bits.
             self.counts.push(same.iter().map(|(_, count)| count).sum());
         }
     }
 
-    /// Appends rows of the parts of a document, in any order.
+    /// Appends the rows of the parts of a document, which may be in any order.
     pub(super) fn extend_joined(&mut self, parts: &mut [(u32, u64)]) -> Result<()> {
         parts.sort_unstable();
         for same in parts.chunk_by(|a, b| a.0 == b.0) {
@@ -131,21 +133,21 @@ impl TermVectorChunk {
         Ok(())
     }
 
-    /// Ends document `doc_id` after the rows that are there.
+    /// Ends document `doc_id` behind the current rows.
     pub(super) fn end_document(&mut self, doc_id: u64) {
         self.doc_ids.push(doc_id);
         self.offsets.push(self.rows.len() as u64);
     }
 
-    /// Keeps the `top` most frequent words of the last document, all without.
+    /// Keeps the `top` most frequent words of the last document, or all words without `top`.
     pub(super) fn keep_frequent(&mut self, top: Option<usize>) {
         if let Some(top) = top {
             self.keep_top(top, |count, _| Reverse(count));
         }
     }
 
-    /// Keeps `top` rows of the last document: those with the least key of count and row, in this
-    /// order, then by row.
+    /// Keeps the `top` rows of the last document with the least keys, in the order of keys, then of
+    /// rows. `key` gets the count and the row.
     pub(super) fn keep_top<K: Ord>(&mut self, top: usize, key: impl Fn(u64, u32) -> K) {
         let Some(last) = self.num_docs().checked_sub(1) else { return };
         let range = self.range(last);

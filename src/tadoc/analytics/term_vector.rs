@@ -1,4 +1,4 @@
-//! For each document its words with counts.
+//! Term vectors: for each document, its words with their counts.
 //!
 //! ```text
 //! TermVectors ──cursor(documents)──▶ TermVectorCursor ──next_chunk()──▶ TermVectorChunk
@@ -8,8 +8,9 @@
 //!                                                                       counts   1 2  |  | 5
 //! ```
 //!
-//! A chunk is a few whole documents; only selected documents are touched. Where nobody says how to count, counts are
-//! taken from [`DocWords`](crate::segment::DocWords) once a segment keeps them.
+//! A chunk has a few whole documents, and only selected documents are read. With
+//! [`Traversal::Auto`], counts come from [`DocWords`](crate::segment::DocWords) once a segment
+//! keeps them.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -29,25 +30,26 @@ use super::{
     choose_task_traversal,
 };
 
-/// Rows after which a chunk ends, with the document at hand.
+/// Number of rows after which a chunk ends; the current document is completed.
 const CHUNK_ROWS: usize = 8192;
-/// Documents of a chunk at most: small ones have few rows, empty ones none.
+/// Maximum number of documents of a chunk. Small documents have few rows, empty ones none.
 const CHUNK_DOCS: usize = 8192;
-/// Pieces for each thread, so that uneven documents do not matter.
+/// Number of parallel tasks for each thread. Several tasks even out documents of different length.
 const PIECES_PER_THREAD: usize = 16;
-/// A cursor over fewer documents than a part so large makes no bags and texts: they cost O(G).
+/// Inverse of the minimum share of the documents for which a cursor makes bags and texts, which
+/// cost O(G).
 const PART_WORTH_HELPS: u64 = 32;
 
-/// Words with counts of every document of `corpus`, in parallel.
+/// Counts the words of every document of `corpus`, in parallel.
 ///
 /// # Errors
-/// As [`Vocabulary::new`] and [`TermVectorCursor::next_chunk`].
+/// The errors of [`Vocabulary::new`] and [`TermVectorCursor::next_chunk`].
 pub fn term_vector(corpus: &Corpus, traversal: Traversal) -> Result<TermVectorChunk> {
     let vectors = TermVectors::new(Arc::new(Vocabulary::new(corpus)?), traversal);
     vectors.collect(&DocSelection::all(corpus), None)
 }
 
-/// What cursors over the term vectors of a corpus share. Cheap to clone.
+/// Data that the cursors over the term vectors of a corpus share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct TermVectors {
     vocabulary: Arc<Vocabulary>,
@@ -55,24 +57,24 @@ pub struct TermVectors {
     ways: Arc<[Way]>,
 }
 
-/// How the documents of a segment are counted.
+/// Method of counting the documents of a segment.
 #[derive(Debug)]
 struct Way {
     traversal: Traversal,
     is_forced: bool,
-    /// For bottom-up, made by the first cursor that comes here with documents enough.
+    /// Bags for bottom-up, made by the first cursor with enough documents in this segment.
     bags: OnceLock<TermBags>,
-    /// The same for a token scan.
+    /// Texts of rules for a token scan, made in the same way.
     texts: OnceLock<RuleTexts>,
-    /// What was counted elsewhere, so that nothing is to be counted here.
+    /// Counts that were made elsewhere, so that nothing is counted here.
     counted: Option<SegmentTerms>,
-    /// Whether the segment keeps what is to be counted.
+    /// True if the segment keeps the words of its documents, and these are used.
     is_kept: bool,
 }
 
 impl TermVectors {
-    /// Term vectors over the words of `vocabulary`. `traversal` is taken for every segment, or the
-    /// best one for each ([`choose_term_traversal`]).
+    /// Prepares term vectors over the words of `vocabulary`. Every segment uses `traversal`; with
+    /// [`Traversal::Auto`] each segment uses its best traversal ([`choose_term_traversal`]).
     pub fn new(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Self {
         let way = |segment: &Arc<Segment>| Way {
             traversal: match traversal {
@@ -90,7 +92,7 @@ impl TermVectors {
         Self { vocabulary, rows, ways }
     }
 
-    /// Term vectors that were counted from the words of the text, one part for each segment.
+    /// Creates term vectors from counts that were made elsewhere, with one part for each segment.
     pub(super) fn with_counted(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Self {
         let way = |part| Way {
             traversal: Traversal::TokenScan,
@@ -104,7 +106,7 @@ impl TermVectors {
         Self { vocabulary, rows, ways: parts.into_iter().map(way).collect() }
     }
 
-    /// What is known already of a segment.
+    /// Returns the words of the documents of a segment, if they are counted already.
     pub(super) fn counted(&self, segment_idx: usize) -> Option<Counted<'_>> {
         let way = &self.ways[segment_idx];
         if way.is_kept {
@@ -114,17 +116,17 @@ impl TermVectors {
         way.counted.as_ref().map(Counted::Elsewhere)
     }
 
-    /// The rows' words.
+    /// Returns the vocabulary that the rows belong to.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// The way that is taken for each segment, never [`Traversal::Auto`].
+    /// Returns the traversal of each segment, never [`Traversal::Auto`].
     pub fn traversals(&self) -> impl Iterator<Item = Traversal> + '_ {
         self.ways.iter().map(|way| way.traversal)
     }
 
-    /// Main memory of what cursors share, the vocabulary not counted.
+    /// Returns the memory of the shared data in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         let bags = self.ways.iter().filter_map(|way| way.bags.get()).map(TermBags::memory_bytes);
         let texts = self.ways.iter().filter_map(|way| way.texts.get()).map(RuleTexts::memory_bytes);
@@ -133,8 +135,8 @@ impl TermVectors {
         self.rows.memory_bytes() + bags.chain(texts).chain(counted).sum::<usize>()
     }
 
-    /// A cursor over the words of `docs`. With `top`, of each document only its so many most
-    /// frequent words, these first, words of the same count in byte order.
+    /// Returns a cursor over the words of `docs`. With `top`, each document has only its `top` most
+    /// frequent words, in descending order of count; words with the same count are in byte order.
     pub fn cursor(&self, docs: &DocSelection, top: Option<usize>) -> TermVectorCursor {
         let docs = docs.within(0..self.vocabulary.corpus().num_docs());
         let num_docs = self.vocabulary.corpus().num_docs();
@@ -150,10 +152,10 @@ impl TermVectors {
         }
     }
 
-    /// All chunks of a [`cursor`](Self::cursor) joined, found in parallel.
+    /// Returns all chunks of a [`cursor`](Self::cursor) joined, counted in parallel.
     ///
     /// # Errors
-    /// As [`TermVectorCursor::next_chunk`].
+    /// The errors of [`TermVectorCursor::next_chunk`].
     pub fn collect(&self, docs: &DocSelection, top: Option<usize>) -> Result<TermVectorChunk> {
         let docs = docs.within(0..self.vocabulary.corpus().num_docs());
         let num_threads = rayon::current_num_threads();
@@ -183,7 +185,7 @@ impl TermVectors {
     }
 }
 
-/// The term vectors of selected documents, a chunk at a time.
+/// Cursor over the term vectors of selected documents, one chunk at a time.
 #[derive(Debug)]
 pub struct TermVectorCursor {
     vectors: TermVectors,
@@ -191,25 +193,25 @@ pub struct TermVectorCursor {
     next: usize,
     top: Option<usize>,
     counter: Counter,
-    /// Indexes in `docs` that were counted last.
+    /// Indexes in `docs` of the documents that were counted last.
     group: Range<usize>,
-    /// Rows and counts of a document that was cut, from all its segments.
+    /// Rows and counts of a document that is cut, from all its segments.
     parts: Vec<(u32, u64)>,
 }
 
 impl TermVectorCursor {
-    /// The next documents, or `None` after the last. About 8,192 rows, more where one document has
-    /// more words.
+    /// Returns the next documents, or `None` after the last. A chunk has about 8,192 rows, and more
+    /// if one document has more words.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) for a forced token scan of a document of more than
-    /// 2^32 bytes, and where a word occurs 2^64 times in a document that was cut.
+    /// [`Error::Capacity`](crate::Error::Capacity) for a forced token scan of a document of more
+    /// than 2^32 bytes, and if a word occurs 2^64 times in a document that is cut.
     pub fn next_chunk(&mut self) -> Result<Option<TermVectorChunk>> {
         let top = self.top;
         self.next_chunk_of(|chunk| chunk.keep_frequent(top))
     }
 
-    /// The next documents, each after `finish` had its way with it.
+    /// Returns the next documents. `finish` is called after each document is appended.
     pub(super) fn next_chunk_of(
         &mut self,
         finish: impl Fn(&mut TermVectorChunk),
@@ -220,7 +222,7 @@ impl TermVectorCursor {
         self.chunk_of(CHUNK_DOCS, CHUNK_ROWS, finish).map(Some)
     }
 
-    /// Main memory of what this cursor alone holds.
+    /// Returns the memory of this cursor in bytes, without the shared data.
     pub fn memory_bytes(&self) -> usize {
         let open = self.counter.open.as_ref().map_or(0, |(_, terms)| terms.memory_bytes());
         open + size_of::<(u32, u64)>() * self.parts.capacity()
@@ -290,14 +292,14 @@ impl TermVectorCursor {
     }
 }
 
-/// What counts documents that nobody counted before.
+/// Counter of documents that are not counted already.
 #[derive(Debug)]
 struct Counter {
-    /// Whether there are documents enough for bags and texts.
+    /// True if there are enough documents to make bags and texts.
     makes_helps: bool,
-    /// Documents that are to be counted.
+    /// Number of documents to count.
     num_docs: usize,
-    /// The segment that was looked at last.
+    /// Segment that was used last, with its counts.
     open: Option<(usize, DocTerms)>,
 }
 
@@ -326,8 +328,9 @@ impl Counter {
         Ok(terms)
     }
 
-    /// Counts document `doc` of a segment, which is the one at `next` of `docs`, and those after it that lie in this
-    /// segment alone, as many as are counted at once; says how many.
+    /// Counts document `doc` of a segment, which is the document at `next` of `docs`, together with
+    /// the following documents that lie in this segment alone, up to the length of a group. Returns
+    /// the number of documents counted.
     fn count_group(
         &mut self,
         vectors: &TermVectors,
@@ -338,7 +341,7 @@ impl Counter {
         let corpus = vectors.vocabulary.corpus();
         let group_len = self.open(vectors, segment_idx).group_len();
         let (mut group, mut num_docs) = ([doc; GROUP_LEN], 1);
-        // Even groups: two of 5 cost less than one of 8 and one of 2.
+        // Groups have an even length: two groups of 5 cost less than one of 8 and one of 2.
         let num_left = docs.len() - next;
         let group_len = num_left.div_ceil(num_left.div_ceil(group_len));
         for at in next + 1..next + group_len {
@@ -354,7 +357,7 @@ impl Counter {
         Ok(num_docs)
     }
 
-    /// What counts documents of a segment, the one at hand where it is of this segment.
+    /// Returns the counts for a segment, which are reused if the last segment is the same.
     fn open(&mut self, vectors: &TermVectors, segment_idx: usize) -> &mut DocTerms {
         let num_docs = self.num_docs;
         let kept = self.open.take().filter(|(open_idx, _)| *open_idx == segment_idx);
@@ -366,13 +369,13 @@ impl Counter {
     }
 }
 
-/// What `slot` holds, made where that is worth it.
+/// Returns the value of `slot`. Makes it first if `is_worth`.
 fn got<T>(slot: &OnceLock<T>, is_worth: bool, make: impl FnOnce() -> T) -> Option<&T> {
     if is_worth { Some(slot.get_or_init(make)) } else { slot.get() }
 }
 
-/// The way to take for the term vectors of a segment of this `shape`, never [`Traversal::Auto`],
-/// and the reason for `EXPLAIN`. O(1) from counted statistics.
+/// Chooses the traversal for the term vectors of a segment of this `shape`. Returns it, never
+/// [`Traversal::Auto`], and the reason for `EXPLAIN`. O(1) from stored statistics.
 pub fn choose_term_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
     choose_task_traversal(TraversalTask::TermVector, shape.into(), 2)
 }

@@ -1,8 +1,9 @@
-//! How much each word tells about each document: term frequency times inverse document frequency.
+//! TF-IDF scores: term frequency times inverse document frequency.
 //!
-//! The score is tf * ln(D / df): tf is how often the word occurs in the document, df in how many
-//! documents of the whole corpus it does, D the number of documents. Counts come from
-//! [`term_vector`](super::term_vector()) and [`document_counts`](super::document_counts()).
+//! The score is tf * ln(D / df): tf is the number of occurrences of the word in the document, df
+//! the number of documents of the whole corpus that contain it, and D the number of documents.
+//! Counts come from [`term_vector`](super::term_vector()) and
+//! [`document_counts`](super::document_counts()).
 
 use std::sync::Arc;
 
@@ -10,68 +11,69 @@ use crate::error::Result;
 
 use super::{DocSelection, TermVectorChunk, TermVectorCursor, TermVectors, document_counts};
 
-/// What cursors over the scores of a corpus share. Cheap to clone.
+/// Data that the cursors over the scores of a corpus share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tfidf {
     vectors: TermVectors,
-    /// By row.
+    /// Number of documents by row.
     doc_counts: Arc<[u64]>,
-    /// ln(D / df) by row.
+    /// Weight ln(D / df) by row.
     weights: Arc<[f64]>,
 }
 
 impl Tfidf {
-    /// Counts the documents of each word.
+    /// Counts the documents of each word and prepares the scores of `vectors`.
     ///
     /// # Errors
-    /// As [`document_counts`].
+    /// The errors of [`document_counts`].
     pub fn new(vectors: TermVectors) -> Result<Self> {
         let num_docs = vectors.vocabulary().corpus().num_docs();
         let doc_counts = document_counts(&vectors)?.into();
         Ok(Self::with_counts(vectors, num_docs, doc_counts))
     }
 
-    /// [`new`](Self::new) where the documents of each word were counted before, by
-    /// [`document_counts`], and of a corpus of `num_docs` documents, those that only keep the ids of
-    /// dropped ones not counted.
+    /// Prepares the scores of `vectors` from `doc_counts`, which [`document_counts`] returned
+    /// earlier, and `num_docs`, the number of documents of the corpus. Documents that were dropped
+    /// and only keep their ids do not count.
     pub fn with_counts(vectors: TermVectors, num_docs: u64, doc_counts: Arc<[u64]>) -> Self {
         let num_docs = num_docs as f64;
         let weights = doc_counts.iter().map(|&count| (num_docs / count as f64).ln()).collect();
         Self { vectors, doc_counts, weights }
     }
 
-    /// The term vectors that are scored.
+    /// Returns the term vectors that are scored.
     pub fn vectors(&self) -> &TermVectors {
         &self.vectors
     }
 
-    /// Number of documents with the word of each row.
+    /// Returns the number of documents that contain the word of each row.
     pub fn doc_counts(&self) -> &[u64] {
         &self.doc_counts
     }
 
-    /// The score of a word that occurs `count` times in a document.
+    /// Returns the score of the word of `row` in a document where it occurs `count` times.
     ///
     /// # Panics
-    /// When `row` is not a row of the vocabulary.
+    /// If `row` is not a row of the vocabulary.
     #[inline]
     pub fn score(&self, row: u32, count: u64) -> f64 {
         count as f64 * self.weights[row as usize]
     }
 
-    /// Main memory of what cursors share, the vocabulary not counted.
+    /// Returns the memory of the shared data in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         16 * self.doc_counts.len() + self.vectors.memory_bytes()
     }
 
-    /// A cursor over the scores of `docs`. With `top`, of each document only its so many words of
-    /// the highest scores, these first, words of the same score in byte order.
+    /// Returns a cursor over the scores of `docs`. With `top`, each document has only the `top`
+    /// words with the highest scores, in descending order of score; words with the same score are
+    /// in byte order.
     pub fn cursor(&self, docs: &DocSelection, top: Option<usize>) -> TfidfCursor {
         TfidfCursor { tfidf: self.clone(), terms: self.vectors.cursor(docs, None), top }
     }
 }
 
-/// The scores of selected documents, a chunk at a time.
+/// Cursor over the scores of selected documents, one chunk at a time.
 #[derive(Debug)]
 pub struct TfidfCursor {
     tfidf: Tfidf,
@@ -80,10 +82,10 @@ pub struct TfidfCursor {
 }
 
 impl TfidfCursor {
-    /// The next documents, or `None` after the last.
+    /// Returns the scores of the next documents, or `None` after the last.
     ///
     /// # Errors
-    /// As [`TermVectorCursor::next_chunk`].
+    /// The errors of [`TermVectorCursor::next_chunk`].
     pub fn next_chunk(&mut self) -> Result<Option<TfidfChunk>> {
         let tfidf = &self.tfidf;
         let rank = |row: u32, count: u64| Descending(tfidf.score(row, count));
@@ -100,13 +102,13 @@ impl TfidfCursor {
         }))
     }
 
-    /// Main memory of what this cursor alone holds.
+    /// Returns the memory of this cursor in bytes, without the shared data.
     pub fn memory_bytes(&self) -> usize {
         self.terms.memory_bytes()
     }
 }
 
-/// Scores of documents that follow each other in the selection.
+/// Scores of consecutive documents of the selection.
 #[derive(Debug, Clone)]
 pub struct TfidfChunk {
     terms: TermVectorChunk,
@@ -114,23 +116,23 @@ pub struct TfidfChunk {
 }
 
 impl TfidfChunk {
-    /// Documents, words and counts.
+    /// Returns the documents, words and counts.
     pub fn terms(&self) -> &TermVectorChunk {
         &self.terms
     }
 
-    /// The score of each row of [`terms`](Self::terms).
+    /// Returns the score of each row of [`terms`](Self::terms).
     pub fn scores(&self) -> &[f64] {
         &self.scores
     }
 
-    /// Main memory held.
+    /// Returns the memory of the chunk in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.terms.memory_bytes() + 8 * self.scores.capacity()
     }
 }
 
-/// Orders the highest score first.
+/// Score that orders the highest first.
 #[derive(Debug, Clone, Copy)]
 struct Descending(f64);
 

@@ -1,7 +1,9 @@
-//! The words of documents in order, as rows of the vocabulary: input for word2vec and the like.
+//! Words of documents in text order, as rows of the vocabulary: input for word2vec and similar
+//! tools.
 //!
-//! A chunk ends after so many words, inside a document too, so a corpus of 2^60 words costs what is
-//! read of it. O(words), a few steps of the grammar for each.
+//! A chunk ends after a fixed number of words, also inside a document. So the cost for a corpus of
+//! 2^60 words depends only on the words that are read. O(words), with a few steps through the
+//! grammar for each word.
 
 use std::sync::Arc;
 
@@ -11,18 +13,18 @@ use super::word_rows::WordRows;
 use super::word_walk::WordWalk;
 use super::{DocSelection, Vocabulary};
 
-/// Words of a chunk.
+/// Maximum number of words of a chunk.
 const CHUNK_WORDS: usize = 8192;
-/// Documents that are looked at for a chunk at most: empty ones have no words.
+/// Maximum number of documents visited for a chunk, because empty documents have no words.
 const CHUNK_DOCS: usize = 8192;
 
-/// The words of selected documents, a chunk at a time.
+/// Cursor over the words of selected documents, one chunk at a time.
 #[derive(Debug)]
 pub struct TokenCursor {
     vocabulary: Arc<Vocabulary>,
     rows: Arc<WordRows>,
     docs: DocSelection,
-    /// Index in `docs`, and the part of that document at hand.
+    /// Index in `docs` of the current document; `part` is the current part of that document.
     next: usize,
     part: usize,
     is_inside: bool,
@@ -30,7 +32,7 @@ pub struct TokenCursor {
     walk: WordWalk,
 }
 
-/// Words that follow each other in the selection.
+/// Consecutive words of the selection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenChunk {
     doc_ids: Vec<u64>,
@@ -39,7 +41,7 @@ pub struct TokenChunk {
 }
 
 impl TokenCursor {
-    /// A cursor over the words of `docs`.
+    /// Creates a cursor over the words of `docs`.
     pub fn new(vocabulary: Arc<Vocabulary>, docs: &DocSelection) -> Self {
         let rows = Arc::new(WordRows::new(&vocabulary));
         let docs = docs.within(0..vocabulary.corpus().num_docs());
@@ -47,7 +49,8 @@ impl TokenCursor {
         Self { vocabulary, rows, docs, next: 0, part: 0, is_inside: false, word_index: 0, walk }
     }
 
-    /// A cursor over the words of other documents, which shares what is large.
+    /// Creates a cursor over the words of other documents, which shares the large data with this
+    /// one.
     #[must_use]
     pub fn with_docs(&self, docs: &DocSelection) -> Self {
         Self {
@@ -62,11 +65,11 @@ impl TokenCursor {
         }
     }
 
-    /// The next words, at most 8,192 and none where there are many empty documents, or `None` after
-    /// the last document.
+    /// Returns the next words, at most 8,192, or `None` after the last document. A chunk has no
+    /// words if many empty documents follow each other.
     ///
     /// # Errors
-    /// [`Error::Capacity`] for a document of 2^64 words or more, which has no word number.
+    /// [`Error::Capacity`] for a document of 2^64 words or more, whose words cannot be numbered.
     pub fn next_chunk(&mut self) -> Result<Option<TokenChunk>> {
         let mut chunk = TokenChunk::default();
         let mut num_docs = 0;
@@ -104,27 +107,27 @@ impl TokenCursor {
 }
 
 impl TokenChunk {
-    /// Number of words.
+    /// Returns the number of words.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no word.
+    /// Returns true if there is no word.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The document of each word.
+    /// Returns the document id of each word.
     pub fn doc_ids(&self) -> &[u64] {
         &self.doc_ids
     }
 
-    /// The number of each word in its document, from 0.
+    /// Returns the index of each word in its document, from 0.
     pub fn word_indexes(&self) -> &[u64] {
         &self.word_indexes
     }
 
-    /// The words, as rows of the vocabulary.
+    /// Returns the words, as rows of the vocabulary.
     pub fn rows(&self) -> &[u32] {
         &self.rows
     }

@@ -1,4 +1,4 @@
-//! Which way a document task goes through the grammar, and why.
+//! Traversals of a document task, and the shape of a segment that decides between them.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,25 +10,26 @@ use crate::segment::Segment;
 
 use super::{TraversalTask, choose_task_traversal};
 
-/// How a task that tells documents apart goes through the grammar. All ways give the same rows.
+/// Order in which a task by document visits the rules. All traversals give the same rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Traversal {
-    /// Chosen by [`choose_task_traversal`].
+    /// Traversal that [`choose_task_traversal`] chooses.
     #[default]
     Auto,
-    /// Sets or counts of documents flow from parents to children, several documents in one sweep.
+    /// Top-down: sets or counts of documents flow from parents to children, several documents in
+    /// one sweep.
     TopDown,
-    /// Sets of words flow from children to parents, or sequences get numbers; documents add up what
-    /// their rules have.
+    /// Bottom-up: sets of words flow from children to parents, or sequences get numbers. Documents
+    /// add up the results of their rules.
     BottomUp,
-    /// Every token of every document is looked at.
+    /// Token scan: every token of every document is read.
     TokenScan,
 }
 
 impl Traversal {
     const ALL: [Self; 4] = [Self::Auto, Self::TopDown, Self::BottomUp, Self::TokenScan];
 
-    /// Name as used in SQL.
+    /// Returns the name used in SQL.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -59,28 +60,29 @@ impl FromStr for Traversal {
     }
 }
 
-/// The way to take for the documents of a segment of this `shape`, never [`Traversal::Auto`], and the
-/// reason for `EXPLAIN`. O(1) from counted statistics.
+/// Chooses the traversal for the documents of a segment of this `shape`. Returns it, never
+/// [`Traversal::Auto`], and the reason for `EXPLAIN`. O(1) from stored statistics.
 pub fn choose_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
     choose_task_traversal(TraversalTask::InvertedIndex, shape.into(), 2)
 }
 
-/// What the choice of a traversal depends on. A footer has it, so EXPLAIN needs no grammar.
+/// Statistics that decide about a traversal. A footer has them, so `EXPLAIN` needs no grammar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SegmentShape {
-    /// Documents.
+    /// Number of documents.
     pub num_docs: u64,
-    /// Words of the text.
+    /// Number of words of the text.
     pub num_words: u64,
-    /// G: elements on all right-hand sides.
+    /// G: number of elements on all right-hand sides.
     pub num_elements: u64,
     /// Bytes of text.
     pub len_bytes: u64,
-    /// Different words; those of several segments as if these had none in common, which is nearer than those of one.
+    /// Number of distinct words. Several segments are counted as if they had no word in common,
+    /// which is closer to the truth than the number of one segment.
     pub vocabulary_len: u64,
 }
 
-/// The shape of several segments as one.
+/// Adds up the shapes of several segments to the shape of one.
 impl Sum for SegmentShape {
     fn sum<I: Iterator<Item = Self>>(shapes: I) -> Self {
         shapes.fold(Self::default(), |sum, shape| Self {

@@ -1,4 +1,4 @@
-//! The words of a corpus in byte order, over all its segments.
+//! Vocabulary: the words of all segments of a corpus, in byte order.
 //!
 //! ```text
 //! segment 0   apple  bear  cat            row      0      1      2      3
@@ -7,10 +7,11 @@
 //!                                                         1:0
 //! ```
 //!
-//! One segment needs no table: the row is the word id. A folded vocabulary ([`fold`](super::fold))
-//! has texts of its own, and several ids of one segment behind a row. Several are merged by ranges of words in
-//! parallel, O(words * log segments) comparisons, nearly all of them decided by the first 8 bytes;
-//! 8 bytes of memory for each word of each segment, and no copies of words.
+//! One segment needs no table, because the row is the word id. A folded vocabulary
+//! ([`fold`](super::fold)) has its own texts, and a row may have several ids of one segment. The
+//! dictionaries of several segments are merged by ranges of words in parallel, in O(words * log
+//! segments) comparisons. The first 8 bytes decide nearly all of these. The table takes 8 bytes for
+//! each word of each segment; words are not copied.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,27 +24,27 @@ use crate::error::{Error, Result};
 use crate::segment::{Corpus, Segment};
 use crate::text::Dictionary;
 
-/// Tasks per thread of a merge: enough that uneven ranges do not matter.
+/// Number of parallel tasks for each thread of a merge. Several tasks even out uneven ranges.
 const TASKS_PER_THREAD: usize = 4;
 
-/// Rows of words, ascending in byte order, and the ids behind them.
+/// Rows of words, ascending in byte order, and the ids of each row.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     corpus: Corpus,
     rows: Rows,
-    /// Of folded words, by row.
+    /// Folded words by row, if words are folded.
     texts: Option<Dictionary>,
 }
 
 #[derive(Debug, Clone)]
 enum Rows {
-    /// The row is the word id of the only segment.
+    /// Rows that are the word ids of the only segment.
     OneSegment,
-    /// Row `r` has the ids `ids[offsets[r]..offsets[r + 1]]`, ascending by segment, then by id.
+    /// Rows with the ids `ids[offsets[r]..offsets[r + 1]]`, ascending by segment, then by id.
     Merged { offsets: Vec<u32>, ids: Vec<WordRef> },
 }
 
-/// A word of a segment.
+/// Word of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct WordRef {
     segment_idx: u32,
@@ -58,8 +59,8 @@ struct MergedRange {
 }
 
 impl Vocabulary {
-    /// Merges the dictionaries of `corpus`. Words that stand in a dictionary and nowhere else get
-    /// no row.
+    /// Merges the dictionaries of `corpus`. Words that are in a dictionary but do not occur get no
+    /// row.
     ///
     /// # Errors
     /// [`Error::Capacity`] for more than 2^32 - 1 words over all segments.
@@ -73,12 +74,12 @@ impl Vocabulary {
         Ok(Self { corpus, rows, texts: None })
     }
 
-    /// The corpus these are the words of.
+    /// Returns the corpus of these words.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }
 
-    /// Number of rows, the distinct words of the corpus.
+    /// Returns the number of rows, which are the distinct words of the corpus.
     pub fn len(&self) -> usize {
         match &self.rows {
             Rows::OneSegment => self.corpus.segments()[0].dag.num_words() as usize,
@@ -86,15 +87,15 @@ impl Vocabulary {
         }
     }
 
-    /// Whether there is no word.
+    /// Returns true if there is no word.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The word of `row`.
+    /// Returns the word of `row`.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     #[inline]
     pub fn word(&self, row: usize) -> &str {
         if let Some(texts) = &self.texts {
@@ -107,11 +108,11 @@ impl Vocabulary {
         self.corpus.segments()[first.segment_idx as usize].dictionary.word(first.word)
     }
 
-    /// Segments that have the word of `row` and its id there, ascending by segment. Of folded words
-    /// a segment may have several.
+    /// Returns the segments that have the word of `row` and its id there, ascending by segment. A
+    /// segment may have several ids of a folded word.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     #[inline]
     pub fn ids(&self, row: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
         let (only, merged) = match &self.rows {
@@ -124,7 +125,7 @@ impl Vocabulary {
         only.into_iter().chain(merged)
     }
 
-    /// The row of `word`, if it occurs. O(log rows).
+    /// Returns the row of `word`, or `None` if it does not occur. O(log rows).
     pub fn row_of(&self, word: &str) -> Option<usize> {
         let (mut start, mut end) = (0, self.len());
         while start < end {
@@ -138,13 +139,13 @@ impl Vocabulary {
         None
     }
 
-    /// The words of a folded vocabulary: row and id are the same. Else words are in the dictionaries
-    /// of the segments.
+    /// Returns the words of a folded vocabulary, whose ids are the rows. Returns `None` if the
+    /// vocabulary is not folded; its words are in the dictionaries of the segments.
     pub fn folded_words(&self) -> Option<&Dictionary> {
         self.texts.as_ref()
     }
 
-    /// Main memory held, the corpus not counted.
+    /// Returns the memory of the vocabulary in bytes, without the corpus.
     pub fn memory_bytes(&self) -> usize {
         let rows = match &self.rows {
             Rows::OneSegment => 0,
@@ -155,12 +156,12 @@ impl Vocabulary {
         rows + self.texts.as_ref().map_or(0, Dictionary::memory_bytes)
     }
 
-    /// Whether rows are the word ids of one segment.
+    /// Returns true if rows are the word ids of the only segment.
     pub(super) fn is_one_segment(&self) -> bool {
         matches!(self.rows, Rows::OneSegment)
     }
 
-    /// The words of `texts`, each with the ids of the rows of its group.
+    /// Returns a vocabulary of `texts`, each with the ids of all rows of its group.
     pub(super) fn grouped(
         &self,
         texts: Dictionary,
@@ -180,8 +181,8 @@ impl Vocabulary {
         Self { corpus: self.corpus.clone(), rows, texts: Some(texts) }
     }
 
-    /// For each segment and word id the first id there of the same row; nothing for a vocabulary that
-    /// is not folded, where that is the word itself.
+    /// Returns, for each segment and word id, the first id of the same row in that segment. The
+    /// lists are empty for a vocabulary that is not folded, where that id is the word itself.
     pub(super) fn first_ids(&self) -> Vec<Vec<u32>> {
         let segments = self.corpus.segments().iter();
         if self.texts.is_none() {
@@ -202,7 +203,7 @@ impl Vocabulary {
     }
 }
 
-/// How often each word of `segment` occurs.
+/// Returns the number of occurrences of each word of `segment`.
 pub(super) fn word_weights(segment: &Segment) -> &[u64] {
     &segment.dag.weights()[..segment.dag.num_words() as usize]
 }
@@ -234,7 +235,8 @@ fn merge(segments: &[Arc<Segment>]) -> Result<Rows> {
     Ok(Rows::Merged { offsets, ids })
 }
 
-/// Cuts all dictionaries at the same words: for each task its range of word ids in each segment.
+/// Cuts all dictionaries at the same words. Returns, for each parallel task, its range of word ids
+/// in each segment.
 fn split(segments: &[Arc<Segment>]) -> Vec<Vec<Range<u32>>> {
     let largest = segments.iter().map(|segment| &segment.dictionary).max_by_key(|d| d.num_words());
     let Some(largest) = largest else { return Vec::new() };
@@ -287,7 +289,8 @@ fn merge_ranges(segments: &[Arc<Segment>], ranges: Vec<Range<u32>>) -> MergedRan
     merged
 }
 
-/// The first 8 bytes as a number that orders as the bytes do; equal ones need a full comparison.
+/// Returns the first 8 bytes as a number with the order of the bytes. Equal numbers need a full
+/// comparison.
 #[inline]
 fn leading(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {

@@ -1,10 +1,10 @@
-//! How often each word occurs: one sweep over the rules.
+//! Word count: the number of occurrences of each word, from one sweep over the rules.
 //!
-//! Rules are numbered parents before children, so a rule's weight is known when its right-hand side
-//! is reached, and adding it to every element there is the whole task ([`Dag::weights`], which
-//! keeps the result). O(G) for each segment, in parallel over segments; sums over segments are
-//! checked. TADOC does the same with a queue of rules and hash tables for each of them (Zhang et
-//! al., VLDB Journal 2021, section 4); flat arrays need neither.
+//! Rules are numbered with parents before children. So the weight of a rule is known when the sweep
+//! reaches its right-hand side, and the sweep adds that weight to every element there
+//! ([`Dag::weights`], which keeps the result). O(G) for each segment, with segments in parallel.
+//! Sums over segments are checked for overflow. TADOC uses a queue of rules and a hash table for
+//! each rule (Zhang et al., VLDB Journal 2021, section 4); flat arrays need neither.
 //!
 //! [`Dag::weights`]: crate::segment::Dag::weights
 
@@ -20,18 +20,18 @@ use crate::segment::{Corpus, Segment};
 use super::Vocabulary;
 use super::vocabulary::word_weights;
 
-/// How often each word of `segment` occurs, by word id. A continued document counts with the part
-/// that is in this segment.
+/// Returns the number of occurrences of each word of `segment`, by word id. A document that
+/// continues in another segment counts with the part that is in this one.
 pub fn segment_word_counts(segment: &Segment) -> &[u64] {
     word_weights(segment)
 }
 
-/// How often each word of `corpus` occurs, in byte order of word.
+/// Counts the occurrences of each word of `corpus`. Rows are in byte order of the words.
 ///
 /// # Errors
-/// [`Error::Capacity`] where a count has more than 64 bits, and as [`Vocabulary::new`].
+/// [`Error::Capacity`] if a count needs more than 64 bits, and the errors of [`Vocabulary::new`].
 pub fn word_count(corpus: &Corpus) -> Result<WordCounts> {
-    // The sweeps are most of the work: all segments at once, before they are asked for one by one.
+    // The sweeps are most of the work, so they run for all segments in parallel first.
     corpus.segments().par_iter().for_each(|segment| {
         segment.dag.weights();
     });
@@ -42,15 +42,16 @@ pub fn word_count(corpus: &Corpus) -> Result<WordCounts> {
 #[derive(Debug, Clone)]
 pub struct WordCounts {
     vocabulary: Arc<Vocabulary>,
-    /// By row; empty where the counts are the weights of one segment, whose word ids are the rows.
+    /// Counts by row. Empty if the counts are the weights of one segment whose word ids are the
+    /// rows.
     merged: Vec<u64>,
 }
 
 impl WordCounts {
-    /// The counts of the words of `vocabulary`, with its rows.
+    /// Counts the words of `vocabulary`; rows are those of `vocabulary`.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where a count has more than 64 bits.
+    /// [`Error::Capacity`] if a count needs more than 64 bits.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>) -> Result<Self> {
         let mut merged = Vec::new();
         if !vocabulary.is_one_segment() {
@@ -61,11 +62,12 @@ impl WordCounts {
         Ok(Self { vocabulary, merged })
     }
 
-    /// The same from counts made elsewhere (on a device): of each segment by word id.
+    /// Builds the rows from counts that were made elsewhere (on a device): for each segment, the
+    /// counts by word id.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they are not one count for each word of each segment,
-    /// [`Error::Capacity`] where a count has more than 64 bits.
+    /// [`Error::InvalidArgument`] unless there is one count for each word of each segment,
+    /// [`Error::Capacity`] if a count needs more than 64 bits.
     pub fn of_segments(vocabulary: Arc<Vocabulary>, mut counts: Vec<Vec<u64>>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         let expected = segments.iter().map(|segment| segment.dag.num_words() as usize);
@@ -83,38 +85,38 @@ impl WordCounts {
         Ok(Self { vocabulary, merged })
     }
 
-    /// The rows' words.
+    /// Returns the vocabulary that the rows belong to.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// Number of rows, the distinct words.
+    /// Returns the number of rows, which are the distinct words.
     pub fn len(&self) -> usize {
         self.vocabulary.len()
     }
 
-    /// Whether there is no word.
+    /// Returns true if there is no word.
     pub fn is_empty(&self) -> bool {
         self.vocabulary.is_empty()
     }
 
-    /// The word of `row`, ascending in byte order.
+    /// Returns the word of `row`. Words ascend in byte order.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn word(&self, row: usize) -> &str {
         self.vocabulary.word(row)
     }
 
-    /// How often the word of `row` occurs, 1 or more.
+    /// Returns the number of occurrences of the word of `row`, which is 1 or more.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn count(&self, row: usize) -> u64 {
         self.counts()[row]
     }
 
-    /// Counts of all rows.
+    /// Returns the counts of all rows.
     pub fn counts(&self) -> &[u64] {
         if self.merged.is_empty() && self.vocabulary.is_one_segment() {
             return word_weights(&self.vocabulary.corpus().segments()[0]);
@@ -122,10 +124,12 @@ impl WordCounts {
         &self.merged
     }
 
-    /// The `num_rows` rows of the highest counts, these first, rows of the same count in byte order
-    /// of word. O(rows log `num_rows`), nearly all of them refused by one comparison.
+    /// Returns the `num_rows` rows with the highest counts, in descending order of count. Rows with
+    /// the same count are in byte order of their words. O(rows log `num_rows`); one comparison
+    /// rejects nearly every row.
     pub fn top(&self, num_rows: usize) -> Vec<usize> {
-        // The heap's largest is the worst that is kept: the least count, and of these the last row.
+        // The top of the heap is the worst row kept: the least count and, among equal counts, the
+        // last row.
         let mut kept: BinaryHeap<(Reverse<u64>, usize)> = BinaryHeap::new();
         for (row, &count) in self.counts().iter().enumerate() {
             if kept.len() < num_rows {
@@ -137,13 +141,13 @@ impl WordCounts {
         kept.into_sorted_vec().into_iter().map(|(_, row)| row).collect()
     }
 
-    /// Words and counts of all rows.
+    /// Returns the words and counts of all rows.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u64)> + '_ {
         self.counts().iter().enumerate().map(|(row, &count)| (self.word(row), count))
     }
 }
 
-/// Counts by row from those by segment and word id.
+/// Adds up the counts of all segments, given by word id, to counts by row.
 fn sums<C: AsRef<[u64]> + Sync>(vocabulary: &Vocabulary, counts: &[C]) -> Result<Vec<u64>> {
     let sum = |row| {
         vocabulary.ids(row).try_fold(0u64, |sum, (segment_idx, word)| {

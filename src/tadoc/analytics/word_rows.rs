@@ -1,16 +1,16 @@
-//! From the word ids of a segment to rows of the vocabulary.
+//! Map from the word ids of a segment to rows of the vocabulary.
 
 use super::Vocabulary;
 
-/// Rows by segment and word id.
+/// Rows of the vocabulary by segment and word id.
 #[derive(Debug)]
 pub(super) struct WordRows {
-    /// Empty where rows are the word ids of the only segment.
+    /// Rows by segment and word id. Empty if rows are the word ids of the only segment.
     by_segment: Vec<Vec<u32>>,
     are_ascending: bool,
 }
 
-/// Rows by word id of one segment; without a table they are equal.
+/// Rows of one segment by word id. Without a table, the row is the word id.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentRows<'a> {
     rows: Option<&'a [u32]>,
@@ -18,7 +18,8 @@ pub(super) struct SegmentRows<'a> {
 }
 
 impl WordRows {
-    /// O(words of all segments); 4 bytes each. Ids of words that occur nowhere get no row.
+    /// Builds the map in O(words of all segments), with 4 bytes for each. Ids of words that do not
+    /// occur get no row.
     pub fn new(vocabulary: &Vocabulary) -> Self {
         let are_ascending = vocabulary.folded_words().is_none();
         if vocabulary.is_one_segment() {
@@ -35,31 +36,32 @@ impl WordRows {
         Self { by_segment, are_ascending }
     }
 
-    /// The rows of the words of segment `segment_idx`.
+    /// Returns the rows of the words of segment `segment_idx`.
     pub fn of(&self, segment_idx: usize) -> SegmentRows<'_> {
         let rows = self.by_segment.get(segment_idx).map(Vec::as_slice);
         SegmentRows { rows, are_ascending: self.are_ascending }
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the map in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.by_segment.iter().map(|rows| 4 * rows.capacity()).sum()
     }
 }
 
 impl SegmentRows<'_> {
-    /// Whether rows ascend with words, each word with a row of its own: not where words are folded.
+    /// Returns true if rows ascend with word ids and each word has its own row, which is not the
+    /// case for folded words.
     pub fn are_ascending(self) -> bool {
         self.are_ascending
     }
 
-    /// The row of `word`, which occurs.
+    /// Returns the row of `word`, which must occur in the corpus.
     #[inline]
     pub fn row(self, word: u32) -> u32 {
         self.rows.map_or(word, |rows| rows[word as usize])
     }
 
-    /// Appends the rows of `words`.
+    /// Appends the rows of `words` to `output`.
     pub fn append(self, words: &[u32], output: &mut Vec<u32>) {
         match self.rows {
             None => output.extend_from_slice(words),

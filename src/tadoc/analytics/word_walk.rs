@@ -1,10 +1,10 @@
-//! The words of a document one after the other, with a stack of its own.
+//! Walk over the words of a document in order, with an explicit stack of rules.
 
 use std::ops::Range;
 
 use crate::segment::Dag;
 
-/// Where a walk over the expansion of a document stands.
+/// Position of a walk over the expansion of a document.
 #[derive(Debug, Default)]
 pub(super) struct WordWalk {
     range: Range<usize>,
@@ -12,15 +12,15 @@ pub(super) struct WordWalk {
 }
 
 impl WordWalk {
-    /// Stands before the first word at `positions` of the root.
+    /// Moves the walk before the first word at `positions` of the root.
     pub fn start(&mut self, positions: Range<usize>) {
         self.range = positions;
         self.stack.clear();
     }
 
-    /// Calls `f` with the next words, at most `max_words`; says how many there were, fewer only at
-    /// the end. Rules without words are not entered, so each step but the last few leads to a word
-    /// or passes a separator that stands in the grammar.
+    /// Calls `f` with the next words, at most `max_words`. Returns the number of words, which is
+    /// smaller only at the end. The walk does not enter rules without words. So each step but the
+    /// last few reaches a word or passes a separator that is an element of the grammar.
     #[inline]
     pub fn next_words(&mut self, dag: &Dag, max_words: usize, mut f: impl FnMut(u32)) -> usize {
         let (symbols, num_words) = (&dag.grammar().symbols[..], dag.num_words());

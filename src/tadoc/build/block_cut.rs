@@ -1,38 +1,41 @@
-//! Where a document that is longer than a block is cut: between two tokens, so that both parts tokenize
-//! as they would together.
+//! Search for the place at which a document longer than a block is cut.
+//!
+//! The cut lies between two tokens, and both parts yield the same tokens as the whole text.
 //!
 //! ```text
 //! document  ─────────────────┬─────────────┬╌╌╌╌╌╌╌╌
-//!           limit / 2        │ limit       │ limit and 4 tokens: as much as is looked at, at first
+//!           limit / 2        │ limit       │ limit + 4 tokens: end of the first window
 //!                            └ cut
 //! ```
 //!
-//! The cut depends on the text up to the place looked at, and not on how much more there is. So a
-//! document that comes in parts is cut where the whole one would be. O(limit) bytes are looked at.
+//! The cut depends only on the text up to the end of the window, not on the text behind it. So a
+//! document that arrives in parts is cut at the same place as the whole document. The search reads
+//! O(limit) bytes.
 
 use std::collections::VecDeque;
 
 use crate::text::{MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
 
-/// Tokens of the greatest length behind the limit that make the ends before it sure.
+/// Size of the first window behind the limit, in tokens of the greatest length. This makes the
+/// token ends before the limit certain.
 const TOKENS_BEHIND: usize = 4;
 
-/// What [`find_cut`] found.
+/// Result of [`find_cut`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// The text can be cut here, which is neither its start nor its end.
+    /// Position at which the text can be cut, neither its start nor its end.
     At(usize),
-    /// The text is one token: it stays whole.
+    /// The text is one token and stays whole.
     Nowhere,
-    /// This many bytes of the document, or all of it, have to be seen first.
+    /// Number of bytes that the caller must provide first, unless the document is shorter.
     Unseen(usize),
 }
 
-/// Finds where to cut `text` near `limit`, which is less than its length. `is_end`: the document ends
-/// with it.
+/// Finds the place at which to cut `text` near `limit`, which is less than its length. `is_end` is
+/// true if the document ends with `text`.
 pub(super) fn find_cut(profile: TokenizerProfile, text: &[u8], limit: usize, is_end: bool) -> Cut {
-    // An ASCII word byte before an ASCII blank is a border in every profile, and nearly every text
-    // has one close by.
+    // An ASCII word byte before ASCII white space is a token border in every profile. Nearly every
+    // text has such a border near the limit.
     let is_border =
         |i: &usize| text[*i].is_ascii_whitespace() && text[*i - 1].is_ascii_alphanumeric();
     if let Some(border) = (limit / 2 + 1..=limit).rev().find(is_border) {
@@ -53,9 +56,11 @@ pub(super) fn find_cut(profile: TokenizerProfile, text: &[u8], limit: usize, is_
     }
 }
 
-/// The last end of a token at or before `limit`, else the first one after it. Where `is_whole` is
-/// false, `visible` goes on: its end may cut a character, and what follows may join the last tokens
-/// (`can.` + `t` in UAX #29), so a border counts only with two more token ends behind it.
+/// Returns the last token end at or before `limit`, or the first one after it.
+///
+/// If `is_whole` is false, `visible` continues. Its end may cut a character, and the text behind it
+/// may join the last tokens (`can.` + `t` in UAX #29). So a border counts only if two more token
+/// ends follow it.
 fn last_token_end(
     profile: TokenizerProfile,
     visible: &[u8],

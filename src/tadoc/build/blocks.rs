@@ -1,4 +1,4 @@
-//! From a block of text to a coded segment, and several of them at once.
+//! Construction of encoded segments from blocks of text, several at a time.
 //!
 //! ```text
 //! at once 1    tokens 0  grammar 0 | tokens 1  grammar 1 | ...       all threads
@@ -8,8 +8,9 @@
 //!              tokens 2  grammar 2  coding 2 | tokens 5 ...
 //! ```
 //!
-//! Segments come back in the order of their blocks and do not depend on how many are built at once.
-//! Each place has a pool of its own, so that none waits while its thread does another's work.
+//! Segments are returned in the order of their blocks. They do not depend on how many blocks are
+//! built at a time. Each place has its own thread pool, so that no block waits while its thread
+//! works on another block.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
@@ -26,14 +27,14 @@ use crate::grammar::{RoundsEngine, RoundsOptions, build_rounds_by, build_sequitu
 use crate::segment::Paths;
 use crate::text::{TokenizedBlock, tokenize_block};
 
-/// Most blocks that may be asked for.
+/// Greatest number of blocks that may be built at a time.
 pub const MAX_BLOCKS_AT_ONCE: u16 = 64;
 
-/// Threads for each block, unless chosen otherwise, and most blocks then.
+/// Default number of threads for each block, and default limit of blocks.
 const THREADS_PER_BLOCK: usize = 4;
 const MAX_USUAL_BLOCKS: usize = 4;
 
-/// How many blocks are built at once on this machine, unless chosen otherwise.
+/// Returns the default number of blocks that are built at a time on this machine.
 pub fn usual_blocks_at_once() -> usize {
     (rayon::current_num_threads() / THREADS_PER_BLOCK).clamp(1, MAX_USUAL_BLOCKS)
 }
@@ -44,18 +45,18 @@ pub(super) struct Block {
     pub(super) text: Vec<u8>,
     pub(super) doc_ends: Vec<usize>,
     pub(super) paths: Paths,
-    /// Whether the first document is the rest of the last one of the block before.
+    /// True if the first document continues the last one of the previous block.
     pub(super) continues: bool,
 }
 
-/// What makes segments of blocks.
+/// Converter from blocks to segments.
 #[derive(Debug, Clone)]
 pub(super) struct Maker {
     pub(super) options: IngestOptions,
     pub(super) engine: Option<Arc<dyn RoundsEngine>>,
 }
 
-/// A block's segment in the making, and what it took so far.
+/// A segment under construction, and the time it took so far.
 #[derive(Debug)]
 pub(super) struct Made<T> {
     pub(super) segment: T,
@@ -64,13 +65,13 @@ pub(super) struct Made<T> {
 }
 
 impl Maker {
-    /// Tokens and grammar of `block`, by the current pool.
+    /// Builds the tokens and the grammar of `block` in the current thread pool.
     pub(super) fn parts(&self, block: Block) -> Result<Made<SegmentParts>> {
         let started = Instant::now();
         let Block { text, doc_ends, paths, continues } = block;
         let len_bytes = text.len() as u64;
         let tokenized = tokenize_block(self.options.profile, &text, &doc_ends)?;
-        // The text is not needed any more; give its memory to the builder.
+        // Free the text before the grammar is built.
         drop(text);
         let tokenizing = started.elapsed();
 
@@ -104,28 +105,29 @@ impl Maker {
     }
 }
 
-/// Blocks that are being built, oldest first.
+/// Blocks that are under construction, oldest first.
 #[derive(Debug)]
 pub(super) struct BlocksAtOnce {
     building: VecDeque<JoinHandle<Result<Made<EncodedSegment>>>>,
     max_blocks: usize,
-    /// A pool for each place; none where threads could not be had.
+    /// Thread pool of each place, `None` if its threads could not be created.
     pools: Vec<Option<Arc<ThreadPool>>>,
     num_begun: usize,
 }
 
 impl BlocksAtOnce {
-    /// Room for `max_blocks`, at least 2: each has its share of the threads of this machine.
+    /// Creates a queue for `max_blocks` blocks, at least 2. Each place gets its share of the
+    /// machine's threads.
     pub(super) fn new(max_blocks: usize) -> Self {
         Self { building: VecDeque::new(), max_blocks, pools: Vec::new(), num_begun: 0 }
     }
 
-    /// Whether the oldest block has to be taken out before the next one.
+    /// Returns true if the oldest block must be taken before the next one begins.
     pub(super) fn is_full(&self) -> bool {
         self.building.len() >= self.max_blocks
     }
 
-    /// Begins to build `block`. There is room.
+    /// Starts to build `block`. The queue must not be full.
     pub(super) fn begin(&mut self, block: Block, maker: Maker) {
         let pool = self.next_pool();
         self.building.push_back(std::thread::spawn(move || match pool {
@@ -134,13 +136,13 @@ impl BlocksAtOnce {
         }));
     }
 
-    /// Waits for the oldest block; nothing where there is none.
+    /// Waits for the oldest block. Returns `None` if no block is under construction.
     pub(super) fn take_oldest(&mut self) -> Option<Result<Made<EncodedSegment>>> {
         let building = self.building.pop_front()?;
         Some(building.join().unwrap_or_else(|panic| resume_unwind(panic)))
     }
 
-    /// The pool of the next place in turn, whose block was taken out.
+    /// Returns the pool of the next place in turn. The block of that place has been taken.
     fn next_pool(&mut self) -> Option<Arc<ThreadPool>> {
         let place = self.num_begun % self.max_blocks;
         self.num_begun += 1;

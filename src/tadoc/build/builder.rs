@@ -1,4 +1,4 @@
-//! Documents in, corpus file out, in memory bounded by the block and not by the input.
+//! Builder that turns documents into a corpus file, in memory bounded by the block size.
 //!
 //! ```text
 //! push_document ─▶ block of text ─▶ tokens ─▶ grammar ─▶ segment sections ─▶ out
@@ -7,19 +7,22 @@
 //!                              └─────── blocks_at_once of them ────────┘
 //! ```
 //!
-//! Input is cut into blocks at document borders; each becomes one segment with its own dictionary.
-//! A document larger than a block is cut between two tokens ([`find_cut`]), and the next segment says
-//! that it continues. Blocks depend on the input and `block_bytes` alone, so the file is the same, byte
-//! for byte, for any number of threads, and whether a document comes at once or in parts.
+//! The input is cut into blocks at document borders. Each block becomes one segment with its own
+//! dictionary. A document larger than a block is cut between two tokens ([`find_cut`]), and the
+//! next segment is marked as its continuation. Blocks depend only on the input and on
+//! `block_bytes`. So the file is the same, byte for byte, for any number of threads, and for
+//! documents in one or several parts.
 //!
-//! One block at a time leaves most of many cores idle: coding is serial for the most part, and so is a
-//! third of a grammar's time on 16 threads. Where several are built at once, each has its share of the
-//! threads from its text to its sections, and a device runs the rounds of one while others do the rest.
+//! One block at a time leaves most of many cores idle. The coding is mostly serial, and so is a
+//! third of the grammar's time on 16 threads. If several blocks are built at a time, each has its
+//! share of the threads from text to sections, and a device runs the rounds of one block while the
+//! others do other steps.
 //!
-//! Memory is about 13 bytes for each byte of the block at worst (a token a byte: 1 for the text, 9
-//! for the builder, the rest for counts), on ordinary text 4, and 2 for the block that is filled meanwhile
-//! (measured, all of a process: 3 to 6 for one block at a time, 3 to 5 for each more). A document takes no
-//! more than its block, unless one token is longer.
+//! The memory needed is at worst about 13 bytes for each byte of the block (one token per byte: 1
+//! for the text, 9 for the grammar builder, the rest for counts). Ordinary text needs 4, plus 2 for
+//! the block that is filled meanwhile. Measured for the whole process: 3 to 6 for one block at a
+//! time, 3 to 5 for each further block. A document needs no more memory than its block, unless one
+//! token is longer.
 
 use std::io::{self, Write};
 use std::panic::resume_unwind;
@@ -35,21 +38,21 @@ use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentParts};
 use crate::grammar::{Dedup, RoundsEngine};
 use crate::text::TokenizerProfile;
 
-/// Text of a block unless chosen otherwise.
+/// Default size of a block's text.
 pub const DEFAULT_BLOCK_BYTES: usize = 128 << 20;
 
-/// Which grammar builder runs.
+/// Algorithm that builds the grammar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BuilderKind {
-    /// Round-based, parallel (the default).
+    /// The parallel builder that works in rounds (the default).
     #[default]
     Rounds,
-    /// Sequitur, the papers' builder: serial, several times slower.
+    /// Sequitur, the builder of the TADOC papers. It is serial and several times slower.
     Sequitur,
 }
 
 impl BuilderKind {
-    /// Name in files, options and messages.
+    /// Returns the name used in files, options and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rounds => "rounds",
@@ -80,16 +83,16 @@ impl FromStr for BuilderKind {
     }
 }
 
-/// How a corpus is built.
+/// Settings of a [`CorpusBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IngestOptions {
-    /// What a word is.
+    /// Rule by which words are found.
     pub profile: TokenizerProfile,
-    /// Which grammar builder runs.
+    /// Algorithm that builds the grammar.
     pub builder: BuilderKind,
-    /// Bytes of text in one segment; memory is proportional to it. At least 1.
+    /// Bytes of text in one segment, at least 1. Memory use is proportional to it.
     pub block_bytes: usize,
-    /// Whether the rounds builder shares repeated segments first.
+    /// Choice of whether the rounds builder shares repeated passages first.
     pub dedup: Dedup,
 }
 
@@ -104,24 +107,24 @@ impl Default for IngestOptions {
     }
 }
 
-/// What was built, and where the time went.
+/// Result of [`CorpusBuilder::finish`]: the footer and the time of each step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestReport {
-    /// Footer of the file: documents, bytes, tokens, elements by segment.
+    /// Footer of the file: documents, bytes, tokens and elements of each segment.
     pub footer: FileFooter,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub file_len_bytes: u64,
-    /// Time spent cutting text into tokens and making dictionaries; where several blocks are built at
-    /// once, of all of them together.
+    /// Time of tokenizing and of building dictionaries. If several blocks are built at a time, it
+    /// is the sum over all of them.
     pub tokenizing: Duration,
-    /// Time spent building grammars, likewise.
+    /// Time of building grammars, summed in the same way.
     pub grammar: Duration,
-    /// Time spent waiting until sections were coded and written: the last block's, and what others
-    /// took longer than the grammar of the block after them.
+    /// Time spent waiting for sections to be encoded and written. It includes the last block, and
+    /// for each other block the time beyond the grammar of the next block.
     pub writing: Duration,
 }
 
-/// Collects documents and writes a segment whenever a block is full.
+/// Builder that collects documents and writes a segment when a block is full.
 ///
 /// ```
 /// use tadoc::segment::Corpus;
@@ -140,15 +143,16 @@ pub struct IngestReport {
 pub struct CorpusBuilder<W: Write> {
     writer: CorpusWriter<CountingWriter<W>>,
     maker: Maker,
-    /// What is filled; behind the ends of its documents lies text of the one that is open.
+    /// Block that is being filled. The text behind its last document end belongs to the open
+    /// document.
     block: Block,
-    /// Whether the last part of the open document is still to come.
+    /// True if the last part of the open document is still to come.
     is_open: bool,
-    /// Bytes of the block's text at which it is too long, as far as is known.
+    /// Length of the block's text at which it must be checked again, as far as is known.
     full_bytes: usize,
-    /// The block before, while it is encoded.
+    /// Previous block, while it is encoded.
     encoding: Option<JoinHandle<Result<EncodedSegment>>>,
-    /// Where several are built at once.
+    /// Blocks under construction, if several are built at a time.
     at_once: Option<BlocksAtOnce>,
     tokenizing: Duration,
     grammar: Duration,
@@ -156,11 +160,11 @@ pub struct CorpusBuilder<W: Write> {
 }
 
 impl<W: Write> CorpusBuilder<W> {
-    /// Starts a file on `out`; the caller makes it appear atomically (temporary file, multipart
-    /// upload) once [`finish`](Self::finish) has returned.
+    /// Starts a file on `out`. The caller makes it appear atomically (temporary file, multipart
+    /// upload) after [`finish`](Self::finish) has returned.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a block of no bytes, [`Error::Io`] from `out`.
+    /// [`Error::InvalidArgument`] if `block_bytes` is 0, [`Error::Io`] from `out`.
     pub fn new(out: W, options: IngestOptions) -> Result<Self> {
         if options.block_bytes == 0 {
             return Err(Error::InvalidArgument {
@@ -184,44 +188,46 @@ impl<W: Write> CorpusBuilder<W> {
         })
     }
 
-    /// The same, whose grammars' rounds `engine` runs where it can. The file is the same.
+    /// Sets the engine that runs the rounds of grammars where it can. The file stays the same.
     #[must_use]
     pub fn with_engine(mut self, engine: Arc<dyn RoundsEngine>) -> Self {
         self.maker.engine = Some(engine);
         self
     }
 
-    /// The same, which builds up to `max_blocks` blocks at a time, each with its share of the threads, and
-    /// takes memory for as many. The file is the same. 1 unless chosen otherwise; to be called first.
+    /// Sets the number of blocks that are built at a time, 1 by default. Each block gets its share
+    /// of the threads and needs its own memory. The file stays the same. Call this before documents
+    /// are added.
     #[must_use]
     pub fn with_blocks_at_once(mut self, max_blocks: usize) -> Self {
         self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
         self
     }
 
-    /// Builds up to `max_blocks` blocks at a time from now on, once those that are being built are
-    /// written: for whoever finds that memory is short.
+    /// Changes the number of blocks that are built at a time from now on. Blocks under construction
+    /// are written first. This helps a caller who finds that memory is short.
     ///
     /// # Errors
-    /// As for [`push_document`](Self::push_document).
+    /// Same as [`push_document`](Self::push_document).
     pub fn set_blocks_at_once(&mut self, max_blocks: usize) -> Result<()> {
         self.write_encoded()?;
         self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
         Ok(())
     }
 
-    /// Adds the next document, or the last part of the one that is open. Its bytes come back exactly,
-    /// whatever they are.
+    /// Adds the next document, or the last part of the open document. Any bytes are allowed and are
+    /// returned exactly.
     ///
     /// # Errors
-    /// [`Error::Io`] from the output and where memory for a block cannot be had, [`Error::Capacity`]
-    /// where a block is too large to be indexed.
+    /// [`Error::Io`] if the output fails or memory for a block cannot be allocated,
+    /// [`Error::Capacity`] if a block is too large to be indexed.
     pub fn push_document(&mut self, path: &str, text: &[u8]) -> Result<()> {
         self.push_part(path, text, true)
     }
 
-    /// Adds the next part of a document, which need not be in memory as a whole; `is_last` ends it.
-    /// The file is the same wherever a document is divided. All parts come with the same `path`.
+    /// Adds the next part of a document, which need not be in memory as a whole. `is_last` ends the
+    /// document. The file does not depend on where a document is divided. All parts must have the
+    /// same `path`.
     ///
     /// ```
     /// use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -237,7 +243,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// ```
     ///
     /// # Errors
-    /// As for [`push_document`](Self::push_document).
+    /// Same as [`push_document`](Self::push_document).
     pub fn push_part(&mut self, path: &str, part: &[u8], is_last: bool) -> Result<()> {
         self.is_open = true;
         let mut rest = part;
@@ -259,9 +265,10 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(())
     }
 
-    /// Writes what comes before the open document where both do not fit into one block, or else as much
-    /// of the document as one block holds. False where nothing is written: the text fits, it cannot be
-    /// cut, or more of it has to be seen. `is_end`: there is no more of it.
+    /// Writes the documents before the open one if both do not fit into one block. Otherwise writes
+    /// as much of the open document as one block holds. Returns false if nothing is written: the
+    /// text fits, it cannot be cut, or more text must be seen first. `is_end` is true if the
+    /// document has no more text.
     fn write_what_is_full(&mut self, path: &str, is_end: bool) -> Result<bool> {
         let IngestOptions { block_bytes, profile, .. } = self.maker.options;
         let len = self.block.text.len();
@@ -288,11 +295,11 @@ impl<W: Write> CorpusBuilder<W> {
         }
     }
 
-    /// Adds the documents of a segment that is built already, behind those pushed before.
+    /// Appends the documents of a segment that is already built.
     ///
     /// # Errors
-    /// As for [`push_document`](Self::push_document); [`Error::InvalidArgument`] where the parts
-    /// contradict one another.
+    /// Same as [`push_document`](Self::push_document), and [`Error::InvalidArgument`] if the parts
+    /// contradict each other.
     pub fn push_segment(&mut self, parts: &SegmentParts) -> Result<()> {
         self.write_last_block()?;
         self.write_encoded()?;
@@ -304,7 +311,7 @@ impl<W: Write> CorpusBuilder<W> {
         self.block.paths.push(path);
     }
 
-    /// Writes what there is of documents that are complete.
+    /// Writes the remaining complete documents.
     fn write_last_block(&mut self) -> Result<()> {
         if self.is_open {
             return Err(Error::InvalidArgument {
@@ -319,13 +326,13 @@ impl<W: Write> CorpusBuilder<W> {
         }
     }
 
-    /// Turns the block into a segment; the next one begins with `text`. `is_cut`: its last document goes
-    /// on there.
+    /// Turns the block into a segment. The next block begins with `text`. `is_cut` is true if the
+    /// last document continues there.
     fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
         let next = Block { text, continues: is_cut, ..Block::default() };
         let block = std::mem::replace(&mut self.block, next);
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
-        // A worker that waited for a thread that needs workers could wait for itself.
+        // A worker must not wait for a thread that needs workers: it could wait for itself.
         let is_worker = rayon::current_thread_index().is_some();
         if self.at_once.is_some() && !is_worker {
             return self.begin(block);
@@ -340,7 +347,7 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(())
     }
 
-    /// Begins to build `block` beside others, once there is room.
+    /// Starts to build `block` beside other blocks, after waiting for a free place.
     fn begin(&mut self, block: Block) -> Result<()> {
         while self.at_once.as_ref().is_some_and(BlocksAtOnce::is_full) {
             self.write_oldest()?;
@@ -351,8 +358,7 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(())
     }
 
-    /// Waits for the oldest of the blocks that are built at once, and writes it; false where there is
-    /// none.
+    /// Waits for the oldest block under construction and writes it. Returns false if there is none.
     fn write_oldest(&mut self) -> Result<bool> {
         let started = Instant::now();
         let Some(made) = self.at_once.as_mut().and_then(BlocksAtOnce::take_oldest) else {
@@ -364,14 +370,14 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(true)
     }
 
-    /// Adds up what a segment took.
+    /// Adds the times of a segment to the totals.
     fn count<T>(&mut self, made: Made<T>) -> T {
         self.tokenizing += made.tokenizing;
         self.grammar += made.grammar;
         made.segment
     }
 
-    /// Waits for all segments that are being built or encoded, and writes them.
+    /// Waits for all segments under construction and writes them.
     fn write_encoded(&mut self) -> Result<()> {
         while self.write_oldest()? {}
         let started = Instant::now();
@@ -383,11 +389,11 @@ impl<W: Write> CorpusBuilder<W> {
         Ok(())
     }
 
-    /// Writes the last block, `columns` (opaque Parquet bytes with one row a document) and the
-    /// footer.
+    /// Writes the last block, `columns` (opaque Parquet bytes with one row for each document) and
+    /// the footer.
     ///
     /// # Errors
-    /// As for [`push_document`](Self::push_document).
+    /// Same as [`push_document`](Self::push_document).
     pub fn finish(mut self, columns: Option<Vec<u8>>) -> Result<(W, IngestReport)> {
         self.write_last_block()?;
         self.write_encoded()?;
@@ -404,7 +410,7 @@ impl<W: Write> CorpusBuilder<W> {
     }
 }
 
-/// Counts the bytes that pass.
+/// Writer that counts the bytes written to it.
 struct CountingWriter<W> {
     out: W,
     written: u64,
@@ -422,14 +428,14 @@ impl<W: Write> Write for CountingWriter<W> {
     }
 }
 
-/// Appends `part` to `text`.
+/// Appends `part` to `text`. Fails without a panic if memory cannot be allocated.
 fn append(text: &mut Vec<u8>, part: &[u8]) -> Result<()> {
     text.try_reserve(part.len()).map_err(|_| no_memory(text.len() + part.len()))?;
     text.extend_from_slice(part);
     Ok(())
 }
 
-/// Takes what lies behind `at` out of `text`.
+/// Removes the bytes from `at` on and returns them.
 fn split_off(text: &mut Vec<u8>, at: usize) -> Result<Vec<u8>> {
     let mut behind = Vec::new();
     append(&mut behind, &text[at..])?;
@@ -468,7 +474,7 @@ mod tests {
             let mut builder =
                 CorpusBuilder::new(Vec::new(), options).unwrap().with_blocks_at_once(max_blocks);
             for doc in 0..40 {
-                // Some are cut.
+                // Some documents are longer than a block.
                 let text = format!("to be or not to be {doc} ").repeat(1 + doc % 20);
                 builder.push_document(&doc.to_string(), text.as_bytes()).unwrap();
             }
@@ -503,7 +509,8 @@ mod tests {
         }
     }
 
-    /// The rule by which blocks are filled, of documents that are there as a whole: the oracle.
+    /// Fills blocks by the rule for whole documents. It is the oracle for
+    /// [`CorpusBuilder::push_part`].
     fn push_whole(builder: &mut CorpusBuilder<Vec<u8>>, path: &str, text: &[u8]) {
         let IngestOptions { block_bytes, profile, .. } = builder.maker.options;
         let mut rest = text;
@@ -522,7 +529,8 @@ mod tests {
         builder.end_part(path);
     }
 
-    /// Files by the oracle, of whole documents, and of parts of these lengths in turn.
+    /// Builds three files: by the oracle, from whole documents, and from parts with lengths from
+    /// `lens`.
     fn files(options: IngestOptions, docs: &[Vec<u8>], lens: &[usize]) -> [Vec<u8>; 3] {
         let builder = || CorpusBuilder::new(Vec::new(), options).unwrap();
         let (mut oracle, mut whole, mut parts) = (builder(), builder(), builder());
@@ -535,7 +543,7 @@ mod tests {
             loop {
                 let (now, later) = rest.split_at(lens.next().unwrap().min(rest.len()));
                 rest = later;
-                // The end may come with text or alone.
+                // The end may come with text or with an empty part.
                 let is_last = rest.is_empty() && (now.len() % 2 == 0 || now.is_empty());
                 parts.push_part(&path, now, is_last).unwrap();
                 if is_last {
@@ -561,7 +569,7 @@ mod tests {
     }
 
     proptest! {
-        // Of each case nine files are made.
+        // Each case builds nine files.
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]

@@ -1,10 +1,25 @@
-//! From documents to a corpus file, in bounded memory.
+//! Builder of corpus files: documents in, file out, in bounded memory.
 //!
 //! ```text
 //! documents ─▶ block_cut ─▶ blocks (tokens, grammar; several at once) ─▶ format::writer ─▶ file
 //! ```
 //!
-//! A document may be longer than a block: it continues in the next segment.
+//! A document may be longer than a block. It then continues in the next segment.
+//!
+//! ```
+//! use tadoc::build::{CorpusBuilder, IngestOptions};
+//!
+//! # fn main() -> tadoc::Result<()> {
+//! let options = IngestOptions { block_bytes: 16, ..IngestOptions::default() };
+//! let mut builder = CorpusBuilder::new(Vec::new(), options)?;
+//! builder.push_document("a.txt", b"to be or not")?;
+//! builder.push_document("b.txt", b"to be")?;
+//! let (file, report) = builder.finish(None)?;
+//! assert_eq!(report.footer.segments.len(), 2);
+//! assert_eq!(report.file_len_bytes, file.len() as u64);
+//! # Ok(())
+//! # }
+//! ```
 
 mod block_cut;
 mod blocks;

@@ -4,7 +4,7 @@ use crate::build::{CorpusBuilder, IngestOptions};
 use crate::format::OpenLimits;
 use crate::segment::Corpus;
 
-/// A corpus of `texts`, whose paths are their numbers, in blocks of `block_bytes`.
+/// Builds a corpus of `texts` in blocks of `block_bytes`. The path of each document is its number.
 pub(crate) fn corpus_of_texts(block_bytes: usize, texts: &[String]) -> Corpus {
     let options = IngestOptions { block_bytes, ..IngestOptions::default() };
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();

@@ -1,10 +1,10 @@
-//! A word in one document of the base corpus: how often, and where.
+//! Counts and offsets of a word in one document of the base corpus.
 //!
-//! The places of the word in the grammar are climbed from to the root, and places in other documents
-//! are passed over. Where the steps pass a budget the word is frequent, or the grammar is a trap: then
-//! [`count`](crate::query::count) or [`search_with`] answer, whose costs are bounded, and which read
-//! the document instead where that is less work. Once segments keep the words of documents, counts are found there,
-//! and so is that there is nothing to look for.
+//! The search climbs from the places of the word in the grammar to the root and skips places in
+//! other documents. If the steps exceed a budget, the word is frequent or the grammar has long
+//! chains of rules. Then [`count`](crate::query::count) or [`search_with`] answer. Their costs are
+//! bounded, and they read the document instead if that is less work. If the segments keep the words
+//! of documents, these give the counts, and show that a word does not occur.
 
 use std::ops::ControlFlow;
 
@@ -13,11 +13,11 @@ use crate::query;
 use crate::query::{Query, SearchOptions, search_with};
 use crate::segment::Corpus;
 
-/// Most places that are climbed through before another way is taken. Climbing takes 10 to 50 ns a
-/// place, the other way 2 us before it begins.
+/// Most places of a climb before another way is taken. A climb takes 10 to 50 ns a place; the other
+/// way takes 2 us before it begins.
 const MAX_PLACES: usize = 128;
 
-/// How often `word` occurs in document `doc_id`, which there must be.
+/// Returns the number of occurrences of `word` in document `doc_id`, which must exist.
 pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
     if let Some(count) = query::kept_count(corpus, doc_id, word) {
         return Ok(count);
@@ -30,15 +30,15 @@ pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
     query::count(corpus, &Query::of_word(word), &options)
 }
 
-/// Byte offsets of `word` in document `doc_id`, which there must be, ascending, behind what is in
-/// `offsets`.
+/// Appends the byte offsets of `word` in document `doc_id`, which must exist, to `offsets`, in
+/// ascending order.
 pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
     let count = query::kept_count(corpus, doc_id, word);
     if count == Some(0) {
         return Ok(());
     }
     let num_before = offsets.len();
-    // Reading a document of which that much is kept takes less than half as long.
+    // Reading a document whose words are kept takes less than half as long.
     let max_places = if count.is_some() { MAX_PLACES / 4 } else { MAX_PLACES };
     if climb::<true>(corpus, doc_id, word, max_places, &mut |offset| offsets.push(offset)) {
         offsets[num_before..].sort_unstable();
@@ -52,8 +52,8 @@ pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u
     })
 }
 
-/// Calls `found` with the offset of each occurrence (with `OFFSETS`), in no order; `false` where there are more than
-/// `max_places`, after some.
+/// Calls `found` with the offset (if `OFFSETS`, else 0) of each occurrence, in no order. Returns
+/// false if there are more than `max_places` places; `found` may have been called before.
 fn climb<const OFFSETS: bool>(
     corpus: &Corpus,
     doc_id: u64,

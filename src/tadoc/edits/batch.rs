@@ -1,8 +1,9 @@
-//! Many reads of a corpus that is edited at once, on all cores.
+//! Batches of reads of a living corpus, on all cores.
 //!
-//! Documents that were never edited are asked of the base in one batch
-//! ([`crate::read::extract_batch`] and its neighbours), where they share their work; edited ones are
-//! answered one by one. Answers stand in the order of the queries.
+//! Documents that were never edited are read from the base in one batch
+//! ([`crate::read::extract_batch`], [`crate::query::count_batch`], [`crate::query::search_batch`]),
+//! where queries share work. Edited documents are answered one by one. Answers are stored in the
+//! order of the queries.
 
 use rayon::prelude::*;
 
@@ -14,10 +15,10 @@ use crate::query::{OffsetLists, WordQuery, check_word, count_batch, search_batch
 use crate::read;
 use crate::read::{ExtractQuery, Passages, extract_batch};
 
-/// Answers of edited documents that one task gives.
+/// Number of answers of edited documents that one task computes at least.
 const MIN_QUERIES: usize = 16;
 
-/// Queries by whether their document was edited; each with its index in the batch.
+/// Queries of unedited and of edited documents, each with its index in the batch.
 struct Parted<'a, Q> {
     of_base: Vec<Q>,
     base_idxs: Vec<usize>,
@@ -25,8 +26,7 @@ struct Parted<'a, Q> {
 }
 
 impl LivingCorpus {
-    /// The passages that `queries` ask for, in their order; all together may have
-    /// `max_output_bytes`.
+    /// Returns the passages of `queries`, in their order, of at most `max_output_bytes` in total.
     ///
     /// # Errors
     /// [`Error::InBatch`] for the first query that [`extract`](Self::extract) would refuse;
@@ -59,7 +59,7 @@ impl LivingCorpus {
         Passages::joined(&texts, max_output_bytes)
     }
 
-    /// How often each word occurs in its document, in the order of `queries`.
+    /// Returns the number of occurrences of each word in its document, in the order of `queries`.
     ///
     /// # Errors
     /// [`Error::InBatch`] for the first query that [`count`](Self::count) would refuse.
@@ -79,8 +79,8 @@ impl LivingCorpus {
         Ok(counts)
     }
 
-    /// The byte offsets of each word in its document, ascending, in the order of `queries`; all
-    /// together at most `max_hits`.
+    /// Returns the byte offsets of each word in its document, in ascending order, in the order of
+    /// `queries`; at most `max_hits` in total.
     ///
     /// # Errors
     /// [`Error::InBatch`] for the first query that [`search`](Self::search) would refuse;
@@ -107,7 +107,8 @@ impl LivingCorpus {
         OffsetLists::joined(&lists, max_hits)
     }
 
-    /// `queries` by the state of their documents, each of which must be there and pass `check`.
+    /// Divides `queries` by the state of their documents. Each document must exist, and each query
+    /// must pass `check`.
     fn parted<Q: InDocument>(
         &self,
         queries: &[Q],
@@ -135,7 +136,7 @@ impl LivingCorpus {
 trait InDocument: Copy {
     fn doc_id(&self) -> u64;
 
-    /// The same about another document.
+    /// Returns the same query about another document.
     fn of_document(self, doc_id: u64) -> Self;
 }
 
@@ -160,7 +161,7 @@ impl InDocument for WordQuery<'_> {
 }
 
 impl<Q: Copy + Sync> Parted<'_, Q> {
-    /// Answers for the edited documents; an error names the query's index in the batch.
+    /// Answers the queries of edited documents. An error names the index of the query in the batch.
     fn answer_edited<T: Send>(
         &self,
         answer: impl Fn(Q, &EditedDocument) -> Result<T> + Sync,
@@ -172,7 +173,7 @@ impl<Q: Copy + Sync> Parted<'_, Q> {
         numbered.map(|(at, answer)| answer.map_err(|e| read::in_batch(at.0, e))).collect()
     }
 
-    /// Both kinds of answers, or the error of the first query that has one.
+    /// Returns both kinds of answers, or the error of the first query that has one.
     fn both<A, B>(&self, of_base: Result<A>, of_edited: Result<B>) -> Result<(A, B)> {
         let of_base = of_base.map_err(|error| match error {
             Error::InBatch { query_idx, source } => {

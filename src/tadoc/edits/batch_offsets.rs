@@ -1,4 +1,5 @@
-//! Offsets in the text before a batch, as offsets in the text at some place of the batch.
+//! Translation of offsets in the text before a batch to offsets in the text at some point of the
+//! batch.
 //!
 //! ```text
 //! before      a b c d e f g     insert "X" at 3, delete 1..5, insert "Y" at 3, in this order
@@ -8,25 +9,27 @@
 //!             a X Y f g         3 + 1 inserted - 2 deleted = 2
 //! ```
 //!
-//! All edits of a document are known before the first is made, so the places of all are numbered once,
-//! and two Fenwick trees tell what was put in up to a place and taken out before it. O(log edits) for
-//! each edit; a stretch between two places goes once, whatever number of edits delete it.
+//! All edits of a document are known before the first one is made. Their offsets are sorted, and
+//! the index of an offset is the number of its *place*. Two Fenwick trees return the bytes inserted
+//! up to a place and the bytes deleted before it, in O(log edits) for each edit. The range between
+//! two places is deleted once, even if several edits delete it.
 
 use std::ops::Range;
 
-/// The offsets of one document.
+/// Offsets of the edits of one document.
 #[derive(Debug)]
 pub struct BatchOffsets {
-    /// Offsets of edits before the batch, ascending, each once.
+    /// Distinct offsets of edits before the batch, in ascending order.
     places: Vec<u64>,
     inserted: Sums,
     deleted: Sums,
-    /// For each place one at or behind it from which the stretch is still there, if not itself.
+    /// For each place, itself if the range after it is not deleted, else a later place that is
+    /// nearer to the next range that is not deleted.
     next_kept: Vec<usize>,
 }
 
 impl BatchOffsets {
-    /// For edits at `places`: inserts, and both ends of deletes.
+    /// Creates the translation for edits at `places`: offsets of inserts, and both ends of deletes.
     pub fn new(mut places: Vec<u64>) -> Self {
         places.sort_unstable();
         places.dedup();
@@ -39,7 +42,7 @@ impl BatchOffsets {
         }
     }
 
-    /// Where text of `len` bytes is to be put that is meant for `offset`, one of the places.
+    /// Records an insert of `len` bytes at `offset`, one of the places. Returns its current offset.
     pub fn insert(&mut self, offset: u64, len: u64) -> u64 {
         let place = self.place(offset);
         let now = self.now(place);
@@ -47,7 +50,8 @@ impl BatchOffsets {
         now
     }
 
-    /// What is to be deleted, one range after the other, for `range`, which ends at places.
+    /// Records the deletion of `range`, which begins and ends at places. Returns the ranges to
+    /// delete, one after the other.
     pub fn delete(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
         let end = self.place(range.end);
         let mut deleted: Vec<Range<u64>> = Vec::new();
@@ -70,15 +74,15 @@ impl BatchOffsets {
         self.places.partition_point(|&place| place < offset)
     }
 
-    /// Where the byte at `place` is now, behind all that was put in there.
+    /// Returns the current offset of the byte at `place`, after all text inserted there.
     fn now(&self, place: usize) -> u64 {
         self.places[place] + self.inserted.before(place + 1) - self.deleted.before(place)
     }
 
-    /// The first place from `place` on whose stretch is still there.
+    /// Returns the first place from `place` on whose range is not deleted.
     fn kept(&mut self, mut place: usize) -> usize {
         while self.next_kept[place] != place {
-            // Halves the path for whoever comes next.
+            // Halves the path for later calls.
             self.next_kept[place] = self.next_kept[self.next_kept[place]];
             place = self.next_kept[place];
         }
@@ -119,7 +123,8 @@ mod tests {
 
     use super::*;
 
-    /// Texts put in before each old byte and at the end, and which old bytes are left.
+    /// Computes the text from the texts inserted before each old byte and at the end, and the old
+    /// bytes that are left.
     fn slow(old: &[u8], edits: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
         let mut before = vec![Vec::new(); old.len() + 1];
         let mut is_kept = vec![true; old.len()];

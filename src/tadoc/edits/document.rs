@@ -1,4 +1,4 @@
-//! One document that was edited or added: its base, a buffer of new text, and pieces of both.
+//! An edited or added document: its base, a buffer of new text, and pieces of both.
 //!
 //! ```text
 //! base     the power loss of          insert "wer ro" at 6:  the po|wer ro|wer loss of
@@ -6,15 +6,16 @@
 //! pieces   base 0..4 | text 0..11 | base 9..17
 //! ```
 //!
-//! Pieces begin and end at cuts ([`crate::text::last_cut`]): the text between the cut before an edit and
-//! the one behind it is written to the buffer once more. So each piece can be tokenized by itself, and
-//! the tokens of the document are those of its pieces, one after the other; a base piece is a run of
-//! whole tokens of the base document. Counts, search and snapshots need no more than that. An edit
-//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text. Only the border
-//! before text at the end of a document may lie [loose](loose_end), until it matters.
+//! Pieces begin and end at cuts ([`crate::text::last_cut`]). The text between the cut before an
+//! edit and the cut after it is written to the buffer again. So each piece can be tokenized alone,
+//! and the tokens of the document are those of its pieces, one after the other. A base piece is a
+//! run of whole tokens of the base document. Counts, search and snapshots need only this. An edit
+//! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text. One border may
+//! be [loose](loose_end), that before text at the end of a document; its cut is found when it is
+//! needed.
 //!
-//! Where no cut is near by ([`surroundings`]; a base64 blob has none), edits put in what they are told and
-//! no more: the document is then *not aligned*, its counts and searches read all of its text.
+//! If there is no cut nearby ([`surroundings`]; a base64 blob has none), an edit inserts only its
+//! own text. The document is then *not aligned*: its counts and searches read all of its text.
 
 mod loose_end;
 
@@ -30,40 +31,42 @@ use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, extract_into};
 use crate::segment::Corpus;
 use crate::text::{TokenizerProfile, for_each_token};
 
-/// Words are no longer followed through an edit of more bytes than this, but counted anew when asked.
+/// Most bytes of an edit after which the word changes are updated; after a larger edit they are
+/// computed anew on demand.
 const MAX_COUNTED_BYTES: u64 = 1 << 20;
-/// The buffer is first looked at for text that is in no piece when it has so many bytes.
+/// Least bytes of the buffer at which it is first checked for text that is in no piece.
 const FIRST_SWEEP_BYTES: usize = 1 << 12;
 
-/// A document whose text is not, or no longer, that of the base corpus.
+/// A document whose text differs from the base corpus.
 #[derive(Debug, Clone)]
 pub(super) struct EditedDocument {
-    /// The document in the base corpus that base pieces are ranges of.
+    /// Document of the base corpus to which base pieces refer.
     base_doc: Option<u64>,
     text: Vec<u8>,
     pieces: PieceTree,
     borders: Borders,
-    /// Made when a word is first counted or searched for, and the borders are settled.
+    /// Word changes, computed when a word is first counted or searched for and the borders are
+    /// settled.
     changes: OnceLock<Box<WordChanges>>,
-    /// The document with settled borders, made when they first matter.
+    /// Copy of the document with settled borders, created when they are first needed.
     settled: OnceLock<Box<EditedDocument>>,
-    /// Bytes of the buffer at which it is next looked at for text that is in no piece.
+    /// Bytes of the buffer at which it is next checked for text that is in no piece.
     next_sweep_bytes: usize,
 }
 
-/// Where pieces begin and end.
+/// Position of the borders of pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Borders {
     /// At cuts.
     AtCuts,
-    /// At cuts, but for the start of the last piece, at byte `start` of the document.
+    /// At cuts, except the start of the last piece, at byte `start` of the document.
     LooseEnd { start: u64 },
-    /// Anywhere.
+    /// At any byte.
     Anywhere,
 }
 
 impl EditedDocument {
-    /// Document `doc_id` of the base corpus, which has `len_bytes`, before any edit.
+    /// Creates document `doc_id` of the base corpus, which has `len_bytes`, without edits.
     pub fn of_base(doc_id: u64, len_bytes: u64) -> Self {
         let piece = Piece { source: Source::Base, start: 0, len: len_bytes };
         Self {
@@ -77,7 +80,7 @@ impl EditedDocument {
         }
     }
 
-    /// A document of new text.
+    /// Creates a document of new text.
     pub fn of_text(text: Vec<u8>) -> Self {
         let piece = Piece { source: Source::Text, start: 0, len: text.len() as u64 };
         let next_sweep_bytes = FIRST_SWEEP_BYTES.max(text.len().saturating_mul(2));
@@ -92,27 +95,28 @@ impl EditedDocument {
         }
     }
 
-    /// Bytes of the document.
+    /// Returns the length of the document in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.pieces.len_bytes()
     }
 
-    /// Whether each piece can be tokenized by itself, once the document is [settled](Self::settled).
+    /// Returns true if each piece can be tokenized alone, once the document is
+    /// [settled](Self::settled).
     pub fn is_aligned(&self) -> bool {
         self.borders == Borders::AtCuts
     }
 
-    /// The pieces, in order.
+    /// Returns the pieces, in order.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
         self.pieces.pieces_from(0)
     }
 
-    /// The bytes of a piece of new text.
+    /// Returns the bytes of a piece of new text.
     pub fn fresh_text(&self, piece: Piece) -> &[u8] {
         &self.text[piece.start as usize..piece.end() as usize]
     }
 
-    /// Bytes of memory held.
+    /// Returns the number of bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         let changes = self.changes.get().map_or(0, |changes| changes.memory_bytes());
         let settled = self.settled.get().map_or(0, |settled| settled.memory_bytes());
@@ -167,7 +171,7 @@ impl EditedDocument {
         }
     }
 
-    /// Puts `text` in the place of the bytes of `range`, which lies in the document.
+    /// Replaces the bytes of `range`, which lies in the document, with `text`.
     pub fn splice(&mut self, corpus: &Corpus, range: Range<u64>, text: &[u8]) {
         if range.is_empty() && text.is_empty() {
             return;
@@ -198,7 +202,8 @@ impl EditedDocument {
         }
     }
 
-    /// Makes the last piece longer. Its first character stays what it is, so it still begins at a cut.
+    /// Extends the last piece. Its first character does not change, so the piece still begins at a
+    /// cut.
     fn append(&mut self, corpus: &Corpus, text: &[u8]) {
         let end = self.len_bytes();
         if self.changes.get().is_some() {
@@ -216,7 +221,7 @@ impl EditedDocument {
         self.pieces.extend_last(text.len() as u64);
     }
 
-    /// Puts `texts`, one after the other, in the place of the bytes of `range`.
+    /// Replaces the bytes of `range` with `texts`, one after the other.
     fn replace(&mut self, range: Range<u64>, texts: &[&[u8]]) {
         let start = self.text.len() as u64;
         self.text.reserve(texts.iter().map(|text| text.len()).sum());
@@ -225,7 +230,7 @@ impl EditedDocument {
         self.pieces.replace(range.start, range.end, Piece { source: Source::Text, start, len });
     }
 
-    /// Whether text put at `range` can stand behind that of the last piece, in the buffer too.
+    /// Returns true if text inserted at `range` follows that of the last piece, in the buffer too.
     fn extends_last_piece(&self, range: &Range<u64>) -> bool {
         range.start == self.len_bytes()
             && self.pieces.last_byte().is_some_and(|last| {
@@ -233,8 +238,8 @@ impl EditedDocument {
             })
     }
 
-    /// Brings the numbers of words up to date, if there are any, before `range`, which ends at cuts,
-    /// becomes `added`, one after the other.
+    /// Updates the word changes, if there are any. `range`, which begins and ends at cuts, is about
+    /// to be replaced with `added`, one after the other.
     fn follow_words(&mut self, corpus: &Corpus, range: Range<u64>, added: &[&[u8]]) {
         let Some(mut changes) = self.changes.take() else { return };
         let is_short = range.end - range.start <= MAX_COUNTED_BYTES;
@@ -244,7 +249,7 @@ impl EditedDocument {
         }
     }
 
-    /// Notes that the words of `range`, which ends at cuts, are no more.
+    /// Records that the words of `range`, which begins and ends at cuts, are removed.
     fn leave(&self, corpus: &Corpus, range: Range<u64>, changes: &mut WordChanges) -> Result<()> {
         let mut left = range.end - range.start;
         let mut pieces = self.pieces.pieces_from(range.start);
@@ -265,7 +270,7 @@ impl EditedDocument {
         Ok(())
     }
 
-    /// Takes text that is in no piece out of the buffer where that is at least half of it.
+    /// Removes text that is in no piece from the buffer, if it is at least half of the buffer.
     fn sweep(&mut self) {
         let is_fresh = |piece: &Piece| piece.source == Source::Text;
         let live_bytes: u64 = self.pieces().filter(is_fresh).map(|piece| piece.len).sum();
@@ -286,7 +291,7 @@ impl EditedDocument {
         self.next_sweep_bytes = FIRST_SWEEP_BYTES.max(self.text.len().saturating_mul(2));
     }
 
-    /// How often `word` occurs.
+    /// Returns the number of occurrences of `word`.
     pub fn count(&self, corpus: &Corpus, word: &str) -> Result<u64> {
         let settled = self.settled(corpus);
         if !settled.is_aligned() {
@@ -302,7 +307,7 @@ impl EditedDocument {
         Ok(of_base.saturating_sub(change.lost) + change.fresh)
     }
 
-    /// Appends the byte offsets of `word`, ascending, to `offsets`.
+    /// Appends the byte offsets of `word`, in ascending order, to `offsets`.
     pub fn find(&self, corpus: &Corpus, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
         let settled = self.settled(corpus);
         if !settled.is_aligned() {
@@ -343,7 +348,7 @@ impl EditedDocument {
         Ok(())
     }
 
-    /// The numbers of words of this document, which is aligned.
+    /// Returns the word changes of this document, which is aligned.
     fn changes(&self, corpus: &Corpus) -> Result<&WordChanges> {
         if let Some(changes) = self.changes.get() {
             return Ok(changes);
@@ -352,7 +357,7 @@ impl EditedDocument {
         Ok(self.changes.get_or_init(|| Box::new(changes)))
     }
 
-    /// The numbers of words from what is there now, by reading all text that is not as in the base.
+    /// Computes the word changes from the pieces, by reading all text that differs from the base.
     fn changes_of_pieces(&self, corpus: &Corpus) -> Result<WordChanges> {
         let mut changes = WordChanges::default();
         let (mut base_at, mut text) = (0, Vec::new());
@@ -380,7 +385,7 @@ impl EditedDocument {
     }
 }
 
-/// Calls `found` with the offset of each `word` of `text`, which is cut at both ends.
+/// Calls `found` with the offset of each `word` of `text`, which begins and ends at a cut.
 fn find_word(profile: TokenizerProfile, text: &[u8], word: &str, mut found: impl FnMut(u64)) {
     if memchr::memmem::find(text, word.as_bytes()).is_none() {
         return;

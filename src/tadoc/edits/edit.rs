@@ -1,8 +1,9 @@
-//! What can be changed in a corpus, as values.
+//! Changes of a corpus, as values.
 //!
-//! Offsets are bytes and may lie anywhere, inside words and characters too. Document ids are stable
-//! for ever: a dropped document leaves a gap, an added one gets the next id. What the offsets of a
-//! batch refer to is its [`EditMode`]; both are those of the random-access paper.
+//! Offsets are bytes and can lie anywhere, also inside words and characters. The id of a document
+//! never changes: a dropped document leaves a gap, and an added document gets the next id. The
+//! [`EditMode`] of a batch defines the text that its offsets refer to. Both modes are those of the
+//! random-access paper.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -15,64 +16,64 @@ use crate::error::{Error, Result};
 /// One change of a corpus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// Puts `text` before the byte at `offset_bytes`, or at the end where that is the length.
+    /// Inserts `text` before the byte at `offset_bytes`, or at the end if that is the length.
     InsertText {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
-        /// Bytes of the document before the text.
+        /// Number of bytes of the document before the text.
         offset_bytes: u64,
-        /// What is put in.
+        /// Text to insert.
         text: Vec<u8>,
     },
-    /// Puts `text` at the end of a document.
+    /// Appends `text` to a document.
     AppendText {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
-        /// What is put in.
+        /// Text to append.
         text: Vec<u8>,
     },
-    /// Takes `len_bytes` bytes out of a document.
+    /// Deletes `len_bytes` bytes of a document.
     DeleteText {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
-        /// Bytes of the document before those that go.
+        /// Number of bytes of the document before the deleted ones.
         offset_bytes: u64,
-        /// How many go.
+        /// Number of bytes to delete.
         len_bytes: u64,
     },
-    /// Adds a document, whose id is the next one.
+    /// Adds a document, which gets the next id.
     AddDocument {
-        /// Its path.
+        /// Path of the new document.
         path: String,
-        /// Its bytes.
+        /// Bytes of the new document.
         content: Vec<u8>,
     },
-    /// Takes a document away; its id is never used again.
+    /// Drops a document. Its id is never used again.
     DropDocument {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
     },
-    /// Gives a document other bytes, under the same id and path.
+    /// Replaces the bytes of a document, which keeps its id and path.
     ReplaceDocument {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
-        /// Its bytes from now on.
+        /// New bytes of the document.
         content: Vec<u8>,
     },
-    /// Gives a document other values of user columns; its text stays.
+    /// Replaces values of user columns of a document, which keeps its text.
     SetColumns {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
-        /// The row of `table` with its values.
+        /// Row of `table` with the values of the document.
         row: u64,
-        /// The values of all documents that got theirs together: a Parquet file with the columns that
-        /// are set. Edits share it, and nobody looks into it here.
+        /// Values of all documents that were set together: a Parquet file with the columns that are
+        /// set. Edits share it, and this crate does not read it.
         table: Bytes,
     },
 }
 
 impl Edit {
-    /// The document that is changed; none for one that is added.
+    /// Returns the document that is changed; `None` for a document that is added.
     pub fn doc_id(&self) -> Option<u64> {
         match self {
             Self::InsertText { doc_id, .. }
@@ -85,7 +86,7 @@ impl Edit {
         }
     }
 
-    /// Bytes of the text that it brings.
+    /// Returns the length of the text that the edit adds, in bytes.
     pub fn text_len_bytes(&self) -> u64 {
         match self {
             Self::InsertText { text, .. } | Self::AppendText { text, .. } => text.len() as u64,
@@ -96,18 +97,19 @@ impl Edit {
         }
     }
 
-    /// Whether it changes nothing but user columns.
+    /// Returns true if the edit changes only user columns.
     pub fn sets_columns(&self) -> bool {
         matches!(self, Self::SetColumns { .. })
     }
 }
 
-/// What tells a table from another: tables are shared, and never compared.
+/// Returns the identity of a table. Tables are shared, and their bytes are never compared.
 pub(super) fn table_identity(table: &Bytes) -> (usize, usize) {
     (table.as_ptr() as usize, table.len())
 }
 
-/// The tables that `edits` take values of user columns from, each once, in order of first use.
+/// Returns the tables from which `edits` take values of user columns, each once, in order of first
+/// use.
 pub fn column_tables<'a>(
     edits: impl IntoIterator<Item = &'a Edit>,
 ) -> impl Iterator<Item = &'a Bytes> {
@@ -118,32 +120,32 @@ pub fn column_tables<'a>(
     })
 }
 
-/// What the offsets of the edits of a batch refer to.
+/// The text that the offsets of the edits of a batch refer to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EditMode {
-    /// The text after the edit before.
+    /// The text after the preceding edit.
     #[default]
     InSequence = 0,
-    /// The text before the batch. Texts put in at the same offset stand in the order of the batch,
-    /// bytes that several edits delete go once, and what is put in between deleted bytes stays.
+    /// The text before the batch. Texts inserted at the same offset are in the order of the batch.
+    /// Bytes that several edits delete are deleted once. Text inserted between deleted bytes stays.
     InBatch = 1,
 }
 
 impl EditMode {
     const ALL: [Self; 2] = [Self::InSequence, Self::InBatch];
 
-    /// The number stored in records.
+    /// Returns the number that records store.
     pub fn as_u8(self) -> u8 {
         self as u8
     }
 
-    /// The mode stored under this number, if this build knows it.
+    /// Returns the mode stored under this number, if this build knows it.
     pub fn from_u8(stored: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_u8() == stored)
     }
 
-    /// The name used in SQL and on the command line.
+    /// Returns the name used in SQL and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InSequence => "in_sequence",
@@ -175,55 +177,55 @@ impl FromStr for EditMode {
 /// Edits that are made together or not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EditBatch {
-    /// What their offsets refer to.
+    /// The text that their offsets refer to.
     pub mode: EditMode,
     /// The edits, in order.
     pub edits: Vec<Edit>,
 }
 
-/// One step of a mixed batch: an edit, or a question that sees all edits before it in the batch.
+/// One step of a mixed batch: an edit, or a read that sees all edits before it in the batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
     /// A change.
     Edit(Edit),
-    /// Bytes of a document, fewer where it ends before.
+    /// A read of bytes of a document; fewer are returned if it ends before.
     Extract {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
-        /// Where they begin, in the text at this place of the batch in either mode.
+        /// Offset of the first byte, in the text at this point of the batch in either mode.
         offset_bytes: u64,
-        /// How many.
+        /// Number of bytes.
         len_bytes: u64,
     },
-    /// Where a word occurs in a document.
+    /// A search for a word in a document.
     Search {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
         /// The word.
         word: String,
     },
-    /// How often a word occurs in a document.
+    /// A count of a word in a document.
     Count {
-        /// The document.
+        /// Id of the document.
         doc_id: u64,
         /// The word.
         word: String,
     },
 }
 
-/// What became of one [`Operation`].
+/// Result of one [`Operation`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// The edit was made.
     Edited,
     /// The document was added.
     Added {
-        /// Its id.
+        /// Id of the new document.
         doc_id: u64,
     },
     /// The bytes of an extract.
     Text(Vec<u8>),
-    /// Byte offsets where the word of a search begins, ascending.
+    /// Byte offsets at which the word of a search begins, in ascending order.
     Offsets(Vec<u64>),
     /// The number of a count.
     Count(u64),

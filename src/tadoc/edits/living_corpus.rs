@@ -1,4 +1,4 @@
-//! A corpus that is edited: the base stays as it is, edited documents lie beside it.
+//! A corpus with edits: the base is not changed, edited documents are stored beside it.
 //!
 //! ```text
 //! ids        0      1      2      3      4      5
@@ -7,14 +7,14 @@
 //! dropped                  x                            its id is never used again
 //! ```
 //!
-//! Documents of further files may come after added ones ([`LivingCorpus::append_base`]): ids then run
-//! through the base and the added documents by turns. Whoever reads few documents leaves others out
-//! ([`LivingCorpus::append_absent`]), so that their files are not even opened.
+//! Documents of further files can follow added documents ([`LivingCorpus::append_base`]). The ids
+//! then alternate between runs of the base and runs of added documents. A reader of few documents
+//! can leave others out ([`LivingCorpus::append_absent`]), so that their files are not even opened.
 //!
-//! Every read sees every edit at once. A document that was never edited is read from the base with no
-//! more than a look-up; an edited one through its [pieces](super::document). Edits cost O(log pieces)
-//! and the bytes beside them, whatever the size of the corpus. Clones share what neither changes, so a
-//! writer can edit a clone while others read the original.
+//! Every read sees every edit at once. A document that was never edited is read from the base after
+//! one look-up; an edited document is read through its [pieces](super::document). Edits cost O(log
+//! pieces) and the bytes beside them, whatever the size of the corpus. Clones share unchanged data,
+//! so a writer can edit a clone while others read the original.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -31,7 +31,7 @@ use crate::query::check_word;
 use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, document_len_bytes, extract_into};
 use crate::segment::Corpus;
 
-/// A base corpus and all that was edited since.
+/// A base corpus and all edits since.
 ///
 /// ```
 /// use tadoc::segment::Corpus;
@@ -54,7 +54,7 @@ use crate::segment::Corpus;
 #[derive(Debug, Clone)]
 pub struct LivingCorpus {
     base: Corpus,
-    /// Ids in order, each run up to the first id of the next one; the first run is of the base.
+    /// Runs of ids in order, each up to the first id of the next one. The first run is of the base.
     runs: Vec<Run>,
     num_docs: u64,
     /// Documents that were edited or added, by id.
@@ -63,35 +63,35 @@ pub struct LivingCorpus {
     added_paths: Vec<Arc<str>>,
 }
 
-/// Documents of consecutive ids that are all in the base, all added, or all left out.
+/// A run of documents with consecutive ids that are all in the base, all added, or all left out.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     first_id: u64,
     pub(super) source: RunSource,
 }
 
-/// Where the documents of a run are.
+/// Location of the documents of a run.
 #[derive(Debug, Clone)]
 pub(super) enum RunSource {
-    /// In the base from document `first_doc` on, which are those of `segments`.
+    /// Documents of the base from `first_doc` on; they are the documents of `segments`.
     Base { first_doc: u64, segments: Range<usize> },
-    /// Added, the first of them as number `first`.
+    /// Added documents; the first of them has number `first`.
     Added { first: u64 },
-    /// Left out.
+    /// Documents that were left out.
     Absent,
 }
 
-/// Where one document was before any edit.
+/// Location of one document before any edit.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Origin {
     /// A document of the base.
     Base(u64),
-    /// An added one, by its number among those.
+    /// An added document, by its number among the added documents.
     Added(u64),
 }
 
 impl LivingCorpus {
-    /// `base` before any edit.
+    /// Creates a living corpus from `base`, without edits.
     pub fn new(base: Corpus) -> Self {
         let source = RunSource::Base { first_doc: 0, segments: 0..base.segments().len() };
         Self {
@@ -104,10 +104,10 @@ impl LivingCorpus {
         }
     }
 
-    /// Notes that the documents `doc_ids` are only there to keep the ids of the others.
+    /// Marks the documents `doc_ids` as dropped. They only keep the ids of the others.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where one of them is not there; nothing is noted then.
+    /// [`Error::OutOfRange`] if one of them does not exist. Nothing is marked then.
     pub fn mark_dropped(&mut self, doc_ids: Range<u64>) -> Result<()> {
         if doc_ids.end > self.num_docs {
             return Err(unknown_document(doc_ids.end - 1, self.num_docs));
@@ -119,10 +119,11 @@ impl LivingCorpus {
         Ok(())
     }
 
-    /// Puts the documents of `files` behind all others, with the next ids.
+    /// Appends the documents of `files` after all others, with the next ids.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they were cut by another tokenizer, or begin inside a document.
+    /// [`Error::InvalidArgument`] if another tokenizer cut them, or if they begin inside a
+    /// document.
     pub fn append_base(&mut self, files: &Corpus) -> Result<()> {
         if files.profile() != self.base.profile() {
             return Err(Error::InvalidArgument {
@@ -158,8 +159,8 @@ impl LivingCorpus {
         Ok(())
     }
 
-    /// Gives the next `num_docs` ids to documents that are not here: neither can they be read or edited,
-    /// nor can the corpus as a whole.
+    /// Gives the next `num_docs` ids to documents that are absent. They cannot be read or edited,
+    /// and no snapshot can be made of the corpus.
     pub fn append_absent(&mut self, num_docs: u64) {
         let goes_on = matches!(self.runs.last(), Some(Run { source: RunSource::Absent, .. }));
         if num_docs > 0 && !goes_on {
@@ -168,35 +169,36 @@ impl LivingCorpus {
         self.num_docs = self.num_docs.saturating_add(num_docs);
     }
 
-    /// The corpus that edits are on top of; its ids are those of the documents here up to the first
-    /// one that was added.
+    /// Returns the corpus under the edits. Its ids are those of the documents of this corpus up to
+    /// the first added document.
     pub fn base(&self) -> &Corpus {
         &self.base
     }
 
-    /// Ids given out, those of dropped documents included; the next document gets this one.
+    /// Returns the number of ids in use, including those of dropped documents. It is the id of the
+    /// next document.
     pub fn num_docs(&self) -> u64 {
         self.num_docs
     }
 
-    /// Ids of dropped documents, ascending.
+    /// Returns the ids of dropped documents, in ascending order.
     pub fn dropped_docs(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.dropped.iter().copied()
     }
 
-    /// Whether document `doc_id` is one that was dropped.
+    /// Returns true if document `doc_id` was dropped.
     pub fn is_dropped(&self, doc_id: u64) -> bool {
         self.dropped.contains(&doc_id)
     }
 
-    /// Ids of documents that were edited or added and are still there, ascending.
+    /// Returns the ids of edited or added documents that were not dropped, in ascending order.
     pub fn edited_docs(&self) -> Vec<u64> {
         let mut doc_ids: Vec<u64> = self.documents.keys().copied().collect();
         doc_ids.sort_unstable();
         doc_ids
     }
 
-    /// Path of document `doc_id`, of a dropped one too; none where it was left out.
+    /// Returns the path of document `doc_id`, also of a dropped one; `None` if it was left out.
     pub fn path(&self, doc_id: u64) -> Option<&str> {
         match self.origin(doc_id)? {
             Origin::Added(added) => self.added_paths.get(added as usize).map(|path| &**path),
@@ -207,7 +209,7 @@ impl LivingCorpus {
         }
     }
 
-    /// Bytes of memory held beside the base.
+    /// Returns the number of bytes of memory held beside the base.
     pub fn memory_bytes(&self) -> usize {
         let documents = self.documents.values().map(|document| document.memory_bytes());
         documents.sum::<usize>()
@@ -215,12 +217,13 @@ impl LivingCorpus {
             + self.added_paths.iter().map(|path| path.len()).sum::<usize>()
     }
 
-    /// Makes the edits of `batch`, all or none; returns the ids of the documents that it adds.
+    /// Makes the edits of `batch`, all or none. Returns the ids of the documents that it adds.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a document or an offset that is not there, and
-    /// [`Error::InvalidArgument`] for a dropped document and, in batch, for a document that is dropped
-    /// or replaced and has other edits. Nothing is changed then.
+    /// [`Error::OutOfRange`] for a document or an offset that does not exist, and
+    /// [`Error::InvalidArgument`] for a dropped document. In mode `in_batch` also
+    /// [`Error::InvalidArgument`] for a document that is dropped or replaced and has other edits.
+    /// Nothing is changed then.
     pub fn apply(&mut self, batch: &EditBatch) -> Result<Range<u64>> {
         let first_added = self.num_docs();
         let plan = plan(self, batch.mode, batch.edits.iter().map(Item::Edit))?;
@@ -229,13 +232,14 @@ impl LivingCorpus {
         Ok(first_added..self.num_docs())
     }
 
-    /// Makes the edits of a mixed batch, all or none, and answers its reads, each as of its place.
+    /// Makes the edits of a mixed batch, all or none, and answers its reads. Each read sees the
+    /// edits before it.
     ///
     /// # Errors
     /// As [`apply`](Self::apply), and those of the reads. Nothing is changed then.
     pub fn run(&mut self, mode: EditMode, operations: &[Operation]) -> Result<Vec<Answer>> {
         let plan = plan(self, mode, operations.iter().map(Item::Operation))?;
-        // A read may still fail for want of memory, and then the edits before it must not be seen.
+        // A read may still fail for lack of memory. Then the edits before it must not be visible.
         let mut next = self.clone();
         let mut answers = Vec::with_capacity(operations.len());
         for step in &plan.steps {
@@ -303,11 +307,11 @@ impl LivingCorpus {
         })
     }
 
-    /// Bytes of document `doc_id`.
+    /// Returns the length of document `doc_id` in bytes.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where there is no such document, [`Error::InvalidArgument`] where it was
-    /// dropped, [`Error::Capacity`] where it has 2^64 bytes or more.
+    /// [`Error::OutOfRange`] if there is no such document, [`Error::InvalidArgument`] if it was
+    /// dropped, [`Error::Capacity`] if it has 2^64 bytes or more.
     pub fn len_bytes(&self, doc_id: u64) -> Result<u64> {
         match self.current(doc_id)? {
             Current::Edited(document) => Ok(document.len_bytes()),
@@ -315,12 +319,12 @@ impl LivingCorpus {
         }
     }
 
-    /// Up to `len_bytes` bytes of document `doc_id` from `offset_bytes`; what lies beyond the end of
-    /// the document is left out.
+    /// Returns up to `len_bytes` bytes of document `doc_id` from `offset_bytes`. A passage that
+    /// reaches beyond the end of the document is cut there.
     ///
     /// # Errors
-    /// As [`len_bytes`](Self::len_bytes); [`Error::OutOfRange`] for an offset larger than the length;
-    /// [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
+    /// As [`len_bytes`](Self::len_bytes); [`Error::OutOfRange`] for an offset larger than the
+    /// length; [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
     pub fn extract(&self, doc_id: u64, offset_bytes: u64, len_bytes: u64) -> Result<Vec<u8>> {
         let mut output = Vec::new();
         let limit = DEFAULT_MAX_OUTPUT_BYTES;
@@ -328,10 +332,11 @@ impl LivingCorpus {
         Ok(output)
     }
 
-    /// [`extract`](Self::extract), appended to `output`, which may grow to `max_output_bytes`.
+    /// Appends a passage to `output`, as [`extract`](Self::extract) reads it. The output may grow
+    /// to `max_output_bytes`.
     ///
     /// # Errors
-    /// As [`extract`](Self::extract); `output` is then as it was.
+    /// As [`extract`](Self::extract). The output is unchanged then.
     pub fn extract_into(
         &self,
         doc_id: u64,
@@ -354,12 +359,12 @@ impl LivingCorpus {
         read.inspect_err(|_| output.truncate(len_before))
     }
 
-    /// How often `word` occurs in document `doc_id`.
+    /// Returns the number of occurrences of `word` in document `doc_id`.
     ///
     /// # Errors
-    /// As [`len_bytes`](Self::len_bytes); [`Error::InvalidArgument`] where `word` is not one word;
-    /// [`Error::Capacity`] where more than [`DEFAULT_MAX_OUTPUT_BYTES`] of edited text would have to be
-    /// read.
+    /// As [`len_bytes`](Self::len_bytes); [`Error::InvalidArgument`] if `word` is not one word;
+    /// [`Error::Capacity`] if more than [`DEFAULT_MAX_OUTPUT_BYTES`] of edited text would have to
+    /// be read.
     pub fn count(&self, doc_id: u64, word: &str) -> Result<u64> {
         check_word(self.base.profile(), word)?;
         match self.current(doc_id)? {
@@ -368,7 +373,7 @@ impl LivingCorpus {
         }
     }
 
-    /// Byte offsets of `word` in document `doc_id`, ascending.
+    /// Returns the byte offsets of `word` in document `doc_id`, in ascending order.
     ///
     /// # Errors
     /// As [`count`](Self::count).
@@ -382,7 +387,7 @@ impl LivingCorpus {
         Ok(offsets)
     }
 
-    /// What document `doc_id` is now.
+    /// Returns the current state of document `doc_id`.
     pub(super) fn current(&self, doc_id: u64) -> Result<Current<'_>> {
         if let Some(document) = self.documents.get(&doc_id) {
             return Ok(Current::Edited(document));
@@ -397,7 +402,8 @@ impl LivingCorpus {
         }
     }
 
-    /// Where document `doc_id` was before any edit, if there is one and it was not left out.
+    /// Returns the location of document `doc_id` before any edit, if it exists and was not left
+    /// out.
     pub(super) fn origin(&self, doc_id: u64) -> Option<Origin> {
         if doc_id >= self.num_docs {
             return None;
@@ -412,16 +418,16 @@ impl LivingCorpus {
         })
     }
 
-    /// The runs of ids, each with its ids.
+    /// Returns the runs of documents, each with its ids.
     pub(super) fn runs(&self) -> impl Iterator<Item = (Range<u64>, &RunSource)> + '_ {
         let ends = self.runs.iter().skip(1).map(|run| run.first_id).chain([self.num_docs]);
         self.runs.iter().zip(ends).map(|(run, end)| (run.first_id..end, &run.source))
     }
 }
 
-/// What a document is, edits made.
+/// State of a document after all edits.
 pub(super) enum Current<'a> {
-    /// As in the base, where it is this document.
+    /// Unchanged; the number is its id in the base.
     Base(u64),
     /// Edited or added.
     Edited(&'a EditedDocument),

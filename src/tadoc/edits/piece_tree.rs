@@ -1,4 +1,4 @@
-//! The text of an edited document as pieces of other texts: a B+-tree with byte sums.
+//! Text of an edited document as pieces of other texts: a B+-tree with byte sums.
 //!
 //! ```text
 //! document   The quick brown | red and | fox jumps | .
@@ -6,24 +6,24 @@
 //! tree       inner: 24 bytes, 11 bytes  ─▶  leaves of up to 32 pieces
 //! ```
 //!
-//! A piece is a range of the base document or of the buffer of new text. Replacing bytes touches the
-//! leaves that hold them and the nodes above: O(log pieces + leaves that go), no offset of anything
-//! behind is moved. Most documents have few edits, so a tree is one leaf and nothing else until that is
-//! full; then it gets [nodes](nodes), and keeps them.
+//! A piece is a range of the base document or of the buffer of new text. A replacement changes
+//! only the leaves that hold them and the nodes above: O(log pieces + leaves removed). No offset of
+//! later text is moved. Most documents have few edits, so a tree is a single leaf until that is
+//! full. Then it gets [nodes](nodes), and keeps them.
 
 mod nodes;
 
 use nodes::{NodeTree, Step};
 
-/// Most pieces of a leaf and children of an inner node.
+/// Most pieces of a leaf, and most children of an inner node.
 const MAX_FANOUT: usize = 32;
-/// Pieces that a new leaf has room for: those after an insert into the middle of a document.
+/// Capacity of a new leaf in pieces: an insert into the middle of a document makes so many.
 const NEW_LEAF_LEN: usize = 3;
 
-/// What a piece is a range of.
+/// The text that a piece is a range of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The document as it is in the base corpus.
+    /// The document in the base corpus.
     Base,
     /// The buffer of new text.
     Text,
@@ -32,16 +32,16 @@ pub enum Source {
 /// A range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// The text that it is a range of.
+    /// The text that the piece is a range of.
     pub source: Source,
-    /// Offset of its first byte in that text.
+    /// Offset of the first byte in that text.
     pub start: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: u64,
 }
 
 impl Piece {
-    /// Returns the offset behind its last byte.
+    /// Returns the offset after the last byte.
     pub fn end(self) -> u64 {
         self.start + self.len
     }
@@ -56,7 +56,7 @@ impl Piece {
     }
 }
 
-/// Pieces in order.
+/// The pieces of a document, in order.
 #[derive(Debug, Clone)]
 pub struct PieceTree(Shape);
 
@@ -67,7 +67,7 @@ enum Shape {
 }
 
 impl PieceTree {
-    /// The tree of one piece, or of none where it is empty.
+    /// Creates the tree of one piece. An empty piece gives an empty tree.
     pub fn new(piece: Piece) -> Self {
         let mut pieces = Vec::with_capacity(NEW_LEAF_LEN);
         if piece.len > 0 {
@@ -76,7 +76,7 @@ impl PieceTree {
         Self(Shape::Leaf { pieces, len_bytes: piece.len })
     }
 
-    /// Bytes of all pieces.
+    /// Returns the number of bytes of all pieces.
     pub fn len_bytes(&self) -> u64 {
         match &self.0 {
             Shape::Leaf { len_bytes, .. } => *len_bytes,
@@ -84,7 +84,7 @@ impl PieceTree {
         }
     }
 
-    /// Bytes of memory held.
+    /// Returns the number of bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         match &self.0 {
             Shape::Leaf { pieces, .. } => size_of::<Piece>() * pieces.capacity(),
@@ -92,7 +92,8 @@ impl PieceTree {
         }
     }
 
-    /// The pieces from byte `offset` on, which is at most the length; the first is cut there.
+    /// Returns the pieces from byte `offset` on, which is at most the length. The first piece is
+    /// cut there.
     #[inline]
     pub fn pieces_from(&self, offset: u64) -> Pieces<'_> {
         match &self.0 {
@@ -108,13 +109,13 @@ impl PieceTree {
         }
     }
 
-    /// The last byte as a piece, if there is one.
+    /// Returns the last byte as a piece, if there is one.
     pub fn last_byte(&self) -> Option<Piece> {
         self.pieces_from(self.len_bytes().checked_sub(1)?).next()
     }
 
-    /// Puts `piece` in the place of the bytes from `start` to `end`, which is at most the length. An
-    /// empty piece is none.
+    /// Replaces the bytes from `start` to `end`, which is at most the length, with `piece`. An
+    /// empty piece only deletes them.
     pub fn replace(&mut self, start: u64, end: u64, piece: Piece) {
         match &mut self.0 {
             Shape::Leaf { pieces, len_bytes } => {
@@ -130,7 +131,7 @@ impl PieceTree {
         }
     }
 
-    /// Makes the last piece, which there must be, longer by `len`.
+    /// Extends the last piece, which must exist, by `len` bytes.
     pub fn extend_last(&mut self, len: u64) {
         match &mut self.0 {
             Shape::Leaf { pieces, len_bytes } => {
@@ -144,8 +145,8 @@ impl PieceTree {
     }
 }
 
-/// The piece of a leaf that holds byte `offset`, or the place behind the last one, and the bytes of the
-/// piece before it.
+/// Returns the index of the piece of a leaf that holds byte `offset`, or the index after the last
+/// piece, and the number of bytes of that piece before `offset`.
 #[inline]
 fn place_in_leaf(pieces: &[Piece], mut offset: u64) -> (usize, u64) {
     let mut idx = 0;
@@ -156,8 +157,9 @@ fn place_in_leaf(pieces: &[Piece], mut offset: u64) -> (usize, u64) {
     (idx, offset)
 }
 
-/// Takes `removed` bytes out of a leaf, from byte `within` of piece `idx` on, and puts `added` there;
-/// where the leaf has fewer, those it has go and nothing is put in. Returns how many are left to go.
+/// Removes `removed` bytes of a leaf, from byte `within` of piece `idx` on, and inserts `added`
+/// there. If the leaf has fewer bytes, they are removed and nothing is inserted. Returns the number
+/// of bytes that are still to be removed.
 fn replace_in_leaf(
     pieces: &mut Vec<Piece>,
     idx: usize,
@@ -184,20 +186,20 @@ fn replace_in_leaf(
         kept[num_kept] = piece;
         num_kept += 1;
     }
-    // Its number is known, so nothing is put aside to make room.
+    // The number of pieces is known, so `splice` does not allocate a temporary list.
     let kept = kept[..num_kept].iter().copied();
     let _ = pieces.splice(idx..last + usize::from(skipped > 0), kept);
     left
 }
 
-/// Pieces in order, from some byte on.
+/// An iterator over pieces in order, from some byte on.
 #[derive(Debug)]
 pub struct Pieces<'a> {
     nodes: Option<&'a NodeTree>,
     path: Vec<Step>,
     leaf: &'a [Piece],
     idx: usize,
-    /// Bytes of the next piece that are passed over.
+    /// Number of bytes of the next piece that are skipped.
     within: u64,
 }
 
@@ -222,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// Every byte of the pieces, as its source and place there.
+    /// Returns every byte of the pieces, as its source and offset there.
     fn places(pieces: impl Iterator<Item = Piece>) -> Vec<(bool, u64)> {
         let of = |piece: Piece| {
             assert!(piece.len > 0);
@@ -244,7 +246,7 @@ mod tests {
             let mut num_new = 0;
             for (at, removed, added, kind) in edits {
                 let start = u64::from(at) % (tree.len_bytes() + 1);
-                // Now and then most of the document goes.
+                // In some cases most of the document is removed.
                 let removed = if kind < 3 { removed * 50 } else { removed * u64::from(kind % 2) };
                 let end = (start + removed).min(tree.len_bytes());
                 let piece = Piece { source: Source::Text, start: num_new, len: added };

@@ -1,8 +1,8 @@
-//! From the operations of a batch to steps that cannot fail.
+//! Plan of a batch: from its operations to steps that cannot fail.
 //!
-//! Lengths of documents are followed through the batch, so every document and offset is checked
-//! before anything is changed, and offsets of both modes become offsets in the text at the place of
-//! the step. O(1) for each operation in sequence, O(log operations) in batch.
+//! Lengths of documents are tracked through the batch, so every document and offset is checked
+//! before anything is changed. Offsets of both modes become offsets in the text at the point of the
+//! step. Cost: O(1) for each operation in mode `in_sequence`, O(log operations) in mode `in_batch`.
 
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::living_corpus::{LivingCorpus, dropped_document, unknown_document};
 use crate::error::{Error, Result};
 use crate::query::check_word;
 
-/// What is done to the corpus, in order.
+/// A step of a plan. Steps are made in order.
 #[derive(Debug)]
 pub(super) enum Step<'a> {
     Splice {
@@ -42,9 +42,9 @@ pub(super) enum Step<'a> {
 /// One operation of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Item<'a> {
-    /// Of a batch of edits.
+    /// An edit of a batch of edits.
     Edit(&'a Edit),
-    /// Of a mixed batch, where each has an answer.
+    /// An operation of a mixed batch, which has an answer.
     Operation(&'a Operation),
 }
 
@@ -57,18 +57,18 @@ impl<'a> Item<'a> {
     }
 }
 
-/// What is to be done for a batch.
+/// The steps of a batch.
 #[derive(Debug)]
 pub(super) struct Plan<'a> {
     pub steps: Vec<Step<'a>>,
-    /// Documents that the batch meets.
+    /// Number of documents that the batch refers to.
     pub num_docs: usize,
 }
 
-/// The steps of `items` on `living`.
+/// Returns the steps of `items` on `living`.
 ///
 /// # Errors
-/// As [`LivingCorpus::apply`] and, for reads, those of the method that answers one.
+/// As [`LivingCorpus::apply`] and, for reads, those of the method that answers the read.
 pub(super) fn plan<'a>(
     living: &LivingCorpus,
     mode: EditMode,
@@ -94,11 +94,12 @@ pub(super) fn plan<'a>(
 
 struct Planner<'a, 'l> {
     living: &'l LivingCorpus,
-    /// Ids given out so far.
+    /// Number of ids in use at this point of the batch.
     num_docs: u64,
-    /// Bytes of the documents that the batch met, none for those it dropped.
+    /// Lengths in bytes of the documents that the batch refers to; `None` for those it dropped.
     lens: FxHashMap<u64, Option<u64>>,
-    /// By document, where offsets refer to the text before the batch, which has so many bytes.
+    /// Offsets by document, with its length before the batch, if offsets refer to the text before
+    /// the batch.
     offsets: Option<FxHashMap<u64, (BatchOffsets, u64)>>,
     steps: Vec<Step<'a>>,
 }
@@ -133,7 +134,7 @@ impl<'a> Planner<'a, '_> {
         Ok(())
     }
 
-    /// Refuses a document that is not there at this place of the batch.
+    /// Checks that a document exists at this point of the batch.
     fn check_document(&self, doc_id: u64) -> Result<()> {
         match self.lens.get(&doc_id) {
             Some(Some(_)) => Ok(()),
@@ -142,7 +143,7 @@ impl<'a> Planner<'a, '_> {
         }
     }
 
-    /// `offset` is none for the end.
+    /// Adds an insert at `offset`; `None` is the end.
     fn add_insert(&mut self, doc_id: u64, offset: Option<u64>, text: &'a [u8]) -> Result<()> {
         let len = self.len_of(doc_id)?;
         let added = text.len() as u64;
@@ -197,13 +198,14 @@ impl<'a> Planner<'a, '_> {
         Ok(())
     }
 
-    /// Where offsets refer to the text before the batch: those of the document, and its length then.
+    /// Returns the offsets of the document and its length before the batch, if offsets refer to the
+    /// text before the batch.
     fn offsets_of(&mut self, doc_id: u64) -> Option<(&mut BatchOffsets, u64)> {
         let (offsets, before) = self.offsets.as_mut()?.get_mut(&doc_id)?;
         Some((offsets, *before))
     }
 
-    /// Bytes of document `doc_id` at this place of the batch.
+    /// Returns the length of document `doc_id` in bytes, at this point of the batch.
     fn len_of(&mut self, doc_id: u64) -> Result<u64> {
         match self.lens.get(&doc_id) {
             Some(Some(len)) => Ok(*len),
@@ -218,13 +220,15 @@ impl<'a> Planner<'a, '_> {
     }
 }
 
-/// Numbers the places of all edits by document. What is edited must be there before the batch, and
-/// what is dropped or replaced can have no other edit: that would have no meaning.
+/// Collects the places of all edits by document. An edited document must exist before the batch. A
+/// document that is dropped or replaced cannot have other edits, because they would have no
+/// meaning.
 fn batch_offsets<'a>(
     living: &LivingCorpus,
     items: impl Iterator<Item = Item<'a>>,
 ) -> Result<FxHashMap<u64, (BatchOffsets, u64)>> {
-    /// Places of the edits of a document, its bytes before the batch, whether it is dropped or replaced.
+    /// Places of the edits of a document, its length before the batch, and a flag: it is dropped or
+    /// replaced.
     type Places = (Vec<u64>, u64, bool);
     let mut places: FxHashMap<u64, Places> = FxHashMap::default();
     for edit in items.filter_map(Item::edit).filter(|edit| !edit.sets_columns()) {
@@ -257,7 +261,7 @@ fn batch_offsets<'a>(
     Ok(offsets.map(|(doc_id, (at, len, _))| (doc_id, (BatchOffsets::new(at), len))).collect())
 }
 
-/// `offset`, if a document of `len` bytes has it; its end counts.
+/// Returns `offset`, if it is at most the length `len` of a document.
 pub(super) fn checked_offset(offset: u64, len: u64) -> Result<u64> {
     if offset <= len {
         return Ok(offset);

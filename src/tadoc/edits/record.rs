@@ -1,4 +1,4 @@
-//! A batch of edits as bytes: the edit record.
+//! The edit record: a batch of edits as bytes.
 //!
 //! ```text
 //! batch    mode (1 byte) | number of edits | edit | edit | ...
@@ -12,11 +12,11 @@
 //!          6 | doc_id | row | number               set user columns: a row of table `number`
 //! ```
 //!
-//! Kinds are one byte, integers are LEB128, and a text, path or content is its length and its bytes
-//! as they are. Tables of user columns are numbered from 0 in the order in which they come, so that each is
-//! stored once. An edit costs 2 to 6 bytes beside its text. Checksums and compression belong to the
-//! file around it. Decoding is O(bytes) and allocates no more than the bytes account for. Whether a
-//! document or offset exists is the business of who applies the edits.
+//! Kinds are one byte, integers are LEB128, and a text, path or content is its length followed by
+//! its bytes. Tables of user columns are numbered from 0 in order of first use, so that each is
+//! stored once. An edit costs 2 to 6 bytes beside its text. The file around the record has
+//! checksums and compression. Decoding is O(bytes) and allocates no more than the bytes account
+//! for. The code that applies the edits checks documents and offsets.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ const DROP_DOCUMENT: u8 = 4;
 const REPLACE_DOCUMENT: u8 = 5;
 const SET_COLUMNS: u8 = 6;
 
-/// The bytes of `batch`.
+/// Encodes `batch` as bytes.
 pub fn encode_batch(batch: &EditBatch) -> Vec<u8> {
     let mut out = vec![batch.mode.as_u8()];
     push_varint(&mut out, batch.edits.len() as u64);
@@ -43,10 +43,10 @@ pub fn encode_batch(batch: &EditBatch) -> Vec<u8> {
     out
 }
 
-/// The batch that `bytes` hold, which come from `file`.
+/// Decodes the batch in `bytes`, which come from `file`.
 ///
 /// # Errors
-/// [`Error::Format`](crate::Error::Format) where they are not what [`encode_batch`] writes.
+/// [`Error::Format`](crate::Error::Format) if they are not bytes that [`encode_batch`] writes.
 pub fn decode_batch(file: &str, bytes: &[u8]) -> Result<EditBatch> {
     let mut cursor = Cursor::new(Place { file, section: "edits", offset: 0 }, bytes);
     let at = cursor.clone();
@@ -107,7 +107,7 @@ fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// The edit at `cursor`; `tables` are those so far.
+/// Reads the edit at `cursor`; `tables` are the tables so far.
 fn edit(cursor: &mut Cursor<'_>, tables: &mut Vec<Bytes>) -> Result<Edit> {
     let at = cursor.clone();
     Ok(match cursor.u8()? {
@@ -141,7 +141,7 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
     Ok(cursor.take(usize::try_from(len).unwrap_or(usize::MAX))?.to_vec())
 }
 
-/// The table at `cursor`, which is one of `tables` or becomes their last.
+/// Reads the table at `cursor`, which is one of `tables` or is appended to them.
 fn table(cursor: &mut Cursor<'_>, tables: &mut Vec<Bytes>) -> Result<Bytes> {
     let at = cursor.clone();
     let (number, num_tables) = (cursor.varint()?, tables.len() as u64);
@@ -151,7 +151,7 @@ fn table(cursor: &mut Cursor<'_>, tables: &mut Vec<Bytes>) -> Result<Bytes> {
     }
     if number == num_tables {
         let table = Bytes::from(text(cursor)?);
-        // All empty ones are one.
+        // All empty tables are the same table.
         if table.is_empty() && tables.iter().any(Bytes::is_empty) {
             return Err(at.fault("expected one empty table, got another"));
         }
@@ -193,7 +193,7 @@ mod tests {
     fn any_batch() -> impl Strategy<Value = EditBatch> {
         let mode = prop_oneof![Just(EditMode::InSequence), Just(EditMode::InBatch)];
         let tables = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 3);
-        // Tables are shared: edits of the third here take rows of one of these.
+        // Tables are shared: a third of the edits take rows of one of these.
         let set = (0..300u64, 0..300u64, 0..3usize);
         let edit = prop_oneof![2 => any_edit().prop_map(Ok), 1 => set.prop_map(Err)];
         (mode, tables, prop::collection::vec(edit, 0..12)).prop_map(|(mode, tables, edits)| {

@@ -1,4 +1,5 @@
-//! A segment with other documents: the rules stay, the root of what was edited is written anew.
+//! Writer of a segment with new documents: the rules stay, the roots of edited documents are
+//! rewritten.
 //!
 //! ```text
 //! document   root elements of the base         | new text    | base again
@@ -6,10 +7,10 @@
 //!                              └ a rule that was cut is entered, down to the cut
 //! ```
 //!
-//! Elements of the base are copied whole where they lie in a piece, and entered only at its ends. New
-//! words join the dictionary, whose ids follow byte order, so all terminals are numbered anew; rules and
-//! terminals that nothing uses any more are left out, so that no answer lists them. O(G + V + new
-//! text). The spaceless model holds across pieces: a blank is kept back until it is known whether a
+//! Elements of the base are copied whole if they lie in a piece, and entered only at its ends. New
+//! words join the dictionary, whose ids follow byte order, so all terminals get new numbers. Rules
+//! and terminals that are no longer used are removed, so that no answer lists them. Cost: O(G + V +
+//! new text). The spaceless model holds across pieces: a blank is held back until it is known if a
 //! word follows.
 
 use std::ops::Range;
@@ -21,23 +22,24 @@ use crate::grammar::Grammar;
 use crate::segment::{Dag, Measure, Segment};
 use crate::text::{Dictionary, TokenizerProfile, for_each_token};
 
-/// The root of a segment that is being written.
+/// A writer of the root of a segment.
 pub(super) struct RootWriter<'a> {
     segment: &'a Segment,
     profile: TokenizerProfile,
     symbols: Vec<u32>,
     doc_offsets: Vec<u32>,
-    /// Terminals met in new text, by class and bytes: ids of the base, or behind all of these.
+    /// Ids of the terminals of new text, by class and bytes. Ids that are not in the base follow
+    /// all ids of the base.
     terminals: FxHashMap<(bool, Box<[u8]>), u32>,
-    /// Those of them that the base does not have, in order of id.
+    /// Terminals that are not in the base, in order of id.
     new_terminals: Vec<(bool, Box<[u8]>)>,
     after_word: bool,
-    /// Whether a blank comes before the next element, or is implied there.
+    /// Flag: a blank comes before the next element, or is implied there.
     blank_before: bool,
 }
 
 impl<'a> RootWriter<'a> {
-    /// A writer for `segment` without any document.
+    /// Creates a writer for `segment` without any document.
     pub fn new(segment: &'a Segment, profile: TokenizerProfile) -> Self {
         Self {
             segment,
@@ -68,7 +70,7 @@ impl<'a> RootWriter<'a> {
         self.doc_offsets.push(self.symbols.len() as u32);
     }
 
-    /// Appends new text, which is cut at both ends.
+    /// Appends new text, which begins and ends at a cut.
     pub fn push_text(&mut self, text: &[u8]) {
         for_each_token(self.profile, text, |token| {
             if token.is_word {
@@ -164,10 +166,10 @@ impl<'a> RootWriter<'a> {
         id
     }
 
-    /// The segment of the documents written, which are as many as `segment` has.
+    /// Returns the segment of the documents written, which are as many as `segment` has.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where the root, the words or the ids have more than 32 bits.
+    /// [`Error::Capacity`] if the root, the words or the ids have more than 32 bits.
     pub fn finish(self) -> Result<Segment> {
         let dag = &self.segment.dag;
         check_size("elements of a segment", self.symbols.len() + dag.grammar().symbols.len())?;
@@ -196,7 +198,7 @@ impl<'a> RootWriter<'a> {
         Ok(Segment { dictionary, dag, paths, continues })
     }
 
-    /// For each element of the base and each new terminal whether a document holds it.
+    /// Returns for each element of the base and each new terminal true if a document contains it.
     fn used_elements(&self) -> Vec<bool> {
         let dag = &self.segment.dag;
         let mut is_used = vec![false; dag.num_elements() + self.new_terminals.len()];
@@ -211,7 +213,8 @@ impl<'a> RootWriter<'a> {
         is_used
     }
 
-    /// The dictionary of all terminals that are used, and the ids there of these.
+    /// Builds the dictionary of all terminals in use and sets their `ids` in it. Returns the
+    /// dictionary and its number of words.
     fn number_terminals(&self, is_used: &[bool], ids: &mut [u32]) -> Result<(Dictionary, u32)> {
         let base = &self.segment.dictionary;
         let first_new = self.segment.dag.num_elements();
@@ -251,14 +254,15 @@ impl<'a> RootWriter<'a> {
     }
 }
 
-/// Positions of one rule or document that are still to be looked at.
+/// Positions of one rule or document that are not visited yet.
 struct Frame {
     positions: Range<usize>,
-    /// Where the next of them begins in the document, the blank before it ahead of us.
+    /// Offset in the document of the next position, before its blank.
     at: u64,
 }
 
-/// The positions of `range`, which begins at byte `start`, from the one that holds byte `from` on.
+/// Returns the positions of `range`, which begins at byte `start`, from the one that holds byte
+/// `from` on.
 fn enter(dag: &Dag, range: Range<usize>, start: u64, from: u64) -> Frame {
     let sums = dag.prefix_sums();
     let (position, offset) = sums.locate(dag, Measure::Bytes, range.clone(), from - start);

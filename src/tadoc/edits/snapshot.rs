@@ -1,11 +1,12 @@
-//! A living corpus as a corpus, for everything that is answered from rules.
+//! Snapshot of a living corpus: a corpus for everything that is answered from rules.
 //!
-//! Segments without an edited document are shared, others get [new roots](super::root_writer), and
-//! added documents make segments of their own. Ids stay: a dropped document is an empty one. A document
-//! that is cut over segments stays so; what was put in belongs to the part before it.
+//! Segments without an edited document are shared. The others get [new roots](super::root_writer),
+//! and added documents form segments of their own. Ids do not change: a dropped document becomes an
+//! empty one. A document that is cut over segments stays cut; inserted text belongs to the part
+//! before it.
 //!
-//! O(G + V) for each segment with an edited document, all at once on all threads, and the time of the
-//! grammar builder for added text.
+//! Cost: O(G + V) for each segment with an edited document, in parallel on all threads, plus the
+//! time of the grammar builder for added text.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,29 +24,30 @@ use crate::read::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::segment::{Corpus, Dag, Paths, Segment};
 use crate::text::{TokenizedBlock, TokenizerProfile, tokenize_block};
 
-/// Text of a segment of added documents, if these have more.
+/// Most bytes of text of a segment of added documents, unless one document has more.
 const BLOCK_BYTES: usize = 64 << 20;
 
 /// A piece of one part of a document.
 enum PartPiece<'a> {
-    /// Bytes of the part in the base.
+    /// Range of bytes of the part in the base.
     Base(Range<u64>),
     Fresh(&'a [u8]),
     Read(Vec<u8>),
 }
 
-/// What documents of a segment (by index) consist of, where not as in the base.
+/// Pieces of the documents of a segment (by index) that differ from the base.
 type NewDocuments<'a> = BTreeMap<usize, Vec<PartPiece<'a>>>;
 
 impl LivingCorpus {
-    /// The corpus as it is now, on which every analysis and every access runs. Documents keep their
-    /// ids; a [dropped](Self::dropped_docs) one is empty there, and its path is still told.
+    /// Returns the current state as a corpus, on which every analysis and every access runs.
+    /// Documents keep their ids. A [dropped](Self::dropped_docs) document is empty there and keeps
+    /// its path.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) where a segment has too many words or elements for
-    /// 32 bits, or a document without any place to cut is larger than
-    /// [`DEFAULT_MAX_OUTPUT_BYTES`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an
-    /// added document of 4 GiB or more.
+    /// [`Error::Capacity`](crate::Error::Capacity) if a segment has too many words or elements for
+    /// 32 bits, or if a document without any place to cut is larger than
+    /// [`DEFAULT_MAX_OUTPUT_BYTES`]; [`Error::InvalidArgument`](crate::Error::InvalidArgument) for
+    /// an added document of 4 GiB or more.
     pub fn snapshot(&self) -> Result<Corpus> {
         let base = self.base();
         let mut by_segment: Vec<NewDocuments<'_>> = Vec::new();
@@ -83,7 +85,7 @@ impl LivingCorpus {
         Ok(Corpus::new(base.profile(), segments))
     }
 
-    /// Segments of the documents `doc_ids`, which were added.
+    /// Builds segments of the documents `doc_ids`, which were added.
     fn added_segments(&self, doc_ids: Range<u64>) -> Result<Vec<Arc<Segment>>> {
         let mut segments = Vec::new();
         let (mut text, mut doc_ends, mut paths) = (Vec::new(), Vec::new(), Paths::default());
@@ -110,7 +112,7 @@ impl LivingCorpus {
     }
 }
 
-/// The pieces of each part of document `doc_id` of the base: segment, index there, pieces.
+/// Returns the pieces of each part of document `doc_id` of the base: segment, index there, pieces.
 fn parts<'a>(
     base: &Corpus,
     doc_id: u64,
@@ -151,7 +153,7 @@ fn parts<'a>(
     Ok(parts)
 }
 
-/// `segment` with `documents` in the place of its own.
+/// Returns `segment` with its documents replaced by `documents`.
 fn with_documents(
     profile: TokenizerProfile,
     segment: &Arc<Segment>,
@@ -178,7 +180,7 @@ fn with_documents(
     Ok(Arc::new(writer.finish()?))
 }
 
-/// A segment of new documents.
+/// Builds a segment of new documents.
 fn built(
     profile: TokenizerProfile,
     text: &[u8],

@@ -1,12 +1,12 @@
-//! The bytes around an edit that are written anew with it, so that pieces begin and end at cuts.
+//! Bytes around an edit that are written again with it, so that pieces begin and end at cuts.
 //!
 //! ```text
 //! document   … the power lo|ss of …        an insert inside a word
-//! kept                   lo|ss             from the last cut before to the first one behind
+//! kept                   lo|ss             from the last cut before to the first one after
 //! ```
 //!
-//! A window of [`WINDOW_BYTES`] on each side has a cut in nearly every text; a wider one is looked at
-//! where it has not, up to [`MAX_WINDOW_BYTES`], so an edit reads 8 KiB at most.
+//! A window of [`WINDOW_BYTES`] on each side has a cut in nearly every text. If it has none, wider
+//! windows up to [`MAX_WINDOW_BYTES`] are read, so an edit reads 8 KiB at most.
 
 use std::ops::Range;
 
@@ -16,18 +16,18 @@ use crate::read::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::segment::Corpus;
 use crate::text::{first_cut, last_cut};
 
-/// Bytes on each side of an edit that are first looked at for a cut.
+/// Number of bytes on each side of an edit that are first searched for a cut.
 const WINDOW_BYTES: u64 = 48;
-/// How much wider the next window is.
+/// Factor by which each window is wider than the one before.
 const WINDOW_GROWTH: u64 = 9;
-/// Most bytes on each side that are looked at.
+/// Most bytes on each side that are searched.
 const MAX_WINDOW_BYTES: u64 = 4096;
 
-/// The bytes that stay between two cuts around an edit, before it and behind it.
+/// The bytes between two cuts around an edit, before and after it.
 pub(super) struct Surroundings {
     seen: Vec<u8>,
     kept: Range<usize>,
-    /// Where the edit is in what was seen.
+    /// Position of the edit in `seen`.
     place: usize,
 }
 
@@ -41,8 +41,8 @@ impl Surroundings {
     }
 }
 
-/// The bytes from the last cut before `range` up to it, and from its end to the first cut behind it;
-/// none where there is no cut near by, or what is there cannot be read.
+/// Returns the bytes from the last cut before `range` to its start, and from its end to the first
+/// cut after it. Returns `None` if there is no cut nearby or the bytes cannot be read.
 pub(super) fn surroundings(
     document: &EditedDocument,
     corpus: &Corpus,

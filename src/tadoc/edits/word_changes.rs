@@ -1,50 +1,51 @@
-//! How the words of an edited document differ from those of its base.
+//! Differences between the words of an edited document and those of its base.
 //!
-//! A count in an edited document is that in the base, less what the base lost, and what stands in
-//! new text. Both are kept by word once they were asked for, so a count costs one look-up more; an edit
-//! then changes the numbers of the words beside it, O(bytes that are cut anew).
+//! The count of a word in an edited document is its count in the base, minus the lost occurrences,
+//! plus those in new text. Both numbers are kept by word after they were first asked for, so a
+//! count costs one more look-up. Each edit then updates the numbers of the words beside it, O(bytes
+//! that are tokenized again).
 
 use std::collections::HashMap;
 
 use crate::text::{TokenizerProfile, for_each_token};
 
-/// Numbers of one word.
+/// Change of the occurrences of one word.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WordChange {
-    /// Occurrences in the base document that are no more.
+    /// Number of occurrences in the base document that were removed.
     pub lost: u64,
-    /// Occurrences in new text.
+    /// Number of occurrences in new text.
     pub fresh: u64,
 }
 
-/// Numbers of all words that are not as in the base.
+/// Changes of all words whose occurrences differ from the base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct WordChanges {
     by_word: HashMap<Box<[u8]>, WordChange>,
 }
 
 impl WordChanges {
-    /// The numbers of `word`.
+    /// Returns the change of `word`.
     pub fn of(&self, word: &[u8]) -> WordChange {
         self.by_word.get(word).copied().unwrap_or_default()
     }
 
-    /// Notes that the base lost `text`, which is cut at both ends.
+    /// Records that the base lost `text`, which begins and ends at a cut.
     pub fn lose(&mut self, profile: TokenizerProfile, text: &[u8]) {
         self.for_each_word(profile, text, |change| change.lost += 1);
     }
 
-    /// Notes that `text`, which is cut at both ends, was put in.
+    /// Records that `text`, which begins and ends at a cut, was inserted.
     pub fn add(&mut self, profile: TokenizerProfile, text: &[u8]) {
         self.for_each_word(profile, text, |change| change.fresh += 1);
     }
 
-    /// Notes that `text`, which was put in before and is cut at both ends, is no more.
+    /// Records that `text`, which was inserted before and begins and ends at a cut, was removed.
     pub fn remove(&mut self, profile: TokenizerProfile, text: &[u8]) {
         self.for_each_word(profile, text, |change| change.fresh -= 1);
     }
 
-    /// Bytes of memory held, about.
+    /// Returns the approximate number of bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         let words: usize = self.by_word.keys().map(|word| word.len()).sum();
         words + self.by_word.capacity() * size_of::<(Box<[u8]>, WordChange)>()

@@ -1,24 +1,24 @@
-//! Reading bytes that may lie: a cursor whose every failure names file, section and offset.
+//! Reader of untrusted bytes, whose errors name the file, the section and the offset.
 //!
-//! All multi-byte integers are little-endian; variable-length ones are LEB128 (7 bits a byte, low
-//! bits first, at most 10 bytes). Nothing here allocates by a number that came from the bytes,
-//! except [`Cursor::unpack`], which is told how much its caller has room for.
+//! All multi-byte integers are little-endian. Variable-length integers are LEB128 (7 bits in each
+//! byte, low bits first, at most 10 bytes). No allocation depends on a number from the bytes,
+//! except in [`Cursor::unpack`], which receives a limit from its caller.
 
 use crate::error::{Error, Result};
 
-/// Where some bytes came from, for error texts.
+/// Origin of some bytes, for error messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    /// File or URL.
+    /// Location of the file.
     pub file: &'a str,
     /// Name of the section.
     pub section: &'static str,
-    /// Offset of the section inside the file.
+    /// Offset of the section in the file.
     pub offset: u64,
 }
 
 impl Place<'_> {
-    /// The error for a fault `at` bytes into the section.
+    /// Returns the error for a fault `at` bytes into the section.
     pub fn fault(&self, at: usize, reason: impl Into<String>) -> Error {
         Error::Format {
             file: self.file.into(),
@@ -39,7 +39,7 @@ impl Place<'_> {
     }
 }
 
-/// A position inside the bytes of one section.
+/// Read position in the bytes of one section.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     place: Place<'a>,
@@ -48,22 +48,22 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Creates a cursor at the first of `bytes`, which lie at `place`.
+    /// Creates a cursor at the start of `bytes`, which lie at `place`.
     pub fn new(place: Place<'a>, bytes: &'a [u8]) -> Self {
         Self { place, bytes, position: 0 }
     }
 
-    /// Bytes not read yet.
+    /// Returns the number of bytes not yet read.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// The error for a fault at the current position.
+    /// Returns the error for a fault at the current position.
     pub fn fault(&self, reason: impl Into<String>) -> Error {
         self.place.fault(self.position, reason)
     }
 
-    /// The next `len` bytes.
+    /// Reads the next `len` bytes.
     pub fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         if len > self.remaining() {
             let left = self.remaining();
@@ -100,7 +100,7 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A text of at most 255 bytes, its length first.
+    /// Reads a text of at most 255 bytes with its length in front.
     pub fn short_text(&mut self) -> Result<String> {
         let len = usize::from(self.u8()?);
         match std::str::from_utf8(self.take(len)?) {
@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A LEB128 integer.
+    /// Reads a LEB128 integer.
     #[inline]
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
@@ -123,13 +123,13 @@ impl<'a> Cursor<'a> {
         Err(self.fault("expected an integer of at most 10 bytes"))
     }
 
-    /// A stream written by [`pack`], of at most `max_len` bytes once unpacked.
+    /// Reads a stream written by [`pack`] and unpacks it to at most `max_len` bytes.
     pub fn unpack(&mut self, max_len: usize) -> Result<Vec<u8>> {
         let at = self.clone();
         let raw_len = self.varint()?;
         let packed_len = self.varint()?;
         let packed = self.take(usize::try_from(packed_len).unwrap_or(usize::MAX))?;
-        // zstd spends 4 bytes at least on a block of 128 KiB.
+        // zstd needs at least 4 bytes for a block of 128 KiB.
         let plausible = (packed.len() as u64).saturating_mul(1 << 15).saturating_add(1 << 10);
         if raw_len > plausible.min(max_len as u64) {
             let reason =
@@ -145,7 +145,7 @@ impl<'a> Cursor<'a> {
         Ok(raw)
     }
 
-    /// Checks that everything was read.
+    /// Checks that all bytes were read.
     pub fn finish(self) -> Result<()> {
         match self.remaining() {
             0 => Ok(()),
@@ -166,7 +166,7 @@ pub fn push_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends `raw` as one zstd frame behind its two lengths.
+/// Appends `raw` as one zstd frame, with its raw and its packed length in front.
 pub fn pack(out: &mut Vec<u8>, raw: &[u8], level: i32) -> Result<()> {
     let packed =
         zstd::bulk::compress(raw, level).map_err(|e| Error::io("compressing with zstd", e))?;

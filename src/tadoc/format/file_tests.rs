@@ -1,10 +1,11 @@
-//! Tests of a whole file: round trips, lies, limits. Damage of every kind is tried by
-//! `tests/malformed_input.rs`.
+//! Tests of a whole file: round trips, false data, limits. `tests/malformed_input/main.rs` tests damage
+//! of every kind.
 
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::format::layout::{ALIGNMENT, HEADER_BYTES, POSTSCRIPT_BYTES};
+use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
+use crate::format::layout::ALIGNMENT;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -15,7 +16,7 @@ use crate::text::{Dictionary, TokenizerProfile};
 
 const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_bytes: 64 << 20 };
 
-/// What a segment is written from.
+/// Inputs of a segment.
 #[derive(Debug, Clone)]
 struct Parts {
     dictionary: Dictionary,
@@ -23,7 +24,7 @@ struct Parts {
     paths: Paths,
 }
 
-/// `num_words` words and the separators `""` and `"\n"`.
+/// Builds a dictionary of `num_words` words and the separators `""` and `"\n"`.
 fn dictionary(num_words: u32) -> Dictionary {
     let words: Vec<String> = (0..num_words).map(|i| format!("word{i:05}")).collect();
     let mut offsets = vec![0u32];
@@ -35,7 +36,7 @@ fn dictionary(num_words: u32) -> Dictionary {
     Dictionary::from_parts(num_words, offsets, Bytes::from(bytes)).unwrap()
 }
 
-/// Rule bodies, root first, with rule ids already offset by the terminals.
+/// Builds a grammar from rule bodies, root first. Rule ids are already offset by the terminals.
 fn grammar(num_terminals: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Grammar {
     let mut rule_offsets = vec![0];
     let mut symbols = Vec::new();
@@ -166,8 +167,9 @@ fn lies_under_a_good_checksum_are_found() {
     let bytes = small_file();
     let footer_start = open(&bytes).unwrap().0.body_len() as usize;
     let footer_end = bytes.len() - POSTSCRIPT_BYTES;
-    // Profile, Unicode version and names may be anything, a segment need not continue the one before, and
-    // the ties of the file may be of a later kind or codec; every other bit of the footer counts.
+    // These bits may have any value: profile, Unicode version, names, the continuation flag of a
+    // segment, and kind or codec of the ties of the file. A change of any other bit of the footer
+    // must be detected.
     let names_end = footer_start + 4 + 1 + usize::from(bytes[footer_start + 4]);
     let names = footer_start..names_end + 1 + usize::from(bytes[names_end]);
     let ties_of_file = footer_end - 4..footer_end;
@@ -187,7 +189,7 @@ fn lies_under_a_good_checksum_are_found() {
     }
 }
 
-/// A segment of so many documents of one word each.
+/// Builds a segment of `num_docs` documents with one word each.
 fn words(num_docs: u32) -> Parts {
     let body = vec![0; num_docs as usize];
     parts(1, &[body], (0..=num_docs).collect())
@@ -213,7 +215,7 @@ fn only_the_segment_right_before_is_continued() {
     }
 }
 
-/// Bytes of the two names in the footer of a file.
+/// Returns the length of the two names in the footer of a file.
 fn bytes_of_names(bytes: &[u8]) -> usize {
     let footer = open(bytes).unwrap().0;
     footer.writer.len() + footer.builder.len()
@@ -305,7 +307,7 @@ fn the_writer_refuses_contradictions() {
     assert!(write(&p.paths, false, 2, 1).is_ok());
 }
 
-/// Any valid grammar: rules over words and separators, cut into documents.
+/// Generates valid grammars: rules over words and separators, cut into documents.
 fn any_parts() -> impl Strategy<Value = Parts> {
     (1u32..300, 1usize..40)
         .prop_flat_map(|(num_words, num_rules)| {
@@ -330,7 +332,7 @@ fn any_parts() -> impl Strategy<Value = Parts> {
                 if !bodies[..rule].iter().any(|body| body.contains(&id)) {
                     bodies[rule / 2].push(id);
                 }
-                // A rule may not expand to nothing: `num_words` is the empty separator.
+                // A rule must not expand to nothing. `num_words` is the empty separator.
                 if bodies[rule].iter().all(|&element| element == num_words) {
                     bodies[rule].push(0);
                 }
@@ -343,7 +345,8 @@ fn any_parts() -> impl Strategy<Value = Parts> {
         })
 }
 
-/// Whether the text fits what lengths and counts are kept in, and a test's patience.
+/// Returns true if the text fits into the types of lengths and counts, and is short enough for a
+/// test.
 fn is_small(p: &Parts) -> bool {
     codecs::grammar::count_tokens(&p.grammar, 0).is_some_and(|(tokens, _)| tokens < 100_000)
 }
@@ -363,13 +366,13 @@ proptest! {
             prop_assert_eq!(expand_tokens(&p.grammar), expand_tokens(grammar));
             again.push(Parts { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });
         }
-        // What was read is in canonical order: written again, it is the same file.
+        // The file that was read is in canonical order, so writing it again yields the same file.
         prop_assert_eq!(&write(&again, false, None), &bytes);
     }
 
     #[test]
     fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let mut file = layout::header().to_vec();
+        let mut file = header::header().to_vec();
         file.extend(&bytes);
         prop_assert!(open(&bytes).is_err() && open(&file).is_err());
         prop_assert!(file.len() >= HEADER_BYTES);

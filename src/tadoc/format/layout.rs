@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! 0    header      64 bytes: magic, version, required features; zero to the end
-//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents, ties), of segment 1, …, then
-//!                  those of the file (columns, ties); each is followed by zeros up to a multiple of 64
-//!      footer      what is where, and how much of it
-//!      postscript  40 bytes, same layout for ever
+//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents, ties), then of
+//!                  segment 1, …, then of the file (columns, ties); zeros follow each, up to a
+//!                  multiple of 64
+//!      footer      list of the sections and their sizes
+//!      postscript  40 bytes, layout never changes
 //!
 //! header      magic 8 | major u16 | minor u16 | 0 u32 | required features u64 | 0 × 40
 //! footer      profile u8 | Unicode version 3 × u8 | writer text | builder text
@@ -22,66 +23,58 @@
 //!             | crc32c of the 28 bytes before u32 | magic 8
 //! ```
 //!
-//! Integers are little-endian. Sections tile the file: the first begins at 64, each at the end of
-//! the one before rounded up to 64, the footer at the end of the last one so rounded. So every
-//! byte is either checksummed, or known (header, zeros, magic), and each single flipped bit is
-//! found. A file is opened with one read of its tail and one of the rest.
+//! Integers are little-endian. Sections tile the file. The first begins at 64. Each other section
+//! begins at the end of the previous one, rounded up to 64. The footer begins at the rounded end of
+//! the last section. So every byte is either checksummed or known (header, zeros, magic), and each
+//! single flipped bit is found. A file is opened with one read of its tail and one of the rest.
 //!
-//! *Ties* say which sections were written together: those of a segment name its other sections, those of
-//! the file the columns and the ties of each segment. They are compared when the footer is read, by their
-//! length and checksum alone, so a section of another file is found without reading it or them. Files
-//! of earlier versions have none: their word counts are compared with the grammar and used for nothing.
+//! *Ties* record the sections that were written together. The ties of a segment name its other
+//! sections. The ties of the file name the columns and the ties of each segment. They are compared
+//! when the footer is read, only by length and checksum. So a section of another file is detected
+//! without reading the sections or the ties. Files of earlier versions have no ties. Their word
+//! counts are compared with the grammar and not used.
 //!
-//! Compatibility: sections of an unknown kind are skipped; whatever may not be skipped sets a bit
-//! of *required features*, and a reader refuses bits it does not know by number. The major version
-//! changes with the layout of header or footer only.
+//! Compatibility: sections of an unknown kind are skipped. A feature that must not be skipped sets
+//! a bit of *required features*. A reader refuses unknown bits and names their number. The major
+//! version changes only with the layout of header or footer.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::cursor::{Cursor, Place};
+use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
+use crate::format::limits::OpenLimits;
 use crate::format::postscript::Postscript;
-use crate::format::reader::OpenLimits;
 use crate::text::TokenizerProfile;
 
-/// First and last bytes of a file. A byte above 0x7f and a line end of two characters show early
-/// that a transfer took it for text.
-pub(super) const MAGIC: [u8; 8] = *b"\x89TADOC\r\n";
-pub(super) const FORMAT_MAJOR: u16 = 1;
-pub(super) const FORMAT_MINOR: u16 = 0;
-/// Required features that this build knows: none exist yet.
-pub(super) const KNOWN_FEATURES: u64 = 0;
-/// Sections begin at multiples of this, so that arrays in them may be used in place.
+/// Alignment of sections, so that arrays in them may be used in place.
 pub(super) const ALIGNMENT: u64 = 64;
-pub(super) const HEADER_BYTES: usize = 64;
-/// Where the version begins that the postscript repeats, from the end of the file.
-pub(super) const VERSION_FROM_END: usize = 14;
-pub(super) const POSTSCRIPT_BYTES: usize = 40;
-/// Columns are stored as they come: Parquet compresses on its own.
+/// Codec of columns, which are stored unchanged: Parquet compresses its data.
 pub(super) const COLUMNS_CODEC: u16 = 0;
 pub(super) const TIES_CODEC: u16 = 1;
 const SEGMENT_BYTES: u64 = 68;
 const SECTION_BYTES: u64 = 24;
 const FLAG_CONTINUES: u16 = 1;
 
-/// What a section holds.
+/// Content of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SectionKind {
     /// Words and separators of a segment.
     Dictionary,
-    /// Rules of a segment, and where its documents end.
+    /// Rules of a segment, and the ends of its documents.
     Grammar,
     /// Paths of the documents of a segment.
     Documents,
-    /// One row a document, as an opaque Parquet file.
+    /// One row for each document, as an opaque Parquet file.
     Columns,
-    /// How often each word of a segment occurs, so that counting words needs no grammar. Files of earlier
-    /// versions have none.
+    /// Number of occurrences of each word of a segment, so that word count needs no grammar. Files
+    /// of earlier versions have no such section.
     WordCounts,
-    /// Which sections were written together. Files of earlier versions have none.
+    /// List of the sections that were written together. Files of earlier versions have no such
+    /// section.
     Ties,
-    /// Something a later version wrote that may be ignored.
+    /// A section of a later version that may be ignored.
     Unknown(u16),
 }
 
@@ -110,7 +103,7 @@ impl SectionKind {
         }
     }
 
-    /// Name for error texts and `corpus_verify`.
+    /// Returns the name for error messages and `corpus_verify`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dictionary => "dictionary",
@@ -124,77 +117,79 @@ impl SectionKind {
     }
 }
 
-/// Where a section lies and how to check it.
+/// Place, codec and checksum of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SectionMeta {
-    /// What it holds.
+    /// Content of the section.
     pub kind: SectionKind,
-    /// How it is coded; numbers are per kind.
+    /// Number of the codec. Each kind has its own numbers.
     pub codec: u16,
-    /// Byte offset of its first byte in the file, a multiple of 64.
+    /// Offset of the section's first byte in the file, a multiple of 64.
     pub offset: u64,
-    /// Bytes, without the zeros behind it.
+    /// Length in bytes, without the zeros behind it.
     pub len: u64,
     /// CRC32C of those bytes.
     pub crc32c: u32,
 }
 
 impl SectionMeta {
-    /// Byte offset of whatever comes after the section and its zeros.
+    /// Returns the offset behind the section and its zeros.
     fn padded_end(&self) -> u64 {
         align_up(self.offset.saturating_add(self.len))
     }
 
-    /// Where the section's bytes lie in `file`.
+    /// Returns the place of the section's bytes in `file`.
     pub(super) fn place<'a>(&self, file: &'a str) -> Place<'a> {
         Place { file, section: self.kind.name(), offset: self.offset }
     }
 }
 
-/// What is known of a segment without decoding it.
+/// Facts about a segment that are known without decoding it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentMeta {
-    /// Documents, a continued part included.
+    /// Number of documents, including a continued part.
     pub num_docs: u64,
-    /// Whether its first document is the rest of the last one of the segment before.
+    /// True if its first document continues the last one of the previous segment.
     pub continues: bool,
-    /// Bytes of the text.
+    /// Length of the text in bytes.
     pub len_bytes: u64,
-    /// Tokens of the text (N): words and stored separators; implied blanks are not counted.
+    /// Number of tokens of the text (N): words and stored separators, without implied blanks.
     pub num_tokens: u64,
-    /// Tokens that are words.
+    /// Number of tokens that are words.
     pub num_word_tokens: u64,
-    /// Bytes of all words and separators together.
+    /// Length of all words and separators in bytes.
     pub dictionary_bytes: u64,
-    /// Bytes of all paths together.
+    /// Length of all paths in bytes.
     pub paths_bytes: u64,
-    /// Words of the dictionary.
+    /// Number of words in the dictionary.
     pub num_words: u32,
-    /// Separators of the dictionary.
+    /// Number of separators in the dictionary.
     pub num_separators: u32,
-    /// Rules, the root included.
+    /// Number of rules, including the root.
     pub num_rules: u32,
-    /// Elements on all right-hand sides, the root's included (G).
+    /// Number of elements on all right-hand sides, including the root's (G).
     pub num_elements: u64,
-    /// Where its sections lie, in file order; never empty.
+    /// Sections in file order, never empty.
     pub sections: Vec<SectionMeta>,
 }
 
 impl SegmentMeta {
-    /// Bytes of the file that [`read_segment`](crate::format::read_segment) wants.
+    /// Returns the range of the file that [`read_segment`](crate::format::read_segment) needs.
     pub fn byte_range(&self) -> Range<u64> {
         let start = self.sections.first().map_or(0, |section| section.offset);
         start..self.sections.last().map_or(start, SectionMeta::padded_end)
     }
 
-    /// Bytes of the file that [`read_paths`](crate::format::read_paths) wants; none where it has no such section.
+    /// Returns the range of the file that [`read_paths`](crate::format::read_paths) needs. It is
+    /// empty if there is no such section.
     pub fn paths_range(&self) -> Range<u64> {
         let section = self.section(SectionKind::Documents);
         section.map_or(0..0, |section| section.offset..section.offset.saturating_add(section.len))
     }
 
-    /// Bytes of the file that [`read_words`](crate::format::read_words) wants, if it has word counts that are tied to
-    /// its grammar: others would have to be compared with it.
+    /// Returns the range of the file that [`read_words`](crate::format::read_words) needs. Returns
+    /// `None` if the segment has no word counts tied to its grammar, because others must be
+    /// compared with it.
     pub fn words_range(&self) -> Option<Range<u64>> {
         self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
         let counts = self.section(SectionKind::WordCounts)?;
@@ -203,46 +198,46 @@ impl SegmentMeta {
         Some(start..dictionary.padded_end().max(counts.padded_end()))
     }
 
-    /// The bytes of its ties: of every other section.
+    /// Returns the bytes of its ties, which describe every other section.
     pub(super) fn ties(&self) -> Vec<u8> {
         ties_of(self.sections.iter().filter(|section| section.kind != SectionKind::Ties))
     }
 
-    /// The section of `kind`, if it has one.
+    /// Returns the section of `kind`, if it exists.
     pub(super) fn section(&self, kind: SectionKind) -> Option<&SectionMeta> {
         self.sections.iter().find(|section| section.kind == kind)
     }
 
-    /// Those of [`memory_bytes`](Self::memory_bytes) that are free again when the segment is decoded: distributions, and parts
-    /// of the dictionary.
+    /// Returns the part of [`memory_bytes`](Self::memory_bytes) that is free again after the
+    /// segment is decoded: distributions, and parts of the dictionary.
     pub fn decoding_bytes(&self) -> u64 {
         self.words_decoding_bytes().saturating_add(1 << 20)
     }
 
-    /// The same of [`words_memory_bytes`](Self::words_memory_bytes).
+    /// Returns the same part of [`words_memory_bytes`](Self::words_memory_bytes).
     pub fn words_decoding_bytes(&self) -> u64 {
         codecs::dictionary::decoding_bytes(self.dictionary_bytes).saturating_add(1 << 20)
     }
 
-    /// Bytes of memory that its words and their counts take.
+    /// Returns the number of bytes of memory for its words and their counts.
     pub fn words_memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
-        // Offsets, lengths in bytes and words, edges, weights; the counts as they are decoded.
+        // Offsets, lengths in bytes and words, edges, weights, and the counts during decoding.
         let arrays = terminals.saturating_mul(29).saturating_add(u64::from(self.num_words) * 8);
         arrays.saturating_add(self.dictionary_bytes).saturating_add(self.words_decoding_bytes())
     }
 
-    /// Bytes of memory the decoded segment takes at its peak while it is opened.
+    /// Returns the peak number of bytes of memory while the segment is opened.
     pub fn memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
         let ids = terminals + u64::from(self.num_rules);
         [
             // Open rules and the root, closed rules.
             self.num_elements.saturating_mul(8),
-            // While the grammar is decoded, when that is more than the 17 of the DAG: recency while
-            // it grows 24, prediction 8, unseen 4.
+            // Peak while the grammar is decoded, which exceeds the 17 bytes of the DAG: growing
+            // recency 24, prediction 8, unseen 4.
             ids.saturating_mul(36),
-            // Offsets, open rules while they grow.
+            // Offsets, and open rules while they grow.
             u64::from(self.num_rules).saturating_mul(28),
             terminals.saturating_mul(4),
             self.dictionary_bytes,
@@ -253,18 +248,18 @@ impl SegmentMeta {
         .fold(0, u64::saturating_add)
     }
 
-    /// The same for paths: offsets and ends while they grow, and bytes.
+    /// Returns the peak number of bytes for paths: offsets and ends while they grow, and the text.
     pub(super) fn paths_memory_bytes(&self) -> u64 {
         self.num_docs.saturating_mul(36).saturating_add(self.paths_bytes.saturating_mul(4))
     }
 }
 
-/// What a file holds and where: everything needed to plan reads.
+/// List of the contents of a file, with all facts needed to plan reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFooter {
-    /// How the text was cut into tokens.
+    /// Profile by which the text was tokenized.
     pub profile: TokenizerProfile,
-    /// Unicode version of the character classes the writer used.
+    /// Unicode version of the character classes that the writer used.
     pub unicode_version: (u8, u8, u8),
     /// Program and version that wrote the file.
     pub writer: String,
@@ -272,32 +267,31 @@ pub struct FileFooter {
     pub builder: String,
     /// Segments in document order.
     pub segments: Vec<SegmentMeta>,
-    /// User columns, one row a document.
+    /// User columns, with one row for each document.
     pub columns: Option<SectionMeta>,
-    /// Other sections of the file: ties, and what this build does not know.
+    /// Other sections of the file: ties, and sections that this build does not know.
     pub others: Vec<SectionMeta>,
 }
 
-/// What came of parsing the tail of a file.
+/// Result of parsing the tail of a file.
 #[derive(Debug, Clone)]
 pub enum FooterOutcome {
     /// The footer.
     Footer(FileFooter),
-    /// The footer is larger: call again with this many bytes from the end of the file.
+    /// The footer is larger. The caller must pass this many bytes from the end of the file.
     NeedsTail(u64),
 }
 
 impl FileFooter {
-    /// How much of the end of a file to read first.
+    /// Number of bytes to read first from the end of a file.
     pub const TAIL_BYTES: u64 = 65_536;
 
-    /// Parses the footer from `tail`, the last bytes of `file` (a name, for errors), which is
-    /// `file_len` bytes long. O(footer).
+    /// Parses the footer from `tail`, the last bytes of `file`. `file` is a name for error
+    /// messages, and `file_len` is the length of the file. It needs O(footer) time.
     ///
     /// # Errors
-    /// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for unknown versions and
-    /// required features, [`Error::Capacity`] where the footer is larger than
-    /// [`OpenLimits::max_footer_bytes`].
+    /// [`Error::Format`], [`Error::Checksum`], [`Error::Version`] for unknown versions and required
+    /// features, [`Error::Capacity`] if the footer is larger than [`OpenLimits::max_footer_bytes`].
     pub fn parse(
         file: &str,
         tail: &[u8],
@@ -333,27 +327,27 @@ impl FileFooter {
         Ok(FooterOutcome::Footer(footer))
     }
 
-    /// Documents of the file; a document that runs over several segments counts once.
+    /// Returns the number of documents. A document in several segments counts once.
     pub fn num_docs(&self) -> u64 {
         self.sum(|s| s.num_docs).saturating_sub(self.sum(|s| u64::from(s.continues)))
     }
 
-    /// Bytes of the text.
+    /// Returns the length of the text in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.sum(|s| s.len_bytes)
     }
 
-    /// Tokens of the text (N).
+    /// Returns the number of tokens of the text (N).
     pub fn num_tokens(&self) -> u64 {
         self.sum(|s| s.num_tokens)
     }
 
-    /// Tokens that are words.
+    /// Returns the number of tokens that are words.
     pub fn num_word_tokens(&self) -> u64 {
         self.sum(|s| s.num_word_tokens)
     }
 
-    /// Elements on all right-hand sides (G).
+    /// Returns the number of elements on all right-hand sides (G).
     pub fn num_elements(&self) -> u64 {
         self.sum(|s| s.num_elements)
     }
@@ -367,20 +361,21 @@ impl FileFooter {
         of_segments.chain(self.file_sections())
     }
 
-    /// Sections that belong to no segment, in file order.
+    /// Returns the sections that belong to no segment, in file order.
     pub(super) fn file_sections(&self) -> impl Iterator<Item = &SectionMeta> {
         let mut sections: Vec<_> = self.columns.iter().chain(&self.others).collect();
         sections.sort_by_key(|section| section.offset);
         sections.into_iter()
     }
 
-    /// Bytes of header and sections: where the footer begins.
+    /// Returns the length of header and sections, which is the offset of the footer.
     pub(super) fn body_len(&self) -> u64 {
         self.all_sections().last().map_or(HEADER_BYTES as u64, SectionMeta::padded_end)
     }
 
-    /// Checks what single records cannot show: that sections tile the file up to the footer at
-    /// `place`, that sums fit, that a document is only continued right behind a part of it.
+    /// Checks facts that single records cannot show: the sections tile the file up to the footer at
+    /// `place`, sums do not overflow, and a document is continued only directly behind a part of
+    /// it.
     fn check(&self, place: Place<'_>) -> Result<()> {
         let mut expected = HEADER_BYTES as u64;
         for section in self.all_sections() {
@@ -438,20 +433,21 @@ impl FileFooter {
         Ok(())
     }
 
-    /// The bytes of the file's ties: of its columns and of the ties of its segments.
+    /// Returns the bytes of the file's ties, which describe its columns and the ties of its
+    /// segments.
     pub(super) fn ties(&self) -> Vec<u8> {
         let of_segments = self.segments.iter().filter_map(|s| s.section(SectionKind::Ties));
         ties_of(self.columns.iter().chain(of_segments))
     }
 
-    /// Whether segment `segment_idx`, of `num_docs` documents, can begin with the rest of one: there
-    /// has to be one at the end of the segment right before.
+    /// Returns true if segment `segment_idx`, of `num_docs` documents, can begin with a continued
+    /// document. The segment directly before must have a document at its end.
     pub(super) fn may_continue(&self, segment_idx: usize, num_docs: u64) -> bool {
         let before = segment_idx.checked_sub(1).and_then(|before| self.segments.get(before));
         num_docs > 0 && before.is_some_and(|before| before.num_docs > 0)
     }
 
-    /// The bytes of footer and postscript for a file whose sections end at `body_len()`.
+    /// Returns the bytes of footer and postscript for a file whose sections end at `body_len()`.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut out = vec![self.profile.as_u8()];
         out.extend([self.unicode_version.0, self.unicode_version.1, self.unicode_version.2]);
@@ -477,7 +473,7 @@ impl FileFooter {
     }
 }
 
-/// What ties say of `sections`.
+/// Returns the bytes of ties that describe `sections`.
 fn ties_of<'a>(sections: impl Iterator<Item = &'a SectionMeta>) -> Vec<u8> {
     let mut out = Vec::new();
     for section in sections {
@@ -489,8 +485,8 @@ fn ties_of<'a>(sections: impl Iterator<Item = &'a SectionMeta>) -> Vec<u8> {
     out
 }
 
-/// Whether `ties` hold `expected`, as far as their length and checksum tell; those of a later codec may
-/// hold anything.
+/// Returns true if the length and checksum of `ties` agree with `expected`. Ties of a later codec
+/// may contain anything.
 fn fits(ties: &SectionMeta, expected: &[u8]) -> bool {
     let expected = (expected.len() as u64, crc32c::crc32c(expected));
     ties.codec != TIES_CODEC || (ties.len, ties.crc32c) == expected
@@ -572,7 +568,7 @@ fn check_counts(cursor: &Cursor<'_>, segment: &SegmentMeta) -> Result<()> {
         // Only one terminal, the empty separator, has no bytes.
         && num_terminals <= segment.dictionary_bytes.saturating_add(1)
         && segment.dictionary_bytes <= u64::from(u32::MAX)
-        // Every rule but the root stands somewhere, and has one element at least.
+        // Every rule but the root is used somewhere and has at least one element.
         && (1..=segment.num_elements + 1).contains(&num_rules)
         && segment.num_docs < u64::from(u32::MAX)
         && segment.num_word_tokens <= segment.num_tokens
@@ -627,60 +623,7 @@ fn push_segment(out: &mut Vec<u8>, segment: &SegmentMeta) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what a later version of a `format` made compulsory: what is known of it and what a file
-/// asks for are a major version and bits of features.
-pub fn check_version(
-    file: &str,
-    format: &str,
-    (known_major, known_features): (u16, u64),
-    (major, features): (u16, u64),
-) -> Result<()> {
-    let unknown = features & !known_features;
-    let (expected, got) = if major != known_major {
-        (format!("{format} {known_major}"), format!("{format} {major}"))
-    } else if unknown != 0 {
-        let bit = unknown.trailing_zeros();
-        let expected = match known_features {
-            0 => "no required features".to_owned(),
-            known => format!("required features below {}", known.ilog2() + 1),
-        };
-        (expected, format!("required feature {bit}"))
-    } else {
-        return Ok(());
-    };
-    Err(Error::Version { file: file.into(), expected, got })
-}
-
-/// The first 64 bytes of every file this build writes.
-pub(super) fn header() -> [u8; HEADER_BYTES] {
-    let mut header = [0; HEADER_BYTES];
-    header[..8].copy_from_slice(&MAGIC);
-    header[8..10].copy_from_slice(&FORMAT_MAJOR.to_le_bytes());
-    header[10..12].copy_from_slice(&FORMAT_MINOR.to_le_bytes());
-    header[16..24].copy_from_slice(&KNOWN_FEATURES.to_le_bytes());
-    header
-}
-
-/// Checks the header, the first 64 bytes of a file. `bytes` is the header alone, or goes on to the end of the file or
-/// with it; the postscript then has to name the same minor version.
-///
-/// # Errors
-/// [`Error::Format`].
-pub fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
-    let place = Place { file, section: "header", offset: 0 };
-    let mut expected = header();
-    let minor_offset =
-        if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(VERSION_FROM_END) };
-    if let Some(minor) = bytes.get(minor_offset..minor_offset + 2) {
-        expected[10..12].copy_from_slice(minor);
-    }
-    match bytes.iter().zip(&expected).position(|(got, expected)| got != expected) {
-        None if bytes.len() >= HEADER_BYTES => Ok(()),
-        at => Err(place.fault(at.unwrap_or(bytes.len()), "expected the header of a .tadoc file")),
-    }
-}
-
-/// `offset` rounded up to where a section may begin.
+/// Returns `offset`, rounded up to a place where a section may begin.
 pub(super) fn align_up(offset: u64) -> u64 {
     offset.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX)
 }

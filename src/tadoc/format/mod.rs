@@ -1,29 +1,57 @@
-//! The file of a corpus: its layout, the codecs of its sections, reading and writing.
+//! File format of a corpus: its layout, the codecs of its sections, reading and writing.
 //!
 //! ```text
-//! layout     what stands where: header, sections, footer, postscript
-//! codecs     one for each kind of section, over the coder in entropy
+//! layout     header, sections, footer and postscript, with their offsets
+//! codecs     one for each kind of section, based on the coder in entropy
 //! writer     segments ─▶ bytes          reader    bytes ─▶ checked segments
 //! ```
 //!
-//! Bytes from outside never make a panic: every read goes through a [`cursor`], whose failures name
-//! the file, the section and the offset. Sizes are checked before memory is taken.
+//! Bytes from outside never cause a panic. Every read uses a [`cursor`], whose errors name the
+//! file, the section and the offset. Sizes are checked before memory is allocated.
+//!
+//! Reading order: `layout` and `postscript` (the parts of a file), [`cursor`] (reads of untrusted
+//! bytes), `entropy` (coder of symbols and bits), `strings` (coder of strings), `codecs`
+//! (sections), `writer`, `reader`, `path_text` (paths as text).
+//!
+//! ```
+//! use tadoc::build::{CorpusBuilder, IngestOptions};
+//! use tadoc::format::{FileFooter, FooterOutcome, OpenLimits, read_segment};
+//!
+//! # fn main() -> tadoc::Result<()> {
+//! let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+//! builder.push_document("a.txt", b"to be or not to be")?;
+//! let (file, _report) = builder.finish(None)?;
+//!
+//! let limits = OpenLimits::default();
+//! let outcome = FileFooter::parse("a.tadoc", &file, file.len() as u64, &limits)?;
+//! let FooterOutcome::Footer(footer) = outcome else { panic!("the whole file was passed") };
+//! assert_eq!((footer.num_docs(), footer.num_word_tokens()), (1, 6));
+//!
+//! let range = footer.segments[0].byte_range();
+//! let bytes = &file[range.start as usize..range.end as usize];
+//! let segment = read_segment("a.tadoc", &footer, 0, bytes, &limits)?;
+//! assert_eq!(segment.dictionary.num_words(), 4);
+//! # Ok(())
+//! # }
+//! ```
 
 mod codecs;
 pub mod cursor;
 mod entropy;
 #[cfg(test)]
 mod file_tests;
+mod header;
 mod layout;
+mod limits;
 mod path_text;
 mod postscript;
 mod reader;
 mod strings;
 mod writer;
 
-pub use layout::{
-    FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta, check_header, check_version,
-};
+pub use header::{check_header, check_version};
+pub use layout::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta};
+pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
-pub use reader::{OpenLimits, read_columns, read_paths, read_segment, read_words};
+pub use reader::{read_columns, read_paths, read_segment, read_words};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentParts};

@@ -1,15 +1,15 @@
-//! Paths of documents as text: UTF-8 stands as it is, other bytes are escaped, one to one.
+//! Conversion of document paths to text: UTF-8 is unchanged, other bytes are escaped, one to one.
 //!
 //! ```text
 //! name on disk             path in the file, in SQL and in messages
 //! notes/été.txt            notes/été.txt
-//! n, byte FF, .txt         n\xFF.txt         a byte that is no UTF-8
-//! n, \, xFF.txt            n\x5CxFF.txt      a backslash that would read as an escape
+//! n, byte FF, .txt         n\xFF.txt         a byte that is not UTF-8
+//! n, \, xFF.txt            n\x5CxFF.txt      a backslash that would look like an escape
 //! a\b.txt, a\xff.txt       a\b.txt, a\xff.txt
 //! ```
 //!
-//! Escapes are `\x80` to `\xFF` and `\x5C`, in capitals, and nothing else. [`path_bytes`] undoes
-//! [`path_text`], so two names never meet in one path. Both take O(length).
+//! Escapes are only `\x80` to `\xFF` and `\x5C`, in capitals. [`path_bytes`] reverses
+//! [`path_text`], so two different names never have the same path. Both take O(length).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub fn path_text(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Returns the bytes of the name that [`path_text`] makes `path` of.
+/// Returns the bytes of the name from which [`path_text`] makes `path`.
 pub fn path_bytes(path: &str) -> Cow<'_, [u8]> {
     let mut rest = path.as_bytes();
     let mut name = Vec::new();
@@ -49,7 +49,8 @@ fn escaped(name: &[u8]) -> String {
     };
     for chunk in name.utf8_chunks() {
         let mut valid = chunk.valid();
-        // What follows the valid bytes is an escape, so no other begins in them and ends behind.
+        // An escape follows the valid bytes, so no other escape begins in them and ends behind
+        // them.
         while let Some((at, _)) = first_escape(valid.as_bytes()) {
             text.push_str(&valid[..at]);
             push_byte(&mut text, BACKSLASH);
@@ -61,12 +62,12 @@ fn escaped(name: &[u8]) -> String {
     text
 }
 
-/// Returns the place of the first escape in `bytes` and the byte it stands for.
+/// Returns the position of the first escape in `bytes` and the byte that it encodes.
 fn first_escape(bytes: &[u8]) -> Option<(usize, u8)> {
     memchr::memchr_iter(BACKSLASH, bytes).find_map(|at| Some((at, escape_at(&bytes[at..])?)))
 }
 
-/// Returns the byte for which the escape that `bytes` begin with stands.
+/// Returns the byte that the escape at the start of `bytes` encodes.
 fn escape_at(bytes: &[u8]) -> Option<u8> {
     let [BACKSLASH, b'x', high, low, ..] = *bytes else { return None };
     let byte = hex(high)? << 4 | hex(low)?;
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!(path_text(b"\\x8\xf0"), r"\x8\xF0");
     }
 
-    /// Names in which escapes, halves of escapes and halves of characters are frequent.
+    /// Generates names with many escapes, parts of escapes and parts of characters.
     fn names() -> impl Strategy<Value = Vec<u8>> {
         let pieces: [&[u8]; 14] = [
             b"\\", b"x", b"\\x", b"F", b"8", b"5", b"C", b"5C", b"FF", b"\xff", b"\xc3", b"\xa9",
@@ -120,7 +121,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// A function that can be undone maps no two names to one path.
+        /// Checks that the function can be reversed, so that it maps no two names to one path.
         #[test]
         fn names_come_back(name in names()) {
             let path = path_text(&name);

@@ -1,17 +1,17 @@
-//! The postscript of a `.tadoc` file: 40 bytes with the same layout for ever, drawn in
+//! Postscript of a `.tadoc` file: 40 bytes whose layout never changes, drawn in
 //! [`format`](crate::format::layout).
 
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Place};
-use crate::format::layout::{
+use crate::format::header::{
     FORMAT_MAJOR, FORMAT_MINOR, KNOWN_FEATURES, MAGIC, POSTSCRIPT_BYTES, check_version,
 };
 
-/// The last bytes of a file: where its footer is.
+/// Last bytes of a file, which locate its footer.
 pub(super) struct Postscript {
-    /// First byte of the footer.
+    /// Offset of the footer's first byte.
     pub footer_offset: u64,
-    /// Bytes of the footer.
+    /// Length of the footer in bytes.
     pub footer_len: u32,
     /// Checksum of the footer.
     pub footer_crc32c: u32,
@@ -21,8 +21,8 @@ impl Postscript {
     /// Parses the last [`POSTSCRIPT_BYTES`] of a `file` of `file_len` bytes.
     ///
     /// # Errors
-    /// [`Error::Format`](crate::Error::Format) for other bytes, [`Error::Version`](crate::Error::Version) for
-    /// a later format.
+    /// [`Error::Format`](crate::Error::Format) for bytes that are not a postscript,
+    /// [`Error::Version`](crate::Error::Version) for a later format.
     pub fn parse(file: &str, bytes: &[u8], file_len: u64) -> Result<Self> {
         let offset = file_len - POSTSCRIPT_BYTES as u64;
         let place = Place { file, section: "postscript", offset };

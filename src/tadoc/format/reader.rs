@@ -1,12 +1,12 @@
-//! Reading a `.tadoc` file: any bytes give a typed error or the right answer.
+//! Reader of `.tadoc` files, which returns the right result or a typed error for any bytes.
 //!
-//! Order of checks: footer (checksum, counts that fit one another, sections that tile the file),
-//! memory the footer asks for against the limit, checksum and zeros of each section, then the
-//! decoders, which re-check every count, then what only the whole shows (lengths, totals). Before
-//! the memory check nothing is allocated by a number from the file.
+//! Order of checks: the footer (checksum, consistent counts, sections that tile the file), the
+//! memory that the footer needs against the limit, checksum and zeros of each section, then the
+//! decoders, which check every count again, then the totals of the whole segment (lengths, sums).
+//! Before the memory check no allocation depends on a number from the file.
 //!
-//! Opening takes O(G + dictionary + paths); segments, and dictionary and grammar of each, are
-//! decoded side by side. Nothing recurses, so deep grammars need no stack.
+//! Opening takes O(G + dictionary + paths). Segments are decoded in parallel, and so are the
+//! dictionary and the grammar of each. There is no recursion, so deep grammars need no stack.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -21,49 +21,24 @@ use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::codecs::grammar::count_tokens;
 use crate::format::cursor::Place;
+use crate::format::header::{HEADER_BYTES, VERSION_FROM_END, check_header};
 use crate::format::layout::{
-    ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, HEADER_BYTES, SectionKind, SectionMeta,
-    SegmentMeta, VERSION_FROM_END, check_header,
+    ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta,
 };
+use crate::format::limits::OpenLimits;
 use crate::segment::{Corpus, Dag, Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
-/// Elements, those of rules inside included, that a rule may have for each byte of its expansion.
+/// Greatest number of elements below a rule, including those of inner rules, for each byte of its
+/// expansion.
 const MAX_STEPS_PER_BYTE: u64 = 64;
 
-/// What opening a file may cost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenLimits {
-    /// Largest footer, in bytes.
-    pub max_footer_bytes: u64,
-    /// Most memory the decoded segments may take while they are opened, in bytes: of one segment
-    /// for [`read_segment`], of all together for [`Corpus::open`] and [`Corpus::from_bytes`].
-    pub max_memory_bytes: u64,
-}
-
-impl Default for OpenLimits {
-    fn default() -> Self {
-        Self { max_footer_bytes: 64 << 20, max_memory_bytes: 8 << 30 }
-    }
-}
-
-impl OpenLimits {
-    /// Refuses to decode segments that take `requested` bytes of memory, where that is too much.
-    pub fn check_memory(&self, requested: u64) -> Result<()> {
-        if requested <= self.max_memory_bytes {
-            return Ok(());
-        }
-        let (what, knob) = ("opening a corpus (bytes of memory)", "max_memory_bytes");
-        Err(Error::Capacity { what, requested, limit: self.max_memory_bytes, knob })
-    }
-}
-
-/// Decodes segment `segment_idx` of `file` (a name, for errors) from `bytes`, exactly those of its
-/// [`byte_range`](SegmentMeta::byte_range).
+/// Decodes segment `segment_idx` of `file` from `bytes`, which must be exactly its
+/// [`byte_range`](SegmentMeta::byte_range). `file` is a name for error messages.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for a segment there is none of, [`Error::Format`], [`Error::Checksum`],
-/// [`Error::Version`] for codings of a later version, [`Error::Capacity`] past `limits`.
+/// [`Error::OutOfRange`] if the segment does not exist, [`Error::Format`], [`Error::Checksum`],
+/// [`Error::Version`] for codecs of a later version, [`Error::Capacity`] if `limits` are exceeded.
 pub fn read_segment(
     file: &str,
     footer: &FileFooter,
@@ -108,13 +83,14 @@ pub fn read_segment(
     Ok(Segment { dictionary, dag, paths, continues: meta.continues })
 }
 
-/// Decodes the words of segment `segment_idx` of `file` (a name, for errors) and how often each occurs from
-/// `bytes`, exactly those of its [`words_range`](SegmentMeta::words_range): a segment of
-/// [words alone](Segment::of_words). Nothing else of the segment is checked.
+/// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of [words
+/// alone](Segment::of_words). `bytes` must be exactly its
+/// [`words_range`](SegmentMeta::words_range). `file` is a name for error messages. The rest of the
+/// segment is not checked.
 ///
 /// # Errors
-/// As [`read_segment`], and [`Error::InvalidArgument`] for a segment without word counts that are tied to
-/// its grammar.
+/// Same as [`read_segment`], and [`Error::InvalidArgument`] for a segment without word counts that
+/// are tied to its grammar.
 pub fn read_words(
     file: &str,
     footer: &FileFooter,
@@ -159,7 +135,8 @@ fn word_counts(
     codecs::word_counts::decode(section.place(file), bytes, dictionary, meta)
 }
 
-/// Refuses `counts` that are not those of the grammar: what is answered must not depend on which is read.
+/// Refuses `counts` that differ from those of the grammar, because results must not depend on the
+/// choice between them.
 fn check_word_counts(place: Place<'_>, counts: &[u64], dag: &Dag) -> Result<()> {
     match counts.iter().zip(dag.weights()).position(|(count, weight)| count != weight) {
         None => Ok(()),
@@ -170,12 +147,12 @@ fn check_word_counts(place: Place<'_>, counts: &[u64], dag: &Dag) -> Result<()> 
     }
 }
 
-/// Decodes the paths of segment `segment_idx` of `file` (a name, for errors) from `bytes`, exactly those of
-/// its [`paths_range`](SegmentMeta::paths_range): one for each document, a continued part included. Nothing
-/// else of the segment is checked.
+/// Decodes the paths of segment `segment_idx` of `file`: one for each document, including a
+/// continued part. `bytes` must be exactly its [`paths_range`](SegmentMeta::paths_range). `file` is
+/// a name for error messages. The rest of the segment is not checked.
 ///
 /// # Errors
-/// As [`read_segment`].
+/// Same as [`read_segment`].
 pub fn read_paths(
     file: &str,
     footer: &FileFooter,
@@ -199,7 +176,7 @@ fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta>
     })
 }
 
-/// Refuses `bytes` that cannot be those of `range` of a file.
+/// Refuses `bytes` whose length differs from that of `range`.
 fn check_range(range: Range<u64>, bytes: &[u8]) -> Result<()> {
     if range.end.saturating_sub(range.start) == bytes.len() as u64 {
         return Ok(());
@@ -211,11 +188,12 @@ fn check_range(range: Range<u64>, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Checks the columns of `file` (a name, for errors), the `len` bytes at the `offset` of
-/// `section`, and hands them out: a Parquet file of one row a document.
+/// Checks and returns the columns of `file`, a Parquet file of one row for each document. `bytes`
+/// are the `len` bytes at the `offset` of `section`. `file` is a name for error messages.
 ///
 /// # Errors
-/// [`Error::Checksum`], [`Error::InvalidArgument`] for bytes of another length.
+/// [`Error::Checksum`], [`Error::Version`] for an unknown codec, [`Error::InvalidArgument`] for
+/// bytes of another length.
 pub fn read_columns(file: &str, section: &SectionMeta, bytes: &[u8]) -> Result<Bytes> {
     if bytes.len() as u64 != section.len {
         return Err(Error::InvalidArgument {
@@ -230,10 +208,10 @@ pub fn read_columns(file: &str, section: &SectionMeta, bytes: &[u8]) -> Result<B
 }
 
 impl Corpus {
-    /// Opens `bytes`, a whole file named `file` in errors, and checks every byte of it.
+    /// Opens `bytes`, a whole file that errors call `file`, and checks every byte of it.
     ///
     /// # Errors
-    /// As [`read_segment`] and [`FileFooter::parse`].
+    /// Same as [`read_segment`] and [`FileFooter::parse`].
     pub fn from_bytes(file: &str, bytes: &[u8], limits: &OpenLimits) -> Result<(FileFooter, Self)> {
         let footer = match FileFooter::parse(file, bytes, bytes.len() as u64, limits)? {
             FooterOutcome::Footer(footer) => footer,
@@ -256,11 +234,11 @@ impl Corpus {
         Ok((footer, corpus))
     }
 
-    /// Opens the file at `path` and checks every byte of its header, segments and footer; its
-    /// columns are left to [`read_columns`]. Reads the tail, then each segment.
+    /// Opens the file at `path` and checks every byte of its header, segments and footer. It does
+    /// not check the columns, see [`read_columns`]. It reads the tail, then each segment.
     ///
     /// # Errors
-    /// As [`Corpus::from_bytes`], and [`Error::Io`].
+    /// Same as [`Corpus::from_bytes`], and [`Error::Io`].
     pub fn open(path: &Path, limits: &OpenLimits) -> Result<(FileFooter, Self)> {
         let source = FileSource { path, name: path.display().to_string() };
         let file_len = source.len()?;
@@ -273,7 +251,7 @@ impl Corpus {
                 FooterOutcome::NeedsTail(len) => return Err(lacks_tail(&source.name, len)),
             }
         };
-        // Both ends: the postscript repeats the version of the header.
+        // Read both ends, because the postscript repeats the version of the header.
         let mut ends = source.read(0, HEADER_BYTES as u64)?;
         let version_len = VERSION_FROM_END as u64;
         ends.extend(source.read(file_len.saturating_sub(version_len), version_len)?);
@@ -289,7 +267,7 @@ impl Corpus {
     }
 }
 
-/// A file of the local disk.
+/// A file on the local disk.
 struct FileSource<'a> {
     path: &'a Path,
     name: String,
@@ -329,7 +307,7 @@ fn memory_bytes(footer: &FileFooter) -> u64 {
     footer.segments.iter().map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add)
 }
 
-/// The section of `kind`.
+/// Returns the section of `kind`.
 fn section_of<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
     meta.section(kind).ok_or_else(|| {
         let place = Place { file, section: "footer", offset: 0 };
@@ -337,7 +315,7 @@ fn section_of<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Resul
     })
 }
 
-/// Checks that this build reads the coding of `section`.
+/// Checks that this build can read the codec of `section`.
 fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Result<()> {
     if section.codec == codec {
         return Ok(());
@@ -348,8 +326,8 @@ fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Result<()> {
     Err(Error::Version { file: file.into(), expected, got })
 }
 
-/// The checked bytes of `section`, which with the zeros behind it lies in `bytes`, a part of the
-/// file that starts at `start`.
+/// Returns the checked bytes of `section`. The section and the zeros behind it lie in `bytes`, the
+/// part of the file from `start` on.
 fn section_bytes<'a>(
     file: &str,
     section: &SectionMeta,
@@ -373,8 +351,9 @@ fn section_bytes<'a>(
     }
 }
 
-/// Refuses words of the profile `word` with a byte up to the blank, which no such word has: texts of sequences of words
-/// ascend as their words do because of that. O(bytes), 4 KiB at a time.
+/// Refuses words of the profile `word` that contain a blank or a smaller byte. Correct words
+/// contain none, and therefore texts of sequences are ordered as their words are. It needs O(bytes)
+/// time, 4 KiB at a time.
 fn check_words(place: Place<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
     let end = dictionary.offsets()[dictionary.num_words() as usize] as usize;
     let mut chunks = dictionary.bytes()[..end].chunks(4096);
@@ -385,7 +364,7 @@ fn check_words(place: Place<'_>, profile: TokenizerProfile, dictionary: &Diction
     Ok(())
 }
 
-/// Compares what the footer declares with what was decoded.
+/// Compares the totals in the footer with those of the decoded segment.
 fn check_totals(
     place: Place<'_>,
     meta: &SegmentMeta,
@@ -407,9 +386,10 @@ fn check_totals(
     Ok(())
 }
 
-/// Refuses rules that are long to walk and have next to no text: chains of rules of one element, runs
-/// of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB take 3
-/// seconds. Rules of two elements or more over tokens of real text take 6 steps a byte at most.
+/// Refuses rules that take many steps and yield almost no text: chains of rules of one element,
+/// runs of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB
+/// take 3 seconds. Rules of two elements or more over tokens of real text take at most 6 steps for
+/// each byte.
 fn check_steps(place: Place<'_>, dag: &Dag) -> Result<()> {
     let grammar = dag.grammar();
     let mut nums_steps = vec![0u64; grammar.num_rules()];
@@ -430,7 +410,8 @@ fn check_steps(place: Place<'_>, dag: &Dag) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of all documents: the root's, without the blanks that would cross a document splitter.
+/// Returns the number of bytes of all documents: those of the root, without the blanks that would
+/// cross a document splitter.
 fn root_len_bytes(dag: &Dag) -> u64 {
     let grammar = dag.grammar();
     let root = grammar.root();

@@ -1,33 +1,38 @@
-//! Strings in order, each coded by what it does not share with the one before.
+//! Coder of ordered strings, each stored by its difference from the one before.
 //!
 //! ```text
 //! folder/alpha.md          shared length, own length, own bytes
 //! folder/alps.txt    9 6 "s.txt"      two symbols, then two halves of 4 bits a byte
 //! ```
 //!
-//! Contexts: a length depends on the lengths of the string before; the first own byte on the byte
-//! that stands there in the string before (in sorted order it is larger, among digits by little)
-//! and on whether it is the last; other bytes on the byte before and on how many are to come, up
-//! to 3. Lengths of 31 and more are an escape and a number.
+//! Contexts of the distributions:
+//!
+//! - A length depends on the lengths of the previous string.
+//! - The first own byte depends on the byte at this position in the previous string and on whether
+//!   it is the last. (In sorted order it is larger, for digits by little.)
+//! - Other bytes depend on the byte before and on the number of remaining bytes, up to 3.
+//!
+//! A length of 31 or more is an escape and a number.
 //!
 //! Measured on the dictionaries of the seven corpora, in bytes: lengths and bytes as three zstd -9
-//! frames 2,774,000, zstd -19 2,640,000, this 2,451,000 (without the corpus of random strings:
-//! 431,000, 413,000, 337,000). Contexts of two bytes are worse on all but the largest (dilution),
-//! five contexts of up to four bytes mixed bit by bit are equal and 10 times slower. Costs about 25 ns
-//! a byte either way, and up to 1 MB for the distributions, which come into being as they are used.
+//! frames 2,774,000, zstd -19 2,640,000, this coder 2,451,000 (without the corpus of random
+//! strings: 431,000, 413,000, 337,000). Contexts of two bytes are worse on all but the largest
+//! (dilution). Five contexts of up to four bytes, mixed bit by bit, are equal and 10 times slower.
+//! Coding and decoding take about 25 ns for each byte. The distributions take up to 1 MB and are
+//! created on first use.
 
 use crate::format::entropy::{Decoder, Distribution, Encoder};
 
-/// Distributions of the two halves of a byte: the high one, then the low one by the high one.
+/// Distributions of the two halves of a byte: the high half, then the low half for each high half.
 type ByteModel = [Distribution<16>; 17];
 
 const NUM_LEN_CONTEXTS: usize = 128;
 const FIRST_BYTE_CONTEXTS: usize = 512;
 const NUM_BYTE_CONTEXTS: usize = FIRST_BYTE_CONTEXTS + 1024;
-/// Lengths from here on are escaped.
+/// Least length that is escaped.
 const LONG_LEN: usize = 31;
 
-/// Everything that is learnt about a list of strings.
+/// Distributions learned from a list of strings.
 pub(super) struct StringModels {
     shared_lens: Vec<Distribution<32>>,
     own_lens: Vec<Distribution<32>>,
@@ -47,7 +52,7 @@ impl StringModels {
         }
     }
 
-    /// Codes `string`, which comes after `previous`.
+    /// Encodes `string`, which follows `previous`.
     pub(super) fn encode(&mut self, encoder: &mut Encoder, previous: &[u8], string: &[u8]) {
         let shared_len = previous.iter().zip(string).take_while(|(a, b)| a == b).count();
         let own_len = string.len() - shared_len;
@@ -67,8 +72,9 @@ impl StringModels {
         self.previous_shared_len = shared_len;
     }
 
-    /// Decodes the string that comes after `arena[previous_start..]` and appends it, unless
-    /// `arena` would then have more than `max_len` bytes or the string contradicts that one.
+    /// Decodes the string that follows `arena[previous_start..]` and appends it. Returns `None` if
+    /// `arena` would have more than `max_len` bytes or the string shares more bytes than the
+    /// previous one has.
     #[inline]
     pub(super) fn decode(
         &mut self,
@@ -107,14 +113,15 @@ fn new_byte_model() -> Box<ByteModel> {
     Box::new(std::array::from_fn(|_| Distribution::new()))
 }
 
-/// Below [`NUM_LEN_CONTEXTS`]: a shared length, and how much of a string it leaves.
+/// Returns the context, less than [`NUM_LEN_CONTEXTS`], of a shared length and the rest of the
+/// previous string.
 #[inline]
 fn len_context(shared_len: usize, previous_len: usize) -> usize {
     shared_len.min(15) * 8 + previous_len.saturating_sub(shared_len).min(7)
 }
 
-/// Below [`NUM_BYTE_CONTEXTS`]: the byte replaced in the string before, or the byte before; and how
-/// many are to come.
+/// Returns the context, less than [`NUM_BYTE_CONTEXTS`], of a byte. It combines the byte replaced
+/// in the previous string, or the byte before, with the number of remaining bytes.
 #[inline]
 fn byte_context(replaced: Option<u8>, before: u8, num_left: usize) -> usize {
     match replaced {

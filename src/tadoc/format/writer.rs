@@ -1,22 +1,23 @@
-//! Writing a `.tadoc` file, segment by segment.
+//! Writer of a `.tadoc` file, segment by segment.
 //!
-//! A segment's sections go out as soon as it is handed over, so the writer holds one coded segment
-//! at most. The bytes depend on the arguments alone, never on threads or time. Nothing is synced:
-//! who owns the file decides about durability. Encoding takes O(G + dictionary + paths).
+//! The sections of a segment are written when it is passed, so the writer holds at most one encoded
+//! segment. The bytes depend only on the arguments, never on threads or time. The writer does not
+//! sync: the owner of the file decides about durability. Encoding takes O(G + dictionary + paths).
 
 use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::codecs::grammar::count_tokens;
+use crate::format::header::header;
 use crate::format::layout::{
-    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, TIES_CODEC, align_up, header,
+    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, TIES_CODEC, align_up,
 };
 use crate::grammar::Grammar;
 use crate::segment::Paths;
 use crate::text::{Dictionary, TokenizerProfile};
 
-/// Writes header, segments and footer of one file.
+/// Writer of the header, segments and footer of one file.
 #[derive(Debug)]
 pub struct CorpusWriter<W: Write> {
     out: W,
@@ -25,11 +26,11 @@ pub struct CorpusWriter<W: Write> {
 }
 
 impl<W: Write> CorpusWriter<W> {
-    /// Begins a file in `out` whose text is cut by `profile` and compressed by the builder named
-    /// `builder`.
+    /// Begins a file in `out`. Its text is tokenized by `profile` and compressed by the grammar
+    /// builder named `builder`.
     ///
     /// # Errors
-    /// [`Error::Io`] where `out` refuses the header.
+    /// [`Error::Io`] if writing the header to `out` fails.
     pub fn new(out: W, profile: TokenizerProfile, builder: &str) -> Result<Self> {
         let footer = FileFooter {
             profile,
@@ -48,8 +49,8 @@ impl<W: Write> CorpusWriter<W> {
     /// Appends a segment.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where it continues a document that is not there, [`Error::Io`]
-    /// where the output refuses.
+    /// [`Error::InvalidArgument`] if it continues a document that does not exist, [`Error::Io`] if
+    /// writing fails.
     pub fn write_segment(&mut self, segment: EncodedSegment) -> Result<()> {
         let EncodedSegment { mut meta, sections } = segment;
         if meta.continues && !self.footer.may_continue(self.footer.segments.len(), meta.num_docs) {
@@ -67,11 +68,11 @@ impl<W: Write> CorpusWriter<W> {
         Ok(())
     }
 
-    /// Ends the file with `columns`, a Parquet file of one row a document, if there are any, and
-    /// the footer. The output is flushed and handed back with what was written.
+    /// Completes the file with `columns`, an optional Parquet file of one row for each document,
+    /// and the footer. Flushes the output and returns it with the footer.
     ///
     /// # Errors
-    /// [`Error::Io`] where the output refuses.
+    /// [`Error::Io`] if writing fails.
     pub fn finish(mut self, columns: Option<&[u8]>) -> Result<(W, FileFooter)> {
         if let Some(bytes) = columns {
             self.footer.columns = Some(self.section(SectionKind::Columns, COLUMNS_CODEC, bytes)?);
@@ -99,39 +100,39 @@ impl<W: Write> CorpusWriter<W> {
     }
 }
 
-/// What a segment is made of.
+/// Contents of a segment before encoding.
 #[derive(Debug)]
 pub struct SegmentParts {
-    /// Its terminals.
+    /// Terminals of the segment.
     pub dictionary: Dictionary,
-    /// Its documents and rules.
+    /// Documents and rules.
     pub grammar: Grammar,
-    /// One path a document.
+    /// Paths, one for each document.
     pub paths: Paths,
-    /// Whether the first document is the rest of the last one of the segment before.
+    /// True if the first document continues the last one of the previous segment.
     pub continues: bool,
-    /// Stored tokens of the text: words and separators, no implied blanks.
+    /// Number of stored tokens of the text: words and separators, without implied blanks.
     pub num_tokens: u64,
-    /// How many of them are words.
+    /// Number of tokens that are words.
     pub num_word_tokens: u64,
-    /// Bytes of the text.
+    /// Length of the text in bytes.
     pub len_bytes: u64,
 }
 
-/// The sections of a segment, ready to be written.
+/// Encoded sections of a segment, ready to be written.
 #[derive(Debug)]
 pub struct EncodedSegment {
-    /// Without sections.
+    /// Description of the segment, without sections.
     meta: SegmentMeta,
-    /// Kind, codec and bytes.
+    /// Kind, codec and bytes of each section.
     sections: [(SectionKind, u16, Vec<u8>); 4],
 }
 
 impl EncodedSegment {
-    /// Encodes a segment. Rules may be numbered in another order when it is read back.
+    /// Encodes a segment. Rules may have other numbers when the segment is read back.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where the parts contradict one another, [`Error::Capacity`] for
+    /// [`Error::InvalidArgument`] if the parts contradict each other, [`Error::Capacity`] for
     /// segments of 2^32 elements.
     pub fn new(parts: &SegmentParts) -> Result<Self> {
         let SegmentParts { dictionary, grammar, paths, .. } = parts;

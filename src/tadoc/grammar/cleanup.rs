@@ -1,11 +1,13 @@
-//! From the rounds' binary rules to the final grammar: rule utility, inlining, numbering.
+//! Clean-up that turns the binary rules of the rounds into the final grammar: rule utility,
+//! inlining, numbering.
 //!
-//! 1. Rules used once are inlined (Sequitur's rule utility), and so is every rule that saves nothing:
-//!    one of length l with u uses costs l + u elements as a rule and l·u without it. Chains of pairs
-//!    grow into long rules this way (average length 2 becomes 8-9 on versioned text, G falls 38 %).
+//! 1. Rules used once are inlined (Sequitur's rule utility), and so is every rule that saves
+//!    nothing: a rule of length l with u uses costs l + u elements as a rule and l·u if inlined. In
+//!    this way chains of pairs become long rules (average length 2 becomes 8-9 on versioned text, G
+//!    falls by 38 %).
 //! 2. Rules are numbered parents before children (Kahn's algorithm) and written as one CSR.
 //!
-//! O(G). Nothing recurses: expansion keeps its own stack.
+//! It needs O(G) time. It does not recurse: expansion has its own stack.
 
 use std::slice::Iter;
 
@@ -15,10 +17,10 @@ use super::Grammar;
 use super::schedule::BARRIER;
 use crate::error::Result;
 
-/// What a builder hands over. Element ids: terminals, then segment rules, then pair rules.
+/// Result of a builder. Element ids are terminals, then segment rules, then pair rules.
 pub(super) struct Draft {
     pub(super) num_terminals: u32,
-    /// Rules whose bodies follow the documents in `symbols`.
+    /// Number of rules whose bodies follow the documents in `symbols`.
     pub(super) num_segments: u32,
     /// Bodies of the pair rules.
     pub(super) pairs: Vec<(u32, u32)>,
@@ -26,7 +28,7 @@ pub(super) struct Draft {
     pub(super) symbols: Vec<u32>,
 }
 
-/// Inlines what saves nothing and numbers the rest.
+/// Inlines rules that save nothing and numbers the others.
 pub(super) fn clean_up(draft: Draft) -> Result<Grammar> {
     let num_terminals = draft.num_terminals;
     let rules = Rules::from_draft(draft);
@@ -36,14 +38,14 @@ pub(super) fn clean_up(draft: Draft) -> Result<Grammar> {
     emit(num_terminals, &rules, &order, &is_inlined)
 }
 
-/// How often each element is referred to, terminals as well: what is a rule and what is not cannot be
-/// guessed.
+/// Number of references to each element. It includes terminals, because a branch on the kind of
+/// element would be unpredictable.
 pub(super) struct Uses {
     in_root: Vec<u32>,
     in_bodies: Vec<u32>,
 }
 
-/// Rules of any length over elements; the root apart, with its barriers.
+/// Rules of any length over elements. The root is separate and has its barriers.
 pub(super) struct Rules {
     num_terminals: u32,
     root: Vec<u32>,
@@ -52,7 +54,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Rules from their bodies; rule `r` has element id `num_terminals + r`.
+    /// Creates an empty set of rules. Rule `r` has element id `num_terminals + r`.
     pub(super) fn new(num_terminals: u32, root: Vec<u32>) -> Self {
         Self { num_terminals, root, offsets: vec![0], bodies: Vec::new() }
     }
@@ -89,12 +91,12 @@ impl Rules {
         &self.bodies[self.offsets[rule] as usize..self.offsets[rule + 1] as usize]
     }
 
-    /// Number of elements: terminals and rules.
+    /// Returns the number of elements, which are terminals and rules.
     fn num_elements(&self) -> usize {
         self.num_terminals as usize + self.len()
     }
 
-    /// How often each element is referred to by the root and by rules in use.
+    /// Returns the number of references to each element in the root and in used rules.
     pub(super) fn count_uses(&self) -> Uses {
         let num_terminals = self.num_terminals as usize;
         let mut in_root = vec![0; self.num_elements()];
@@ -122,7 +124,7 @@ impl Rules {
         uses
     }
 
-    /// The rules in use, each after all rules that refer to it.
+    /// Returns the used rules, each after all rules that refer to it.
     pub(super) fn parents_first(&self, uses: &Uses) -> Vec<u32> {
         let num_terminals = self.num_terminals;
         let mut waiting = uses.in_bodies.clone();
@@ -132,7 +134,7 @@ impl Rules {
         };
         let mut order: Vec<u32> = (0..self.len() as u32).filter(is_ready).collect();
         let (mut next, mut num_ordered) = (0, order.len());
-        // Written whether it is the next one or not, so there is a place behind the last one.
+        // The next rule is always written, also if it is not ready, so one more entry is needed.
         order.resize(self.len() + 1, 0);
         while next < num_ordered {
             for &element in self.body(order[next] as usize) {
@@ -147,12 +149,12 @@ impl Rules {
         order
     }
 
-    /// Marks rules that cost no less than their copies, children first, so that lengths are final.
+    /// Marks the rules that save nothing. It visits children first, so that lengths are final.
     fn choose_inlined(&self, uses: &Uses, order: &[u32]) -> Vec<bool> {
         let num_terminals = self.num_terminals as usize;
         let uses = uses.in_root.iter().zip(&uses.in_bodies);
         let mut num_uses: Vec<u32> = uses.map(|(root, body)| root + body).collect();
-        // What a use of each element adds to the rule that uses it.
+        // Number of elements that each use of an element adds to the rule that uses it.
         let mut lengths = vec![1u64; num_uses.len()];
         let mut is_inlined = vec![false; self.len()];
         for &rule in order.iter().rev() {
@@ -173,7 +175,7 @@ impl Rules {
     }
 }
 
-/// Length of the documents, barriers included.
+/// Returns the length of the documents, including barriers.
 fn end_of_documents(symbols: &[u32], num_docs: usize) -> usize {
     match num_docs {
         0 => 0,
@@ -216,13 +218,13 @@ pub(super) fn emit(
     Ok(grammar)
 }
 
-/// In place of the final id of a rule that is inlined.
+/// Mark of an inlined rule in the table of final ids.
 const INLINED: u32 = u32::MAX;
 
-/// Elements of the root, or rules, that are written in one go.
+/// Number of elements of the root, or of rules, that a thread writes at a time.
 const PIECE_LEN: usize = 1 << 15;
 
-/// Symbols of documents or rules, and where each of them ends.
+/// Symbols of documents or rules, and the end of each.
 #[derive(Default)]
 struct Written {
     symbols: Vec<u32>,
@@ -244,12 +246,12 @@ fn join(pieces: Vec<Written>) -> Written {
 
 struct Writer<'a> {
     rules: &'a Rules,
-    /// By element.
+    /// Final id of each element.
     final_ids: Vec<u32>,
 }
 
 impl Writer<'_> {
-    /// A piece of the root, in which barriers end documents.
+    /// Writes a part of the root, in which barriers end documents.
     fn documents<'s>(&'s self, elements: &'s [u32]) -> Written {
         let mut written =
             Written { symbols: Vec::with_capacity(elements.len() * 5 / 4), ends: Vec::new() };
@@ -274,7 +276,7 @@ impl Writer<'_> {
         written
     }
 
-    /// Appends the elements with their final ids, in place of inlined rules their bodies.
+    /// Appends the elements with their final ids. Inlined rules are replaced by their bodies.
     /// `stack` is scratch space.
     fn expand<'s>(
         &'s self,

@@ -1,8 +1,9 @@
 //! Sharing of repeated segments before the rounds.
 //!
-//! The tokens of every document are cut after a token when a hash of it and its left neighbour
-//! says so (one cut in [`CUT_MASK`] + 1 places on average), so identical text is cut identically
-//! wherever it stands. A segment seen twice or more becomes a rule and its body is compressed once:
+//! In this module a segment is a short range of a document's tokens, not a segment of a corpus. A
+//! document is cut behind a token if a hash of the token and its left neighbour selects the place
+//! (one of [`CUT_MASK`] + 1 places on average). So identical text is cut identically wherever it
+//! occurs. A segment that occurs twice or more becomes a rule, and its body is compressed once:
 //!
 //! ```text
 //! documents   a b c | d e f | a b c | g h      (| cuts)
@@ -10,10 +11,11 @@
 //!             └── documents ──┘       └ body of S ┘
 //! ```
 //!
-//! On versioned text this makes the whole build 3-4 times faster for 1-3 % more elements; on prose
-//! it finds nothing. So it is switched on by a sample: the segments behind a cut whose hash has the
-//! bits of [`SAMPLE_MASK`] clear, too, are a sample by content, which sees repetitions at their true
-//! rate. Cost: one hash a token. Equality is verified, the hash alone is never trusted.
+//! On versioned text this makes the whole build 3-4 times faster, with 1-3 % more elements. On
+//! prose it finds nothing. So a sample decides whether it is used. The sample consists of the
+//! segments behind a cut whose hash also has the bits of [`SAMPLE_MASK`] clear. This choice depends
+//! on content, so the sample shows repetitions at their true rate. The cost is one hash for each
+//! token. Segments with equal hashes are compared before they are shared.
 
 use std::ops::Range;
 
@@ -25,35 +27,35 @@ use super::pair_join::pair;
 use super::schedule::BARRIER;
 use crate::error::{Error, Result};
 
-/// A cut where the pair's hash has these bits clear: segments of 32 tokens on average (16 to 64
-/// measured within 2 % of each other in size and speed).
+/// A place is a cut if its hash has these bits clear. Segments then have 32 tokens on average. (16
+/// to 64 were measured within 2 % of each other in size and speed.)
 const CUT_MASK: u64 = 31;
 
-/// The sample: segments that start where the cut's hash has these bits clear, 1 in 8.
+/// A segment belongs to the sample if the hash of its cut has these bits clear, 1 in 8.
 const SAMPLE_MASK: u64 = 7 << 40;
 
-/// Below this many tokens all segments are the sample.
+/// Number of tokens below which all segments are the sample.
 const SMALL_SAMPLE: usize = 1 << 18;
 
-/// Tokens that are sampled by one thread in one go.
+/// Number of tokens that a thread samples at a time.
 const STRETCH_LEN: usize = 1 << 16;
 
-/// Sharing pays when at most this share of the sampled tokens is distinct (versioned text
-/// 0.24-0.35, logs 0.84-0.96, prose 0.97-0.99).
+/// Greatest share of distinct tokens in the sample at which sharing pays (versioned text 0.24-0.35,
+/// logs 0.84-0.96, prose 0.97-0.99).
 const MAX_UNIQUE_SHARE: f64 = 0.6;
 
-/// Most tokens of one segment of a corpus; ids and positions are 32-bit.
+/// Greatest number of tokens in one segment of a corpus. Ids and positions are 32-bit.
 const MAX_TOKENS: usize = 1 << 31;
 
-/// Whether repeated segments are shared before the rounds.
+/// Choice of whether repeated segments are shared before the rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dedup {
     /// A sample decides.
     #[default]
     Auto,
-    /// Always.
+    /// Segments are always shared.
     On,
-    /// Never.
+    /// Segments are never shared.
     Off,
 }
 
@@ -64,10 +66,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A finished grammar in this form: its rules are the segments.
+    /// Returns a finished grammar in this form. Its rules become the segments.
     pub(super) fn from_grammar(grammar: &Grammar) -> Self {
         let num_rules = grammar.num_rules();
-        // Rule r has id num_terminals + r in the grammar; segment k has num_terminals + k, no root.
+        // Rule r has id num_terminals + r in the grammar. Segment k has num_terminals + k, without
+        // the root.
         let renumber = |&e: &u32| if e < grammar.num_terminals { e } else { e - 1 };
         let mut symbols =
             Vec::with_capacity(grammar.symbols.len() + grammar.num_docs() + num_rules);
@@ -81,7 +84,8 @@ impl Shared {
     }
 }
 
-/// Replaces repeated segments by symbols from `num_terminals` up, if `dedup` and the sample say so.
+/// Replaces repeated segments by symbols from `num_terminals` on, if `dedup` and the sample allow
+/// it.
 pub(super) fn share_segments(
     tokens: Vec<u32>,
     doc_offsets: &[usize],
@@ -103,7 +107,7 @@ pub(super) fn share_segments(
     Ok(Shared { symbols: with_barriers(tokens, doc_offsets), num_segments: 0 })
 }
 
-/// Puts a barrier behind every document, in place.
+/// Inserts a barrier behind every document, in place.
 fn with_barriers(mut tokens: Vec<u32>, doc_offsets: &[usize]) -> Vec<u32> {
     let num_docs = doc_offsets.len() - 1;
     tokens.resize(tokens.len() + num_docs, BARRIER);
@@ -114,7 +118,7 @@ fn with_barriers(mut tokens: Vec<u32>, doc_offsets: &[usize]) -> Vec<u32> {
     tokens
 }
 
-/// Segments of all documents, in order; none is empty.
+/// Returns the segments of all documents, in order. No segment is empty.
 fn cut(tokens: &[u32], doc_offsets: &[usize]) -> Vec<Range<usize>> {
     doc_offsets
         .par_windows(2)
@@ -129,14 +133,15 @@ fn cut(tokens: &[u32], doc_offsets: &[usize]) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// End of the segment that begins at `start`, at most `end`. It has two tokens or more.
+/// Returns the end of the segment that begins at `start`. It is at most `end`. The segment has at
+/// least two tokens, unless `end` comes first.
 fn next_cut(tokens: &[u32], start: usize, end: usize) -> usize {
     let cut = tokens[start..end].windows(2).position(|pair| cut_hash(pair) & CUT_MASK == 0);
     cut.map_or(end, |before| start + before + 2)
 }
 
-/// Hash of the two tokens before a place; says whether it is a cut, and whether what begins there is
-/// in the sample.
+/// Returns the hash of the two tokens before a place. It decides whether the place is a cut, and
+/// whether the segment behind it belongs to the sample.
 #[inline]
 fn cut_hash(pair: &[u32]) -> u64 {
     mix(u64::from(pair[0]) << 32 | u64::from(pair[1]))
@@ -156,7 +161,7 @@ fn mix(value: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Share of the sampled tokens that stand in segments seen for the first time.
+/// Returns the share of the sampled tokens that lie in the first occurrence of their segment.
 fn unique_share(tokens: &[u32], doc_offsets: &[usize]) -> f64 {
     let mask = if tokens.len() < SMALL_SAMPLE { CUT_MASK } else { CUT_MASK | SAMPLE_MASK };
     let sampled: Vec<(u64, usize)> = (0..tokens.len().div_ceil(STRETCH_LEN))
@@ -173,7 +178,7 @@ fn unique_share(tokens: &[u32], doc_offsets: &[usize]) -> f64 {
     lengths.values().sum::<usize>() as f64 / num_sampled.max(1) as f64
 }
 
-/// Hash and length of the segment that begins at `start`.
+/// Returns the hash and length of the segment that begins at `start`.
 fn sampled_segment(tokens: &[u32], doc_offsets: &[usize], start: usize) -> (u64, usize) {
     let doc = doc_offsets.partition_point(|&offset| offset <= start);
     let end = doc_offsets.get(doc).copied().unwrap_or(start);
@@ -184,7 +189,7 @@ fn sampled_segment(tokens: &[u32], doc_offsets: &[usize], start: usize) -> (u64,
 fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
     let segments = cut(tokens, doc_offsets);
     let firsts = first_of_each(tokens, &segments);
-    // By segment: its symbol, if it is the first of several.
+    // Symbol of each segment that is the first of several equal ones.
     let mut symbol_of_first = vec![None; segments.len()];
     let mut bodies = Vec::new();
     for (i, &first) in firsts.iter().enumerate() {
@@ -213,8 +218,8 @@ fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
     Shared { symbols, num_segments: bodies.len() as u32 }
 }
 
-/// For each segment the index of the first equal one (itself, if it is the first, a single token,
-/// or the victim of a hash collision).
+/// Returns for each segment the index of the first equal one. The index is its own if it is the
+/// first, has one token, or has a hash collision.
 fn first_of_each(tokens: &[u32], segments: &[Range<usize>]) -> Vec<u32> {
     let hashes: Vec<u64> = segments.par_iter().map(|s| segment_hash(&tokens[s.clone()])).collect();
     let mut first_with_hash: FxHashMap<u64, u32> = FxHashMap::default();

@@ -1,11 +1,11 @@
-//! Expansion of a grammar to tokens: the oracle that every fast path is tested against.
+//! Expansion of a grammar to tokens, the oracle for the tests of every faster method.
 //!
-//! O(N) with an explicit stack. It refuses nothing: callers that open bytes from outside use the
-//! access module, which has limits.
+//! It needs O(N) time and uses an explicit stack. It has no limits. Callers that open bytes from
+//! outside use [`read`](crate::read), which has limits.
 
 use super::Grammar;
 
-/// Tokens of each document, in order.
+/// Returns the tokens of each document, in order.
 pub fn expand_tokens(grammar: &Grammar) -> Vec<Vec<u32>> {
     grammar
         .doc_offsets

@@ -1,4 +1,4 @@
-//! The grammar of one segment: rules over elements, root first, cut by document splitters.
+//! Grammar of one segment: rules over elements, root first, cut by document splitters.
 //!
 //! ```text
 //! element  0 ..... num_words ..... num_terminals ..... num_terminals + num_rules
@@ -9,10 +9,22 @@
 //! doc_offsets  [0, 2, 2, 5]       document d is root[doc_offsets[d]..doc_offsets[d+1]]
 //! ```
 //!
-//! Invariants of a [`Grammar`] (established by the builders, checked by [`Grammar::validate`] for
-//! bytes from outside): a rule refers only to rules with a larger index, so cycles cannot exist;
-//! the root is referred to by nobody; `doc_offsets` starts at 0, never falls and ends at the root's
-//! length. Nothing here knows bytes: terminals are ids of a [`Dictionary`](crate::text::Dictionary).
+//! Invariants of a [`Grammar`] (ensured by the builders, checked by [`Grammar::validate`] for bytes
+//! from outside): a rule refers only to rules with a larger index, so there are no cycles. No rule
+//! refers to the root. `doc_offsets` starts at 0, never falls and ends at the root's length. A
+//! grammar contains no bytes: terminals are ids of a [`Dictionary`](crate::text::Dictionary).
+//!
+//! ```
+//! use tadoc::grammar::{RoundsOptions, build_rounds, expand_tokens};
+//!
+//! # fn main() -> tadoc::Result<()> {
+//! let tokens: Vec<u32> = [0, 1, 2].repeat(4);
+//! let grammar = build_rounds(tokens.clone(), &[0, 12], 3, &RoundsOptions::default())?;
+//! assert!(grammar.symbols.len() < tokens.len());
+//! assert_eq!(expand_tokens(&grammar), [tokens]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod chunk;
 mod cleanup;
@@ -34,10 +46,10 @@ pub use sequitur::build_sequitur;
 
 use crate::error::{Error, Result};
 
-/// Rules over elements of one segment; see the module's drawing.
+/// Rules over the elements of one segment, see the drawing in the module docs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grammar {
-    /// Number of terminals (words, then separators); the id of rule `r` is `num_terminals + r`.
+    /// Number of terminals (words, then separators). The id of rule `r` is `num_terminals + r`.
     pub num_terminals: u32,
     /// Start of each rule in `symbols`, and the end of the last one: `num_rules + 1` values.
     pub rule_offsets: Vec<u32>,
@@ -48,31 +60,32 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// Number of rules, the root included.
+    /// Returns the number of rules, including the root.
     pub fn num_rules(&self) -> usize {
         self.rule_offsets.len() - 1
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn num_docs(&self) -> usize {
         self.doc_offsets.len() - 1
     }
 
-    /// Elements of rule `rule_idx`, which must be below [`num_rules`](Self::num_rules).
+    /// Returns the elements of rule `rule_idx`, which must be less than
+    /// [`num_rules`](Self::num_rules).
     pub fn rule(&self, rule_idx: usize) -> &[u32] {
         &self.symbols
             [self.rule_offsets[rule_idx] as usize..self.rule_offsets[rule_idx + 1] as usize]
     }
 
-    /// Elements of the root.
+    /// Returns the elements of the root.
     pub fn root(&self) -> &[u32] {
         self.rule(0)
     }
 
-    /// Checks every invariant of the module's description in O(G).
+    /// Checks every invariant of the module docs in O(G).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] naming the first broken invariant.
+    /// [`Error::InvalidArgument`] that names the first broken invariant.
     pub fn validate(&self) -> Result<()> {
         check_offsets("rule_offsets", &self.rule_offsets, self.symbols.len())?;
         check_offsets("doc_offsets", &self.doc_offsets, self.root().len())?;
@@ -85,8 +98,9 @@ impl Grammar {
             );
         }
         for rule_idx in 0..self.num_rules() {
-            // A rule may refer to terminals and to rules after itself only: once what lies between is
-            // taken out, ids are below a limit, which is checked for many at a time.
+            // A rule may refer only to terminals and to later rules. The ids between are
+            // subtracted, so that the allowed ids are below a limit, which is checked for many
+            // elements at a time.
             let first_allowed = self.num_terminals + rule_idx as u32 + 1;
             let num_allowed = num_elements as u32 - first_allowed;
             let is_allowed =

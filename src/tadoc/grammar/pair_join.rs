@@ -1,4 +1,4 @@
-//! Numbers pairs of neighbours: equal pairs get one id, pairs that stand alone get none.
+//! Numbering of pairs of neighbours: equal pairs get one id, pairs that occur once get none.
 //!
 //! ```text
 //! chunk 0 ─ group by shard ─┐                        ┌─ ungroup ─ ids of chunk 0
@@ -6,11 +6,12 @@
 //! chunk 2 ─ group by shard ─┘   hash, count, number  └─ ungroup ─ ids of chunk 2
 //! ```
 //!
-//! A radix join. A shard has some 16,384 pairs, so its table stays in the second-level cache
-//! whatever the size of the input, and one thread fills it, so no atomics are needed. Shards follow
-//! from the number of pairs, ids from the order of shards and of chunks: the result does not depend
-//! on threads. Tried: look-ups from the chunks straight into one large table, batched so that cache
-//! misses overlap: the whole build took 1.2 times as long on 28 million tokens.
+//! This is a radix join. A shard has about 16,384 pairs, so its table stays in the second-level
+//! cache for any size of input. One thread fills it, so no atomics are needed. The number of shards
+//! depends only on the number of pairs, and ids only on the order of shards and of chunks. So the
+//! result does not depend on threads. Rejected experiment: look-ups from the chunks directly into
+//! one large table, batched so that cache misses overlap. The whole build took 1.2 times as long on
+//! 28 million tokens.
 
 use rayon::prelude::*;
 
@@ -19,13 +20,13 @@ use super::schedule::num_shards;
 /// Two neighbouring elements, the left one in the high half.
 pub(super) type Pair = u64;
 
-/// The pair (`left`, `right`).
+/// Packs `left` and `right` into a pair.
 #[inline]
 pub(super) fn pair(left: u32, right: u32) -> Pair {
     u64::from(left) << 32 | u64::from(right)
 }
 
-/// Both halves of a pair.
+/// Returns both halves of a pair.
 #[inline]
 pub(super) fn unpair(pair: Pair) -> (u32, u32) {
     ((pair >> 32) as u32, pair as u32)
@@ -34,10 +35,10 @@ pub(super) fn unpair(pair: Pair) -> (u32, u32) {
 /// Number of a pair that was seen twice or more.
 pub(super) type PairId = u32;
 
-/// In place of the id of a pair that was seen once.
+/// Mark of a pair that was seen once, used instead of its id.
 pub(super) const SEEN_ONCE: PairId = PairId::MAX;
 
-/// Count as a level: 0 below 2, then four steps an octave, rising with the count.
+/// Returns the level of a count: 0 below 2, then four steps for each octave, ascending.
 pub(super) fn level(count: u32) -> u8 {
     match count {
         0 | 1 => 0,
@@ -49,46 +50,46 @@ pub(super) fn level(count: u32) -> u8 {
     }
 }
 
-/// Id and level of a pair, packed: the level in bits 32 to 39.
+/// Id and level of a pair, packed. The level is in bits 32 to 39.
 #[derive(Clone, Copy)]
 pub(super) struct Answer(u64);
 
 impl Answer {
-    /// Packs both.
+    /// Packs an id and a level.
     pub(super) fn new(id: PairId, level: u8) -> Self {
         Self(u64::from(level) << 32 | u64::from(id))
     }
 
-    /// Id of the pair, or [`SEEN_ONCE`].
+    /// Returns the id of the pair, or [`SEEN_ONCE`].
     pub(super) fn id(self) -> PairId {
         self.0 as u32
     }
 
-    /// The answer with an id, if it has one, that counts from `first_id` instead of 0.
+    /// Adds `first_id` to the id, if there is one.
     #[inline]
     fn counted_from(self, first_id: PairId) -> Self {
-        // Without a branch: which pairs have ids is as good as random.
+        // Computed without a branch, which would be unpredictable.
         let has_id = u64::from(self.id() != SEEN_ONCE);
         Self(self.0 + has_id * u64::from(first_id))
     }
 
-    /// Level of the pair's count.
+    /// Returns the level of the pair's count.
     pub(super) fn level(self) -> u8 {
         (self.0 >> 32) as u8
     }
 }
 
-/// Ids for all pairs that were asked for, and what they stand for.
+/// Ids of all given pairs, and the pairs of these ids.
 pub(super) struct Numbered {
-    /// Id and level of each chunk's pairs, in the order they were given.
+    /// Ids and levels of each chunk's pairs, in the given order.
     pub(super) answers: Vec<Vec<Answer>>,
-    /// The pairs that have ids, ascending from the first id.
+    /// Pairs that have ids, in the order of their ids.
     pub(super) pairs: Vec<Pair>,
-    /// How often each of them was given.
+    /// Number of occurrences of each of these pairs.
     pub(super) counts: Vec<u32>,
 }
 
-/// Numbers the pairs of all chunks from `first_id` up.
+/// Numbers the pairs of all chunks. The first id is `first_id`.
 pub(super) fn number_pairs(chunks: Vec<Vec<Pair>>, first_id: PairId) -> Numbered {
     let num_pairs: usize = chunks.iter().map(Vec::len).sum();
     let num_shards = num_shards(num_pairs);
@@ -105,7 +106,7 @@ pub(super) fn number_pairs(chunks: Vec<Vec<Pair>>, first_id: PairId) -> Numbered
     Numbered { answers, pairs, counts }
 }
 
-/// The groups of each shard, chunk after chunk.
+/// Returns the groups of each shard, in the order of chunks.
 fn by_shard(chunks: &mut [Grouped], num_shards: usize) -> Vec<Vec<&mut [u64]>> {
     let mut shards: Vec<Vec<&mut [u64]>> =
         (0..num_shards).map(|_| Vec::with_capacity(chunks.len())).collect();
@@ -120,20 +121,20 @@ fn by_shard(chunks: &mut [Grouped], num_shards: usize) -> Vec<Vec<&mut [u64]>> {
     shards
 }
 
-/// A 64-bit hash whose high bits depend on all bits of the pair.
+/// Returns a 64-bit hash whose high bits depend on all bits of the pair.
 #[inline]
 pub(super) fn hash(pair: Pair) -> u64 {
     let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// Pairs of one chunk, grouped by shard: a counting sort that can be undone.
+/// Pairs of one chunk, grouped by shard with a counting sort that can be undone.
 struct Grouped {
-    /// Shard of each pair, in the order they were given; empty where there is one shard.
+    /// Shard of each pair, in the given order. Empty if there is one shard.
     shards: Vec<u16>,
-    /// Where each shard's group ends in `values`.
+    /// End of each shard's group in `values`.
     ends: Vec<u32>,
-    /// Pairs, which become answers with ids that count from 0 in each shard.
+    /// Pairs, later replaced by answers whose ids count from 0 in each shard.
     values: Vec<u64>,
 }
 
@@ -161,7 +162,7 @@ impl Grouped {
         Self { shards, ends: starts, values }
     }
 
-    /// Answers in the order the pairs were given, with ids that count on through the shards.
+    /// Returns the answers in the order of the given pairs. Ids continue across the shards.
     fn ungroup(self, first_ids: &[PairId]) -> Vec<Answer> {
         if let [first_id] = *first_ids {
             return self
@@ -182,8 +183,8 @@ impl Grouped {
     }
 }
 
-/// Puts an answer in the place of each pair of one shard; returns the pairs that have ids, and
-/// their counts.
+/// Replaces each pair of one shard by its answer. Returns the pairs that have ids, and their
+/// counts.
 fn number_shard(mut groups: Vec<&mut [u64]>) -> Vec<(Pair, u32)> {
     let mut table = Table::new(groups.iter().map(|group| group.len()).sum());
     for value in groups.iter_mut().flat_map(|group| group.iter_mut()) {
@@ -199,16 +200,16 @@ fn number_shard(mut groups: Vec<&mut [u64]>) -> Vec<(Pair, u32)> {
 #[derive(Clone, Copy)]
 struct Slot {
     pair: Pair,
-    /// How often the pair was seen; 0 marks a free slot.
+    /// Number of occurrences of the pair. 0 marks a free slot.
     count: u32,
-    /// Given when the pair is seen again.
+    /// Id, assigned at the second occurrence.
     id: PairId,
 }
 
-/// Open addressing with linear probing, at most two thirds full.
+/// Hash table with open addressing and linear probing, at most two thirds full.
 struct Table {
     slots: Vec<Slot>,
-    /// Slots of the pairs seen twice or more, by id, and room for more.
+    /// Slots of the pairs seen twice or more, by id, with room for more.
     repeated: Vec<u32>,
     num_repeated: u32,
 }
@@ -221,19 +222,19 @@ impl Table {
         Self { slots: vec![free; num_slots], repeated, num_repeated: 0 }
     }
 
-    /// Counts one more of `pair` and returns its slot.
+    /// Counts one more occurrence of `pair` and returns its slot.
     #[inline]
     fn count(&mut self, pair: Pair) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot_idx = hash(pair) as usize & mask;
-        // One branch for both ways to end, because which of them is as good as random.
+        // Both ends of the search share one branch, because the outcome is unpredictable.
         while !((self.slots[slot_idx].count == 0) | (self.slots[slot_idx].pair == pair)) {
             slot_idx = (slot_idx + 1) & mask;
         }
         let slot = &mut self.slots[slot_idx];
         slot.pair = pair;
         slot.count += 1;
-        // Without a branch, too: the next slot of the list is written whether it is one or not.
+        // Computed without a branch too: the next entry of the list is always written.
         let is_second = slot.count == 2;
         slot.id = if is_second { self.num_repeated } else { slot.id };
         self.repeated[self.num_repeated as usize] = slot_idx as u32;

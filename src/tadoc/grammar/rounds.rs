@@ -1,9 +1,9 @@
-//! The round-based builder: locally maximal Re-Pair on token ids.
+//! Grammar builder that works in rounds: locally maximal Re-Pair on token ids.
 //!
-//! A round at threshold T: every pair counted T times or more competes with the pairs it overlaps,
-//! the more frequent one wins; pairs that won twice or more become rules and are replaced all at
-//! once; only pairs next to a replacement are counted again. T falls geometrically from the largest
-//! count to 2, where rounds go on until they replace next to nothing.
+//! In a round at threshold T, every pair with count T or more competes with the pairs that overlap
+//! it, and the more frequent pair wins. Pairs that win at least twice become rules and are replaced
+//! all at once. Only pairs next to a replacement are counted again. T falls geometrically from the
+//! largest count to 2. There the rounds continue until they replace almost nothing.
 //!
 //! ```text
 //! choose (per chunk) ─▶ make rules ─▶ replace (per chunk) ─▶ number new pairs (radix join)
@@ -11,18 +11,22 @@
 //!
 //! Sources: Larsson & Moffat, *Off-line dictionary-based compression* (Re-Pair, 1999), for the pair
 //! replacement; Sequitur's rule utility (Nevill-Manning & Witten, 1997) for the clean-up.
-//! Properties: the same grammar for any number of threads; depth at most [`MAX_ROUNDS`] a
-//! repetition plus the segment level (9 to 39 seen). Each position knows the id of its pair, so
-//! counts are plain array look-ups, and pairs are hashed only when they come into being: N + 2 per
-//! replacement instead of rounds x N. That works because a new pair holds a new rule, so it equals no
-//! old one; a pair seen once stays so and is forgotten. Where a rule made earlier, or learned by
-//! [`warm_start`](super::warm_start), is used again, a pair may get a second id: some elements
-//! more, never a wrong one.
-//! Memory: 9 bytes a token, 12 for each distinct pair seen twice, plus at most
-//! 256 MiB while pairs are numbered.
-//! Tried and dropped (anchors/tadoc.md 2.3): stopping after 4-6 rounds (G +4 % on prose, +115 %
-//! on versioned text), full recounts every round (3x slower on logs). Counts in hash tables keyed by
-//! pair, looked up again in every round: 1.8x slower.
+//!
+//! Properties: the grammar does not depend on the number of threads. Its depth is at most
+//! [`MAX_ROUNDS`] for each repetition plus the segment level (9 to 39 observed). Each position
+//! stores the id of its pair, so counts are plain array look-ups. Pairs are hashed only when they
+//! are created: N + 2 for each replacement instead of rounds x N. This works because a new pair
+//! contains a new rule, so it differs from every old pair. A pair seen once can never become more
+//! frequent, so it is ignored. If an older rule, or one learned by
+//! [`warm_start`](super::warm_start), is used again, a pair may get a second id. This costs some
+//! elements but is never wrong.
+//!
+//! Memory: 9 bytes for each token, 12 for each distinct pair seen twice, plus at most 256 MiB while
+//! pairs are numbered.
+//!
+//! Rejected experiments (anchors/tadoc.md 2.3): stopping after 4-6 rounds (G +4 % on prose, +115 %
+//! on versioned text), full recounts every round (3x slower on logs). Counts in hash tables keyed
+//! by pair, looked up again in every round, were 1.8x slower.
 
 use std::fmt::Debug;
 
@@ -41,28 +45,29 @@ use super::tally::for_each_count;
 use super::warm_start::{Learned, PairTable, apply, sample};
 use crate::error::Result;
 
-/// Where G is at most N / 3, the rounds run a second time over their own result (root and rule
-/// bodies): inlining moves rule borders, so repeats that were cut differently in two places meet.
-/// e-peps-revisions: G falls 5.7 % for a fifth more time; d-logs 1 %; prose 0.3 %. A third time
-/// takes another 1.7 % off e-peps-revisions, nothing off logs.
+/// If G is at most N / 3, the rounds run a second time over their own result (root and rule
+/// bodies). Inlining moves rule borders, so repeats that were cut differently in two places become
+/// equal. On e-peps-revisions G falls by 5.7 % and time rises by a fifth, on d-logs G falls by 1 %,
+/// on prose by 0.3 %. A third run reduces G by another 1.7 % on e-peps-revisions and by nothing on
+/// logs.
 const REPEAT_SHARE: usize = 3;
 
-/// Sorting an id costs as much as looking at so many.
+/// Cost of sorting one id, in ids that can be scanned in the same time.
 const SORT_COST: usize = 16;
 
-/// How the builder runs.
+/// Settings of the rounds builder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RoundsOptions {
-    /// Whether repeated segments are shared before the rounds.
+    /// Choice of whether repeated token ranges are shared before the rounds.
     pub dedup: Dedup,
 }
 
-/// Builds a grammar over `tokens`, whose documents begin at `doc_offsets` (one more offset than
-/// documents) and whose ids are below `num_terminals`. Uses all threads of the current rayon pool;
-/// the result does not depend on their number.
+/// Builds a grammar of `tokens`. The documents begin at `doc_offsets` (one more offset than
+/// documents), and the ids are below `num_terminals`. It uses all threads of the current rayon
+/// pool. The result does not depend on their number.
 ///
 /// # Errors
-/// [`Error::Capacity`](crate::Error::Capacity) if the grammar would have more than 2^32 - 2 elements.
+/// [`Error::Capacity`](crate::Error::Capacity) if there are more than 2^31 tokens.
 pub fn build_rounds(
     tokens: Vec<u32>,
     doc_offsets: &[usize],
@@ -72,10 +77,10 @@ pub fn build_rounds(
     build_rounds_by(None, tokens, doc_offsets, num_terminals, options)
 }
 
-/// [`build_rounds`], the rounds run by `engine` where it can; the grammar is the same.
+/// Builds the same grammar as [`build_rounds`]. `engine` runs the rounds where it can.
 ///
 /// # Errors
-/// As for [`build_rounds`].
+/// Same as [`build_rounds`].
 pub fn build_rounds_by(
     engine: Option<&dyn RoundsEngine>,
     tokens: Vec<u32>,
@@ -92,23 +97,24 @@ pub fn build_rounds_by(
     Ok(grammar)
 }
 
-/// Runs all rounds over a sequence in place of this machine's cores: a device.
+/// Replacement for this machine's cores, such as a device, that runs all rounds of a sequence.
 pub trait RoundsEngine: Send + Sync + Debug {
-    /// The sequence after the rounds that this crate runs, and their rules. `first_rule` is above all
-    /// symbols but the barriers. `None` leaves it to the cores.
+    /// Returns the sequence after the rounds that this crate would run, and their rules.
+    /// `first_rule` is greater than all symbols except the barriers. `None` leaves the rounds to
+    /// the cores.
     fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput>;
 }
 
-/// What the rounds leave.
+/// Result of the rounds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RoundsOutput {
-    /// The sequence, with rules over what they stand for, and barriers (`u32::MAX`).
+    /// Sequence with pairs replaced by rules, and with barriers (`u32::MAX`).
     pub symbols: Vec<u32>,
     /// The two elements of each rule, oldest first.
     pub rules: Vec<(u32, u32)>,
 }
 
-/// All rounds over documents and rule bodies, and the clean-up.
+/// Runs all rounds over documents and rule bodies, then the clean-up.
 fn run_rounds(
     engine: Option<&dyn RoundsEngine>,
     shared: Shared,
@@ -124,7 +130,7 @@ fn run_rounds(
     clean_up(Draft { num_terminals, num_segments, pairs, symbols })
 }
 
-/// All rounds, by the current rayon pool.
+/// Runs all rounds on the current rayon pool.
 pub(super) fn run_on_cores(symbols: Vec<u32>, first_rule: u32) -> RoundsOutput {
     let mut sequence = Sequence::new(symbols, first_rule);
     sequence.warm_up();
@@ -132,21 +138,21 @@ pub(super) fn run_on_cores(symbols: Vec<u32>, first_rule: u32) -> RoundsOutput {
     sequence.finish()
 }
 
-/// The sequence under replacement, what is known of its pairs, and the rules so far.
+/// The sequence in its current state, the counts of its pairs, and the rules so far.
 struct Sequence {
     chunks: Vec<Chunk>,
     pairs: Vec<Pair>,
-    /// By pair id: how often it stands in the sequence.
+    /// Number of occurrences in the sequence, by pair id.
     counts: Vec<u32>,
-    /// By pair id: how often it was chosen in this round.
+    /// Number of times the pair was chosen in this round, by pair id.
     uses: Vec<u32>,
-    /// By pair id: its rule, 0 for none.
+    /// Rule of the pair or 0, by pair id.
     rule_of_pair: Vec<u32>,
     first_rule: u32,
     rules: Vec<Pair>,
-    /// How often the body of each rule made here stood in the sequence when it was made.
+    /// Number of occurrences of the body of each rule made here, when the rule was made.
     rule_counts: Vec<u32>,
-    /// The rules that were there before the rounds.
+    /// Rules that existed before the rounds.
     known_rules: PairTable,
 }
 
@@ -179,7 +185,7 @@ impl Sequence {
         self.merge_chunks();
     }
 
-    /// Rounds down to [`LEAST_COUNT`](super::schedule::LEAST_COUNT).
+    /// Runs the rounds down to [`LEAST_COUNT`](super::schedule::LEAST_COUNT).
     fn learn(mut self) -> Learned {
         self.number_all();
         let thresholds = thresholds_of_sample(self.counts.iter().copied().max().unwrap_or(0));
@@ -202,13 +208,13 @@ impl Sequence {
         }
     }
 
-    /// Numbers every pair of the fresh sequence.
+    /// Numbers every pair of the new sequence.
     fn number_all(&mut self) {
         let places = self.chunks.par_iter().map(Chunk::positions).collect();
         self.number(places);
     }
 
-    /// Numbers the pairs at `places`, which has positions for each chunk; none has an id yet.
+    /// Numbers the pairs at `places`, the positions in each chunk. The pairs must not have ids yet.
     fn number(&mut self, places: Vec<Vec<u32>>) {
         let num_passes = num_passes(places.iter().map(Vec::len).sum());
         for pass in 0..num_passes {
@@ -219,7 +225,7 @@ impl Sequence {
         }
     }
 
-    /// Numbers the pairs at `places` in one go.
+    /// Numbers the pairs at `places` in one pass.
     fn number_pass(&mut self, places: &[Vec<u32>]) {
         let pairs_at = |(chunk, positions): (&Chunk, &Vec<u32>)| {
             positions.iter().map(|&position| chunk.pair_at(position)).collect()
@@ -247,7 +253,7 @@ impl Sequence {
         self.uses.resize(self.pairs.len(), 0);
     }
 
-    /// One round; returns how many pairs were replaced.
+    /// Runs one round and returns the number of replaced pairs.
     fn round(&mut self, threshold: u32) -> usize {
         let counts = &self.counts;
         let chosen: Vec<Vec<Chosen>> =
@@ -268,7 +274,7 @@ impl Sequence {
     }
 
     /// Makes a rule of every pair that was chosen twice or more, in the order of their ids. A pair
-    /// that has a rule already keeps it.
+    /// that already has a rule keeps it.
     fn make_rules(&mut self, chosen: &[Vec<Chosen>]) {
         let mut make_rule = |pair_id: usize| {
             let uses = std::mem::take(&mut self.uses[pair_id]);
@@ -293,7 +299,7 @@ impl Sequence {
         }
     }
 
-    /// Joins neighbours once chunks are half empty on average.
+    /// Joins neighbouring chunks while chunks are half empty on average.
     fn merge_chunks(&mut self) {
         while are_joined(self.chunks.len(), self.len()) {
             let mut chunks = std::mem::take(&mut self.chunks).into_iter();
@@ -306,7 +312,7 @@ impl Sequence {
         }
     }
 
-    /// The final sequence and the rules, oldest first.
+    /// Returns the final sequence and the rules, oldest first.
     fn finish(self) -> RoundsOutput {
         let mut symbols = Vec::with_capacity(self.len());
         for chunk in self.chunks {
@@ -316,7 +322,7 @@ impl Sequence {
     }
 }
 
-/// The places whose pairs belong to a pass.
+/// Returns the places whose pairs belong to a pass.
 fn places_in_pass(
     chunks: &[Chunk],
     places: &[Vec<u32>],
@@ -333,7 +339,8 @@ fn places_in_pass(
     chunks.par_iter().zip(places).map(filter).collect()
 }
 
-/// Cuts the sequence, last chunk first, and gives memory back as it goes: the peak is one copy.
+/// Cuts the sequence into chunks, last chunk first, and frees memory on the way. So the peak is one
+/// copy.
 fn into_chunks(mut symbols: Vec<u32>) -> Vec<Chunk> {
     const CHUNKS_PER_SHRINK: usize = 64;
     let num_chunks = symbols.len().div_ceil(CHUNK_LEN);

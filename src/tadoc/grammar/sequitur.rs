@@ -1,7 +1,7 @@
-//! Sequitur: the papers' builder, kept as published baseline and as an oracle.
+//! Sequitur, the builder of the TADOC papers, kept as published baseline and as an oracle.
 //!
 //! Nevill-Manning & Witten, *Identifying Hierarchical Structure in Sequences* (JAIR 7, 1997). Two
-//! invariants hold after each token: no pair of neighbours stands twice (digram uniqueness) and no
+//! invariants hold after each token: no pair of neighbours occurs twice (digram uniqueness), and no
 //! rule is used once (rule utility).
 //!
 //! ```text
@@ -9,8 +9,9 @@
 //! digrams  pair -> node of its one indexed occurrence
 //! ```
 //!
-//! Serial and pointer-chasing: 24 bytes a token, about half the speed of the rounds and no bound on
-//! the depth of rules. No clean-up beyond the two invariants, so G is what the papers count.
+//! It is serial and follows pointers: 24 bytes for each token, about half the speed of the rounds,
+//! and no bound on the depth of rules. There is no clean-up beyond the two invariants, so G is the
+//! number that the papers report.
 
 use std::collections::HashMap;
 
@@ -19,16 +20,16 @@ use super::cleanup::{Rules, emit};
 use super::schedule::BARRIER;
 use crate::error::Result;
 
-/// Marks a guard; the other bits are its rule.
+/// Bit that marks a guard. The other bits are the guard's rule.
 const GUARD: u32 = 1 << 31;
 
 const NONE: u32 = u32::MAX;
 
-/// Builds the Sequitur grammar over `tokens`; arguments as for
+/// Builds the Sequitur grammar of `tokens`. The arguments are those of
 /// [`build_rounds`](super::build_rounds).
 ///
 /// # Errors
-/// None of its own; the signature is that of the other builder.
+/// It never fails. The result type is that of the other builder.
 pub fn build_sequitur(
     tokens: &[u32],
     doc_offsets: &[usize],
@@ -52,7 +53,7 @@ struct Sequitur {
     free: Vec<u32>,
     /// Node + 1 of the indexed occurrence, 0 for none.
     digrams: HashMap<(u32, u32), u32>,
-    /// Guard and uses of each rule; the root is rule 0.
+    /// Guard of each rule. The root is rule 0.
     guards: Vec<u32>,
     uses: Vec<u32>,
 }
@@ -116,7 +117,8 @@ impl Sequitur {
             .then(|| (symbol - self.num_terminals) as usize)
     }
 
-    /// The indexed node of the digram at `node`, unless a guard or barrier is in it.
+    /// Returns the index entry of the digram at `node`, unless the digram contains a guard or a
+    /// barrier.
     fn digram(&mut self, node: u32) -> Option<&mut u32> {
         let (left, right) =
             (self.symbols[node as usize], self.symbols[self.next[node as usize] as usize]);
@@ -137,8 +139,8 @@ impl Sequitur {
         }
     }
 
-    /// Links two nodes. Where that ends a digram inside a run of three equal symbols, the other,
-    /// overlapping digram of the run is indexed in its place.
+    /// Links two nodes. If this ends a digram inside a run of three equal symbols, the other,
+    /// overlapping digram of the run is indexed instead.
     fn join(&mut self, left: u32, right: u32) {
         if self.next[left as usize] != NONE {
             self.forget_digram(left);
@@ -176,7 +178,7 @@ impl Sequitur {
         self.free.push(node);
     }
 
-    /// Enforces digram uniqueness at `node`; whether the digram was known already.
+    /// Enforces digram uniqueness at `node`. Returns true if the digram was already indexed.
     fn check(&mut self, node: u32) -> bool {
         let Some(slot) = self.digram(node) else { return false };
         match *slot {
@@ -235,7 +237,7 @@ impl Sequitur {
         }
     }
 
-    /// Puts the body of `child`, used only at `node`, in its place (rule utility).
+    /// Replaces `node`, the only use of `child`, by the body of `child` (rule utility).
     fn expand(&mut self, node: u32, child: usize) {
         let (left, right) = (self.previous[node as usize], self.next[node as usize]);
         let guard = self.guards[child];

@@ -1,13 +1,13 @@
-//! Counts by pair id, changed by all threads without atomics.
+//! Parallel updates of the counts of pair ids, without atomics.
 //!
-//! Each thread owns a range of the ids and reads all lists. Reading is cheap, and atomics on the
-//! counts of frequent pairs are not: one costs 18 cycles alone and a cache miss between two threads.
+//! Each thread owns a range of the ids and reads all lists. Reading is cheap. Atomics on the counts
+//! of frequent pairs are expensive: one costs 18 cycles alone and a cache miss between two threads.
 
 use rayon::prelude::*;
 
 use super::pair_join::PairId;
 
-/// Calls `change` with the count of each id in `lists`, once for each time it is listed.
+/// Calls `change` with the count of each id in `lists`, once for each time that it is listed.
 pub(super) fn for_each_count<T: Sync>(
     counts: &mut [u32],
     lists: &[Vec<T>],

@@ -1,4 +1,5 @@
-//! Both builders against expansion, on tiny alphabets, hostile repetition and many document borders.
+//! Tests of both builders by expansion, with tiny alphabets, much repetition and many document
+//! borders.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 use super::rounds::run_on_cores;
 use super::*;
 
-/// Documents of tokens below `num_terminals`, glued.
+/// Documents of tokens below `num_terminals`, stored one after the other.
 #[derive(Debug, Clone)]
 struct Input {
     num_terminals: u32,
@@ -38,7 +39,7 @@ impl Input {
     }
 }
 
-/// Pieces drawn from a few random phrases, so that long repeats, runs and near-repeats abound.
+/// Generates documents from a few random phrases, with many long repeats, runs and near-repeats.
 fn inputs() -> impl Strategy<Value = Input> {
     let phrases = (1u32..12).prop_flat_map(|num_terminals| {
         let phrase = prop::collection::vec(0..num_terminals, 1..40);
@@ -80,7 +81,7 @@ fn seeds() -> Vec<Input> {
     ]
 }
 
-/// The expansion is the input and every rule but the root is worth keeping.
+/// Checks that the grammar expands to the input and that every rule except the root saves elements.
 fn check(input: &Input, grammar: &Grammar) {
     grammar.validate().unwrap();
     assert_eq!(expand_tokens(grammar), input.documents);
@@ -112,7 +113,7 @@ fn a_run_is_halved_by_every_rule() {
     assert!(grammar.symbols.len() < 64, "{} elements", grammar.symbols.len());
 }
 
-/// Answers every second time, by the cores.
+/// Engine that runs every second call, on the cores.
 #[derive(Debug, Default)]
 struct EverySecond(AtomicUsize);
 

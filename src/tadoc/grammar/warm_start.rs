@@ -1,15 +1,16 @@
-//! Frequent rules learned from a sample and applied to the whole sequence without counting.
+//! Frequent rules that are learned from a sample and applied to the whole sequence without
+//! counting.
 //!
 //! ```text
-//! sequence  |##------|##------|##------| ...     ## every 16th stretch is the sample
-//! sample    rounds down to LEAST_COUNT ─▶ rules with counts, a threshold a round
-//! chunk     look pairs up ─▶ choose ─▶ replace ─▶ look new pairs up ─▶ choose ─▶ ...
+//! sequence  |##------|##------|##------| ...     ## every 16th stretch belongs to the sample
+//! sample    rounds down to LEAST_COUNT ─▶ rules with counts, a threshold for each round
+//! chunk     look up pairs ─▶ choose ─▶ replace ─▶ look up new pairs ─▶ choose ─▶ ...
 //! ```
 //!
-//! Most replacements are of a few thousand pairs that any sample shows. Applying them to a chunk takes
-//! a look-up in a table that fits the second-level cache instead of a radix join, and no chunk
-//! waits for another. The rounds that follow number and count what is left, so pairs that the sample
-//! missed are found all the same; a learned rule that nothing uses goes in the clean-up.
+//! Most replacements concern a few thousand pairs that occur in any sample. Their replacement in a
+//! chunk needs look-ups in a table that fits into the second-level cache, not a radix join, and no
+//! chunk waits for another. The later rounds number and count the rest, so they find the pairs that
+//! the sample missed. The clean-up removes learned rules that are never used.
 
 use rayon::prelude::*;
 
@@ -17,7 +18,8 @@ use super::chunk::{Chunk, with_rules};
 use super::pair_join::{Answer, Pair, SEEN_ONCE, hash, level};
 use super::schedule::{BARRIER, SAMPLE_STEP, STRETCH_LEN, sample_len};
 
-/// Stretches of the sequence, with barriers between them; nothing if the sequence is short.
+/// Returns stretches of the sequence, each followed by a barrier, or `None` if the sequence is
+/// short.
 pub(super) fn sample(chunks: &[Chunk]) -> Option<Vec<u32>> {
     let len: usize = chunks.iter().map(Chunk::len).sum();
     let mut sample = Vec::with_capacity(sample_len(len)?);
@@ -30,18 +32,18 @@ pub(super) fn sample(chunks: &[Chunk]) -> Option<Vec<u32>> {
     Some(sample)
 }
 
-/// What a sample taught.
+/// Rules and thresholds that were learned from a sample.
 #[derive(Default)]
 pub(super) struct Learned {
-    /// The rules' bodies, oldest first.
+    /// Bodies of the rules, oldest first.
     pub(super) pairs: Vec<Pair>,
-    /// How often each body stood in the sample when it became a rule.
+    /// Number of occurrences of each body in the sample when it became a rule.
     pub(super) counts: Vec<u32>,
-    /// The threshold of each round.
+    /// Threshold of each round.
     pub(super) thresholds: Vec<u32>,
 }
 
-/// Applies what was learned to all chunks; its rules have the symbols from `first_rule` up.
+/// Applies the learned rules to all chunks. They get the symbols from `first_rule` on.
 pub(super) fn apply(learned: &Learned, first_rule: u32, chunks: &mut [Chunk]) {
     let table = PairTable::new(&learned.pairs, &learned.counts);
     let rules: Vec<u32> = (first_rule..).take(learned.pairs.len()).collect();
@@ -57,22 +59,22 @@ pub(super) fn apply(learned: &Learned, first_rule: u32, chunks: &mut [Chunk]) {
     });
 }
 
-/// Notes the ids of those pairs at `places` that are rules; none of them has one.
+/// Stores the ids of the pairs at `places` that are rules. The pairs must not have ids yet.
 fn look_up(table: &PairTable, chunk: &mut Chunk, places: &[u32]) {
-    // Where there is no rule, no id is noted again: which ones are rules is as good as random.
+    // An id is stored for every pair, also if it is not a rule: a branch would be unpredictable.
     for &position in places {
         chunk.set_pair_id(position, table.get(chunk.pair_at(position)));
     }
 }
 
-/// Ids of pairs, which are their places in the list the table was made of, and levels.
+/// Hash table from pairs to levels and ids, which are the indexes in the list of pairs.
 pub(super) struct PairTable {
-    /// Pair and answer; [`SEEN_ONCE`] marks a free slot.
+    /// Pairs and answers. [`SEEN_ONCE`] marks a free slot.
     slots: Vec<(Pair, Answer)>,
 }
 
 impl PairTable {
-    /// A table of distinct pairs, a quarter full at most, with how often each was seen.
+    /// Creates a table of distinct pairs with their counts. At most a quarter of its slots is used.
     pub(super) fn new(pairs: &[Pair], counts: &[u32]) -> Self {
         let num_slots = (4 * pairs.len()).next_power_of_two();
         let mut table = Self { slots: vec![(0, Answer::new(SEEN_ONCE, 0)); num_slots] };
@@ -83,18 +85,18 @@ impl PairTable {
         table
     }
 
-    /// Id and level of `pair`; [`SEEN_ONCE`] if it is not here.
+    /// Returns the id and level of `pair`, or [`SEEN_ONCE`] if it is not in the table.
     #[inline]
     pub(super) fn get(&self, pair: Pair) -> Answer {
         self.slots[self.find(pair)].1
     }
 
-    /// The slot that has `pair`, or the free one where it belongs.
+    /// Returns the slot that contains `pair`, or the free slot where it belongs.
     #[inline]
     fn find(&self, pair: Pair) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot_idx = hash(pair) as usize & mask;
-        // One branch for both ways to end.
+        // Both ends of the search share one branch.
         let ends = |&(other, answer): &(Pair, Answer)| (answer.id() == SEEN_ONCE) | (other == pair);
         while !ends(&self.slots[slot_idx]) {
             slot_idx = (slot_idx + 1) & mask;

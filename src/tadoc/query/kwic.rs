@@ -1,14 +1,15 @@
-//! Matches of a query in their context (keyword in context).
+//! Hits of a query in their context (keyword in context).
 //!
 //! ```text
 //! text     (the power was lost; then, during the storm, it came back)
 //! kwic     power was lost; then, |during| the storm, it came        width 4
 //! ```
 //!
-//! A context begins and ends with a word, so what lies between it and the match, and between its
-//! words, is the text as it stands in the document. It never leaves the document, and has fewer words
-//! than asked for where that ends or where more would be longer than [`MAX_CONTEXT_BYTES`]. Tokens
-//! are read from the match outwards; nothing else of the document is. Memory is that of one batch.
+//! A context begins and ends with a word. The bytes between the context and the hit, and between
+//! the words of the context, are those of the document. A context never leaves the document. It has
+//! fewer words than requested if the document ends before, or if it would be longer than
+//! [`MAX_CONTEXT_BYTES`]. Tokens are read from the hit outwards; nothing else of the document is
+//! read. Memory is that of one batch.
 
 use std::ops::{ControlFlow, Range};
 
@@ -20,32 +21,32 @@ use crate::query::matching::neighbours::{Neighbour, Walk, walks_from};
 use crate::query::search::{Hit, SearchOptions, search_segments};
 use crate::read::output::{check_output_len, reserve};
 
-/// Words of a context on each side unless told otherwise.
+/// Default number of words of a context on each side.
 pub const DEFAULT_KWIC_WIDTH: usize = 8;
-/// Most bytes of a context on each side: 64 KiB, as long as the longest word.
+/// Most bytes of a context on each side: 64 KiB, as many as the longest word has.
 pub const MAX_CONTEXT_BYTES: usize = 1 << 16;
 
-/// Most rows of a batch, and bytes from which on it is handed on.
+/// Most rows of a batch, and bytes from which on a batch is passed to the caller.
 const BATCH_ROWS: usize = 1 << 12;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A match in its context.
+/// A hit in its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context<'a> {
-    /// Where the match is.
+    /// The hit.
     pub hit: Hit,
-    /// Text before the match.
+    /// Text before the hit.
     pub left: &'a [u8],
-    /// Text of the match.
+    /// Text of the hit.
     pub matched: &'a [u8],
-    /// Text behind the match.
+    /// Text after the hit.
     pub right: &'a [u8],
 }
 
-/// Matches in their contexts, in order.
+/// A batch of hits in their contexts, in order.
 #[derive(Debug, Default)]
 pub struct ContextBatch {
-    /// Left, match and right of each row, one behind the other.
+    /// Left context, hit and right context of each row, end to end.
     bytes: Vec<u8>,
     rows: Vec<Row>,
 }
@@ -53,22 +54,22 @@ pub struct ContextBatch {
 #[derive(Debug)]
 struct Row {
     hit: Hit,
-    /// Where left, match and right end in `bytes`.
+    /// Ends of left context, hit and right context in `bytes`.
     ends: [usize; 3],
 }
 
 impl ContextBatch {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no row.
+    /// Returns true if there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The rows, in order of document and offset.
+    /// Returns the rows, in order of document and offset.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Context<'_>> {
         let mut start = 0;
         self.rows.iter().map(move |row| {
@@ -83,17 +84,19 @@ impl ContextBatch {
         })
     }
 
-    /// Bytes of memory held.
+    /// Returns the number of bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + self.rows.capacity() * size_of::<Row>()
     }
 }
 
-/// Calls `visit` with the occurrences of `query` in contexts of `width` words on each side, in batches,
-/// each batch and all together in order of document and offset, until it breaks.
+/// Calls `visit` with the occurrences of `query` in contexts of `width` words on each side, in
+/// batches, until it breaks. Each batch, and all batches together, are in order of document and
+/// offset.
 ///
 /// # Errors
-/// As [`search_with`](crate::query::search_with), and [`Error::Capacity`] for a match of more than `max_output_bytes`.
+/// As [`search_with`](crate::query::search_with), and [`Error::Capacity`] for a hit of more than
+/// `max_output_bytes`.
 pub fn kwic(
     corpus: &Corpus,
     query: &Query,
@@ -106,10 +109,10 @@ pub fn kwic(
     kwic_segments(corpus, query, segments, width, max_output_bytes, options, visit)
 }
 
-/// [`kwic`] for the occurrences that begin in `segments`.
+/// Calls `visit` as [`kwic`] does, with the occurrences that begin in `segments`.
 ///
 /// # Errors
-/// As [`search_segments`], and [`Error::Capacity`] for a match of more than `max_output_bytes`.
+/// As [`search_segments`], and [`Error::Capacity`] for a hit of more than `max_output_bytes`.
 pub fn kwic_segments(
     corpus: &Corpus,
     query: &Query,
@@ -134,14 +137,14 @@ pub fn kwic_segments(
                 return ControlFlow::Break(());
             }
         }
-        // Hits come in batches of thousands: what is there is not kept for the next.
+        // Hits come in batches of thousands. Rows are not kept for the next batch.
         batch.hand_on(visit)
     })?;
     outcome
 }
 
 impl ContextBatch {
-    /// Calls `visit` with what is there, if anything is, and begins anew.
+    /// Calls `visit` with the rows, if there are any, and removes them.
     fn hand_on(
         &mut self,
         visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
@@ -175,7 +178,7 @@ impl ContextBatch {
         }
         let left = self.bytes.len();
         let matched = left + hit.byte_len as usize;
-        // The blank before the match is part of the left context.
+        // The blank before the hit is part of the left context.
         let mut is_first = true;
         while self.bytes.len() < matched
             && let Some(token) = after.next()
@@ -201,8 +204,8 @@ impl ContextBatch {
     }
 }
 
-/// The tokens of `walk` up to the last of `width` words, at most [`MAX_CONTEXT_BYTES`] of them. They
-/// are gathered before they are copied, so that the loads from the dictionary overlap.
+/// Reads the tokens of `walk` up to the last of `width` words, of at most [`MAX_CONTEXT_BYTES`].
+/// They are gathered before they are copied, so that the loads from the dictionary overlap.
 fn gather<'a>(walk: &mut Walk<'a>, width: usize, tokens: &mut Vec<Neighbour<'a>>) {
     tokens.clear();
     let (mut num_words, mut taken, mut len_bytes, mut num_steps) = (0, 0, 0, 0);
@@ -210,7 +213,7 @@ fn gather<'a>(walk: &mut Walk<'a>, width: usize, tokens: &mut Vec<Neighbour<'a>>
         && let Some(token) = walk.next()
     {
         len_bytes += usize::from(token.has_blank) + token.bytes.len();
-        // Separators can be empty: a file may hold any number of them side by side.
+        // Separators can be empty: a file can hold any number of them side by side.
         num_steps += 1;
         if len_bytes > MAX_CONTEXT_BYTES || num_steps > MAX_CONTEXT_BYTES {
             break;

@@ -1,4 +1,4 @@
-//! Searching a corpus without decompressing it.
+//! Search in a corpus without decompressing it.
 //!
 //! ```text
 //! language   text of a query ─▶ Query (patterns of words)
@@ -7,10 +7,36 @@
 //! batch      words in documents, many at once
 //! ```
 //!
-//! Every answer is as if no document had been cut at a block border: offsets and word numbers count
-//! from the start of the document, and phrases match across the cut. Everything is iterative, so a
-//! hostile grammar cannot exhaust the stack, and limits are checked against counted sizes before
-//! memory is taken.
+//! ```
+//! use tadoc::Corpus;
+//! use tadoc::build::{CorpusBuilder, IngestOptions};
+//! use tadoc::format::OpenLimits;
+//! use tadoc::query::{Query, SearchOptions, count_by_document, search};
+//!
+//! # fn main() -> tadoc::Result<()> {
+//! let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+//! builder.push_document("a.txt", b"to be or not to be")?;
+//! builder.push_document("b.txt", b"let it be")?;
+//! let (file, _report) = builder.finish(None)?;
+//! let (_footer, corpus) = Corpus::from_bytes("plays.tadoc", &file, &OpenLimits::default())?;
+//!
+//! let query = Query::parse(corpus.profile(), "\"to b*\"")?;
+//! let hits = search(&corpus, &query, None)?;
+//! let offsets: Vec<u64> = hits.iter().map(|hit| hit.byte_offset).collect();
+//! assert_eq!(offsets, [0, 13]);
+//!
+//! let counts = count_by_document(&corpus, &query, &SearchOptions::default())?;
+//! assert_eq!((counts.len(), counts[0].doc_id, counts[0].count), (1, 0, 2));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reading order: `language`, `matching`, `search`, `term_count`, `kwic`, `batch`.
+//!
+//! A document that was cut at a block border is searched as one document: offsets and word numbers
+//! count from its start, and phrases match across the cut. All code is iterative, so a hostile
+//! grammar cannot exhaust the stack. Limits are checked against computed sizes before memory is
+//! allocated.
 
 mod batch;
 mod kwic;

@@ -1,9 +1,9 @@
-//! Search: which documents hold what a query asks for, how often, and where.
+//! Search: the documents that match a query, with the number and positions of the occurrences.
 //!
-//! A query of several items is answered in two steps: documents are counted for each item without
-//! listing places, and places are listed in the documents that hold all items. Hits are made one by
-//! one in order, so memory is that of the places in the grammar (at most one for each of its
-//! elements), or of the documents found, never of the hits.
+//! A query of several items is answered in two steps. First, documents are counted for each item
+//! without a list of places. Then places are listed in the documents that contain all items. Hits
+//! are produced one by one in order. Memory is that of the places in the grammar (at most one for
+//! each of its elements), or of the documents found, never of the hits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,44 +23,44 @@ use crate::query::matching::occurrences::ItemStream;
 use crate::query::matching::resolved::ResolvedQuery;
 use crate::query::term_count::count_documents;
 
-/// Most hits that a search yields unless told otherwise: 64 Mi, 2 GiB where they are collected.
+/// Default limit of the hits of a search: 64 Mi, which take 2 GiB if they are collected.
 pub const DEFAULT_MAX_HITS: u64 = 64 << 20;
 
-/// Hits of a batch.
+/// Number of hits of a batch.
 const BATCH_HITS: usize = 1 << 12;
 
 /// One occurrence of an item of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hit {
-    /// The document.
+    /// Id of the document.
     pub doc_id: u64,
-    /// Where its first word begins, in bytes from the start of the document.
+    /// Start of the first word, in bytes from the start of the document.
     pub byte_offset: u64,
-    /// Bytes from there to the end of its last word.
+    /// Number of bytes from the start of the first word to the end of the last word.
     pub byte_len: u64,
-    /// Index of its first word among the words of the document.
+    /// Index of the first word among the words of the document.
     pub word_index: u64,
 }
 
-/// Occurrences of all items of a query in a document.
+/// Number of occurrences of all items of a query in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentCount {
-    /// The document.
+    /// Id of the document.
     pub doc_id: u64,
     /// Number of occurrences, 1 or more.
     pub count: u64,
 }
 
-/// What a search may look at and take.
+/// Documents, limit and cancellation of a search.
 #[derive(Clone, Copy)]
 pub struct SearchOptions<'a> {
-    /// Only this document, or all.
+    /// The only document to search; `None` for all.
     pub doc_id: Option<u64>,
-    /// Only these documents, which ascend, or all.
+    /// The only documents to search, in ascending order; `None` for all.
     pub docs: Option<&'a [u64]>,
     /// Most hits to yield; one more is an error.
     pub max_hits: u64,
-    /// Asked now and then, from any thread; `true` ends the search with
+    /// Function that is called from time to time, from any thread; `true` ends the search with
     /// [`Error::Cancelled`].
     pub is_cancelled: &'a (dyn Fn() -> bool + Sync),
 }
@@ -70,7 +70,7 @@ impl<'a> SearchOptions<'a> {
         Canceller::new(self.is_cancelled)
     }
 
-    /// The documents that may be looked at, ascending; `None` for all.
+    /// Returns the documents to search, in ascending order; `None` for all.
     pub(in crate::query) fn selected(&self, corpus: &Corpus) -> Result<Option<Vec<u64>>> {
         let only = self.doc_id.map(|doc_id| corpus.check_doc_id(doc_id).map(|()| vec![doc_id]));
         let Some(docs) = self.docs else { return only.transpose() };
@@ -105,11 +105,11 @@ impl std::fmt::Debug for SearchOptions<'_> {
     }
 }
 
-/// All occurrences of `query`, in one document or all, by document and offset.
+/// Returns all occurrences of `query`, in one document or all, by document and offset.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no document `doc_id`; [`Error::Capacity`] for more than
-/// [`DEFAULT_MAX_HITS`] hits, counted before any is made.
+/// [`Error::OutOfRange`] if there is no document `doc_id`; [`Error::Capacity`] for more than
+/// [`DEFAULT_MAX_HITS`] hits, counted before any is produced.
 pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec<Hit>> {
     let options = SearchOptions { doc_id, ..Default::default() };
     let resolved = ResolvedQuery::new(corpus, query, options.canceller());
@@ -124,13 +124,13 @@ pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec
     Ok(hits)
 }
 
-/// Calls `visit` with the occurrences of `query` in batches, each batch and all together in order
-/// of document and offset, until it breaks.
+/// Calls `visit` with the occurrences of `query` in batches, until it breaks. Each batch, and all
+/// batches together, are in order of document and offset.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no document `options.doc_id` or one of `options.docs`;
-/// [`Error::InvalidArgument`] named `docs` where these do not ascend; [`Error::Capacity`] where there
-/// are more than `options.max_hits`, after so many; [`Error::Cancelled`].
+/// [`Error::OutOfRange`] if there is no document `options.doc_id` or one of `options.docs`;
+/// [`Error::InvalidArgument`] named `docs` if these do not ascend; [`Error::Capacity`] if there are
+/// more than `options.max_hits`, after this number; [`Error::Cancelled`].
 pub fn search_with(
     corpus: &Corpus,
     query: &Query,
@@ -140,11 +140,12 @@ pub fn search_with(
     search_segments(corpus, query, 0..corpus.segments().len(), options, visit)
 }
 
-/// [`search_with`] for the occurrences that begin in `segments`, those that a corpus has. Several threads can
-/// search a corpus so; where a query has several items, each of them counts the documents of the whole corpus.
+/// Calls `visit` as [`search_with`] does, with the occurrences that begin in the existing segments
+/// of `segments`. Several threads can search a corpus in this way. If a query has several items,
+/// each thread counts the documents of the whole corpus.
 ///
 /// # Errors
-/// As [`search_with`]; `options.max_hits` is for these segments alone.
+/// As [`search_with`]; `options.max_hits` applies to these segments only.
 pub fn search_segments(
     corpus: &Corpus,
     query: &Query,
@@ -193,7 +194,10 @@ fn search_resolved(
     Ok(())
 }
 
-/// Refuses more than `max_hits` occurrences.
+/// Checks that there are at most `max_hits` occurrences.
+///
+/// # Errors
+/// [`Error::Capacity`] if `requested` is larger.
 pub fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
     if requested <= max_hits {
         return Ok(());
@@ -206,12 +210,12 @@ pub fn check_num_hits(requested: u64, max_hits: u64) -> Result<()> {
     })
 }
 
-/// Number of occurrences of `query` in the documents of `options`; exact also where listing them would
-/// pass any limit.
+/// Returns the number of occurrences of `query` in the documents of `options`. It is exact even if
+/// a list of them would exceed any limit.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no document `options.doc_id` or one of `options.docs`;
-/// [`Error::InvalidArgument`] named `docs` where these do not ascend; [`Error::Capacity`] where the
+/// [`Error::OutOfRange`] if there is no document `options.doc_id` or one of `options.docs`;
+/// [`Error::InvalidArgument`] named `docs` if these do not ascend; [`Error::Capacity`] if the
 /// number has more than 64 bits; [`Error::Cancelled`].
 pub fn count(corpus: &Corpus, query: &Query, options: &SearchOptions<'_>) -> Result<u64> {
     count_resolved(&ResolvedQuery::new(corpus, query, options.canceller()), options)
@@ -230,8 +234,8 @@ fn count_resolved(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> 
     checked_sum(counts.into_iter())
 }
 
-/// Documents that hold all items of `query`, and the occurrences of all items in them, ascending:
-/// [`term_count`](crate::query::term_count()) in one list.
+/// Returns the documents that contain all items of `query`, and the occurrences of all items in
+/// them, in ascending order: [`term_count`](crate::query::term_count()) as one list.
 ///
 /// # Errors
 /// As [`count`].
@@ -256,7 +260,7 @@ fn counts_by_document(
     Ok(found)
 }
 
-/// The documents that hits may lie in, ascending; `None` for all.
+/// Returns the documents that hits can lie in, in ascending order; `None` for all.
 fn selected_docs(
     resolved: &ResolvedQuery<'_>,
     options: &SearchOptions<'_>,
@@ -268,7 +272,7 @@ fn selected_docs(
     options.selected(resolved.corpus())
 }
 
-/// Which of `docs` (ascending ids) have a part in segment `segment_idx`.
+/// Returns the documents of `docs` (ascending ids) that have a part in segment `segment_idx`.
 pub(in crate::query) fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
     let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
     let first = corpus.first_doc_id(segment_idx);
@@ -281,7 +285,7 @@ pub(in crate::query) fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[
     local
 }
 
-/// Hits that begin in one segment, in order.
+/// Returns the hits that begin in one segment, in order.
 fn segment_hits(
     resolved: &ResolvedQuery<'_>,
     segment_idx: usize,
@@ -315,7 +319,7 @@ fn segment_hits(
 /// Hits of one item that begin in one segment, in order.
 struct ItemHits {
     inside: Option<ItemStream>,
-    /// Those that end in a later segment. They begin in the last document, behind all others.
+    /// Hits that end in a later segment. They begin in the last document, after all other hits.
     across: std::vec::IntoIter<Hit>,
     first_doc_id: u64,
     continued: PartStart,
@@ -325,7 +329,7 @@ impl ItemHits {
     /// Adds hits to `batch` until it is full or none are left.
     fn fill(&mut self, batch: &mut Vec<Hit>) {
         if let Some(ItemStream::Walked { walk, byte_lens }) = &mut self.inside {
-            // Most hits come this way: one loop without the layers between.
+            // Most hits come from here: one loop without the layers between.
             while batch.len() < BATCH_HITS
                 && let Some(spot) = walk.next()
             {
@@ -365,14 +369,15 @@ impl Iterator for ItemHits {
 enum MergedHits {
     One(Box<ItemHits>),
     Many {
-        /// The next hit of each item that has one, and which item it is; the least comes first.
+        /// Next hit of each item that has one, and the index of the item; the least hit comes
+        /// first.
         next: BinaryHeap<Reverse<(Hit, usize)>>,
         items: Vec<ItemHits>,
     },
 }
 
 impl MergedHits {
-    /// Fills the empty `batch`; it stays empty where no hits are left.
+    /// Fills the empty `batch`, which stays empty if no hits are left.
     fn fill(&mut self, batch: &mut Vec<Hit>) {
         match self {
             Self::One(item) => item.fill(batch),
@@ -412,7 +417,10 @@ impl Iterator for MergedHits {
     }
 }
 
-/// The sum, if it has at most 64 bits.
+/// Returns the sum of `counts`.
+///
+/// # Errors
+/// [`Error::Capacity`] if the sum has more than 64 bits.
 pub(in crate::query) fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
     let sum = counts.try_fold(0u64, |sum, count| sum.checked_add(count));
     sum.ok_or(Error::Capacity {

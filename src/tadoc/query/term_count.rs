@@ -1,9 +1,10 @@
-//! How often a query matches in each document, without listing the matches.
+//! Counts of a query in each document, without a list of the occurrences.
 //!
-//! One segment after the other: matches are counted by rule, the counts are passed up to the
-//! documents, and the documents that hold every item are handed on. A document that was cut waits
-//! for its last part. Memory is that of the counts of one segment, time O(places above the matches),
-//! however often these occur; where few documents are selected, they are read instead.
+//! Segments are processed one after the other. Matches are counted by rule, the counts are passed
+//! up to the documents, and the documents that contain every item are passed to the caller. A
+//! document that was cut is reported after its last part. Memory is that of the counts of one
+//! segment. Time is O(places above the matches), however often these occur. If few documents are
+//! selected, they are read instead.
 
 use std::ops::ControlFlow;
 
@@ -16,16 +17,16 @@ use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::resolved::ResolvedQuery;
 use crate::query::search::{DocumentCount, SearchOptions, checked_sum, local_docs};
 
-/// Rows that are handed on at once.
+/// Number of rows that are passed to the caller at once.
 const BATCH_ROWS: usize = 1 << 12;
 
-/// Calls `visit` with the documents that hold all items of `query` and the number of occurrences of
-/// all items in them, in batches by ascending document, until it breaks.
+/// Calls `visit` with the documents that contain all items of `query` and the number of occurrences
+/// of all items in them, in batches in ascending order of the document, until it breaks.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for a document of `options` that is not there; [`Error::InvalidArgument`]
-/// named `docs` where `options.docs` do not ascend; [`Error::Capacity`] where a number has more than 64
-/// bits; [`Error::Cancelled`]. `options.max_hits` does not matter here.
+/// [`Error::OutOfRange`] if a document of `options` does not exist; [`Error::InvalidArgument`]
+/// named `docs` if `options.docs` do not ascend; [`Error::Capacity`] if a number has more than 64
+/// bits; [`Error::Cancelled`]. `options.max_hits` is ignored.
 pub fn term_count(
     corpus: &Corpus,
     query: &Query,
@@ -47,10 +48,11 @@ pub fn term_count(
     })
 }
 
-/// Occurrences of each item so far in a document that goes on in the next segment with documents.
+/// Occurrences of each item so far in a document that continues in the next segment with documents.
 type OpenDoc = Vec<u64>;
 
-/// Calls `visit` with the counts of one segment after the other, of `docs`, which ascend, or of all.
+/// Calls `visit` with the counts of one segment after the other, for `docs`, which ascend, or for
+/// all documents.
 pub(in crate::query) fn count_documents(
     resolved: &ResolvedQuery<'_>,
     docs: Option<&[u64]>,
@@ -72,8 +74,8 @@ pub(in crate::query) fn count_documents(
     Ok(())
 }
 
-/// Documents that end in a segment and hold all items. `open` is the document that goes on in this
-/// segment, and becomes the one that goes on behind it.
+/// Returns the documents that end in a segment and contain all items. `open` is the document that
+/// continues in this segment; it is replaced by the document that continues after this segment.
 fn segment_counts(
     resolved: &ResolvedQuery<'_>,
     segment_idx: usize,
@@ -106,7 +108,7 @@ fn segment_counts(
             Some(found) => in_both(&found, &counts)?,
         };
         if item_idx + 1 < resolved.num_items() {
-            // Documents beside a cut may hold an item in their other parts.
+            // Documents beside a cut may contain an item in their other parts.
             let mut docs = DocSet::none(num_docs);
             let beside = before.as_ref().map(|_| 0).into_iter().chain(cut_doc);
             both.iter().map(|&(doc, _)| doc).chain(beside).for_each(|doc| {
@@ -136,7 +138,7 @@ fn add_to_first(counts: &mut Vec<(u32, u64)>, carried: u64) -> Result<()> {
     Ok(())
 }
 
-/// Documents of both lists with both counts added.
+/// Returns the documents of both lists, with the sum of both counts.
 fn in_both(a: &[(u32, u64)], b: &[(u32, u64)]) -> Result<Vec<(u32, u64)>> {
     let mut b = b.iter().peekable();
     let mut both = Vec::new();

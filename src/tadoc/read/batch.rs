@@ -1,7 +1,7 @@
-//! What the calls have in common that take many queries at once.
+//! Types and helpers that calls with many queries share.
 //!
-//! Answers stand in the order of the queries, one after the other in one buffer. A batch is answered
-//! whole or not at all: the error is that of the first query that fails, whatever the threads do.
+//! Answers are stored in the order of the queries, end to end in one buffer. A batch is answered as
+//! a whole or not at all. The error is that of the first query that fails, however the threads run.
 
 use crate::error::{Error, Result};
 
@@ -15,12 +15,15 @@ pub struct Passages {
 }
 
 impl Passages {
-    /// `bytes` cut at `ends`, which ascend to its length.
+    /// Creates passages from `bytes`, cut at `ends`. The ends ascend, and the last is the length.
     pub(crate) fn new(bytes: Vec<u8>, ends: Vec<usize>) -> Self {
         Self { bytes, ends }
     }
 
-    /// `texts` one after the other, which may have `max_output_bytes`.
+    /// Joins `texts`, of at most `max_output_bytes` in total.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] if the texts are longer than allowed or memory is too small.
     pub fn joined(texts: &[&[u8]], max_output_bytes: u64) -> Result<Self> {
         let mut ends = Vec::with_capacity(texts.len());
         let mut len = 0;
@@ -34,22 +37,22 @@ impl Passages {
         Ok(Self { bytes, ends })
     }
 
-    /// Number of passages.
+    /// Returns the number of passages.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no passage.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The passage of query `query_idx`, if there is one.
+    /// Returns the passage of query `query_idx`, if there is one.
     pub fn get(&self, query_idx: usize) -> Option<&[u8]> {
         slice_of(&self.bytes, &self.ends, query_idx)
     }
 
-    /// All bytes, and where each passage ends.
+    /// Returns the bytes of all passages and the end of each passage.
     pub fn into_parts(self) -> (Vec<u8>, Vec<usize>) {
         (self.bytes, self.ends)
     }
@@ -62,13 +65,13 @@ pub(crate) fn slice_of<'a, T>(values: &'a [T], ends: &[usize], idx: usize) -> Op
     values.get(start..end)
 }
 
-/// The values of all queries, or what is wrong with the first that has none.
+/// Returns the values of all queries, or the error of the first query that failed.
 pub(crate) fn first_error<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
     let numbered = outcomes.into_iter().enumerate();
     numbered.map(|(query_idx, outcome)| outcome.map_err(|e| in_batch(query_idx, e))).collect()
 }
 
-/// `source`, which query `query_idx` met.
+/// Wraps `source` as the error of query `query_idx`.
 pub fn in_batch(query_idx: usize, source: Error) -> Error {
     Error::InBatch { query_idx, source: Box::new(source) }
 }

@@ -1,35 +1,35 @@
-//! Whole documents: exact bytes from rules.
+//! Decoder of whole documents: exact bytes from rules.
 //!
-//! A rule that was already expanded into the output is copied from there, so decoding is a string
-//! of short copies, as in a Lempel-Ziv decoder, and costs O(elements of the distinct rules used +
-//! output), whatever the grammar's depth:
+//! A rule that is already expanded in the output is copied from there. Decoding is thus a series of
+//! short copies, as in a Lempel-Ziv decoder. It costs O(elements of the distinct rules used +
+//! output), whatever the depth of the grammar:
 //!
 //! ```text
 //! output   |Licensed under the Apache License|...|Licensed under the Apache License|
 //! memo[r]   ^ start, length                       ^ rule r again: one copy
 //! ```
 //!
-//! The memo (8 bytes a rule) is good for as long as the output stays in the decoder, so batches of
-//! small documents profit from each other. It is made when it begins to pay: a single small
-//! document is expanded without. Lengths are known before the first byte, so a limit refuses
-//! expansion bombs without allocating.
+//! The memo (8 bytes a rule) stays valid as long as the output stays in the decoder, so batches of
+//! small documents profit from each other. It is created when it begins to pay; a single small
+//! document is expanded without it. Lengths are known before the first byte is written, so a limit
+//! refuses expansion bombs without an allocation.
 
 use crate::error::{Error, Result};
 use crate::segment::{Corpus, Dag, Segment};
 
 use crate::read::output::{check_output_len, reserve};
 
-/// Rules of a grammar for each that is expanded before a memo is made.
+/// Number of rules of a grammar for each expansion that is made before a memo is created.
 const RULES_PER_EXPANSION: usize = 16;
 
-/// Bytes that one copy of a short token or rule moves, whatever its length.
+/// Number of bytes that one copy of a short token or rule moves, whatever its length.
 pub(crate) const SHORT_COPY: usize = 16;
 
-/// Bytes of document `doc_id`.
+/// Returns the length of document `doc_id` in bytes.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where it has 2^64
-/// bytes or more.
+/// [`Error::OutOfRange`] if there is no such document, [`Error::Capacity`] if it has 2^64 bytes or
+/// more.
 pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
@@ -38,7 +38,7 @@ pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     })
 }
 
-/// Words of document `doc_id`.
+/// Returns the number of words of document `doc_id`.
 ///
 /// # Errors
 /// As [`document_len_bytes`].
@@ -50,18 +50,18 @@ pub fn document_num_words(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     })
 }
 
-/// The exact bytes of document `doc_id`, which may be at most `max_output_bytes`.
+/// Returns the exact bytes of document `doc_id`, at most `max_output_bytes`.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where it is longer
-/// than allowed.
+/// [`Error::OutOfRange`] if there is no such document, [`Error::Capacity`] if it is longer than
+/// allowed.
 pub fn document_bytes(corpus: &Corpus, doc_id: u64, max_output_bytes: u64) -> Result<Vec<u8>> {
     let mut decoder = DocumentDecoder::new(corpus.clone(), max_output_bytes);
     decoder.append_document(doc_id)?;
     Ok(decoder.take())
 }
 
-/// Returns the error of a document whose length 64 bits do not hold.
+/// Returns the error of a document whose length does not fit into 64 bits.
 pub(crate) fn too_long() -> Error {
     Error::Capacity {
         what: "a document",
@@ -71,19 +71,19 @@ pub(crate) fn too_long() -> Error {
     }
 }
 
-/// Decodes documents one after another into a buffer of its own.
+/// A decoder that appends documents to its own buffer.
 #[derive(Debug)]
 pub struct DocumentDecoder {
     corpus: Corpus,
     max_output_bytes: u64,
-    /// The documents, then slack for short copies.
+    /// Bytes of the documents, followed by slack for short copies.
     output: Vec<u8>,
     len: usize,
     memo: Memo,
     stack: Vec<Frame>,
 }
 
-/// Positions of a right-hand side that are still to be expanded.
+/// Positions of a right-hand side that are not expanded yet.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     next: u32,
@@ -91,17 +91,17 @@ struct Frame {
 }
 
 impl DocumentDecoder {
-    /// A decoder for `corpus` that holds at most `max_output_bytes` at once.
+    /// Creates a decoder for `corpus` that holds at most `max_output_bytes` at once.
     pub fn new(corpus: Corpus, max_output_bytes: u64) -> Self {
         let (output, stack) = (Vec::new(), Vec::new());
         Self { corpus, max_output_bytes, output, len: 0, memo: Memo::default(), stack }
     }
 
-    /// Appends the exact bytes of document `doc_id`, all its parts.
+    /// Appends the exact bytes of document `doc_id`, with all its parts.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where the buffer
-    /// would grow beyond the limit; the buffer is then as it was.
+    /// [`Error::OutOfRange`] if there is no such document, [`Error::Capacity`] if the buffer would
+    /// exceed the limit. The buffer is unchanged then.
     pub fn append_document(&mut self, doc_id: u64) -> Result<()> {
         let added = document_len_bytes(&self.corpus, doc_id)?;
         let len = check_output_len(self.len as u64, added, self.max_output_bytes)?;
@@ -118,13 +118,13 @@ impl DocumentDecoder {
         Ok(())
     }
 
-    /// All documents appended since the start, the last [`take`](Self::take) or
+    /// Returns the documents appended since the start or the last [`take`](Self::take) or
     /// [`clear`](Self::clear).
     pub fn bytes(&self) -> &[u8] {
         &self.output[..self.len]
     }
 
-    /// Hands the buffer over and starts an empty one.
+    /// Returns the buffer and starts with an empty one.
     pub fn take(&mut self) -> Vec<u8> {
         self.output.truncate(self.len);
         self.memo.forget_output(self.len);
@@ -132,22 +132,23 @@ impl DocumentDecoder {
         std::mem::take(&mut self.output)
     }
 
-    /// Forgets the bytes and keeps the memory.
+    /// Removes the bytes and keeps the memory.
     pub fn clear(&mut self) {
         self.memo.forget_output(self.len);
         self.len = 0;
     }
 }
 
-/// Where rules of one segment were expanded last.
+/// Positions of the last expansions of the rules of one segment.
 ///
-/// Starts are counted from `base`, the number of the buffer's first byte, and hold if they are not
-/// below `valid_from`: a new buffer or another segment invalidates all entries in O(1).
+/// Starts are counted from `base`, the number of the first byte of the buffer. They are valid if
+/// they are not below `valid_from`, so a new buffer or another segment invalidates all entries in
+/// O(1).
 #[derive(Debug)]
 struct Memo {
-    /// By rule, or empty as long as there is no memo.
+    /// Entry of each rule; empty as long as there is no memo.
     entries: Vec<MemoEntry>,
-    /// Expansions that will be made without a memo.
+    /// Number of expansions that are still made without a memo.
     num_unnoted: usize,
     num_rules: usize,
     base: u32,
@@ -170,7 +171,8 @@ impl Default for Memo {
 }
 
 impl Memo {
-    /// Makes sure that a buffer of `len` bytes can be numbered, as far as 32 bits go.
+    /// Makes sure that the bytes of a buffer of `len` bytes can be numbered with 32 bits, if
+    /// possible.
     fn make_room(&mut self, len: usize) {
         if self.base > 1 && self.base as usize + len > u32::MAX as usize {
             self.entries.fill(MemoEntry::default());
@@ -196,7 +198,7 @@ impl Memo {
         self.valid_from = self.base;
     }
 
-    /// Start and length of the last expansion of `rule_idx`.
+    /// Returns the start and length of the last expansion of `rule_idx`.
     #[inline]
     fn get(&self, rule_idx: usize) -> Option<(usize, usize)> {
         let entry = self.entries.get(rule_idx)?;
@@ -204,7 +206,7 @@ impl Memo {
             .then(|| ((entry.start - self.base) as usize, entry.len as usize))
     }
 
-    /// Notes an expansion; beyond 4 GiB nothing is noted.
+    /// Records an expansion. Expansions beyond 4 GiB are not recorded.
     #[inline]
     fn set(&mut self, rule_idx: usize, start: usize, len: u64) {
         if self.entries.is_empty() {
@@ -223,7 +225,7 @@ impl Memo {
     }
 }
 
-/// Writes document `doc` of `segment` to `output[at..]` and returns where it ends.
+/// Writes document `doc` of `segment` to `output[at..]` and returns the end of its bytes.
 fn decode_part(
     segment: &Segment,
     doc: usize,
@@ -271,7 +273,7 @@ fn decode_part(
     }
 }
 
-/// Copies the first `len` bytes of `source`; up to [`SHORT_COPY`] bytes are written.
+/// Copies the first `len` bytes of `source`. Up to [`SHORT_COPY`] bytes are written.
 #[inline]
 pub(crate) fn copy_token(output: &mut [u8], source: &[u8], len: usize) {
     match (output.first_chunk_mut::<SHORT_COPY>(), source.first_chunk::<SHORT_COPY>()) {
@@ -280,7 +282,7 @@ pub(crate) fn copy_token(output: &mut [u8], source: &[u8], len: usize) {
     }
 }
 
-/// Copies `len` bytes from `start` to `at`; up to [`SHORT_COPY`] bytes are written.
+/// Copies `len` bytes from `start` to `at`. Up to [`SHORT_COPY`] bytes are written.
 #[inline]
 fn copy_earlier(output: &mut [u8], start: usize, at: usize, len: usize) {
     let (earlier, output) = output.split_at_mut(at);

@@ -1,20 +1,27 @@
-//! A passage of a document, read without expanding what lies before it.
+//! Passages of documents, read without expanding the text before them.
 //!
-//! Once many passages were read, documents are kept as runs of texts ([`TextRuns`]), and a passage is copied
-//! from the pieces that hold it: O(log of a block + output). Until then, and where the runs would be much
-//! larger than the grammar, hints and prefix sums find the root element that holds the first byte; from there
-//! each rule is entered at the element that holds it, and elements are expanded forward until enough bytes
-//! are there: O(depth * log rule length + output). Offsets are bytes of the document, whether it was cut at a
-//! block border or not.
+//! There are two ways to a passage:
 //!
-//! Many passages at once are written to one buffer by all cores, each a run of them; lengths are known
-//! before the first byte, so every passage has its place.
+//! - After many passages have been read, the segment keeps its documents as runs of texts
+//!   ([`TextRuns`]). A passage is copied from the texts that hold it: O(log of a block + output).
+//! - Until then, and if the runs would be much larger than the grammar, hints and prefix sums find
+//!   the root element that holds the first byte. From there each rule is entered at the element
+//!   that holds the byte, and elements are expanded forward until enough bytes are written:
+//!   O(output + depth * log rule length).
 //!
-//! Nearly all of the time is spent waiting for memory. Tried on the rules and dropped, measured in one run on
-//! 10 and 100 MB (1.7 and 3.4 us; with runs 0.2 and 0.5): rules of a passage, or of up to 64 passages,
-//! entered level by level so that their loads overlap 1.7 and 2.9 us, the same without branches that wait for
-//! memory 2.4 and 3.6 us; huge pages (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`) 10 % at 100 MB; texts of short
-//! elements found by element, 1.0 and 1.9 us.
+//! Offsets are bytes of the document, even if it was cut at a block border.
+//!
+//! A batch is written to one buffer by all cores. Each task writes a range of the passages. Lengths
+//! are known before the first byte is written, so each passage has a fixed position.
+//!
+//! Nearly all of the time is spent waiting for memory. The baseline, measured in one run on 10 and
+//! 100 MB, is 1.7 and 3.4 us with rules, 0.2 and 0.5 us with runs. Tried on the rules and dropped:
+//!
+//! - Rules of a passage, or of up to 64 passages, entered level by level so that their loads
+//!   overlap: 1.7 and 2.9 us.
+//! - As before, without branches that wait for memory: 2.4 and 3.6 us.
+//! - Huge pages (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`): 10 % at 100 MB.
+//! - Texts of short elements found by element: 1.0 and 1.9 us.
 
 use rayon::prelude::*;
 
@@ -25,17 +32,17 @@ use crate::read::batch::{Passages, first_error};
 use crate::read::decode::document_len_bytes;
 use crate::read::output::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, reserve};
 
-/// Queries of a batch that one task answers.
+/// Number of queries of a batch that one task answers.
 const QUERIES_PER_TASK: usize = 512;
-/// Queries of a batch whose loads from memory overlap.
+/// Number of queries of a batch whose loads from memory overlap.
 const GROUP_LEN: usize = 16;
 
-/// Up to `byte_len` bytes of document `doc_id` from `byte_offset`; what lies beyond the end of the
-/// document is left out.
+/// Returns up to `byte_len` bytes of document `doc_id` from `byte_offset`. A passage that reaches
+/// beyond the end of the document is cut there.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] where there is no such document or `byte_offset` is larger than its
-/// length; [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
+/// [`Error::OutOfRange`] if there is no such document or `byte_offset` is larger than its length;
+/// [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
 pub fn extract(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) -> Result<Vec<u8>> {
     let mut output = Vec::new();
     let limit = DEFAULT_MAX_OUTPUT_BYTES;
@@ -43,10 +50,11 @@ pub fn extract(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) ->
     Ok(output)
 }
 
-/// [`extract`], appended to `output`, which may grow to `max_output_bytes`.
+/// Appends a passage to `output`, as [`extract`] reads it. The output may grow to
+/// `max_output_bytes`.
 ///
 /// # Errors
-/// As [`extract`]; `output` is then as it was.
+/// As [`extract`]. The output is unchanged then.
 pub fn extract_into(
     corpus: &Corpus,
     doc_id: u64,
@@ -65,23 +73,23 @@ pub fn extract_into(
     Ok(())
 }
 
-/// One passage to extract.
+/// A passage to extract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExtractQuery {
-    /// The document.
+    /// Id of the document.
     pub doc_id: u64,
-    /// Bytes of the document before the passage.
+    /// Number of bytes of the document before the passage.
     pub byte_offset: u64,
-    /// Bytes of the passage; fewer where the document ends before.
+    /// Number of bytes of the passage; fewer are read if the document ends before.
     pub byte_len: u64,
 }
 
-/// The passages that `queries` ask for, in their order, on all cores; all together may have
-/// `max_output_bytes`.
+/// Returns the passages of `queries`, in their order, of at most `max_output_bytes` in total. Runs
+/// on all cores.
 ///
 /// # Errors
-/// [`Error::InBatch`] for the first query that [`extract`] would refuse; [`Error::Capacity`] for more
-/// bytes than allowed, counted before any is read.
+/// [`Error::InBatch`] for the first query that [`extract`] would refuse; [`Error::Capacity`] for
+/// more bytes than allowed, computed before any is read.
 pub fn extract_batch(
     corpus: &Corpus,
     queries: &[ExtractQuery],
@@ -90,7 +98,7 @@ pub fn extract_batch(
     read_passages(corpus, queries, passage_ends(corpus, queries, max_output_bytes)?)
 }
 
-/// Where the passages of `queries` end in the buffer of all of them.
+/// Returns the end of the passage of each query in the buffer of all passages.
 ///
 /// # Errors
 /// As [`extract_batch`].
@@ -111,10 +119,10 @@ fn passage_ends(
     Ok(ends)
 }
 
-/// The passages of `queries`, which end at `ends` as [`passage_ends`] says.
+/// Reads the passages of `queries`, which end at `ends` as [`passage_ends`] returns them.
 ///
 /// # Errors
-/// [`Error::Capacity`] where the machine has too little memory.
+/// [`Error::Capacity`] if the machine has too little memory.
 fn read_passages(corpus: &Corpus, queries: &[ExtractQuery], ends: Vec<usize>) -> Result<Passages> {
     let len = ends.last().copied().unwrap_or(0);
     let mut bytes = Vec::new();
@@ -148,7 +156,7 @@ fn read_passages(corpus: &Corpus, queries: &[ExtractQuery], ends: Vec<usize>) ->
     Ok(Passages::new(bytes, ends))
 }
 
-/// Where a passage begins.
+/// Start of a passage in the runs of a segment.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     runs: &'a TextRuns,
@@ -156,8 +164,9 @@ struct Place<'a> {
     cursor: Cursor,
 }
 
-/// Where the passages of up to [`GROUP_LEN`] queries begin, if there are runs that hold them whole. What
-/// they wait for in memory is asked for step by step, for all of them at once.
+/// Returns the starts of the passages of up to [`GROUP_LEN`] queries. A query has none if its
+/// document has several parts, if its segment has no runs or if it begins at the end of its
+/// document. The loads from memory are issued step by step, for all queries at once.
 fn places_ahead<'a>(
     corpus: &'a Corpus,
     queries: &[ExtractQuery],
@@ -187,7 +196,7 @@ fn places_ahead<'a>(
     places
 }
 
-/// Bytes of a passage, if it can be read.
+/// Returns the length of a passage in bytes, if it can be read.
 fn passage_len(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     let doc_len = document_len_bytes(corpus, doc_id)?;
@@ -201,7 +210,7 @@ fn passage_len(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) ->
     }
 }
 
-/// Writes a passage of `len` bytes, which there must be, to the start of `output`; what follows there
+/// Writes a passage of `len` bytes, which must exist, to the start of `output`. The bytes after it
 /// may be overwritten.
 fn read_passage(corpus: &Corpus, doc_id: u64, offset: u64, output: &mut [u8], len: usize) {
     let mut passage = Passage { output, at: 0, len };
@@ -219,9 +228,9 @@ fn read_passage(corpus: &Corpus, doc_id: u64, offset: u64, output: &mut [u8], le
     }
 }
 
-/// Bytes that are being written.
+/// A passage that is being written.
 struct Passage<'a> {
-    /// Room for the passage, and what may be overwritten.
+    /// Memory for the passage, followed by bytes that may be overwritten.
     output: &'a mut [u8],
     at: usize,
     len: usize,
@@ -232,8 +241,8 @@ impl Passage<'_> {
         self.at == self.len
     }
 
-    /// Appends the bytes of document `doc` from `offset`, which is below its length, until the passage
-    /// is full or the document ends.
+    /// Appends the bytes of document `doc` from `offset`, which is below its length, until the
+    /// passage is full or the document ends.
     fn read(&mut self, segment: &Segment, doc: usize, offset: u64) {
         let dag = &segment.dag;
         let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
@@ -262,7 +271,7 @@ impl Passage<'_> {
         }
     }
 
-    /// As [`read`](Self::read), from the rules.
+    /// Appends the same bytes as [`read`](Self::read), from the rules.
     fn read_rules(&mut self, segment: &Segment, doc: usize, offset: u64) {
         let dag = &segment.dag;
         let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
@@ -270,7 +279,8 @@ impl Passage<'_> {
         let (mut stack, mut range) = (Vec::with_capacity(16), dag.doc_range(doc));
         let (mut position, mut start) = sums.locate_in_document(dag, doc, offset);
         let mut skipped = offset - start;
-        // Down to the token that holds the byte; the blank after an element is brought along by the next one.
+        // Descend to the token that holds the byte. The blank after an element is written with the
+        // next one.
         while skipped < sums.len_bytes_at(dag, position).0
             && let Some(rule_idx) = dag.rule_of(symbols[position])
         {
@@ -285,7 +295,7 @@ impl Passage<'_> {
             self.push(&arena[start..], (len_bytes - skipped) as usize);
         }
         range.start = position + 1;
-        // A blank before a rule goes in front of its first element.
+        // A blank before a rule is written before the first element of the rule.
         while !self.is_full() {
             let Some(position) = range.next() else {
                 match stack.pop() {
@@ -310,7 +320,7 @@ impl Passage<'_> {
         }
     }
 
-    /// Appends as much of the first `len` bytes of `text` as there is room for.
+    /// Appends the first `len` bytes of `text`, as far as the passage has room.
     #[inline]
     fn push(&mut self, text: &[u8], len: usize) {
         let taken = len.min(self.len - self.at);

@@ -1,10 +1,29 @@
-//! Reading documents back: exact bytes of whole documents and of passages.
+//! Readers of documents: exact bytes of whole documents and of passages.
 //!
-//! Reading order: `decode` (whole documents), `extract` (passages), `batch` (many at once).
+//! ```
+//! use tadoc::Corpus;
+//! use tadoc::build::{CorpusBuilder, IngestOptions};
+//! use tadoc::format::OpenLimits;
+//! use tadoc::read::{DEFAULT_MAX_OUTPUT_BYTES, document_bytes, extract};
 //!
-//! Every answer is as if no document had been cut at a block border: offsets count from the start of
-//! the document. Everything is iterative, so a hostile grammar cannot exhaust the stack, and limits
-//! are checked against counted sizes before memory is taken.
+//! # fn main() -> tadoc::Result<()> {
+//! let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+//! builder.push_document("a.txt", b"to be or not to be")?;
+//! let (file, _report) = builder.finish(None)?;
+//! let (_footer, corpus) = Corpus::from_bytes("plays.tadoc", &file, &OpenLimits::default())?;
+//!
+//! assert_eq!(document_bytes(&corpus, 0, DEFAULT_MAX_OUTPUT_BYTES)?, b"to be or not to be");
+//! assert_eq!(extract(&corpus, 0, 9, 3)?, b"not");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reading order: `output` (limits), `decode` (whole documents), `extract` (passages), `batch`
+//! (types that batches of queries share).
+//!
+//! A document that was cut at a block border is read as one document: offsets count from its start.
+//! All code is iterative, so a hostile grammar cannot exhaust the stack. Limits are checked against
+//! computed sizes before memory is allocated.
 
 pub(crate) mod batch;
 pub(crate) mod decode;

@@ -1,7 +1,27 @@
-//! The compressed corpus as a value.
+//! Compressed corpus as a value in memory.
 //!
-//! A [`Corpus`] is one or more immutable [`Segment`]s, each with its own dictionary and grammar. Word
-//! ids are per segment; results merge by word. [`Dag`] is a segment's grammar as flat arrays.
+//! A [`Corpus`] is one or more immutable [`Segment`]s, each with its own dictionary and grammar.
+//! Word ids are valid in one segment only. Results of segments are merged by word. [`Dag`] is the
+//! grammar of a segment as flat arrays.
+//!
+//! ```
+//! use tadoc::Corpus;
+//! use tadoc::build::{CorpusBuilder, IngestOptions};
+//! use tadoc::format::OpenLimits;
+//!
+//! # fn main() -> tadoc::Result<()> {
+//! let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+//! builder.push_document("a.txt", b"to be or not to be")?;
+//! let (file, _report) = builder.finish(None)?;
+//! let (_footer, corpus) = Corpus::from_bytes("memory", &file, &OpenLimits::default())?;
+//!
+//! let segment = &corpus.segments()[0];
+//! assert_eq!(segment.paths.get(0), Some("a.txt"));
+//! let be = segment.dictionary.word_id(b"be").unwrap();
+//! assert_eq!(segment.dag.weights()[be as usize], 2);
+//! # Ok(())
+//! # }
+//! ```
 
 pub(crate) mod dag;
 
@@ -20,20 +40,20 @@ use crate::text::{Dictionary, TokenizerProfile};
 pub struct Segment {
     /// Words and separators.
     pub dictionary: Dictionary,
-    /// Rules and what is derived from them.
+    /// Rules, and the arrays derived from them.
     pub dag: Dag,
-    /// Path of each document that begins here, and of the one continued from the segment before.
+    /// Path of each document that begins here, and of the one continued from the previous segment.
     pub paths: Paths,
-    /// Whether the first document is the rest of the last document of the segment before.
+    /// True if the first document continues the last document of the previous segment.
     pub continues: bool,
 }
 
 impl Segment {
-    /// Words alone: there is no document, and nothing is known of a word of `dictionary` but how often it occurs
-    /// (`counts`, by word id). For [`word_count`](crate::analytics::word_count), which asks for no more.
+    /// Creates a segment of words and their counts (`counts`, by word id), without documents. It
+    /// serves only [`word_count`](crate::analytics::word_count), which needs nothing else.
     ///
     /// # Errors
-    /// As [`Dag::new`].
+    /// Same as [`Dag::new`].
     pub fn of_words(dictionary: Dictionary, counts: &[u64]) -> Result<Self> {
         let dag = Dag::of_words(counts, dictionary.lengths())?;
         Ok(Self { dictionary, dag, paths: Paths::default(), continues: false })
@@ -48,7 +68,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Takes `bytes` cut at `ends`, which ascend to its length.
+    /// Creates the paths from `bytes`, cut at `ends`. The ends ascend to the length of `bytes`.
     pub(crate) fn from_parts(bytes: String, ends: Vec<u64>) -> Self {
         Self { bytes, ends }
     }
@@ -59,35 +79,35 @@ impl Paths {
         self.ends.push(self.bytes.len() as u64);
     }
 
-    /// Path of document `doc` (index inside the segment), if there is one.
+    /// Returns the path of document `doc` (index inside the segment), if it exists.
     pub fn get(&self, doc: usize) -> Option<&str> {
         let end = *self.ends.get(doc)? as usize;
         let start = doc.checked_sub(1).map_or(0, |d| self.ends[d] as usize);
         self.bytes.get(start..end)
     }
 
-    /// Number of paths.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no path.
+    /// Returns true if there is no path.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Length of all paths in bytes.
+    /// Returns the length of all paths in bytes.
     pub fn len_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of memory held.
+    /// Returns the number of bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         self.bytes.len() + 8 * self.ends.len()
     }
 }
 
-/// A read-only corpus: segments in order, and which document ids each of them holds.
+/// A read-only corpus: segments in order, with the document ids of each.
 #[derive(Debug, Clone)]
 pub struct Corpus {
     segments: Vec<Arc<Segment>>,
@@ -97,16 +117,15 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Joins `segments` (of one tokenizer profile) in order. Document ids count from 0; a
-    /// segment that `continues` begins with the id of the last document before it, if there is
-    /// one.
+    /// Joins `segments` of one tokenizer profile in order. Document ids count from 0. A segment
+    /// that `continues` begins with the id of the last document before it, if there is one.
     pub fn new(profile: TokenizerProfile, segments: Vec<Arc<Segment>>) -> Self {
         let mut first_doc_ids = Vec::with_capacity(segments.len());
         let mut num_docs = 0u64;
         for segment in &segments {
             let docs_here = segment.dag.grammar().num_docs() as u64;
-            // One without documents stands at the last document too: a later segment may continue
-            // that, and first ids must not fall (they are searched).
+            // A segment without documents gets the id of the last document too. A later segment may
+            // continue that document, and first ids must not fall, because they are searched.
             let is_at_last = num_docs > 0 && (segment.continues || docs_here == 0);
             let first = num_docs - u64::from(is_at_last);
             first_doc_ids.push(first);
@@ -115,25 +134,25 @@ impl Corpus {
         Self { segments, first_doc_ids, num_docs, profile }
     }
 
-    /// Segments in order.
+    /// Returns the segments in order.
     pub fn segments(&self) -> &[Arc<Segment>] {
         &self.segments
     }
 
-    /// Document id of the first document (or continued part) of segment `segment_idx`.
+    /// Returns the id of the first document (or continued part) of segment `segment_idx`.
     pub fn first_doc_id(&self, segment_idx: usize) -> u64 {
         self.first_doc_ids[segment_idx]
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn num_docs(&self) -> u64 {
         self.num_docs
     }
 
-    /// Checks that there is a document `doc_id`.
+    /// Checks that document `doc_id` exists.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`].
+    /// [`Error::OutOfRange`] if it does not.
     pub fn check_doc_id(&self, doc_id: u64) -> Result<()> {
         if doc_id < self.num_docs {
             return Ok(());
@@ -141,13 +160,14 @@ impl Corpus {
         Err(Error::OutOfRange { what: "doc_id", got: doc_id, len: self.num_docs })
     }
 
-    /// How the text was cut into tokens.
+    /// Returns the profile by which the text was tokenized.
     pub fn profile(&self) -> TokenizerProfile {
         self.profile
     }
 
-    /// The parts of document `doc_id`, in order: segment index and document index inside it.
-    /// More than one where the document was cut at a block border; none where there is no such id.
+    /// Returns the parts of document `doc_id` in order: segment index and document index inside it.
+    /// There are several parts if the document was cut at a block border, and none if the id does
+    /// not exist.
     pub fn doc_parts(&self, doc_id: u64) -> impl Iterator<Item = (usize, usize)> + '_ {
         let last = self.first_doc_ids.partition_point(|&first| first <= doc_id);
         let begins = self.first_doc_ids[..last].partition_point(|&first| first < doc_id);

@@ -1,29 +1,32 @@
-//! From a block of documents to token ids, on all threads.
+//! Tokenization of a block of documents, on all threads.
 //!
 //! ```text
 //! text     |--doc 0--|doc 1|------------- doc 2 -------------|doc 3|
-//! pieces   |----------------------|-------------|------------------|   cut at documents or cuts
+//! pieces   |----------------------|-------------|------------------|   cut at document ends, cuts
 //! ids      [local ids, table 0  ] [ table 1   ] [ table 0         ]    one table per thread
-//! merge    all tables' tokens sorted = dictionary, one id map per table
+//! merge    sorted tokens of all tables = dictionary, and one id map per table
 //! tokens   [final ids                                             ]
 //! ```
 //!
-//! Pieces wait in one queue; a thread takes the next one when it is done. A piece ends with a
-//! document, or inside one at a place where tokens are the same whether cut or not
-//! ([`next_cut`]), so neither the number of threads nor luck changes
-//! the result. A document without any such place (no white space behind a word) is one piece.
+//! Pieces are ranges of the text, queued for the threads. A thread takes the next piece when it is
+//! done with one. A piece ends at the end of a document, or inside a document at a place where the
+//! cut does not change the tokens ([`next_cut`]). So the result depends neither on the number of
+//! threads nor on their timing. A document without such a place (no white space behind a word) is
+//! one piece.
 //!
 //! Time: O(bytes) + O(V log V). Memory beyond text and result: for each distinct token of each
-//! thread 24 bytes of entry and 16 to 32 of slots, then 16 to sort and 4 of id map; local ids are
-//! freed piece by piece while the final ones are written. 257 MB of prose as one document: peak
-//! 470 MB with one thread, 495 MB with two, 257 of them text and 217 tokens. Blocks are shorter
-//! than 4 GiB, so that 32 bits hold every place, id and dictionary offset.
+//! thread 24 bytes of entry and 16 to 32 bytes of slots, later 16 bytes for sorting and 4 bytes of
+//! id map. Local ids are freed piece by piece while the final ids are written. A document of 257 MB
+//! of prose needs at most 470 MB with one thread and 495 MB with two; 257 MB of this is text and
+//! 217 MB tokens. Blocks are shorter than 4 GiB, so that 32 bits hold every position, id and
+//! dictionary offset.
 //!
-//! Measured (release, input in memory, 2 shared cores of a Xeon, best of 15, wall clock, MB/s):
-//! Gutenberg prose of 31 MB 354 with one thread, 703 with two; logs of 56 MB (3.3 bytes a token)
-//! 330 and 596. Of one thread's time on prose, finding tokens takes 25 %, ids by hash 63 %, the
-//! sorted dictionary 5 % (15 % at 8 MB), final ids 9 %. Where text comes again its ids are copied
-//! ([`repeats`](super::repeats)): versioned text, two thirds of which do, takes a fifth less time.
+//! Measured (release, input in memory, 2 shared cores of a Xeon, best of 15, wall clock, MB/s): 31
+//! MB of Gutenberg prose 354 with one thread, 703 with two; 56 MB of logs (3.3 bytes per token) 330
+//! and 596. Of one thread's time on prose, token search takes 25 %, hash look-ups 63 %, the sorted
+//! dictionary 5 % (15 % at 8 MB), final ids 9 %. Ids of repeated text are copied
+//! ([`repeats`](super::repeats)): versioned text, of which two thirds are repeated, takes a fifth
+//! less time.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -36,33 +39,34 @@ use super::tokenizer::{for_each_stored, next_cut};
 use super::{Dictionary, TokenizerProfile};
 use crate::error::{Error, Result};
 
-/// Pieces for each thread, so that they finish together.
+/// Number of pieces for each thread, so that the threads finish at about the same time.
 const PIECES_PER_THREAD: usize = 8;
-/// Below this a piece is not worth a table of its own.
+/// Least size of a piece that is worth a table of its own.
 const MIN_PIECE_BYTES: usize = 256 << 10;
-/// Text bytes for which one id is reserved; prose has one token in 4.7 bytes, logs one in 3.3.
+/// Number of text bytes for which one id is reserved. Prose has one token in 4.7 bytes, logs one in
+/// 3.3.
 const RESERVE_BYTES_PER_TOKEN: usize = 4;
 
 /// A block of documents as token ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenizedBlock {
-    /// Every distinct token of the block.
+    /// All distinct tokens of the block.
     pub dictionary: Dictionary,
-    /// Ids of all documents, one after the other, without implied blanks.
+    /// Ids of all documents, one document after the other, without implied blanks.
     pub tokens: Vec<u32>,
-    /// Where each document starts in `tokens`; one more entry than documents, the last is the end.
+    /// Start of each document in `tokens`, and the end of the last document as an additional entry.
     pub doc_offsets: Vec<usize>,
-    /// How many of the tokens are words.
+    /// Number of tokens that are words.
     pub num_word_tokens: u64,
 }
 
-/// Tokenizes documents that lie one after the other in `text`, each up to its entry of `doc_ends`.
+/// Tokenizes the documents in `text`, each of which ends at its entry of `doc_ends`.
 ///
-/// Runs on the current rayon pool; the result is the same for any number of threads.
+/// It runs on the current rayon pool. The result does not depend on the number of threads.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] when `text` has 4 GiB or more, or when `doc_ends` falls somewhere or
+/// [`Error::InvalidArgument`] if `text` has 4 GiB or more, or if `doc_ends` is not ascending or
 /// does not end at the end of `text`.
 pub fn tokenize_block(
     profile: TokenizerProfile,
@@ -107,7 +111,8 @@ fn check_block(text: &[u8], doc_ends: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Aim for the size of a piece; one piece for one thread spares it the copy in [`join_pieces`].
+/// Returns the desired size of a piece. With one thread there is one piece, which saves the copy in
+/// [`join_pieces`].
 fn piece_bytes(text: &[u8]) -> usize {
     match rayon::current_num_threads() {
         1 => text.len(),
@@ -115,20 +120,20 @@ fn piece_bytes(text: &[u8]) -> usize {
     }
 }
 
-/// A range of the text that is tokenized by itself.
+/// A range of the text that is tokenized separately.
 struct Piece<'a> {
     piece_idx: usize,
     start: usize,
     end: usize,
-    /// Whether it starts behind a word of the same document.
+    /// True if the piece starts behind a word of the same document.
     after_word: bool,
     /// Ends of the documents that end in this piece.
     doc_ends: &'a [usize],
-    /// Where the number of tokens up to each of these ends belongs.
+    /// Output slots for the number of tokens up to each of these ends.
     doc_offsets: &'a mut [usize],
 }
 
-/// Where pieces start, each about `piece_bytes` behind the one before.
+/// Returns the starts of the pieces, each about `piece_bytes` behind the previous one.
 fn piece_starts(
     profile: TokenizerProfile,
     text: &[u8],
@@ -174,16 +179,16 @@ fn cut_pieces<'a>(
         .collect()
 }
 
-/// A piece as ids of one thread's table.
+/// A piece as ids of the table of one thread.
 struct Interned<'a> {
     piece_idx: usize,
     table_idx: usize,
     ids: Vec<u32>,
-    /// Tokens from the start of the piece up to each document's end.
+    /// Number of tokens from the start of the piece to the end of each document.
     doc_offsets: &'a mut [usize],
 }
 
-/// Tokens of each table by local id, and the pieces in text order.
+/// Returns the tokens of each table by local id, and the pieces in text order.
 fn intern_pieces<'a>(
     profile: TokenizerProfile,
     text: &[u8],
@@ -232,7 +237,7 @@ fn intern_piece<'a>(
     Interned { piece_idx: piece.piece_idx, table_idx, ids, doc_offsets: piece.doc_offsets }
 }
 
-/// Appends the ids of a range within one document; those of stretches that came before are copied.
+/// Appends the ids of a range within one document. Ids of repeated stretches are copied.
 fn intern_range(
     profile: TokenizerProfile,
     text: &[u8],
@@ -263,7 +268,7 @@ fn intern_range(
     });
 }
 
-/// A token of one table, with what mostly decides its rank.
+/// A token of one table, with the prefix that usually decides its order.
 #[derive(Clone, Copy)]
 struct Candidate {
     prefix: u64,
@@ -271,7 +276,7 @@ struct Candidate {
     id: u32,
 }
 
-/// The dictionary of all tables, and for each table its ids in that dictionary.
+/// Builds the dictionary of all tables, and for each table the map from its ids to dictionary ids.
 fn merge_tables(text: &[u8], tables: Vec<Vec<Entry>>) -> Result<(Dictionary, Vec<Vec<u32>>)> {
     let entry_of =
         |candidate: &Candidate| &tables[candidate.table_idx as usize][candidate.id as usize];
@@ -317,7 +322,8 @@ fn candidates(tables: &[Vec<Entry>], is_word: bool) -> Vec<Candidate> {
     tables.iter().enumerate().flat_map(of_table).collect()
 }
 
-/// Final ids of all pieces in a row, and how many are words; document offsets become absolute.
+/// Returns the final ids of all pieces and the number of words among them. Makes document offsets
+/// absolute.
 fn join_pieces(
     mut pieces: Vec<Interned<'_>>,
     id_maps: &[Vec<u32>],
@@ -366,7 +372,8 @@ mod tests {
     use super::super::tokenizer::tests::{any_profile, fast_tokens, odd_text};
     use super::*;
 
-    /// What the reader does: a blank between two neighbouring words of a document.
+    /// Decodes a block as the reader does: with a blank between two neighbouring words of a
+    /// document.
     fn decode(block: &TokenizedBlock) -> Vec<Vec<u8>> {
         let decode_doc = |tokens: &[u32]| {
             let (mut text, mut after_word) = (Vec::new(), false);
@@ -385,7 +392,7 @@ mod tests {
             .collect()
     }
 
-    /// The block by the definition: all tokens of each document, then the spaceless model.
+    /// Builds the block by its definition: all tokens of each document, then the spaceless model.
     fn slow_block(profile: TokenizerProfile, docs: &[&[u8]]) -> TokenizedBlock {
         let mut stored: Vec<(bool, Vec<u8>)> = Vec::new();
         let mut doc_offsets = vec![0];
@@ -435,7 +442,7 @@ mod tests {
         rayon::ThreadPoolBuilder::new().num_threads(num_threads).build().unwrap().install(work)
     }
 
-    /// As [`tokenize_block`], with pieces as small as asked for.
+    /// Works like [`tokenize_block`], with a given size of pieces.
     fn tokenize_in_pieces(
         profile: TokenizerProfile,
         text: &[u8],
@@ -446,7 +453,7 @@ mod tests {
         tokenize_pieces(profile, text, doc_ends, &starts).unwrap()
     }
 
-    /// Cuts a text into documents at arbitrary places, characters included.
+    /// Cuts a text into documents at arbitrary places, including inside characters.
     fn docs_of(text: &[u8], cuts: &[prop::sample::Index]) -> Vec<usize> {
         let mut ends: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         ends.push(text.len());

@@ -1,39 +1,40 @@
-//! Which bytes belong to words: one bit per byte, 64 bytes at a time.
+//! Classification of bytes into word bytes and others, as one bit per byte, 64 bytes at a time.
 //!
 //! ```text
 //! bytes   I t ' s   d é j à   v u .
 //! bits    1 1 0 1 0 1 1 1 1 1 1 0 1 1 0        (é and à are two bytes each)
 //! ```
 //!
-//! ASCII is decided by arithmetic the compiler turns into vector instructions, then eight class
-//! bytes become eight bits by one multiplication. Only where a block has a byte of 0x80 or above is
-//! anything decoded, and only those characters. Invalid UTF-8 is never part of a word: a lead byte
-//! without its continuation, and each byte that cannot begin a character, have bit 0, which is the
-//! reading of `std::str::Utf8Chunks` (it may take several of these bytes as one fault, but a fault
-//! has no word bytes, so the bits are the same).
+//! The class of an ASCII byte is computed by arithmetic that the compiler turns into vector
+//! instructions. Then one multiplication turns eight class bytes into eight bits. Only characters
+//! above U+007F are decoded. Invalid UTF-8 is never part of a word: a lead byte without its
+//! continuation and each byte that cannot begin a character have bit 0. This agrees with
+//! `std::str::Utf8Chunks`. That type may report several of these bytes as one fault, but a fault
+//! has no word bytes, so the bits are equal.
 //!
-//! Measured on one core of a shared Xeon (austen.txt): ~10 GB/s for ASCII blocks; the same with
-//! SWAR arithmetic on `u64` 5.9, a plain loop over bits 0.6 GB/s. SSE2 intrinsics cannot be called
-//! without `unsafe`, even where the target always has them.
+//! Measured on one core of a shared Xeon (austen.txt): ~10 GB/s for ASCII blocks. SWAR arithmetic
+//! on `u64` reached 5.9 GB/s, a plain loop over bits 0.6 GB/s. SSE2 intrinsics cannot be called
+//! without `unsafe`, even on a target that always has them.
 
 use std::sync::LazyLock;
 
-/// Bytes per block, and bits per answer.
+/// Number of bytes in a block, and of bits in its result.
 pub(super) const BLOCK_BYTES: usize = 64;
 
-/// What belongs to a word.
+/// A class of characters that form words.
 pub(super) trait WordClass {
-    /// Whether an ASCII byte does; `false` for 0x80 and above. Branch-free, so that it vectorises.
+    /// Returns true if an ASCII byte is in the class, false for bytes from 0x80 on. It has no
+    /// branches, so that it vectorizes.
     fn has_ascii(byte: u8) -> bool;
-    /// Whether a character above U+007F does.
+    /// Returns true if a character above U+007F is in the class.
     fn has_wide(&self, c: u32) -> bool;
-    /// Whether a character does.
+    /// Returns true if a character is in the class.
     fn has_char(&self, c: char) -> bool {
         if c.is_ascii() { Self::has_ascii(c as u8) } else { self.has_wide(c as u32) }
     }
 }
 
-/// `\w` of the regex crate.
+/// The class `\w` of the regex crate.
 pub(super) struct PerlWord(&'static [u64]);
 
 impl PerlWord {
@@ -54,7 +55,7 @@ impl WordClass for PerlWord {
     }
 }
 
-/// One bit for each code point; 136 KiB, of which ordinary text touches a few pages.
+/// Table with one bit for each code point, 136 KiB. Ordinary text touches a few pages of it.
 static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let mut bits = vec![0_u64; (char::MAX as usize + 1) / 64];
     let ranges = regex_syntax::parse(r"\w").map(|hir| hir.into_kind());
@@ -67,7 +68,7 @@ static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     bits
 });
 
-/// Anything but white space and NUL.
+/// The class of all characters except white space and NUL.
 pub(super) struct Ink;
 
 impl WordClass for Ink {
@@ -82,32 +83,32 @@ impl WordClass for Ink {
     }
 }
 
-/// The classes of up to 64 bytes, lowest bit first; bits past the end of the text are 0.
+/// Classes of up to 64 bytes, lowest bit first. Bits behind the end of the text are 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Block {
     /// Bytes of words.
     pub(super) words: u64,
-    /// Bytes that are one blank, U+0020.
+    /// Bytes that are a blank, U+0020.
     pub(super) blanks: u64,
 }
 
-/// The classes of a text, block after block.
+/// Iterator over the classes of a text, block by block.
 pub(super) struct ClassBits<'a, C> {
     class: C,
     text: &'a [u8],
     at: usize,
-    /// Bytes at the start of the next block that end a character of this one, and their bits.
+    /// Number of bytes at the start of the next block that belong to a character of this one.
     carried_len: u32,
     carried_bits: u64,
 }
 
 impl<'a, C: WordClass> ClassBits<'a, C> {
-    /// The classes of `text` from `at` on; the bytes before do not matter.
+    /// Starts at byte `at` of `text`. The bytes before it have no influence.
     pub(super) fn new(class: C, text: &'a [u8], at: usize) -> Self {
         Self { class, text, at, carried_len: 0, carried_bits: 0 }
     }
 
-    /// The next [`BLOCK_BYTES`] bytes, or what is left of the text.
+    /// Returns the classes of the next [`BLOCK_BYTES`] bytes, or of the rest of the text.
     #[inline(always)]
     pub(super) fn next_block(&mut self) -> Option<Block> {
         let rest = &self.text[self.at..];
@@ -127,7 +128,7 @@ impl<'a, C: WordClass> ClassBits<'a, C> {
         Some(block)
     }
 
-    /// Word bits of the characters above U+007F, whose bytes are the bits of `high`.
+    /// Returns the word bits of the characters above U+007F. `high` has the bits of their bytes.
     fn wide_words(&mut self, high: u64) -> u64 {
         let mut words = self.carried_bits;
         let mut open = high & (!0 << self.carried_len);
@@ -147,7 +148,7 @@ impl<'a, C: WordClass> ClassBits<'a, C> {
     }
 }
 
-/// Classes as far as ASCII goes, and the bytes that are not ASCII.
+/// Returns the classes of the ASCII bytes, and the bits of the bytes that are not ASCII.
 #[inline(always)]
 fn ascii_classes<C: WordClass>(bytes: &[u8; BLOCK_BYTES]) -> (Block, u64) {
     let words = gather(&bytes.map(|byte| u8::from(C::has_ascii(byte))));
@@ -157,7 +158,7 @@ fn ascii_classes<C: WordClass>(bytes: &[u8; BLOCK_BYTES]) -> (Block, u64) {
     (Block { words, blanks }, high)
 }
 
-/// Bit i is byte i, which must be 0 or 1.
+/// Collects 64 bytes into 64 bits. Each byte must be 0 or 1, and byte i becomes bit i.
 #[inline(always)]
 fn gather(flags: &[u8; BLOCK_BYTES]) -> u64 {
     let mut bits = 0;
@@ -168,7 +169,8 @@ fn gather(flags: &[u8; BLOCK_BYTES]) -> u64 {
     bits
 }
 
-/// The character above U+007F that `bytes` begins with, and its length; else `None` and 1.
+/// Decodes the character above U+007F at the start of `bytes` and returns it with its length, or
+/// `None` and 1.
 #[inline]
 fn decode_wide(bytes: &[u8]) -> (Option<u32>, u32) {
     let lead = bytes[0];

@@ -1,32 +1,35 @@
-//! Places where a text can be cut and tokenized apart, whatever stands around what is seen of it.
+//! Search for places at which a text can be cut and tokenized separately, for any text around the
+//! visible part.
 //!
 //! ```text
 //! seen      …wer loss, 日|         the rest of the document may be anything, and may change
 //! cuts          | |  |           word, whitespace: where the class changes between two characters
-//!               |                uax29: a letter or digit, then white space (or `\n`, then a letter)
+//!               |                uax29: letter or digit, then white space (or `\n`, then a letter)
 //! ```
 //!
-//! A cut has a whole character on both sides in what is seen. UTF-8 finds its characters from any
-//! byte, so these two are characters in any surroundings, and the border between them is one of
-//! tokens: of the runs of two classes, or of UAX #29, none of whose rules looks across such a place
-//! (WB3a, WB999). Unlike [`next_cut`](super::tokenizer::next_cut) no bytes before are needed, and the
-//! nearest place will do, so cuts are a few bytes apart in ordinary text.
+//! The visible part has a whole character on both sides of a cut. UTF-8 characters can be found
+//! from any byte, so these two characters are the same in any surroundings. The border between them
+//! is a token border: between runs of two classes, or by UAX #29, none of whose rules looks across
+//! such a place (WB3a, WB999). Unlike [`next_cut`](super::tokenizer::next_cut) this search needs no
+//! bytes before the visible part. It takes the nearest place, so cuts are a few bytes apart in
+//! ordinary text.
 
 use super::TokenizerProfile;
 use super::tokenizer::last_char;
 
-/// The last cut inside `seen`.
+/// Returns the last cut inside `seen`.
 pub fn last_cut(profile: TokenizerProfile, seen: &[u8]) -> Option<usize> {
     (1..seen.len()).rev().find(|&at| is_cut(profile, seen, at))
 }
 
-/// The first cut inside `seen`.
+/// Returns the first cut inside `seen`.
 pub fn first_cut(profile: TokenizerProfile, seen: &[u8]) -> Option<usize> {
     (1..seen.len()).find(|&at| is_cut(profile, seen, at))
 }
 
 fn is_cut(profile: TokenizerProfile, seen: &[u8], at: usize) -> bool {
-    // Inside a character, which most places of wide scripts are.
+    // Continuation byte, so `at` lies inside a character. This is the usual case in scripts with
+    // multi-byte characters.
     if seen[at] & 0xC0 == 0x80 {
         return false;
     }
@@ -45,7 +48,7 @@ fn is_cut(profile: TokenizerProfile, seen: &[u8], at: usize) -> bool {
     }
 }
 
-/// The character that begins `bytes`; `None` where that is not UTF-8 or goes on behind them.
+/// Returns the first character of `bytes`, or `None` if it is invalid UTF-8 or longer than `bytes`.
 fn first_char(bytes: &[u8]) -> Option<char> {
     let len = match bytes.first()? {
         0..0x80 => 1,
@@ -104,7 +107,7 @@ mod tests {
         assert!(cuts(TokenizerProfile::Uax29, "日。\n本".as_bytes()).eq([7]));
         assert_eq!(first_cut(TokenizerProfile::Word, seen), Some(3));
         assert_eq!(last_cut(TokenizerProfile::Word, seen), Some(10));
-        // The last character is not seen whole.
+        // The last character is not completely visible.
         assert_eq!(last_cut(TokenizerProfile::Word, &seen[..12]), Some(8));
         assert_eq!(last_cut(TokenizerProfile::Word, b"abc"), None);
         assert_eq!(first_cut(TokenizerProfile::Word, b""), None);

@@ -1,19 +1,19 @@
-//! The dictionary of one block or segment: every distinct token once, in byte order.
+//! Dictionary of one block or segment: every distinct token once, in byte order.
 //!
 //! ```text
 //! id      0 .. num_words            num_words .. len
-//!         words, ascending          separators, ascending ("" first where it is used)
+//!         words, ascending          separators, ascending ("" first if present)
 //! bytes   |a|and|the|...            |\n|, |.|. |...        one arena
 //! offsets 0 1 4 7 ...                                      len + 1 entries
 //! heads   a       thi     ...                              8 bytes of every 16th word, as a number
 //! ```
 //!
-//! Because ids follow byte order, comparing ids of two words compares the words, a prefix is an id
-//! range, and a word is found by binary search: O(log V) comparisons. All but the last four are of heads, which
-//! stay in cache; words and offsets of a large dictionary do not.
+//! Ids follow byte order. So comparing the ids of two words compares the words, and a prefix is an
+//! id range. A word is found by binary search with O(log V) comparisons. All but the last four
+//! compare heads, which stay in the cache. The words and offsets of a large dictionary do not.
 //!
-//! Limits: the arena holds at most `u32::MAX` bytes and as many ids as `u32` can count. Front
-//! coding belongs to the segment file; in memory the arena is plain, so `get` is two loads.
+//! Limits: the arena holds at most `u32::MAX` bytes, and ids are `u32`. Only the segment file uses
+//! front coding. In memory the arena is plain, so `get` needs two loads.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -23,11 +23,11 @@ use bytestring::ByteString;
 
 use crate::error::{Error, Result};
 
-/// Words and separators of one segment, in one arena and in byte order within their class.
+/// Words and separators of one segment in one arena, each class in byte order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dictionary {
     bytes: Bytes,
-    /// The words' part of the arena.
+    /// Part of the arena with the words.
     words: ByteString,
     offsets: Vec<u32>,
     heads: Vec<u64>,
@@ -35,11 +35,11 @@ pub struct Dictionary {
     max_token_len: usize,
 }
 
-/// Words for each head.
+/// Number of words for each head.
 const WORDS_PER_HEAD: usize = 16;
 
 impl Default for Dictionary {
-    /// The dictionary without any token.
+    /// Returns the dictionary without tokens.
     fn default() -> Self {
         let (bytes, words) = (Bytes::new(), ByteString::new());
         let (offsets, heads) = (vec![0], Vec::new());
@@ -48,15 +48,15 @@ impl Default for Dictionary {
 }
 
 impl Dictionary {
-    /// Takes over an arena, after checking all that the other methods rely on, in O(bytes).
+    /// Takes an arena and checks everything that the other methods rely on, in O(bytes).
     ///
-    /// `offsets` has one entry per token and a last one equal to `bytes.len()`.
+    /// `offsets` has one entry for each token and a last one equal to `bytes.len()`.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`] unless the offsets start at 0, never fall and end at the arena's
-    /// end, words are non-empty valid UTF-8 without NUL and strictly ascending, and separators are
-    /// strictly ascending.
+    /// [`Error::InvalidArgument`] unless the offsets start at 0, never fall and end at the end of
+    /// the arena, words are non-empty valid UTF-8 without NUL and strictly ascending, and
+    /// separators are strictly ascending.
     pub fn from_parts(num_words: u32, offsets: Vec<u32>, bytes: Bytes) -> Result<Self> {
         check_offsets(num_words, &offsets, bytes.len())?;
         let num_words_len = num_words as usize;
@@ -70,43 +70,44 @@ impl Dictionary {
         Ok(Self { bytes, words, offsets, heads, num_words, max_token_len })
     }
 
-    /// Number of tokens, words and separators.
+    /// Returns the number of tokens (words and separators).
     pub fn len(&self) -> u32 {
         (self.offsets.len() - 1) as u32
     }
 
-    /// Whether there is no token at all.
+    /// Returns true if there is no token.
     pub fn is_empty(&self) -> bool {
         self.offsets.len() == 1
     }
 
-    /// Number of words; ids below it are words, the others separators.
+    /// Returns the number of words. Smaller ids are words, all others are separators.
     pub fn num_words(&self) -> u32 {
         self.num_words
     }
 
-    /// Whether `id` is a word.
+    /// Returns true if `id` is a word.
     #[inline]
     pub fn is_word(&self, id: u32) -> bool {
         id < self.num_words
     }
 
-    /// The bytes of a token.
+    /// Returns the bytes of a token.
     ///
     /// # Panics
     ///
-    /// When `id` is not below [`len`](Self::len).
+    /// If `id` is not less than [`len`](Self::len).
     #[inline]
     pub fn get(&self, id: u32) -> &[u8] {
         let id_idx = id as usize;
         &self.bytes[self.offsets[id_idx] as usize..self.offsets[id_idx + 1] as usize]
     }
 
-    /// The text of a word. (Of a separator too, or the empty string where that is not UTF-8.)
+    /// Returns the text of a word. For a separator it returns the text, or the empty string if it
+    /// is not UTF-8.
     ///
     /// # Panics
     ///
-    /// When `id` is not below [`len`](Self::len).
+    /// If `id` is not less than [`len`](Self::len).
     pub fn word(&self, id: u32) -> &str {
         let id_idx = id as usize;
         let range = self.offsets[id_idx] as usize..self.offsets[id_idx + 1] as usize;
@@ -116,13 +117,14 @@ impl Dictionary {
         }
     }
 
-    /// Id of the word with exactly these bytes.
+    /// Returns the id of the word with exactly these bytes.
     pub fn word_id(&self, word: &[u8]) -> Option<u32> {
         let head = head_of(word);
-        // Words with this head begin behind the last smaller one, and end before the first larger one.
+        // Words with this head begin behind the last smaller head, and end before the first larger
+        // one.
         let before = self.heads.partition_point(|&other| other < head).saturating_sub(1);
         let rest = &self.heads[before..];
-        // Nearly always the next head is larger already.
+        // The next head is almost always larger.
         let end = before
             + match rest.get(1) {
                 Some(&next) if next > head => 1,
@@ -132,39 +134,40 @@ impl Dictionary {
         self.find(start..end.min(self.num_words), word)
     }
 
-    /// Id of the separator with exactly these bytes.
+    /// Returns the id of the separator with exactly these bytes.
     pub fn separator_id(&self, separator: &[u8]) -> Option<u32> {
         self.find(self.num_words..self.len(), separator)
     }
 
-    /// Ids of the words that begin with `prefix`; every word for the empty prefix.
+    /// Returns the ids of the words that begin with `prefix`, or of all words if it is empty.
     pub fn words_with_prefix(&self, prefix: &[u8]) -> Range<u32> {
         let start = self.first_where(0..self.num_words, |word| word >= prefix);
         let end = self.first_where(start..self.num_words, |word| !word.starts_with(prefix));
         start..end
     }
 
-    /// Bytes of each token, in id order.
+    /// Returns the length of each token in bytes, in id order.
     pub fn lengths(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.offsets.windows(2).map(|pair| pair[1] - pair[0])
     }
 
-    /// Where each token starts in [`bytes`](Self::bytes), and the arena's length as last entry.
+    /// Returns the start of each token in [`bytes`](Self::bytes), and the arena's length as last
+    /// entry.
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
     }
 
-    /// The arena: all tokens in id order, without anything between them.
+    /// Returns the arena: all tokens in id order without gaps.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Bytes of the longest token, 0 for the empty dictionary.
+    /// Returns the length of the longest token in bytes, 0 for the empty dictionary.
     pub fn max_token_len(&self) -> usize {
         self.max_token_len
     }
 
-    /// Bytes of main memory held, the arena included even where it is shared.
+    /// Returns the bytes of main memory in use. The arena is included even if it is shared.
     pub fn memory_bytes(&self) -> usize {
         let tables =
             self.offsets.capacity() * size_of::<u32>() + self.heads.len() * size_of::<u64>();
@@ -177,7 +180,8 @@ impl Dictionary {
         (id < end && self.get(id) == token).then_some(id)
     }
 
-    /// First id whose token satisfies `reached`, which must stay true once it is; else `ids.end`.
+    /// Returns the first id whose token satisfies `reached`, else `ids.end`. `reached` must stay
+    /// true once it is true.
     fn first_where(&self, ids: Range<u32>, reached: impl Fn(&[u8]) -> bool) -> u32 {
         let Range { mut start, mut end } = ids;
         while start < end {
@@ -192,8 +196,8 @@ impl Dictionary {
     }
 }
 
-/// The first bytes of `word` as a number that compares as they do. Words have no NUL, so one that is shorter comes
-/// before those that it begins.
+/// Returns the first 8 bytes of `word` as a number with the same order. Words have no NUL, so a
+/// shorter word comes before those that it begins.
 #[inline]
 fn head_of(word: &[u8]) -> u64 {
     let mut head = [0; 8];
@@ -224,7 +228,8 @@ fn check_offsets(num_words: u32, offsets: &[u32], len_bytes: usize) -> Result<()
     }
 }
 
-/// One pass over the whole region answers for each word, where each begins at a char boundary.
+/// Checks the words. One pass over the whole region checks UTF-8 for all of them, if each begins at
+/// a char boundary.
 fn check_words(offsets: &[u32], bytes: &Bytes) -> Result<ByteString> {
     let end_offset = offsets[offsets.len() - 1] as usize;
     let words = ByteString::try_from(bytes.slice(..end_offset))

@@ -1,22 +1,22 @@
-//! Words that count as one.
+//! Folds: rules that make different words count as equal.
 //!
-//! A word is folded by itself, as [`str::to_lowercase`] does: `ΣΑΣ` to `σας`, `İ` to `i` and a dot
-//! above, `ß` stays.
+//! Each word is folded alone, as by [`str::to_lowercase`]: `ΣΑΣ` becomes `σας`, `İ` becomes `i` and
+//! a dot above, `ß` is unchanged.
 
 use std::borrow::Cow;
 
-/// Which words count as one.
+/// Rule by which words count as equal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Fold {
-    /// Every word is its own.
+    /// Every word counts as itself.
     #[default]
     None,
-    /// Words of the same Unicode lower case.
+    /// Words with the same Unicode lower case count as equal.
     Case,
 }
 
 impl Fold {
-    /// What `word` counts as.
+    /// Returns the folded form of `word`.
     pub fn text(self, word: &str) -> Cow<'_, str> {
         let is_folded = || word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
         match self {

@@ -1,23 +1,23 @@
-//! Numbers for tokens in order of their first occurrence: the hash table of one thread.
+//! Hash table of one thread that numbers tokens in order of their first occurrence.
 //!
 //! ```text
 //! slots    | tag, id+1 | 0 | 0 | tag, id+1 | ...   8 bytes each, at most half of them used
 //!                 |
 //! entries  | key of 16 bytes, start, length and class | ...   24 bytes each, by id
 //!                                |
-//! text     ...token...           the first occurrence; nothing is copied
+//! text     ...token...           the first occurrence, not copied
 //! ```
 //!
-//! Tokens come in batches: all keys and hashes of a batch first, then all probes, so that the
+//! Tokens are processed in batches: first all keys and hashes of a batch, then all probes. So the
 //! cache misses of neighbouring tokens overlap. A token of up to 16 bytes is compared by its key
-//! alone; a longer one has a digest in its key and is compared in the text. Frequent tokens come early,
-//! get small ids, and share few cache lines of `entries`. The seed is new in each table, so that
-//! no text can be made to collide; ids do not depend on it.
+//! alone. A longer token has a digest in its key and is compared in the text. Frequent tokens occur
+//! early, so they get small ids and share few cache lines of `entries`. Each table has a new random
+//! seed, so that no text can be made to collide. Ids do not depend on the seed.
 //!
 //! Measured (CPU time of one core of a shared Xeon, Gutenberg prose, tokens in, ids out, MB/s):
-//! token by token with 32-byte slots 282, in batches 357, with entries apart from 8-byte slots 393.
-//! A load of at most 1/4 instead of 1/2 gave nothing; keys made in `push`, without a first array
-//! of places, took 13 % more instructions.
+//! token by token with 32-byte slots 282, in batches 357, with entries separate from 8-byte slots
+//! 393. A load of at most 1/4 instead of 1/2 gave nothing. Keys computed in `push`, without a first
+//! array of positions, took 13 % more instructions.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::RandomState;
@@ -25,13 +25,13 @@ use std::hash::BuildHasher;
 
 use super::tokenizer::Span;
 
-/// Tokens that are looked up together.
+/// Number of tokens that are looked up together.
 const BATCH: usize = 128;
-/// Bytes of a token that are its key.
+/// Number of bytes of a token that form its key.
 const KEY_BYTES: usize = 16;
-/// Set in a length where the token is a word.
+/// Bit that is set in the length of a word.
 const WORD_BIT: u32 = 1 << 31;
-/// Slots at the start: one for this many bytes of text, about what prose needs in the end.
+/// Number of text bytes for each initial slot, about the final need of prose.
 const TEXT_BYTES_PER_SLOT: usize = 64;
 const MIN_SLOTS: usize = 1 << 10;
 const MAX_SLOTS_AT_START: usize = 1 << 18;
@@ -39,24 +39,25 @@ const MAX_SLOTS_AT_START: usize = 1 << 18;
 /// A token and its first occurrence in the text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Entry {
-    /// The first 8 bytes; the next 8, or a digest of all where there are more.
+    /// The first 8 bytes, and the next 8 bytes, or a digest of all bytes if there are more.
     key: [u64; 2],
     start: u32,
     len_class: u32,
 }
 
 impl Entry {
-    /// Whether the token is a word.
+    /// Returns true if the token is a word.
     pub(super) fn is_word(&self) -> bool {
         self.len_class & WORD_BIT != 0
     }
 
-    /// The first 8 bytes as a number that orders as they do; equal numbers decide nothing.
+    /// Returns the first 8 bytes as a number with the same order. Tokens with equal numbers may
+    /// differ.
     pub(super) fn order_prefix(&self) -> u64 {
         self.key[0].swap_bytes()
     }
 
-    /// Byte order of two tokens, neither of which need be from this table.
+    /// Compares two tokens by their bytes. They may be from different tables of the same text.
     pub(super) fn compare(&self, other: &Self, text: &[u8]) -> Ordering {
         let by_prefix = self.order_prefix().cmp(&other.order_prefix());
         by_prefix.then_with(|| {
@@ -69,7 +70,7 @@ impl Entry {
         })
     }
 
-    /// Appends the token's bytes; `text` is the one that was interned.
+    /// Appends the token's bytes. `text` must be the text that was interned.
     pub(super) fn append_to(&self, arena: &mut Vec<u8>, text: &[u8]) {
         if self.is_short() {
             arena.extend_from_slice(&self.key_bytes()[..self.len()]);
@@ -101,20 +102,21 @@ impl Entry {
     }
 }
 
-/// A place in the text with its class, as a batch holds it.
+/// Start and length of a token, with its class in the length, as stored in a batch.
 type PackedSpan = (u32, u32);
 
-/// A token on its way to an id.
+/// A token that is being looked up.
 #[derive(Clone, Copy, Default)]
 struct Lookup {
     key: [u64; 2],
     len_class: u32,
-    /// Id in the slot where the search begins; none where only the search can tell. Loaded ahead:
-    /// an insert may make it stale, but then it is another token's, and the comparison finds out.
+    /// Id in the slot where the search begins, or a number without an entry if only the search can
+    /// find the id. It is loaded ahead. An insert may make it stale, but then it belongs to another
+    /// token, and the comparison detects this.
     hint: u32,
 }
 
-/// Gives each distinct token of one text a number, see the [module documentation](self).
+/// Table that gives each distinct token of one text a number, see the [module documentation](self).
 pub(super) struct Interner<'t> {
     text: &'t [u8],
     slots: Vec<u64>,
@@ -125,7 +127,7 @@ pub(super) struct Interner<'t> {
 }
 
 impl<'t> Interner<'t> {
-    /// A table for tokens of `text`, which must be shorter than 4 GiB.
+    /// Creates a table for tokens of `text`, which must be shorter than 4 GiB.
     pub(super) fn new(text: &'t [u8]) -> Self {
         let state = RandomState::new();
         let num_slots = (text.len() / TEXT_BYTES_PER_SLOT).clamp(MIN_SLOTS, MAX_SLOTS_AT_START);
@@ -139,7 +141,7 @@ impl<'t> Interner<'t> {
         }
     }
 
-    /// Takes one token, and now and then appends ids to `ids`.
+    /// Adds one token. When a batch is full, appends its ids to `ids`.
     #[inline(always)]
     pub(super) fn push(&mut self, span: Span, ids: &mut Vec<u32>) {
         let class = if span.is_word { WORD_BIT } else { 0 };
@@ -150,12 +152,12 @@ impl<'t> Interner<'t> {
         }
     }
 
-    /// Tokens taken whose ids are not in `ids` yet.
+    /// Returns the number of added tokens whose ids are not yet in `ids`.
     pub(super) fn num_pending(&self) -> usize {
         self.batch_len
     }
 
-    /// Appends the ids of all tokens taken so far.
+    /// Appends the ids of all tokens added so far.
     #[inline(never)]
     pub(super) fn flush(&mut self, ids: &mut Vec<u32>) {
         let batch = self.batch;
@@ -167,7 +169,7 @@ impl<'t> Interner<'t> {
         ids.extend(batch.iter().zip(&lookups).map(|(span, lookup)| self.id(span.0, lookup)));
     }
 
-    /// All tokens, by id.
+    /// Returns all tokens, in order of their ids.
     pub(super) fn into_entries(self) -> Vec<Entry> {
         self.entries
     }
@@ -186,7 +188,7 @@ impl<'t> Interner<'t> {
         }
     }
 
-    /// Key of a token that is long or ends the text.
+    /// Returns the key of a token that is long or near the end of the text.
     #[cold]
     fn rare_key(&self, token: &[u8]) -> [u64; 2] {
         match token.first_chunk() {
@@ -227,7 +229,7 @@ impl<'t> Interner<'t> {
         self.entries.len() as u32 - 1
     }
 
-    /// Doubles the slots; the tags are enough for that.
+    /// Doubles the number of slots. The tags suffice to place the entries again.
     fn grow(&mut self) {
         let num_slots = self.slots.len() * 2;
         let old = std::mem::replace(&mut self.slots, vec![0; num_slots]);
@@ -240,13 +242,14 @@ impl<'t> Interner<'t> {
         }
     }
 
-    /// The length is left out: only tokens that differ in trailing NULs would gain from it.
+    /// Returns the hash of a key. It ignores the length, which would only help tokens that differ
+    /// in trailing NULs.
     #[inline(always)]
     fn hash(&self, key: [u64; 2]) -> u32 {
         self.fold(key[0], key[1], self.seed[0]) as u32
     }
 
-    /// Hash of a token longer than a key.
+    /// Returns the digest of a token longer than a key.
     #[inline(never)]
     fn digest(&self, bytes: &[u8]) -> u64 {
         let (chunks, tail) = bytes.as_chunks::<KEY_BYTES>();
@@ -256,7 +259,7 @@ impl<'t> Interner<'t> {
         })
     }
 
-    /// One multiplication whose halves are folded together, as in wyhash.
+    /// Multiplies once and combines the halves of the product, as in wyhash.
     #[inline(always)]
     fn fold(&self, low: u64, high: u64, state: u64) -> u64 {
         let product = u128::from(low ^ state) * u128::from(high ^ self.seed[1]);
@@ -268,14 +271,14 @@ fn halves(key: u128) -> [u64; 2] {
     [key as u64, (key >> 64) as u64]
 }
 
-/// Up to 16 bytes as a number, with zeros behind them.
+/// Returns up to 16 bytes as a number, padded with zeros.
 fn padded(bytes: &[u8]) -> u128 {
     let mut chunk = [0; KEY_BYTES];
     chunk[..bytes.len()].copy_from_slice(bytes);
     u128::from_le_bytes(chunk)
 }
 
-/// Mask of the lowest 0 to 16 bytes.
+/// Masks of the lowest 0 to 16 bytes.
 static KEY_MASKS: [u128; KEY_BYTES + 1] = {
     let mut masks = [u128::MAX; KEY_BYTES + 1];
     let mut len = 0;

@@ -1,13 +1,26 @@
-//! From bytes to token ids: tokenizer profiles and the dictionary.
+//! Tokenizer profiles and the dictionary: bytes of documents to token ids.
 //!
-//! Tokens tile the bytes: each document is cut into *word* and *separator* tokens whose
-//! concatenation is the document, byte for byte, whatever the bytes are. Then the spaceless model
-//! (de Moura, Navarro, Ziviani, Baeza-Yates, TOIS 2000) removes every separator that is exactly one
-//! blank between two words (-32 % tokens on prose), and inserts an empty separator where two word
-//! tokens touch, so that the decoder's rule is: two neighbouring words have a blank between them.
+//! Each document is cut into *word* and *separator* tokens. Their concatenation is the document,
+//! byte for byte, for any bytes. Then the spaceless model (de Moura, Navarro, Ziviani, Baeza-Yates,
+//! TOIS 2000) removes every separator that is exactly one blank between two words (-32 % tokens on
+//! prose). It inserts an empty separator between two word tokens that touch. So the decoder needs
+//! only one rule: two neighbouring words have a blank between them.
 //!
-//! Reading order: [`TokenizerProfile`] (what a word is), [`Dictionary`] (ids), [`tokenize_block`]
-//! (documents in, ids out, all threads).
+//! Reading order: [`TokenizerProfile`] (rule for words), [`Dictionary`] (ids), [`tokenize_block`]
+//! (documents to ids, on all threads), [`Fold`] (words that count as equal), [`first_cut`] and
+//! [`last_cut`] (places at which a text can be cut).
+//!
+//! ```
+//! use tadoc::text::{TokenizerProfile, tokenize_block};
+//!
+//! # fn main() -> tadoc::Result<()> {
+//! let block = tokenize_block(TokenizerProfile::Word, b"to be, or", &[9])?;
+//! // Words: be, or, to. Separator: a comma and a blank. The blank behind "to" is implied.
+//! assert_eq!(block.dictionary.word_id(b"to"), Some(2));
+//! assert_eq!(block.tokens, [2, 0, 3, 1]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod block;
 mod classes;

@@ -1,39 +1,41 @@
-//! Stretches of text that came before in the same piece, whose ids are copied instead of found.
+//! Table of repeated stretches of text, whose token ids are copied instead of looked up.
 //!
 //! ```text
-//! text   ..word\nto be or not\nto be\nThe ..      a stretch begins and ends where a word does before a
-//!              |--- stretch ----|                 line break: its tokens depend on its bytes alone
-//! ids    .. |17 3 25| ..                          behind an equal stretch these are appended again
+//! text   ..word\nto be or not\nto be\nThe ..      a stretch begins and ends between a word and a
+//!              |--- stretch ----|                 line break: its tokens depend only on its bytes
+//! ids    .. |17 3 25| ..                          copied when an equal stretch is found
 //! ```
 //!
-//! The table is small and forgets: a slot has the last stretch whose first bytes have its hash, and
-//! bytes are compared before anything is copied. Where little is found, nothing more is looked for.
-//! O(bytes); 512 KiB a piece at most.
+//! A stretch is a range of the piece that one thread tokenizes. The table is small and lossy: a
+//! slot holds the last stretch whose first bytes have its hash. Bytes are compared before ids are
+//! copied. The search stops when it finds little. It needs O(bytes) time and at most 512 KiB for
+//! each piece.
 //!
-//! Tried, share of versioned text found (this: 67 %): stretches of at least 64 bytes 70 % with twice
-//! as many look-ups, of at least 200 62 %; ends chosen by a hash of the bytes before them 58 to 65 %.
+//! Share of versioned text that was found, in experiments (this version: 67 %): stretches of at
+//! least 64 bytes 70 % with twice as many look-ups, of at least 200 bytes 62 %; ends chosen by a
+//! hash of the bytes before them 58 to 65 %.
 
 use std::ops::Range;
 
 use memchr::memchr_iter;
 
-/// Bytes at the beginning of a stretch that decide about its slot.
+/// Number of bytes at the start of a stretch that select its slot.
 const KEY_BYTES: usize = 32;
 
-/// Shorter stretches are not worth a look-up.
+/// Least length of a stretch. A shorter one is not worth a look-up.
 const MIN_STRETCH_BYTES: usize = 128;
 
-/// One slot for so many bytes of text.
+/// Number of text bytes for each slot.
 const TEXT_BYTES_PER_SLOT: usize = 256;
 const MAX_SLOTS: usize = 1 << 15;
 
-/// After so many bytes it is known whether looking pays.
+/// Number of bytes after which the benefit of the search is checked.
 const TRIAL_BYTES: usize = 1 << 19;
 
-/// Looking pays where it finds one byte in so many.
+/// The search continues while it finds at least one byte in this many.
 const LEAST_FOUND: usize = 8;
 
-/// A stretch and its ids.
+/// A stretch of text and the range of its ids.
 #[derive(Clone, Copy, Default)]
 struct Stretch {
     start: u32,
@@ -42,7 +44,7 @@ struct Stretch {
     num_ids: u32,
 }
 
-/// What a piece said so far.
+/// Table of the stretches of one piece.
 pub(super) struct Repeats<'t> {
     text: &'t [u8],
     slots: Vec<Stretch>,
@@ -51,25 +53,26 @@ pub(super) struct Repeats<'t> {
 }
 
 impl<'t> Repeats<'t> {
-    /// Nothing yet of a piece of `text` that has `piece_bytes`.
+    /// Creates an empty table for a piece of `text` with `piece_bytes` bytes.
     pub(super) fn new(text: &'t [u8], piece_bytes: usize) -> Self {
         let num_slots = (piece_bytes / TEXT_BYTES_PER_SLOT).next_power_of_two().min(MAX_SLOTS);
         let slots = vec![Stretch::default(); num_slots];
         Self { text, slots, looked_for_bytes: 0, found_bytes: 0 }
     }
 
-    /// Whether it pays to go on.
+    /// Returns true if the search is worth continuing.
     pub(super) fn is_worthwhile(&self) -> bool {
         self.looked_for_bytes < TRIAL_BYTES
             || self.found_bytes * LEAST_FOUND >= self.looked_for_bytes
     }
 
-    /// Bytes and ids of an earlier stretch that stands at `at` again and ends before `end`.
+    /// Finds an earlier stretch that occurs again at `at` and ends before `end`. Returns its length
+    /// in bytes and the range of its ids.
     #[inline]
     pub(super) fn find(&mut self, at: usize, end: usize) -> Option<(usize, Range<usize>)> {
         let stretch = self.slots[self.slot_idx(at)?];
         let len_bytes = stretch.len_bytes as usize;
-        // With the line break behind it, so that it ends in the same way.
+        // Compare the line break behind the stretch too, so that the stretch ends in the same way.
         let again = self.text[at..end].get(..=len_bytes)?;
         if len_bytes == 0 || again != &self.text[stretch.start as usize..][..=len_bytes] {
             return None;
@@ -80,7 +83,7 @@ impl<'t> Repeats<'t> {
         Some((len_bytes, first_id..first_id + stretch.num_ids as usize))
     }
 
-    /// End of the stretch that begins at `at`, if it ends before `end`.
+    /// Returns the end of the stretch that begins at `at`, if it ends before `end`.
     #[inline]
     pub(super) fn stretch_end(&self, at: usize, end: usize) -> Option<usize> {
         let from = at + MIN_STRETCH_BYTES;
@@ -89,11 +92,11 @@ impl<'t> Repeats<'t> {
         breaks.find(|&line_break| self.text[line_break - 1].is_ascii_alphanumeric())
     }
 
-    /// Notes the ids of the stretch `range`.
+    /// Stores the ids of the stretch `range`.
     #[inline]
     pub(super) fn insert(&mut self, range: Range<usize>, ids: Range<usize>) {
         self.looked_for_bytes += range.len();
-        // Where empty separators are many, there may be more ids than bytes.
+        // Text with many empty separators may have more ids than bytes.
         if let Some(slot_idx) = self.slot_idx(range.start)
             && let Ok(first_id) = u32::try_from(ids.start)
         {
@@ -106,7 +109,7 @@ impl<'t> Repeats<'t> {
         }
     }
 
-    /// The slot of a stretch that begins at `at`.
+    /// Returns the slot of a stretch that begins at `at`, or `None` near the end of the text.
     #[inline]
     fn slot_idx(&self, at: usize) -> Option<usize> {
         let (chunks, _) = self.text[at..].first_chunk::<KEY_BYTES>()?.as_chunks();

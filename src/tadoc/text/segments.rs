@@ -1,22 +1,23 @@
 //! Tokens that are the segments of UAX #29 word boundaries.
 //!
-//! Each stretch of valid UTF-8 without NUL is segmented on its own. A segment with an alphanumeric
-//! character is a word of its own, so words may touch; neighbouring other segments, invalid bytes
-//! and NUL merge into one separator.
+//! Each stretch of valid UTF-8 without NUL is segmented separately. A segment with an alphanumeric
+//! character is one word, so words may touch. Neighbouring other segments, invalid bytes and NUL
+//! merge into one separator.
 //!
 //! ```text
 //! stretch  |It's|  3.14 |naïve |café-bar |x:y
 //! fields    ASCII  ASCII  other  other     ASCII
 //! ```
 //!
-//! A stretch falls into fields: ASCII white space and what follows up to the next. No rule looks
-//! across the place where white space follows a field of ASCII or such a field follows another, so
-//! these fields are cut apart and need only the rules WB5 to WB13 on six classes. Fields with
-//! other characters go to `unicode-segmentation`, neighbours together (wide blanks join ASCII
-//! ones), and with the white space in front, because a combining mark may lean on it.
+//! A stretch is divided into fields. A field is ASCII white space and the bytes behind it up to the
+//! next ASCII white space. No rule looks across a place where white space follows an ASCII field,
+//! or where an ASCII field follows another field. So ASCII fields are cut separately and need only
+//! the rules WB5 to WB13 on six classes. Other fields are passed to `unicode-segmentation`.
+//! Neighbouring ones stay together, because wide blanks join ASCII ones. The white space before
+//! them is included, because a combining mark may attach to it.
 //!
-//! Measured (one core of a shared Xeon, tokens only, MB/s), everything through the crate and with
-//! ASCII fields apart: Gutenberg prose 62 and 189, logs 70 and 363; Chinese 93 either way.
+//! Measured (one core of a shared Xeon, tokens only, MB/s), with the crate for all fields and with
+//! separate ASCII fields: Gutenberg prose 62 and 189, logs 70 and 363, Chinese 93 in both cases.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -44,7 +45,7 @@ pub(super) fn for_each_segment(text: &[u8], from: usize, mut f: impl FnMut(Span)
     emit_run::<false>(text, separator, &mut f);
 }
 
-/// Calls `word` with start and end of each word in a stretch without NUL.
+/// Calls `word` with the start and end of each word in a stretch without NUL.
 fn for_each_word(stretch: &str, mut word: impl FnMut(usize, usize)) {
     let bytes = stretch.as_bytes();
     let mut at = 0;
@@ -86,12 +87,12 @@ fn for_each_wide_word(
     }
 }
 
-/// What UAX #29 calls the ASCII characters, as far as its rules tell them apart.
+/// UAX #29 class of an ASCII character, as far as the rules need it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AsciiClass {
     Letter,
     Digit,
-    /// ExtendNumLet: joins everything, but is no word alone.
+    /// ExtendNumLet: joins all neighbours, but is not a word alone.
     Underscore,
     /// MidLetter.
     MidLetter,
@@ -119,7 +120,8 @@ impl AsciiClass {
         matches!(self, Self::Letter | Self::Digit | Self::Underscore)
     }
 
-    /// Whether this keeps a word together between two characters (WB6, WB7, WB11, WB12).
+    /// Returns true if this class keeps a word together between two characters (WB6, WB7, WB11,
+    /// WB12).
     fn joins(self, before: Self, after: Self) -> bool {
         before == after
             && match before {
@@ -188,7 +190,7 @@ mod tests {
         words.map(|(start, segment)| (start, start + segment.len())).collect()
     }
 
-    /// Each pair and triple of ASCII characters, in each kind of neighbourhood.
+    /// Tests each pair and triple of ASCII characters in each kind of surroundings.
     #[test]
     fn ascii_rules_agree_with_the_crate() {
         let kinds =

@@ -1,4 +1,4 @@
-//! Cutting bytes into word and separator tokens.
+//! Tokenizer that cuts bytes into word and separator tokens.
 //!
 //! ```text
 //! profile     I  don't  know…  x_1  日本語  \xff
@@ -7,15 +7,16 @@
 //! whitespace  I don't know… x_1 日本語 \xff           (\xff is a separator in each)
 //! ```
 //!
-//! Every byte string is cut, and the tokens tile it. Bytes that are not UTF-8 (the same ones that
+//! Every byte string can be cut, and the tokens tile it. Bytes that are not UTF-8 (the bytes that
 //! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid
 //! UTF-8. For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a
-//! time ([`classes`](super::classes)); for `uax29` see [`segments`](super::segments). A run longer
-//! than [`MAX_TOKEN_BYTES`] is cut into tokens of that length, words at the last char boundary
-//! before it, so that one base64 blob cannot spoil a dictionary.
+//! time ([`classes`](super::classes)). For `uax29` see [`segments`](super::segments). A run longer
+//! than [`MAX_TOKEN_BYTES`] is cut into tokens of that length, and words at the last char boundary
+//! before it. So one base64 blob cannot spoil a dictionary.
 //!
-//! Two views of the same cut: [`for_each_token`] tiles the text; [`for_each_stored`] applies the
-//! spaceless model of the [parent module](super). O(bytes), no allocation.
+//! There are two views of the same tokens: [`for_each_token`] tiles the text, [`for_each_stored`]
+//! applies the spaceless model of the [parent module](super). Both need O(bytes) time and no
+//! allocation.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,40 +25,40 @@ use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
 use super::segments::for_each_segment;
 use crate::error::{Error, Result};
 
-/// Longest token in bytes; longer runs are split, words at a char boundary.
+/// Longest token in bytes. Longer runs are split, words at a char boundary.
 pub const MAX_TOKEN_BYTES: usize = 65_536;
 
-/// Version of the Unicode tables behind [`TokenizerProfile::Word`], those of regex-syntax.
+/// Version of the Unicode tables of [`TokenizerProfile::Word`], which are those of regex-syntax.
 pub const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
 
-/// What a word is.
+/// Rule by which the tokenizer finds words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum TokenizerProfile {
-    /// A maximal match of `\w+` as the regex crate defines it: letters, marks, decimal digits,
+    /// Maximal matches of `\w+` as the regex crate defines it: letters, marks, decimal digits,
     /// connector punctuation such as `_`, and the two joiners.
     #[default]
     Word = 0,
-    /// A segment of UAX #29 that has a letter or a digit; words may touch, as in `日本`.
+    /// Segments of UAX #29 that have a letter or a digit. Words may touch, as in `日本`.
     Uax29 = 1,
-    /// A maximal run of characters that are neither white space nor NUL, as in the TADOC papers.
+    /// Maximal runs of characters that are neither white space nor NUL, as in the TADOC papers.
     Whitespace = 2,
 }
 
 impl TokenizerProfile {
     const ALL: [Self; 3] = [Self::Word, Self::Uax29, Self::Whitespace];
 
-    /// The number stored in files.
+    /// Returns the number that files store for this profile.
     pub fn as_u8(self) -> u8 {
         self as u8
     }
 
-    /// The profile stored under this number, if this build knows it.
+    /// Returns the profile with this stored number, if this build knows it.
     pub fn from_u8(stored: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.as_u8() == stored)
     }
 
-    /// The name used in SQL and on the command line.
+    /// Returns the name used in SQL and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Word => "word",
@@ -66,9 +67,9 @@ impl TokenizerProfile {
         }
     }
 
-    /// Version of the Unicode tables that decide where this profile cuts.
+    /// Returns the version of the Unicode tables that this profile uses.
     ///
-    /// The same bytes may be cut elsewhere by another version, so files record it.
+    /// Another version may cut the same bytes differently, so files record it.
     pub fn unicode_version(self) -> (u8, u8, u8) {
         let (major, minor, patch) = unicode_segmentation::UNICODE_VERSION;
         match self {
@@ -78,7 +79,7 @@ impl TokenizerProfile {
         }
     }
 
-    /// Whether a word ends behind `c` when white space follows.
+    /// Returns true if a word ends behind `c` when white space follows.
     pub(super) fn ends_word(self, c: char) -> bool {
         match self {
             Self::Word => PerlWord::new().has_char(c),
@@ -108,16 +109,16 @@ impl FromStr for TokenizerProfile {
     }
 }
 
-/// A piece of text that is one word or one separator.
+/// A range of the text that is one word or one separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Its bytes, 1 to [`MAX_TOKEN_BYTES`] of them; valid UTF-8 without NUL where it is a word.
+    /// Bytes of the token, 1 to [`MAX_TOKEN_BYTES`]. A word is valid UTF-8 without NUL.
     pub bytes: &'a [u8],
-    /// Whether it is a word; otherwise a separator.
+    /// True for a word, false for a separator.
     pub is_word: bool,
 }
 
-/// A token by its place in the text.
+/// A token as a range of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -125,9 +126,9 @@ pub(super) struct Span {
     pub(super) is_word: bool,
 }
 
-/// Calls `f` with each token of `text` in order; concatenated, they are `text`.
+/// Calls `f` with each token of `text` in order. Their concatenation is `text`.
 ///
-/// Nothing is left out here: the blank that the spaceless model implies is a token like any other.
+/// No token is left out. The blank that the spaceless model implies is passed like any other token.
 pub fn for_each_token<'a>(profile: TokenizerProfile, text: &'a [u8], mut f: impl FnMut(Token<'a>)) {
     let f = |span: Span| f(Token { bytes: &text[span.start..span.end], is_word: span.is_word });
     match profile {
@@ -137,11 +138,11 @@ pub fn for_each_token<'a>(profile: TokenizerProfile, text: &'a [u8], mut f: impl
     }
 }
 
-/// Calls `f` with each token of `text[from..]` that is stored under the spaceless model: no blank
-/// that is alone between two words, and an empty separator where two words touch.
+/// Calls `f` with each token of `text[from..]` that the spaceless model stores. It leaves out a
+/// single blank between two words, and adds an empty separator between two words that touch.
 ///
-/// A document begins at `from`, or one goes on there at a place that [`next_cut`] gave: then
-/// `after_word` is true. Spans are places in `text`.
+/// `from` is the start of a document, or a place inside a document that [`next_cut`] returned. In
+/// the second case `after_word` is true. Spans are positions in `text`.
 #[inline]
 pub(super) fn for_each_stored(
     profile: TokenizerProfile,
@@ -163,10 +164,10 @@ pub(super) fn for_each_stored(
     }
 }
 
-/// First place at or behind `from` where `text` can be cut in two and tokenized apart: a word ends
-/// there and white space begins. `None` when there is none before the end.
+/// Returns the first place at or behind `from` where `text` can be cut and tokenized separately: a
+/// word ends there and white space begins. Returns `None` if there is no such place before the end.
 ///
-/// UTF-8 decoding, runs, segments and length splits all begin anew behind such a place.
+/// UTF-8 decoding, runs, segments and length splits all start anew behind such a place.
 pub(super) fn next_cut(profile: TokenizerProfile, text: &[u8], from: usize) -> Option<usize> {
     (from.max(1)..text.len()).find(|&at| {
         matches!(text[at], b' ' | b'\t' | b'\r' | b'\n')
@@ -174,7 +175,7 @@ pub(super) fn next_cut(profile: TokenizerProfile, text: &[u8], from: usize) -> O
     })
 }
 
-/// The character that ends `bytes`; `None` where that is not UTF-8.
+/// Returns the last character of `bytes`, or `None` if it is invalid UTF-8.
 pub(super) fn last_char(bytes: &[u8]) -> Option<char> {
     let tail = &bytes[bytes.len().saturating_sub(4)..];
     let start = tail.iter().rposition(|byte| byte & 0xC0 != 0x80)?;
@@ -182,10 +183,10 @@ pub(super) fn last_char(bytes: &[u8]) -> Option<char> {
     chars.next()
 }
 
-/// Tokens that are maximal runs of one class.
+/// Calls `f` with each token that is a maximal run of one class.
 ///
-/// A border is a bit that differs from the one below it, so a block of 64 bytes costs as many
-/// steps as it has tokens. With `SPACELESS` the implied blanks drop out as bits, before any step.
+/// A border is a bit that differs from the one below it. So a block of 64 bytes takes as many steps
+/// as it has tokens. With `SPACELESS`, bit operations remove the implied blanks before any step.
 #[inline(always)]
 fn for_each_run<C: WordClass, const SPACELESS: bool>(
     class: C,
@@ -228,7 +229,7 @@ fn for_each_run<C: WordClass, const SPACELESS: bool>(
     emit_run::<SPACELESS>(text, Span { end: text.len(), ..run }, &mut f);
 }
 
-/// Emits a run, in parts where it is longer than a token may be, and not at all where it is empty.
+/// Emits a run. A run longer than a token may be is split, and an empty run is skipped.
 #[inline(always)]
 pub(super) fn emit_run<const SPACELESS: bool>(text: &[u8], run: Span, f: &mut impl FnMut(Span)) {
     let len = run.end - run.start;
@@ -257,10 +258,10 @@ fn split_run<const SPACELESS: bool>(text: &[u8], run: Span, f: &mut impl FnMut(S
     f(Span { start, ..run });
 }
 
-/// The spaceless model over any stream of tokens: what the bits of [`for_each_run`] do at once.
+/// The spaceless model for any stream of tokens. [`for_each_run`] does the same with bits.
 struct Spaceless<'a, F> {
     text: &'a [u8],
-    /// Whether a word comes before `pending`, or before the next token where nothing is pending.
+    /// True if a word precedes `pending`, or precedes the next token if nothing is pending.
     after_word: bool,
     pending: Option<Span>,
     f: F,
@@ -302,7 +303,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Tokens by the definition: one character, segment or fault after the other.
+    /// Returns tokens by the definition: one character, segment or fault after the other.
     pub(crate) fn slow_tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<(Vec<u8>, bool)> {
         let is_word = |c: char| match profile {
             TokenizerProfile::Word => regex_syntax::is_word_character(c),
@@ -364,7 +365,7 @@ pub(super) mod tests {
         words.map(|(bytes, _)| String::from_utf8(bytes).unwrap()).collect()
     }
 
-    /// Tokens under the spaceless model, from the tiling ones.
+    /// Returns the tokens of the spaceless model, computed from the tiling tokens.
     fn slow_stored(profile: TokenizerProfile, text: &[u8]) -> Vec<Span> {
         let mut tokens = vec![Span { start: 0, end: 0, is_word: false }];
         for (bytes, is_word) in slow_tokens(profile, text) {
@@ -393,8 +394,8 @@ pub(super) mod tests {
         stored
     }
 
-    /// Bytes that are likely to be at odds with each other: letters and joiners of several lengths,
-    /// blanks, faults, and long ASCII stretches that reach across blocks.
+    /// Generates bytes that combine in difficult ways: letters and joiners of several lengths,
+    /// blanks, faults, and long ASCII runs that cross block borders.
     pub(crate) fn odd_text() -> impl Strategy<Value = Vec<u8>> {
         let unit = prop_oneof![
             4 => prop::sample::select(vec![

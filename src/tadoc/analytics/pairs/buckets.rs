@@ -1,36 +1,37 @@
-//! Ranges of first words, so that each has about as many pairs.
+//! Ranges of first words, cut so that each range has about the same number of pairs.
 //!
 //! ```text
 //! words     | a an and | be but | ... | the | them then |     blocks of equal width, 4096 at most
 //! buckets   | 0               | ... | 17  | 18               as many words of the grammar in each
 //! ```
 //!
-//! Pairs are written to hundreds of places in turn, which stay in the cache, and the pairs of a bucket are
-//! few enough to stay there while they are added up. How often a word begins a pair is estimated by how
-//! often it stands in the grammar: O(G).
+//! The walk writes pairs to hundreds of buckets in turn, whose ends stay in the cache. The pairs of
+//! one bucket are few enough to stay in the cache while they are added up. The number of pairs that
+//! a word begins is estimated from the number of times that the word occurs in the grammar. O(G).
 
 use std::ops::Range;
 
 use crate::analytics::Vocabulary;
 use crate::analytics::word_rows::WordRows;
 
-/// Blocks of words at most.
+/// Maximum number of blocks of words.
 const MAX_BLOCKS: usize = 1 << 12;
-/// Pairs of a bucket, and buckets at most.
+/// Target number of pairs in a bucket; [`MAX_BUCKETS`] limits the number of buckets.
 const BUCKET_PAIRS: usize = 1 << 15;
 const MAX_BUCKETS: usize = 512;
 
-/// Which bucket the pairs of a first word belong to.
+/// Map from the first word of a pair to its bucket.
 #[derive(Debug)]
 pub(in crate::analytics) struct FirstWords {
-    /// By block.
+    /// Bucket by block.
     buckets: Vec<u16>,
     block_bits: u32,
     num_words: usize,
 }
 
 impl FirstWords {
-    /// For the words of `vocabulary` and about `pairs_per_word` pairs for each word of the grammar.
+    /// Cuts the words of `vocabulary` into buckets, assuming `pairs_per_word` pairs for each word
+    /// of the grammar.
     pub fn new(vocabulary: &Vocabulary, pairs_per_word: usize) -> Self {
         let num_words = vocabulary.len();
         let block_bits = (num_words / MAX_BLOCKS + 1).next_power_of_two().ilog2();
@@ -53,18 +54,18 @@ impl FirstWords {
         Self { buckets, block_bits, num_words }
     }
 
-    /// Number of buckets.
+    /// Returns the number of buckets.
     pub fn num_buckets(&self) -> usize {
         self.buckets.last().map_or(0, |&bucket| usize::from(bucket) + 1)
     }
 
-    /// The bucket of pairs that `first` begins.
+    /// Returns the bucket of the pairs that begin with `first`.
     #[inline]
     pub fn bucket(&self, first: u32) -> usize {
         usize::from(self.buckets[(first >> self.block_bits) as usize])
     }
 
-    /// The words that begin the pairs of `bucket`.
+    /// Returns the words that begin the pairs of `bucket`.
     pub fn words(&self, bucket: usize) -> Range<usize> {
         let start = |bucket| {
             let block = self.buckets.partition_point(|&other| usize::from(other) < bucket);

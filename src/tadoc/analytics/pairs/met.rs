@@ -1,4 +1,4 @@
-//! Pairs as a walk meets them, in buckets.
+//! Pairs that a walk meets, collected in buckets.
 
 use crate::analytics::sequences::edges::Sink;
 use crate::analytics::sequences::keep::Keep;
@@ -8,30 +8,31 @@ use crate::analytics::sequences::weights::{NumberedWeights, Weights};
 
 use super::buckets::FirstWords;
 
-/// Words of a text that are kept before the oldest are dropped.
+/// Number of words of a text that are kept before the oldest are dropped.
 const CONTEXT_LEN: usize = 1 << 12;
-/// Room for pairs that a task begins with.
+/// Initial room for the pairs of a parallel task.
 const TASK_PAIRS: usize = 1 << 17;
 
-/// How pairs are met.
+/// Parameters of meeting pairs.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::analytics) struct Meeting<'a> {
     pub packing: Packing,
-    /// Largest distance.
+    /// Maximum distance between the words of a pair.
     pub reach: usize,
     pub weights: &'a Weights,
     pub firsts: &'a FirstWords,
-    /// Pairs after which no more are kept, as the walk will be refused.
+    /// Maximum number of pairs kept. A walk with more pairs is going to be rejected.
     pub max_met: usize,
 }
 
-/// Pairs of a task: the smaller word, the other, and below them the number of the weight.
+/// Pairs of a parallel task, in buckets. A key has the smaller word, the other word and, in the
+/// lowest bits, the number of the weight.
 #[derive(Debug)]
 pub(in crate::analytics) struct Pairs<'a, K> {
     meeting: Meeting<'a>,
-    /// Number of the weight at hand.
+    /// Number of the current weight.
     weight: u32,
-    /// Words of the text so far; the last `reach` of them matter.
+    /// Last words of the text; only the last `reach` of them matter.
     context: Vec<u32>,
     keep: Keep<K>,
     num_met: usize,
@@ -46,7 +47,8 @@ impl<'a, K: Key> Pairs<'a, K> {
         Self { meeting, weight: 0, context: Vec::new(), keep, num_met: 0, buckets }
     }
 
-    /// Pairs `word`, `skipped` words behind the context, with the words of that.
+    /// Pairs `word` with the words of the context. There are `skipped` words between the context
+    /// and `word`.
     #[inline]
     fn meet(&mut self, word: u32, skipped: usize) {
         let Meeting { packing, reach, weights, firsts, max_met } = self.meeting;

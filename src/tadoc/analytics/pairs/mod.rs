@@ -1,7 +1,7 @@
-//! Pairs of words as they are met, in buckets by their first word, and their sums.
+//! Pairs of words, in buckets by their first word, and their sums.
 //!
-//! Reading order: `buckets` (which words begin the pairs of a bucket), `met` (the pairs that a walk meets),
-//! `sums` (how often each pair of a bucket occurs).
+//! Reading order: `buckets` (the first words of each bucket), `met` (the pairs that a walk meets),
+//! `sums` (the counts of the pairs of a bucket).
 
 pub(super) mod buckets;
 pub(super) mod met;
@@ -20,7 +20,8 @@ mod tests {
     const WINDOW: usize = 4;
     const AMPLE: u64 = 1 << 30;
 
-    /// Words of documents, of which the first are met with all others, and the last with few.
+    /// Returns documents of random words. The lowest words occur together with all others, the
+    /// highest with few.
     fn documents() -> Vec<Vec<String>> {
         let mut state = 7u64;
         let mut below = |limit: u64| {
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn sums_are_those_of_a_map() {
         let mut documents = documents();
-        // A pair that is met by many rules, each with its weight.
+        // A pair that many rules contain, each with its own weight.
         let again = |len: usize| (0..len).map(|at| ["on", "at"][at % 2].to_owned()).collect();
         documents.extend((1..6).map(|len| again(40 * len)));
         let mut expected: BTreeMap<(&str, &str), u64> = BTreeMap::new();

@@ -1,21 +1,26 @@
-//! How often each pair occurs, bucket by bucket, without sorting pairs.
+//! Counts of the pairs of a bucket, without sorting pairs.
 //!
 //! ```text
 //! bucket    be see: 1 | a see: 2 | be an: 1 | be see: 3        as met
 //! by first  a: see 2  | be: see 1, an 1, see 3                 counted and placed
-//! sums      see 4, an 1                                        one number for each word, 0 between firsts
-//! rows      be an: 1  | be see: 4                              words met in order: bits, or sorted if few
+//! sums      see 4, an 1                                        one for each second word
+//! rows      be an: 1  | be see: 4                              in order: bits, or sorted
 //! ```
 //!
-//! O(pairs), and O(different pairs) for their order. Sorting all pairs of a bucket to add up equal ones made the
-//! whole task take 1.4 times as long (a-tldr, windows of 5 words, one thread of a busy machine). Sorting them by
-//! digits takes as long as this, but 1.13 times on logs, where pairs repeat; where there are so many words that
-//! their sums leave the cache, it is 1.2 times faster (f-dbtext, 608,000 words), and is done.
+//! O(pairs), and O(distinct pairs) for their order. Sorting all pairs of a bucket to add up equal
+//! ones made the whole task take 1.4 times as long (a-tldr, windows of 5 words, one thread of a
+//! busy machine). Sorting them by digits takes as long as this method, but 1.13 times as long on
+//! logs, where pairs repeat. If there are so many words that their sums do not fit the cache,
+//! sorting by digits is 1.2 times faster (f-dbtext, 608,000 words) and is used.
 //!
-//! Tried on two corpora, one thread: pairs in one array for each task, split into 2,048 balanced ranges and sorted by
-//! digits, as windows are (1.1 times as long on prose, 1.35 on logs: fresh memory and one more split); all pairs of
-//! an element and the four words before it written without a branch, as in `sequences/short.rs` (1.05 to 1.1 times: ten
-//! writes for the four that are pairs, and 32 bytes for each element from a table that leaves the cache).
+//! Tried on two corpora, one thread:
+//!
+//! - Pairs in one array for each parallel task, split into 2,048 balanced ranges and sorted by
+//!   digits, as windows are: 1.1 times as long on prose, 1.35 on logs, because of fresh memory and
+//!   one more split.
+//! - All pairs of an element and the four words before it, written without a branch as in
+//!   `sequences/short.rs`: 1.05 to 1.1 times as long, because of ten writes for the four that are
+//!   pairs, and 32 bytes for each element from a table that does not fit the cache.
 
 use std::ops::Range;
 
@@ -28,30 +33,30 @@ use crate::analytics::sequences::rows::{Counted, too_many_occurrences};
 use crate::analytics::sequences::weights::NumberedWeights;
 use crate::error::Result;
 
-/// Pairs of a first word that are sorted rather than added up by their second.
+/// Maximum number of pairs of a first word that are sorted rather than added up by second word.
 const FEW_PAIRS: usize = 16;
-/// Words that have sums at most: 1 MB.
+/// Maximum number of words that have sums: 1 MB.
 const MAX_WORDS: usize = 1 << 17;
-/// Different second words that are sorted rather than put into a set.
+/// Maximum number of distinct second words that are sorted rather than put into a set.
 const FEW_WORDS: usize = 32;
 
 /// Sums of the pairs of one first word at a time.
 #[derive(Debug, Default)]
 pub(in crate::analytics) struct PairSums<K> {
-    /// Pairs of a bucket by first word, and where those of each end.
+    /// Pairs of a bucket by first word; `ends` has the end of the pairs of each first word.
     keys: Vec<K>,
     ends: Vec<usize>,
-    /// By second word, 0 between first words.
+    /// Sums by second word; 0 between first words.
     sums: Vec<u64>,
-    /// Second words that have a sum, and in order.
+    /// Second words that have a sum; `set` puts them in order.
     met: Vec<u32>,
     set: AscendingSet,
-    /// Where pairs are sorted, for many words.
+    /// Room to sort pairs, used if there are many words.
     sorting: Option<Sorting<K>>,
 }
 
 impl<K: Key + Keyed<Key = K>> PairSums<K> {
-    /// For words below `num_words`.
+    /// Creates sums for words below `num_words`.
     pub fn new(num_words: usize) -> Self {
         if num_words > MAX_WORDS {
             return Self { sorting: Some(Sorting::default()), ..Self::default() };
@@ -60,10 +65,11 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
         Self { sums, set, ..Self::default() }
     }
 
-    /// Appends the rows of a bucket, whose `pieces` begin with `words`.
+    /// Appends the rows of a bucket to `counted`. The pairs of the bucket, in `pieces`, begin with
+    /// `words`.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) where a sum has more than 64 bits.
+    /// [`Error::Capacity`](crate::Error::Capacity) if a sum needs more than 64 bits.
     pub fn add<'k>(
         &mut self,
         pieces: impl Iterator<Item = &'k [K]> + Clone,
@@ -125,7 +131,7 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
         }
         self.keys.clear();
         self.keys.resize(self.ends.last().copied().unwrap_or(0), K::default());
-        // Starts become ends.
+        // Each start moves to the end of its range.
         for &key in pieces.flatten() {
             let next = &mut self.ends[first(key)];
             self.keys[*next] = key;

@@ -1,24 +1,25 @@
-//! Names that always stand together, as one symbol.
+//! Chains: names that always stand together, replaced by one symbol.
 //!
 //! ```text
 //! names      0 1 2 3 .  5 1 2 3 .  5 1 4      1 2 3 is no chain: 4 may follow 1; 2 3 is one
-//! symbols    0 1 2   |  5 1 2   |  5 1 4 |    where each begins is kept beside
+//! symbols    0 1 2   |  5 1 2   |  5 1 4 |    the start of each is kept, too
 //! ```
 //!
-//! Where b follows every a, and a stands before every b, no maximal repeat begins with b or ends with
-//! a, so all of them are made of whole chains. (The same step makes unitigs of the graph of k-mers
-//! when genomes are assembled.) A stretch of names ends in [`END`]. What stands before or behind a
-//! stretch is too seldom to be part of a phrase; it differs from everything, as a border does.
-//! O(names), 8 bytes a name.
+//! Assume that b follows every a, and that a stands before every b. Then no maximal repeat begins
+//! with b or ends with a, so every maximal repeat consists of whole chains. (The same step makes
+//! unitigs of the graph of k-mers in genome assembly.) A run of names ends in [`END`]. The words
+//! before and behind a run occur too seldom to be part of a phrase; like a border, they differ from
+//! everything. O(names), 8 bytes for each name.
 
 use super::grams::NONE;
 
-/// The symbol behind a stretch of names.
+/// Symbol behind a run of names.
 pub(super) const END: u32 = NONE;
-/// Nothing stood there yet. No name: of n positions at most n / 2 have different ones.
+/// Mark of a name without a neighbour yet. It is no name, because n positions have at most n / 2
+/// distinct names.
 const UNSEEN: u32 = NONE - 1;
 
-/// A text of chains.
+/// Text as a sequence of chains.
 #[derive(Debug)]
 pub(super) struct Chains {
     symbols: Vec<u32>,
@@ -26,7 +27,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    /// Joins `names`, of which there are `num_names` different ones.
+    /// Joins `names`, of which `num_names` are distinct, to chains.
     pub fn new(names: &[u32], num_names: usize) -> Self {
         let neighbours = Neighbours::new(names, num_names);
         let mut chains = Self { symbols: Vec::new(), starts: Vec::new() };
@@ -42,23 +43,24 @@ impl Chains {
         chains
     }
 
-    /// Chains by their first names, which order as their words do, [`END`] behind each stretch.
+    /// Returns the chains as their first names, with [`END`] behind each run. These names have the
+    /// same order as their words.
     pub fn symbols(&self) -> &[u32] {
         &self.symbols
     }
 
-    /// Where the chain at `index` begins in the text, or the position behind a stretch.
+    /// Returns the start of the chain at `index` in the text, or the position behind a run.
     pub fn start(&self, index: usize) -> u32 {
         self.starts[index]
     }
 
-    /// What stands before the chain at `index`; [`END`] for what differs from everything.
+    /// Returns the symbol before the chain at `index`, or [`END`] if that differs from everything.
     pub fn before(&self, index: usize) -> u32 {
         index.checked_sub(1).map_or(END, |before| self.symbols[before])
     }
 }
 
-/// What stands before and behind each name, [`NONE`] where that is not always the same.
+/// Names before and behind each name, or [`NONE`] if they are not always the same.
 struct Neighbours {
     before: Vec<u32>,
     behind: Vec<u32>,
@@ -76,7 +78,7 @@ impl Neighbours {
         found
     }
 
-    /// Whether `name` stands behind every `last`, and `last` before every `name`.
+    /// Returns true if `name` follows every `last`, and `last` stands before every `name`.
     fn are_one(&self, last: u32, name: u32) -> bool {
         last != NONE
             && name != NONE

@@ -1,4 +1,4 @@
-//! Names for the sequences of n words that are repeated.
+//! Names of repeated sequences of n words.
 //!
 //! ```text
 //! text       a  b  c  d  |  x  b  c  d  |        n = 3, from names of 2 words
@@ -6,29 +6,29 @@
 //! 3 words    .  0  .  .  .  .  0  .  .  .        0 and the name one further on: b c d
 //! ```
 //!
-//! Names are places in the sorted order of sequences, so that comparing names compares words, and two
-//! names of l words that overlap are a name of up to 2 l (Karp, Miller, Rosenberg, 1972). The first
-//! names are as many words as fit 64 bits. What occurs too seldom loses its name in each round, and no
-//! longer sequence that begins there is looked at: after one round most of a text of prose is gone.
-//! O(words * log words) for each of the log n rounds.
+//! Names are numbered in the sorted order of the sequences, so comparing names compares words. Two
+//! overlapping names of l words give a name of up to 2 l words (Karp, Miller, Rosenberg, 1972). The
+//! first names have as many words as fit 64 bits. In each round, sequences that occur too seldom
+//! lose their name, and no longer sequence that begins there is considered; after one round, most
+//! of a prose text has no name. O(words * log words) for each of the log n rounds.
 
 use rayon::prelude::*;
 
 use super::text::BORDER;
 
-/// The name of what is not repeated.
+/// Name of a sequence that is not repeated.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// A sequence that begins at a position of the text.
+/// Sequence that begins at a position of the text.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     key: u64,
     position: u32,
 }
 
-/// For each position of `text`, of words below `num_rows`, the name of the `num_words` words that
-/// begin there, or [`NONE`] where they occur fewer than `min_count` times or cross a border; and the
-/// number of names.
+/// Returns the name of the `num_words` words that begin at each position of `text`, and the number
+/// of names. The name is [`NONE`] if the words occur fewer than `min_count` times or cross a
+/// border. The words of `text` are below `num_rows`.
 pub(super) fn name(
     text: &[u32],
     num_rows: usize,
@@ -47,7 +47,7 @@ pub(super) fn name(
     (names, num_names)
 }
 
-/// Every `len` words without a border, `bits` bits each.
+/// Packs every sequence of `len` words without a border into a key, with `bits` bits for each word.
 fn packed(text: &[u32], bits: u32, len: usize) -> Vec<Entry> {
     let mask = u64::MAX >> (u64::BITS - bits * len as u32);
     let mut entries = Vec::with_capacity(text.len());
@@ -66,7 +66,7 @@ fn packed(text: &[u32], bits: u32, len: usize) -> Vec<Entry> {
     entries
 }
 
-/// Every name with the one that stands `step` further on.
+/// Pairs every name with the name `step` positions later.
 fn paired(names: &[u32], step: usize) -> Vec<Entry> {
     let pairs = names.iter().zip(names.iter().skip(step)).zip(0..);
     pairs
@@ -78,7 +78,8 @@ fn paired(names: &[u32], step: usize) -> Vec<Entry> {
         .collect()
 }
 
-/// Names the `entries` whose key occurs `min_count` times or more, in order of keys.
+/// Gives names to the `entries` whose key occurs `min_count` times or more, in order of keys.
+/// Returns the number of names.
 fn assign(mut entries: Vec<Entry>, min_count: usize, names: &mut [u32]) -> usize {
     entries.par_sort_unstable_by_key(|entry| entry.key);
     names.fill(NONE);

@@ -1,15 +1,15 @@
-//! Maximal repeats, from sorted suffixes.
+//! Maximal repeats, from the sorted suffixes.
 //!
 //! ```text
-//! suffixes in order   b c d x     common with the one before
+//! suffixes in order   b c d x     symbols shared with the one before
 //!                     b c d y     3     ┐ b c d: an interval of 2     ┐ b c: of 3
 //!                     b c z       2     ┘                             ┘
 //! ```
 //!
-//! Suffixes with the same beginning are an interval of the order, one that has more in common than
-//! its surroundings is a repeat that cannot be extended behind (Abouelhoda, Kurtz, Ohlebusch, 2004);
-//! where not the same symbol stands before all of them it cannot be extended before. One pass
-//! with a stack, O(suffixes).
+//! Suffixes with the same beginning are an interval of the order. An interval with a longer common
+//! beginning than its surroundings is a repeat that cannot be extended to the right (Abouelhoda,
+//! Kurtz, Ohlebusch, 2004). If the symbols before its suffixes differ, it cannot be extended to the
+//! left either. One pass with a stack, O(suffixes).
 
 use std::cmp::Reverse;
 
@@ -18,27 +18,27 @@ use rayon::prelude::*;
 use super::chains::{Chains, END};
 use super::suffixes::Suffixes;
 
-/// A row.
+/// A maximal repeat, which is a row of the result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Phrase {
-    /// Where it occurs in the text.
+    /// Position of one occurrence in the text.
     pub start: u32,
     pub num_words: u32,
     pub count: u32,
 }
 
-/// An interval whose end has not come yet.
+/// Interval of the order whose end is not known yet.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     start: usize,
-    /// Symbols in common.
+    /// Number of symbols that all suffixes have in common.
     len: u32,
-    /// What stands before all suffixes, [`END`] where it differs.
+    /// Symbol before all suffixes, or [`END`] if these differ.
     before: u32,
 }
 
-/// The maximal repeats of `chains`, whose names are of `name_words` words, that occur `min_count`
-/// times or more, in the order of rows.
+/// Returns the maximal repeats of `chains` that occur `min_count` times or more, in the order of
+/// rows. Names of `chains` have `name_words` words.
 pub(super) fn maximal_repeats(
     chains: &Chains,
     suffixes: &Suffixes,
@@ -53,7 +53,7 @@ pub(super) fn maximal_repeats(
         let num_words = num_names + (name_words - 1) as u32;
         let count = end - open.start;
         if count >= min_count {
-            // The place in the order, for ties: a phrase before those that begin with it.
+            // For ties: the place in the order puts a phrase before the phrases that begin with it.
             phrases.push(Phrase { start: open.start as u32, num_words, count: count as u32 });
         }
     });
@@ -67,14 +67,15 @@ pub(super) fn maximal_repeats(
     phrases
 }
 
-/// Calls `f` with each interval that has different symbols before it, and its end.
+/// Calls `f` with each interval that has different symbols before it, and with the interval's end.
 fn for_each_maximal(chains: &Chains, suffixes: &Suffixes, mut f: impl FnMut(Open, usize)) {
     let order = suffixes.order();
     let mut stack: Vec<Open> = Vec::new();
     for (index, &at) in order.iter().enumerate() {
         let end = index + 1;
         let common = if end < order.len() { suffixes.common(end) } else { 0 };
-        // The suffix alone, then the intervals that end with it, each a part of the one around.
+        // First the suffix alone, then the intervals that end with it, from the inside to the
+        // outside.
         let mut part = Open { start: index, len: u32::MAX, before: chains.before(at as usize) };
         while let Some(top) = stack.pop_if(|top| top.len > common) {
             part = joined(top, part);
@@ -90,7 +91,7 @@ fn for_each_maximal(chains: &Chains, suffixes: &Suffixes, mut f: impl FnMut(Open
     }
 }
 
-/// `outer` with `part`, the last of its parts.
+/// Adds `part`, the last part of `outer`, to `outer`.
 fn joined(outer: Open, part: Open) -> Open {
     let before = if outer.before == part.before { outer.before } else { END };
     Open { before, ..outer }

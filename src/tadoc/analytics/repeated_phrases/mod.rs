@@ -1,5 +1,5 @@
-//! Phrases that a corpus repeats, each as long as it can be: boilerplate, licences, templates of
-//! logs, text that was carried over from version to version.
+//! Repeated phrases of a corpus, each as long as possible: boilerplate, licences, log templates,
+//! text that versions have in common.
 //!
 //! ```text
 //! documents   a b c d    x b c d y    b c          at least 2 words, 2 times
@@ -7,10 +7,10 @@
 //!             b c d      3 words, 2 times          not c d: b stands before it each time
 //! ```
 //!
-//! A row is a maximal repeat (Gusfield, "Algorithms on Strings, Trees, and Sequences", 1997, section
-//! 7.12): a sequence of words that occurs often enough, in places that may overlap, and that no word
-//! before or behind it can extend without losing a place. The border of a document differs from
-//! every word and from every other border; separators do not matter.
+//! A row is a maximal repeat (Gusfield, "Algorithms on Strings, Trees, and Sequences", 1997,
+//! section 7.12): a sequence of words that occurs often enough, and that no word before or behind
+//! it extends without losing an occurrence. Occurrences may overlap. The border of a document
+//! differs from every word and from every other border. Separators are ignored.
 //!
 //! ```text
 //! text ──grams──▶ names ──chains──▶ few symbols ──suffixes──▶ sorted ──maximal──▶ rows
@@ -18,12 +18,15 @@
 //!                 words, repeated   stand together            follows   words before them
 //! ```
 //!
-//! Most text is gone after `grams`: what does not repeat for `min_words` words is in no row. `chains`
-//! takes text that is only repeated as a whole as one symbol, so that sorting costs little where much
-//! is repeated. O(words * log² words) at worst; measured on one thread for 8 words, 2 times: 11 (short
-//! strings) to 31 (logs) ms a MB of text. At most 48 bytes a word while it works, 4 bytes a word of
-//! the text and 12 bytes a row after; a text that needs more than the caller allows is refused before
-//! it is read.
+//! Most text drops out in `grams`, because a sequence of `min_words` words that is not repeated is
+//! in no row. `chains` replaces text that is repeated only as a whole by one symbol, so sorting is
+//! cheap where much is repeated. O(words * log² words) in the worst case. Measured on one thread
+//! for 8 words, 2 times: 11 ms (short strings) to 31 ms (logs) for each MB of text. Memory is at
+//! most 48 bytes for each word during the work, and afterwards 4 bytes for each word of the text
+//! and 12 bytes for each row. A text that needs more memory than the caller allows is rejected
+//! before it is read.
+//!
+//! Reading order: `text` (words as one array), `grams`, `chains`, `suffixes`, `maximal`.
 
 mod chains;
 mod grams;
@@ -41,14 +44,14 @@ use chains::Chains;
 use maximal::{Phrase, maximal_repeats};
 use suffixes::Suffixes;
 
-/// What stands for the words that were left out.
+/// Text that replaces the words that were cut off.
 const CUT: &str = "…";
 
-/// The phrases of `min_words` words or more that occur in `corpus` `min_count` times or more.
+/// Finds the phrases of `min_words` words or more that occur in `corpus` `min_count` times or more.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for `min_words` = 0 or a `min_count` below 2, [`Error::Capacity`] where
-/// more than `max_memory_bytes` would be used, and as [`Vocabulary::new`].
+/// [`Error::InvalidArgument`] if `min_words` is 0 or `min_count` is below 2, [`Error::Capacity`] if
+/// the work needs more than `max_memory_bytes`, and the errors of [`Vocabulary::new`].
 pub fn repeated_phrases(
     corpus: &Corpus,
     min_words: usize,
@@ -60,21 +63,21 @@ pub fn repeated_phrases(
     RepeatedPhrases::with_vocabulary(vocabulary, &docs, min_words, min_count, max_memory_bytes)
 }
 
-/// Phrases as rows: those that cover most words (words times count) first, of the same cover in
-/// order of words.
+/// Repeated phrases as rows. Phrases that cover most words (words times count) come first; phrases
+/// that cover the same number of words are in order of their words.
 #[derive(Debug, Clone)]
 pub struct RepeatedPhrases {
     vocabulary: Arc<Vocabulary>,
-    /// The words of all documents; each phrase is a piece of it.
+    /// Words of all documents; each phrase is a range of them.
     text: Vec<u32>,
     phrases: Vec<Phrase>,
 }
 
 impl RepeatedPhrases {
-    /// The phrases that `docs` repeat, in words of `vocabulary`.
+    /// Finds the phrases that `docs` repeat, as words of `vocabulary`.
     ///
     /// # Errors
-    /// As [`repeated_phrases`].
+    /// The errors of [`repeated_phrases`].
     pub fn with_vocabulary(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,
@@ -94,43 +97,43 @@ impl RepeatedPhrases {
         Ok(Self { vocabulary, text, phrases })
     }
 
-    /// The words, which [`words`](Self::words) are rows of.
+    /// Returns the vocabulary that the rows in [`words`](Self::words) belong to.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.phrases.len()
     }
 
-    /// Whether there is no phrase.
+    /// Returns true if there is no phrase.
     pub fn is_empty(&self) -> bool {
         self.phrases.is_empty()
     }
 
-    /// The words of `row` in order, as rows of the vocabulary.
+    /// Returns the words of `row` in order, as rows of the vocabulary.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> &[u32] {
         let phrase = &self.phrases[row];
         &self.text[phrase.start as usize..][..phrase.num_words as usize]
     }
 
-    /// How often the phrase of `row` occurs; places may overlap.
+    /// Returns the number of occurrences of the phrase of `row`, which may overlap.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn count(&self, row: usize) -> u64 {
         u64::from(self.phrases[row].count)
     }
 
-    /// Appends the words of `row`, joined by one blank: as many whole words as `max_bytes` hold,
-    /// then an ellipsis where that are not all. At most `max_bytes` + 4 bytes.
+    /// Appends the words of `row`, joined by blanks: as many whole words as fit `max_bytes`, then
+    /// an ellipsis if words are left. Appends at most `max_bytes` + 4 bytes.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn append_text(&self, row: usize, max_bytes: usize, output: &mut String) {
         let end = output.len().saturating_add(max_bytes);
         for (at, &word) in self.words(row).iter().enumerate() {
@@ -145,7 +148,7 @@ impl RepeatedPhrases {
         }
     }
 
-    /// Main memory of the rows, without the vocabulary.
+    /// Returns the memory of the rows in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(self.text.as_slice()) + size_of_val(self.phrases.as_slice())
     }

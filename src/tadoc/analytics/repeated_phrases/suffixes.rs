@@ -1,16 +1,16 @@
-//! The suffixes of a text of symbols in order, and how much neighbours have in common.
+//! Sorted suffixes of a text of symbols, and the lengths of the prefixes that neighbours share.
 //!
-//! Groups of suffixes with the same first symbols are sorted by the group of what follows these, so
-//! that the length that is sorted doubles (Larsson, Sadakane, "Faster suffix sorting", 2007); groups
-//! of one are done. Prefixes in common are read off in order of the text (Kasai, Lee, Arimura,
-//! Arikawa, Park, 2001). O(symbols * log² symbols), nearly linear where few groups are large; 20
-//! bytes a symbol.
+//! Suffixes with the same first symbols form a group. Each round sorts the suffixes of a group by
+//! the group of the text behind these symbols, which doubles the sorted length (Larsson, Sadakane,
+//! "Faster suffix sorting", 2007). Groups of one suffix are finished. Common prefixes are then
+//! computed in the order of the text (Kasai, Lee, Arimura, Arikawa, Park, 2001). O(symbols * log²
+//! symbols), nearly linear if few groups are large; 20 bytes for each symbol.
 
 use std::ops::Range;
 
 use super::chains::END;
 
-/// Suffixes of a text in which [`END`] stands last and differs from every other [`END`].
+/// Suffixes of a text that ends in [`END`]. Each [`END`] differs from every other one.
 #[derive(Debug)]
 pub(super) struct Suffixes {
     order: Vec<u32>,
@@ -18,7 +18,7 @@ pub(super) struct Suffixes {
 }
 
 impl Suffixes {
-    /// Sorts the suffixes of `symbols`. A shorter one goes before those that begin with it.
+    /// Sorts the suffixes of `symbols`. A suffix precedes the longer ones that begin with it.
     pub fn new(symbols: &[u32]) -> Self {
         let mut sorting = Sorting::new(symbols);
         let mut depth = 1;
@@ -30,30 +30,31 @@ impl Suffixes {
         Self { order: sorting.order, common }
     }
 
-    /// Where each suffix begins, in order.
+    /// Returns the start of each suffix, in sorted order.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
 
-    /// Symbols that the suffix at `index` of the order has in common with the one before.
+    /// Returns the number of symbols that the suffix at `index` of the order shares with the suffix
+    /// before it.
     pub fn common(&self, index: usize) -> u32 {
         self.common[index]
     }
 }
 
-/// Suffixes in groups.
+/// Suffixes in groups, while they are sorted.
 struct Sorting {
     order: Vec<u32>,
-    /// By position: where its group begins in the order.
+    /// Start of the group in the order, by position.
     ranks: Vec<u32>,
-    /// Groups of more than one.
+    /// Groups of more than one suffix.
     open: Vec<Range<usize>>,
     /// Rank and position of the members of one group.
     keys: Vec<u64>,
 }
 
 impl Sorting {
-    /// Groups by the first symbol, ends first, each a group of its own.
+    /// Groups the suffixes by their first symbol. Ends come first, each in its own group.
     fn new(symbols: &[u32]) -> Self {
         let len = symbols.len();
         let num_ends = symbols.iter().filter(|&&symbol| symbol == END).count();
@@ -75,11 +76,12 @@ impl Sorting {
         sorting
     }
 
-    /// Sorts each open group, whose members have `depth` symbols in common, by what follows these.
+    /// Sorts each open group by the text behind the first `depth` symbols, which its members have
+    /// in common.
     fn deepen(&mut self, depth: usize) {
         for group in std::mem::take(&mut self.open) {
             let members = self.order[group.clone()].iter();
-            // A group of several has no end in what it has in common, so something follows.
+            // The common prefix of a group of several suffixes contains no end, so text follows it.
             let ranks = &self.ranks;
             self.keys.clear();
             self.keys.extend(members.map(|&at| key(ranks[at as usize + depth], at)));
@@ -87,8 +89,9 @@ impl Sorting {
         }
     }
 
-    /// Cuts `group`, whose members are in `keys`, into groups of the same rank. Ranks that were made
-    /// finer meanwhile are no harm: they order as the suffixes do.
+    /// Splits `group`, whose members are in `keys`, into groups of equal rank. Ranks may have
+    /// become finer during the round. That does no harm, because finer ranks have the order of the
+    /// suffixes, too.
     fn split(&mut self, group: Range<usize>) {
         self.keys.sort_unstable();
         let mut start = group.start;

@@ -1,4 +1,4 @@
-//! The words of documents one behind the other, as rows of the vocabulary, a border after each
+//! Words of all documents in one array, as rows of the vocabulary, with a border behind each
 //! document.
 
 use crate::analytics::word_rows::WordRows;
@@ -6,16 +6,16 @@ use crate::analytics::word_walk::WordWalk;
 use crate::analytics::{DocSelection, Vocabulary};
 use crate::error::{Error, Result};
 
-/// Stands behind the words of a document. No row: there are fewer.
+/// Border behind the words of a document. It is no row, because there are fewer rows.
 pub(super) const BORDER: u32 = u32::MAX;
-/// Memory of a word or border while phrases are looked for: 4 for the text, 20 for sorted suffixes,
-/// 8 while they are sorted or 12 for a row, and what vectors hold in reserve.
+/// Memory for each word or border during the search: 4 bytes for the text, 20 for sorted suffixes,
+/// 8 while they are sorted or 12 for a row, and the reserve of vectors.
 const WORD_BYTES: u64 = 48;
 
-/// The words of `docs`.
+/// Reads the words of `docs`.
 ///
 /// # Errors
-/// [`Error::Capacity`] where the work on so many words needs more than `max_memory_bytes`.
+/// [`Error::Capacity`] if the work on so many words needs more than `max_memory_bytes`.
 pub(super) fn read(
     vocabulary: &Vocabulary,
     docs: &DocSelection,
@@ -41,7 +41,8 @@ pub(super) fn read(
     Ok(text)
 }
 
-/// Words and borders of `docs`, from the grammar: a small file may expand to 2^60 words.
+/// Counts the words and borders of `docs` from the grammar, because a small file may expand to 2^60
+/// words.
 fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, max_memory_bytes: u64) -> Result<usize> {
     let limit = (max_memory_bytes / WORD_BYTES).min(u64::from(u32::MAX - 1));
     let corpus = vocabulary.corpus();

@@ -1,4 +1,4 @@
-//! Parts counted segment by segment, or kept with segments, give the rows of the whole corpus.
+//! Tests: parts counted by segment, or kept with segments, give the rows of the whole corpus.
 
 use crate::analytics::{DocSelection, Fold, Tfidf, Traversal, document_counts};
 use crate::build::of_texts::corpus_of_texts;
@@ -6,7 +6,8 @@ use crate::segment::Corpus;
 
 use super::*;
 
-/// Words that fold to others, documents without one, and one that is cut where blocks are small.
+/// Returns documents with words that fold to others, documents without words, and one document that
+/// is cut if blocks are small.
 fn documents() -> Vec<String> {
     let word = |at: usize| ["be", "To", "or", "not", "to", "Be", "an"][at * at % 31 % 7];
     let text = |doc: usize| (0..doc * 7 % 40).map(|at| word(at + doc * 3)).collect::<Vec<_>>();
@@ -22,12 +23,12 @@ fn folds(corpus: &Corpus) -> [Arc<Vocabulary>; 2] {
     [plain, folded].map(Arc::new)
 }
 
-/// Has segments keep the words of documents.
+/// Makes the segments keep the words of their documents.
 fn keep_words(corpus: &Corpus) {
     corpus.segments().iter().for_each(|segment| segment.dag.note_words_read(u64::MAX / 2));
 }
 
-/// What a device answers for a segment, from the words of its documents one by one.
+/// Returns the answer of a device for each segment, from the words of its documents.
 fn parts(corpus: &Corpus) -> (Vec<SegmentTerms>, Vec<SegmentDocuments>) {
     let part = |segment: &Arc<Segment>| {
         let alone = Corpus::new(corpus.profile(), vec![segment.clone()]);
@@ -96,7 +97,7 @@ fn parts_give_the_rows_of_the_corpus() {
     }
 }
 
-/// Documents of many words are gone over by ranges of words, others at once.
+/// Documents with many words are searched by ranges of words; other documents are read at once.
 #[test]
 fn documents_of_words_are_the_same_in_ranges() {
     let text = |doc: usize| (0..900).map(|at| format!("w{}", at * (doc + 1))).collect::<Vec<_>>();

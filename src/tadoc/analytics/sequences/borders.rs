@@ -1,4 +1,4 @@
-//! Windows over the places where a document was cut at the border of segments.
+//! Windows across the places where a document is cut at the border of segments.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use crate::segment::Corpus;
 
 use super::edges::{Edges, Sink};
 
-/// Hands the parts of each document that has several to `sink`, as the children of a rule of
-/// weight 1; of all documents, or of `only`.
+/// Passes the parts of each document that has several to `sink`, as the children of a rule of
+/// weight 1. Does so for all documents, or for `only`.
 pub(in crate::analytics) fn walk_borders(
     edges: &[Edges],
     corpus: &Corpus,

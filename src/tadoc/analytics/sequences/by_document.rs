@@ -1,13 +1,14 @@
-//! How often each sequence of n words occurs in each document.
+//! Sequences by document: the number of occurrences of each sequence of n words in each document.
 //!
 //! - *top-down*: weights inside the document flow from its part of the root to its rules, parents
-//!   before children, and the windows of every rule are sorted with the document's others. O(windows of
-//!   the rules below) for each document, and nothing is kept between documents.
+//!   before children. The windows of all its rules are sorted together. O(windows of the rules
+//!   below) for each document; nothing is kept between documents.
 //! - *bottom-up*: all sequences get numbers first, and counts of 8 documents flow down at once
-//!   ([`numbered`](super::numbered)). Best where documents share rules.
-//! - *token scan*: the document is written out and its windows sorted. Best for small documents.
+//!   ([`numbered`](super::numbered)). This is best if documents share rules.
+//! - *token scan*: the document is expanded and its windows are sorted. This is best for small
+//!   documents.
 //!
-//! Callers choose documents and stop between chunks of them.
+//! The caller chooses the documents and may stop between chunks of them.
 
 use std::mem::swap;
 use std::ops::Range;
@@ -38,10 +39,10 @@ use super::walk::Limit;
 use super::weights::{ListedWeights, NumberedWeights, Weights};
 use super::windows::{PackedWindows, TextWindows};
 
-/// Tasks for each thread, so that uneven documents do not matter.
+/// Number of parallel tasks for each thread. Several tasks even out documents of different length.
 const TASKS_PER_THREAD: usize = 8;
 
-/// Counts sequences of n words by document, in chunks of documents.
+/// Counter of sequences of n words by document, in chunks of documents.
 #[derive(Debug)]
 pub struct DocumentSequences {
     vocabulary: Arc<Vocabulary>,
@@ -50,16 +51,16 @@ pub struct DocumentSequences {
     max_memory_bytes: u64,
 }
 
-/// How documents are counted.
+/// Method of counting documents.
 #[derive(Debug)]
 enum Way {
     Rules(Vec<Edges>),
-    /// The edges are for documents that were cut over segments.
+    /// Numbers of sequences, with edges for documents that are cut over segments.
     Numbers(Vec<Edges>, Numbered),
     Tokens(TokenWalk),
 }
 
-/// What the documents of a chunk may become together.
+/// Limits of the documents of a chunk.
 #[derive(Clone, Copy)]
 struct Room<'a> {
     limit: &'a Limit,
@@ -68,7 +69,7 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Drops rows from `first_row` on that are not kept, and says how many are.
+    /// Removes rows from `first_row` on that are not kept. Returns the number of rows kept.
     fn keep_rows(&self, counted: &mut Counted, first_row: usize) -> Result<usize> {
         counted.retain_from(first_row, self.packing, self.keep);
         let num_kept = counted.counts.len() - first_row;
@@ -77,17 +78,18 @@ impl Room<'_> {
     }
 }
 
-/// Rows of some documents, and how many each of them has.
+/// Rows of some documents, and the number of rows of each.
 type Part = (Counted, Vec<usize>);
 
 impl DocumentSequences {
-    /// Prepares `traversal`, or the best way
-    /// ([`choose_task_traversal`](crate::analytics::choose_task_traversal)): O(rules * n), and for bottom-up the windows of all rules. Bottom-up is taken as top-down for sequences that do not
-    /// fit 64 bits, segments of 2^32 words, and where numbers need too much memory.
+    /// Prepares `traversal`; [`Traversal::Auto`] uses the best one
+    /// ([`choose_task_traversal`](crate::analytics::choose_task_traversal)). O(rules * n), and for
+    /// bottom-up also the windows of all rules. Bottom-up is treated as top-down for sequences that
+    /// do not fit 64 bits, for segments of 2^32 words, and if numbers need too much memory.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] where that takes more than
-    /// `max_memory_bytes`.
+    /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] if the preparation needs more
+    /// than `max_memory_bytes`.
     pub fn new(
         vocabulary: Arc<Vocabulary>,
         n: usize,
@@ -115,7 +117,7 @@ impl DocumentSequences {
         Ok(Self { vocabulary, packing, way, max_memory_bytes })
     }
 
-    /// The way that is taken, never [`Traversal::Auto`].
+    /// Returns the traversal in use, never [`Traversal::Auto`].
     pub fn traversal(&self) -> Traversal {
         match &self.way {
             Way::Rules(_) => Traversal::TopDown,
@@ -124,7 +126,7 @@ impl DocumentSequences {
         }
     }
 
-    /// Main memory held between chunks, without the vocabulary.
+    /// Returns the memory held between chunks in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         let edges = |edges: &[Edges]| edges.iter().map(Edges::memory_bytes).sum::<usize>();
         match &self.way {
@@ -134,26 +136,26 @@ impl DocumentSequences {
         }
     }
 
-    /// The counts of the documents `doc_ids`, in this order; no other document is looked at.
+    /// Counts the documents `doc_ids`, in this order. No other document is read.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where there is no such document, [`Error::Capacity`] where the chunk
-    /// would take more than the limit.
+    /// [`Error::OutOfRange`] if a document does not exist, [`Error::Capacity`] if the chunk needs
+    /// more memory than the limit.
     pub fn chunk(&self, doc_ids: &[u64]) -> Result<DocumentSequenceCounts> {
         self.chunk_of(doc_ids, &Keep::All)
     }
 
-    /// How sequences are packed.
+    /// Returns the packing of the sequences.
     pub(super) fn packing(&self) -> Packing {
         self.packing
     }
 
-    /// What a chunk may take.
+    /// Returns the limit of a chunk.
     pub(super) fn limit(&self) -> Limit {
         Limit::new(self.max_memory_bytes, self.packing)
     }
 
-    /// [`chunk`](Self::chunk) of the sequences whose beginning is kept.
+    /// Counts a [`chunk`](Self::chunk) and keeps the sequences whose beginning is kept.
     pub(super) fn chunk_of(
         &self,
         doc_ids: &[u64],
@@ -240,7 +242,7 @@ impl DocumentSequences {
         }
     }
 
-    /// Sequences of documents one after another that `walk` hands over.
+    /// Counts the sequences of documents one after another; `walk` passes on their windows.
     fn count_packed<K: Key + Keyed<Key = K>, W: NumberedWeights>(
         &self,
         doc_ids: &[u64],
@@ -262,7 +264,7 @@ impl DocumentSequences {
         Ok((counted, lens))
     }
 
-    /// The same for sequences that do not fit a key.
+    /// Counts sequences that do not fit a key, in the same way.
     fn count_texts(
         &self,
         doc_ids: &[u64],
@@ -316,8 +318,8 @@ impl DocumentSequences {
         Ok((counted, lens))
     }
 
-    /// The first of `doc_ids` that lie in one segment alone, as indexes inside it, and the segment;
-    /// none where the first was cut.
+    /// Returns the first of `doc_ids` that lie in one segment alone, as indexes inside it, their
+    /// number, and the segment. The number is 0 if the first document is cut.
     fn group(&self, doc_ids: &[u64]) -> ([usize; GROUP_LEN], usize, usize) {
         let (mut docs, mut num_docs, mut segment_idx) = ([0; GROUP_LEN], 0, 0);
         for &doc_id in doc_ids.iter().take(GROUP_LEN) {
@@ -334,13 +336,13 @@ impl DocumentSequences {
     }
 }
 
-/// Whether no document can have 2^32 words in a segment.
+/// Returns true if no document can have 2^32 words in a segment.
 fn are_narrow(vocabulary: &Vocabulary) -> bool {
     let mut dags = vocabulary.corpus().segments().iter().map(|segment| &segment.dag);
     dags.all(|dag| dag.len_words(dag.num_terminals()) <= u64::from(u32::MAX))
 }
 
-/// Hands all windows of a document to `sink`.
+/// Passes all windows of a document to `sink`.
 fn walk_document(
     edges: &[Edges],
     vocabulary: &Vocabulary,
@@ -371,7 +373,7 @@ fn walk_document(
     Ok(())
 }
 
-/// Rules of one document that are still to be looked at, parents before children.
+/// Rules of one document that are not visited yet, parents before children.
 struct LocalRules {
     weights: Vec<u64>,
     waiting: AscendingSet,
@@ -394,7 +396,7 @@ impl LocalRules {
         }
     }
 
-    /// The first rule and its weight.
+    /// Removes the first rule and returns it with its weight.
     fn pop(&mut self) -> Option<(usize, u64)> {
         let rule_idx = self.waiting.pop()?;
         Some((rule_idx, std::mem::take(&mut self.weights[rule_idx])))

@@ -1,13 +1,13 @@
-//! Which way a task over sequences goes.
+//! Choice of the traversal of a task over sequences.
 
 use crate::analytics::costs::{TraversalTask, cheapest_first};
 use crate::analytics::{SegmentShape, Traversal, Vocabulary};
 
 use super::walk::Limit;
 
-/// The way to take for windows of `n` words, never [`Traversal::Auto`]: what is forced, or the cheapest, but no scan of
-/// more words than `limit` has windows, and nothing from the bottom up where numbers or their counts in
-/// all threads need more memory.
+/// Returns the traversal for windows of `n` words, never [`Traversal::Auto`]: the forced one or the
+/// cheapest. A token scan is not chosen if there are more words than `limit` has windows. Bottom-up
+/// is not chosen if its numbers, or their counts in all threads, need more memory than `limit` has.
 pub(in crate::analytics) fn chosen(
     traversal: Traversal,
     task: TraversalTask,

@@ -1,10 +1,10 @@
-//! How often each sequence of n words occurs.
+//! Sequence count: the number of occurrences of each sequence of n words.
 //!
-//! Windows are met where they cross a border in the grammar ([`edges`](super::edges)), each with
-//! the weight of its rule, or at every word of the text ([`token_walk`](super::token_walk)); then sorted
-//! by ranges of sequences and added up. O(windows * n) with at most as many windows as the text has
-//! words. Single words have their weights, O(G). Where memory has no room for all windows, they are met
-//! in several walks ([`passes`](super::passes)).
+//! Windows are met where they cross a border in the grammar ([`edges`](super::edges)), with the
+//! weight of the rule, or at every word of the text ([`token_walk`](super::token_walk)). They are
+//! then sorted by ranges of sequences and added up. O(windows * n), with at most as many windows as
+//! the text has words. Single words use their weights, O(G). If memory has no room for all windows,
+//! they are met in several walks ([`passes`](super::passes)).
 
 use std::sync::Arc;
 
@@ -24,15 +24,16 @@ use super::walk::{Limit, Walk};
 use super::weights::NumberedWeights;
 use super::windows::{PackedWindows, TextWindows};
 
-/// Room for windows that a task begins with.
+/// Initial room for the windows of a parallel task.
 const TASK_WINDOWS: usize = 1 << 16;
 
-/// How often each sequence of `n` words occurs in `corpus`, ascending by the words in order.
-/// Sequences lie within one document; separators between words do not matter.
+/// Counts the occurrences of each sequence of `n` words in `corpus`. Rows ascend by the words in
+/// order. A sequence lies within one document; separators between words are ignored.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] where one sequence alone is met more often
-/// than `max_memory_bytes` hold or a count has more than 64 bits, and as [`Vocabulary::new`].
+/// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] if one sequence alone is met more
+/// often than `max_memory_bytes` hold or a count needs more than 64 bits, and the errors of
+/// [`Vocabulary::new`].
 pub fn sequence_count(corpus: &Corpus, n: usize, max_memory_bytes: u64) -> Result<SequenceCounts> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
     SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, max_memory_bytes)
@@ -46,12 +47,13 @@ pub struct SequenceCounts {
 }
 
 impl SequenceCounts {
-    /// The counts of the sequences of `n` words of `vocabulary`, by `traversal` or the better
-    /// way ([`choose_task_traversal`](crate::analytics::choose_task_traversal)). Bottom-up is taken as top-down.
-    /// `max_memory_bytes` is for counting; the rows are held beside it.
+    /// Counts the sequences of `n` words of `vocabulary` by `traversal`; [`Traversal::Auto`] uses
+    /// the cheaper one ([`choose_task_traversal`](crate::analytics::choose_task_traversal)), and
+    /// bottom-up is treated as top-down. `max_memory_bytes` limits the memory for counting; the
+    /// rows need more memory beside it.
     ///
     /// # Errors
-    /// As [`sequence_count`].
+    /// The errors of [`sequence_count`].
     pub fn with_vocabulary(
         vocabulary: Arc<Vocabulary>,
         n: usize,
@@ -70,12 +72,12 @@ impl SequenceCounts {
         Ok(Self { sequences, counts })
     }
 
-    /// The same rows part by part, in order: `make` is called in parallel, `take` with what it made and
-    /// the bytes held for counting, until it answers false. However many rows there are, memory has few
-    /// parts of them.
+    /// Counts the sequences and passes the rows on in parts, in order. `make` is called in
+    /// parallel. `take` is called with each result of `make` and the bytes held for counting, until
+    /// it returns false. Memory holds only a few parts at a time, however many rows there are.
     ///
     /// # Errors
-    /// As [`sequence_count`], and those of `take`.
+    /// The errors of [`sequence_count`] and of `take`.
     pub fn in_parts<T: Send>(
         vocabulary: Arc<Vocabulary>,
         n: usize,
@@ -111,32 +113,32 @@ impl SequenceCounts {
         }
     }
 
-    /// Rows with these counts.
+    /// Creates rows with these counts.
     pub(super) fn from_parts(sequences: Sequences, counts: Vec<u64>) -> Self {
         Self { sequences, counts }
     }
 
-    /// The rows' sequences.
+    /// Returns the sequences of the rows.
     pub fn sequences(&self) -> &Sequences {
         &self.sequences
     }
 
-    /// Number of rows, the distinct sequences.
+    /// Returns the number of rows, which are the distinct sequences.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
 
-    /// Whether there is no sequence.
+    /// Returns true if there is no sequence.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
 
-    /// How often the sequence of each row occurs, 1 or more.
+    /// Returns the number of occurrences of the sequence of each row, 1 or more.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Main memory of the rows, without the vocabulary.
+    /// Returns the memory of the rows in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         self.sequences.memory_bytes() + size_of_val(self.counts.as_slice())
     }
@@ -150,7 +152,7 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
     Err(Error::InvalidArgument { name: "n", got: n.to_string(), allowed })
 }
 
-/// Windows that fit keys with the number of a weight.
+/// Counts windows that fit keys together with the number of a weight.
 fn packed<K: Key + Keyed<Key = K>, T: Send>(
     parts: &Parts<'_>,
     walk: Walk,
@@ -167,7 +169,7 @@ fn packed<K: Key + Keyed<Key = K>, T: Send>(
     })
 }
 
-/// Words as sequences of one.
+/// Counts words as sequences of one word.
 fn words_in_parts<T>(
     vocabulary: &Arc<Vocabulary>,
     make: impl Fn(Sequences, Vec<u64>) -> T,

@@ -1,4 +1,4 @@
-//! Sorting entries by the digits of their keys, where that is faster than comparing them.
+//! Radix sort of entries by the digits of their keys, used if it is faster than comparisons.
 //!
 //! ```text
 //! entries   b2 a1 b1 a2        counts of all digits first, in one go
@@ -6,37 +6,41 @@
 //! next      a1 a2 | b1 b2      and back
 //! ```
 //!
-//! The keys of a bucket differ in 20 to 40 bits: two to four digits. Each costs about as much as a
-//! comparison and a half of every entry, and its counts; comparing takes log2(entries). With digits of as many bits as
-//! there are entries, 10 at most, buckets of windows of two words are sorted two to three times as fast (profiles),
-//! which made counting them 1.2 to 1.4 times as fast on seven corpora; windows of three words (38 bits) 1.17 to 1.28
-//! times. Digits of 9 bits and three at most left those to comparisons.
+//! The keys of a bucket differ in 20 to 40 bits, which are two to four digits. Each digit costs
+//! about as much as one and a half comparisons for each entry, plus its counts. Sorting by
+//! comparison takes log2(entries) comparisons for each entry. Digits have about log2(entries) bits,
+//! at most 10. With them, buckets of windows of two words are sorted two to three times as fast
+//! (profiles). That made counting such windows 1.2 to 1.4 times as fast on seven corpora, and
+//! windows of three words (38 bits) 1.17 to 1.28 times. With digits of 9 bits, and three at most,
+//! windows of three words were left to comparisons.
 
 use super::entries::{Keyed, sort};
 use super::key::Key;
 
-/// Bits of a digit at most: counts of 1024 values stay in the cache beside the entries.
+/// Maximum number of bits of a digit. The counts of its 1024 values stay in the cache beside the
+/// entries.
 const MAX_DIGIT_BITS: u32 = 10;
-/// Digits at most.
+/// Maximum number of digits.
 const MAX_DIGITS: usize = 5;
 
-/// Entries that are sorted, and room for as many.
+/// Entries to sort, and room for as many.
 #[derive(Debug, Default)]
 pub(in crate::analytics) struct Sorting<E> {
     pub entries: Vec<E>,
     spare: Vec<E>,
 }
 
-/// Entries from which on a sample is taken, and its size.
+/// Minimum number of entries for which a sample is taken; [`NUM_SAMPLES`] is its size.
 const LEAST_SAMPLED: usize = 1 << 14;
 const NUM_SAMPLES: usize = 512;
 
 impl<E: Keyed> Sorting<E> {
-    /// Sorts by key without its lowest `low_bits`; O(entries * bits in which keys differ), or comparing.
+    /// Sorts by key without its lowest `low_bits` bits, by digits or by comparison. By digits it
+    /// takes O(entries * bits in which keys differ).
     pub fn sort(&mut self, low_bits: u32) {
         let Some((first, rest)) = self.entries.split_first() else { return };
         let differing = |entry: &E| entry.key().differing(first.key());
-        // Three entries mostly tell what differs in more bits than digits have.
+        // Three entries usually show whether keys differ in more bits than the digits have.
         let few = rest.iter().step_by(rest.len().div_ceil(2).max(1));
         let max_bits = MAX_DIGITS as u32 * MAX_DIGIT_BITS;
         if few.map(differing).any(|bits| bits.above(low_bits).num_bits() > max_bits) {
@@ -64,8 +68,8 @@ impl<E: Keyed> Sorting<E> {
         }
     }
 
-    /// Whether there are so many entries with so few different keys, as a sample tells, that comparing
-    /// is faster: equal keys cost it nothing, and counts of one digit wait for one another.
+    /// Returns true if a sample shows few distinct keys among many entries. Comparison is faster
+    /// then: equal keys cost it nothing, while increments of the same count wait for one another.
     fn repeats(&self) -> bool {
         let len = self.entries.len();
         if len < LEAST_SAMPLED {
@@ -79,7 +83,7 @@ impl<E: Keyed> Sorting<E> {
         4 * sample.len() < 3 * num_samples
     }
 
-    /// The lowest digit first, each from one place to the other.
+    /// Sorts by the lowest digit first; each pass moves the entries from one array to the other.
     fn sort_by_digits<const N: usize>(&mut self, low_bits: u32, digit_bits: u32) {
         let Self { entries, spare } = self;
         let digit = |entry: E, at: usize| {
@@ -115,9 +119,9 @@ mod tests {
     use super::super::entries::Entry;
     use super::*;
 
-    /// The numbers with `low_bits` below that say where they came from.
+    /// Checks the sort of `entries`; their `low_bits` bits do not count.
     fn check<E: Keyed>(entries: &[E], low_bits: u32) -> Result<(), TestCaseError> {
-        // What is left of another sort does not matter.
+        // Entries left from another sort must not matter.
         let mut sorting = Sorting { entries: entries.to_vec(), spare: vec![E::default(); 700] };
         sorting.sort(low_bits);
         let keys = |entries: &[E]| -> Vec<E::Key> { entries.iter().map(|e| e.key()).collect() };

@@ -5,12 +5,12 @@
 //! walk      a  b c | e f  g         windows abc, efg and, with their 2 words, none inside r
 //! ```
 //!
-//! A window of n words belongs to the rule where it crosses a border between two children, and
+//! A window of n words belongs to the rule where it crosses a border between two elements, and
 //! occurs as often as that rule (Goto, Bannai, Inenaga, Takeda, "Fast q-gram mining on SLP
-//! compressed strings", 2011, there for binary rules). What lies inside a child is met in the
-//! child's own rule, so of a child only the first and the last n - 1 words matter. Heads and tails are
-//! made by a backward sweep each, children before parents and both at once, O(rules * n); separators
-//! are left out.
+//! compressed strings", 2011, for binary rules). The child's own rule meets the windows inside a
+//! child. So only the first and the last n - 1 words of a child matter: its head and its tail. One
+//! backward sweep makes the heads and another one the tails, children before parents and both in
+//! parallel, O(rules * n). Separators are left out.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,60 +23,62 @@ use crate::segment::{Dag, Segment};
 
 use super::short::{ShortEdges, Table};
 
-/// Where a walk hands over what it meets.
+/// Receiver of the words that a walk meets.
 pub(in crate::analytics) trait Sink {
-    /// A text begins: nothing before it counts. It occurs `weight` times.
+    /// Begins a text that occurs `weight` times. Earlier words do not count.
     fn begin(&mut self, weight: u64);
-    /// The next word.
+    /// Receives the next word.
     fn push(&mut self, word: u32);
-    /// The next child, of which `head` are the first words. Where it has more than those, `tail`
-    /// are the last ones.
+    /// Receives the next child. `head` has its first words. If it has more words, `tail` has the
+    /// last ones.
     fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>);
-    /// The next elements, whose first and last words `table` knows.
+    /// Receives the next elements, whose first and last words are in `table`.
     fn push_short<const R: usize>(&mut self, table: &Table<R>, elements: &[u32])
     where
         Self: Sized,
     {
         table.push_each(elements, self);
     }
-    /// Words before the next one, right behind the beginning: what lies inside them is not met.
+    /// Receives the words before the next one, at the start of a text. Windows inside them do not
+    /// count.
     fn prime(&mut self, words: &[u32]);
-    /// Windows or pairs met so far.
+    /// Returns the number of windows or pairs met so far.
     fn num_met(&self) -> usize;
-    /// Nothing more comes.
+    /// Ends the input.
     fn close(&mut self);
 }
 
-/// The rules of a segment as a walk sees them; words are rows of a vocabulary.
+/// Rules of a segment as a walk sees them. Words are rows of a vocabulary.
 #[derive(Debug)]
 pub(in crate::analytics) struct Edges {
     segment: Arc<Segment>,
-    /// By word id; empty where rows are the word ids.
+    /// Rows by word id; empty if rows are the word ids.
     rows: Vec<u32>,
-    /// Words of a head or tail at most: n - 1.
+    /// Maximum number of words of a head or tail: n - 1.
     reach: usize,
     ends: AllEnds,
 }
 
-/// Heads and tails.
+/// Heads and tails of all rules.
 #[derive(Debug)]
 enum AllEnds {
     Short(ShortEdges),
-    /// By rule, and what they are places in.
+    /// Head and tail by rule, and the words that they are ranges of.
     Long(Vec<Span>, Vec<u32>),
 }
 
-/// Head and tail of a rule in `words`: all words, or `reach` of both, one behind the other.
+/// Head and tail of a rule in `words`: all words of the rule, or `reach` words of each, one behind
+/// the other.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
     head_len: u32,
 }
 
-/// Added to the length of a head that is not all.
+/// Flag in the length of a head: the rule has more words, so there is a tail.
 const HAS_TAIL: u32 = 1 << 31;
 
-/// Heads, or tails, of all rules: `reach` words, or all where a rule has no more.
+/// Heads, or tails, of all rules: `reach` words, or all words of a rule that has no more.
 #[derive(Debug)]
 struct Ends {
     /// Start in `words` and length, by rule.
@@ -85,7 +87,7 @@ struct Ends {
 }
 
 impl Ends {
-    /// Children before parents.
+    /// Computes the heads or tails, children before parents.
     fn new(
         dag: &Dag,
         reach: usize,
@@ -162,15 +164,15 @@ impl Ends {
     }
 }
 
-/// Words that a walk meets at most before the limit is looked at again.
+/// Maximum number of words that a walk meets before it checks the limit again.
 pub(super) const STEP_WORDS: usize = 1 << 16;
 
 impl Edges {
-    /// Edges of `reach` words for each segment of the corpus behind `vocabulary`, in at most
-    /// `max_bytes`.
+    /// Computes edges of `reach` words for each segment of the corpus of `vocabulary`, in at most
+    /// `max_bytes` bytes.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where they need more.
+    /// [`Error::Capacity`] if they need more.
     pub fn of_segments(vocabulary: &Vocabulary, reach: usize, max_bytes: u64) -> Result<Vec<Self>> {
         let segments = vocabulary.corpus().segments();
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); segments.len()];
@@ -182,7 +184,7 @@ impl Edges {
                 vocabulary.ids(row).for_each(|(at, word)| rows[at][word as usize] = row as u32);
             }
         }
-        // Longer than everything: no window, and nothing to hold for it.
+        // A reach longer than the text has no windows and needs no memory.
         let root_words = segments.iter().map(|s| s.dag.len_words(s.dag.num_terminals()));
         let all_words = root_words.fold(0u64, u64::saturating_add);
         let reach = reach.min(usize::try_from(all_words).unwrap_or(usize::MAX));
@@ -198,7 +200,8 @@ impl Edges {
     }
 
     fn new(segment: &Arc<Segment>, rows: Vec<u32>, reach: usize, max_bytes: u64) -> Result<Self> {
-        // Heads and tails apart, and then side by side: a walk wants both of a rule.
+        // Heads and tails are made apart, then stored side by side, because a walk needs both of a
+        // rule.
         let max_words = (max_bytes / 16).min(u64::from(u32::MAX / 2));
         let row = |word: u32| if rows.is_empty() { word } else { rows[word as usize] };
         if let Some(short) = ShortEdges::new(&segment.dag, reach, max_bytes, &rows) {
@@ -224,7 +227,7 @@ impl Edges {
         Ok(Self { segment: segment.clone(), ends, rows, reach })
     }
 
-    /// The first words at `positions` of one rule, as many as a head has at most.
+    /// Computes the first words at `positions` of one rule, at most as many as a head has.
     pub fn head(&self, positions: Range<usize>, words: &mut Vec<u32>) {
         words.clear();
         for &element in &self.dag().grammar().symbols[positions] {
@@ -240,7 +243,7 @@ impl Edges {
         words.truncate(self.reach);
     }
 
-    /// The last words at `positions` of one rule, as many as a tail has at most.
+    /// Computes the last words at `positions` of one rule, at most as many as a tail has.
     pub fn tail(&self, positions: Range<usize>, words: &mut Vec<u32>) {
         words.clear();
         for &element in self.dag().grammar().symbols[positions].iter().rev() {
@@ -258,7 +261,7 @@ impl Edges {
         words.reverse();
     }
 
-    /// Whether there are more than `len` words at `positions` of one rule.
+    /// Returns true if there are more than `len` words at `positions` of one rule.
     pub fn has_more_words(&self, positions: Range<usize>, len: u64) -> bool {
         let mut left = Some(len);
         let mut elements = self.dag().grammar().symbols[positions].iter();
@@ -268,12 +271,12 @@ impl Edges {
         left.is_none()
     }
 
-    /// The grammar.
+    /// Returns the grammar as a DAG.
     pub fn dag(&self) -> &Dag {
         &self.segment.dag
     }
 
-    /// Main memory of the edges.
+    /// Returns the memory of the edges in bytes.
     pub fn memory_bytes(&self) -> usize {
         let ends = match &self.ends {
             AllEnds::Short(short) => short.memory_bytes(),
@@ -282,7 +285,7 @@ impl Edges {
         ends + 4 * self.rows.capacity()
     }
 
-    /// Head and tail of a rule; without a tail the head is all.
+    /// Returns head and tail of a rule. Without a tail, the head has all words.
     #[inline]
     fn rule(&self, rule_idx: usize) -> (&[u32], Option<&[u32]>) {
         let (spans, words) = match &self.ends {
@@ -303,10 +306,10 @@ impl Edges {
         if self.rows.is_empty() { word } else { self.rows[word as usize] }
     }
 
-    /// Hands the children at `positions` of one rule to `sink`.
+    /// Passes the children at `positions` of one rule to `sink`.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where `sink` has met more than `max_met`.
+    /// [`Error::Capacity`] if `sink` has met more than `max_met`.
     pub fn walk(
         &self,
         positions: Range<usize>,
@@ -341,11 +344,11 @@ impl Edges {
         }
     }
 
-    /// Walks over all rules and documents that lie at `positions`, each with its weight. Ranges
-    /// that tile the grammar meet together what one walk over all of it meets.
+    /// Walks over all rules and documents at `positions`, each with its weight. Ranges that tile
+    /// the grammar together meet the same windows as one walk over all of it.
     ///
     /// # Errors
-    /// As [`walk`](Self::walk).
+    /// The errors of [`walk`](Self::walk).
     pub fn walk_all(
         &self,
         positions: Range<usize>,
@@ -374,7 +377,8 @@ impl Edges {
         Ok(())
     }
 
-    /// Walks over part of the rule or document that begins at `start`, after what is before it.
+    /// Walks over a part of the rule or document that begins at `start`, after the words before
+    /// that part.
     fn walk_part(
         &self,
         start: usize,
@@ -392,7 +396,7 @@ impl Edges {
         self.walk(part, sink, max_met)
     }
 
-    /// The grammar in ranges of positions for tasks of about `len`.
+    /// Cuts the positions of the grammar into ranges of about `len` for parallel tasks.
     pub fn ranges(&self, len: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let end = self.dag().grammar().symbols.len();
         (0..end).step_by(len.max(1)).map(move |start| start..end.min(start + len.max(1)))

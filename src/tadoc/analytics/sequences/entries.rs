@@ -1,12 +1,13 @@
-//! Sorting what was met, cut by ranges of keys so that every range is sorted alone, in the cache and in
-//! parallel.
+//! Sorting of met windows. They are cut by ranges of keys, so that every range is sorted alone, in
+//! the cache and in parallel.
 //!
 //! ```text
 //! even      |   |   |   |   |   |   |   |       one shift for a key
 //! sampled   |        ||||||||       |   |       a binary search: where one range would keep a thread busy
 //! ```
 //!
-//! Every line of a log begins alike, so that one range of equal width has 38 % of its windows of three words.
+//! Sampled ranges are needed because every line of a log begins alike: one range of equal width
+//! then has 38 % of its windows of three words.
 
 use std::ops::Range;
 
@@ -16,18 +17,19 @@ use super::digits::Sorting;
 use super::key::Key;
 use super::packing::Packing;
 
-/// Entries of a bucket on average.
+/// Average number of entries of a bucket.
 const BUCKET_LEN: usize = 2048;
-/// Buckets at most: the bound of what is written at random while splitting.
+/// Maximum number of buckets (2 to this), which limits the number of places written at random.
 const MAX_BUCKET_BITS: u32 = 11;
 
-/// Entries of which no bucket is to have more than a quarter, on one thread, too: it is sorted beside them and its rows are
-/// made, which takes 3 to 6 keys for each.
+/// Number of entries above which no bucket should have more than a quarter of them, also on one
+/// thread. A bucket is sorted beside the entries and its rows are made, which takes 3 to 6 keys for
+/// each entry.
 const MANY_ENTRIES: usize = 1 << 24;
-/// Keys of a bucket on average that are looked at before all are cut.
+/// Average number of keys of a bucket that are sampled before all entries are cut.
 const BUCKET_SAMPLES: usize = 8;
 
-/// What is sorted: a key, or more behind one.
+/// Value to sort: a key, or a key with more data.
 pub(in crate::analytics) trait Keyed: Copy + Default + Send + Sync {
     type Key: Key;
     fn key(self) -> Self::Key;
@@ -49,7 +51,7 @@ impl Keyed for u128 {
     }
 }
 
-/// A key and what stands behind it.
+/// A key with a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::analytics) struct Entry {
     pub key: u64,
@@ -64,8 +66,8 @@ impl Keyed for Entry {
     }
 }
 
-/// Sorts the entries of all tasks by key, which lie in `range`, and hands each bucket to `finish`; the
-/// results in ascending order of keys.
+/// Sorts the entries of all parallel tasks by key and passes each bucket to `finish`. Keys lie in
+/// `range`. Returns the results in ascending order of keys.
 pub(in crate::analytics) fn sorted_buckets<E: Keyed, T: Send>(
     tasks: Vec<Vec<E>>,
     range: (E::Key, E::Key),
@@ -80,15 +82,16 @@ pub(in crate::analytics) fn sorted_buckets<E: Keyed, T: Send>(
         .collect()
 }
 
-/// Entries cut by ranges of keys that follow one another.
+/// Entries cut by consecutive ranges of keys.
 pub(in crate::analytics) struct Buckets<E> {
-    /// By task.
+    /// Entries by parallel task.
     split: Vec<Split<E>>,
     low_bits: u32,
 }
 
 impl<E: Keyed> Buckets<E> {
-    /// Cuts the entries of all tasks, whose keys without their lowest `low_bits` lie in `first..=last`.
+    /// Cuts the entries of all tasks. Their keys, without the lowest `low_bits` bits, lie in
+    /// `range`.
     pub fn new(tasks: Vec<Vec<E>>, range: (E::Key, E::Key), low_bits: u32) -> Self {
         let num_entries: usize = tasks.iter().map(Vec::len).sum();
         let most_bits = (num_entries / BUCKET_LEN + 1).ilog2().min(MAX_BUCKET_BITS);
@@ -104,18 +107,19 @@ impl<E: Keyed> Buckets<E> {
         Self { split, low_bits }
     }
 
-    /// Number of buckets.
+    /// Returns the number of buckets.
     pub fn len(&self) -> usize {
         self.split.first().map_or(0, |split| split.ends.len() - 1)
     }
 
-    /// Buckets in runs of `run_len` entries or a little more.
+    /// Groups the buckets to runs of `run_len` entries or a few more.
     pub fn runs(&self, run_len: usize) -> Vec<Range<usize>> {
         let len = |bucket| self.split.iter().map(|split| split.of(bucket).len()).sum();
         runs_of((0..self.len()).map(len), run_len)
     }
 
-    /// The entries of `bucket`, ascending, in `sorting`; the order by the lowest bits does not matter.
+    /// Returns the entries of `bucket`, ascending, in `sorting`. Entries that differ only in the
+    /// lowest bits are in any order.
     pub fn sorted<'s>(&self, bucket: usize, sorting: &'s mut Sorting<E>) -> &'s mut [E] {
         sorting.entries.clear();
         self.split.iter().for_each(|split| sorting.entries.extend_from_slice(split.of(bucket)));
@@ -123,13 +127,13 @@ impl<E: Keyed> Buckets<E> {
         &mut sorting.entries
     }
 
-    /// Main memory of the entries.
+    /// Returns the memory of the entries in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.split.iter().map(|s| size_of_val(&s.ends[..]) + size_of_val(&s.entries[..])).sum()
     }
 }
 
-/// Buckets of `lens` entries in runs of `run_len` or a little more.
+/// Groups buckets of `lens` entries to runs of `run_len` entries or a few more.
 pub(in crate::analytics) fn runs_of(
     lens: impl Iterator<Item = usize>,
     run_len: usize,
@@ -176,8 +180,8 @@ impl<K: Key> EvenCuts<K> {
     }
 }
 
-/// Where ranges but the first begin if all are to have as many keys; none where even ranges leave no thread
-/// without work for long.
+/// Returns the start of each range but the first, such that all ranges have about as many keys.
+/// Returns `None` if ranges of equal width leave no thread without work for long.
 fn sampled_cuts<E: Keyed>(
     tasks: &[Vec<E>],
     num_entries: usize,
@@ -212,7 +216,7 @@ fn split_all<E: Keyed>(
     tasks.into_par_iter().map(split).collect()
 }
 
-/// Entries of one task, by bucket.
+/// Entries of one parallel task, by bucket.
 struct Split<E> {
     ends: Vec<u32>,
     entries: Vec<E>,
@@ -243,22 +247,22 @@ impl<E: Keyed> Split<E> {
     }
 }
 
-/// Sorts by the whole key, the lowest bits, too: shifting them out for each comparison took a fifth of counting windows
-/// of 128 bits.
+/// Sorts by the whole key, including the lowest bits. Shifting these out for each comparison took a
+/// fifth of the time of counting windows of 128 bits.
 pub(in crate::analytics) fn sort<E: Keyed>(entries: &mut [E]) {
     entries.sort_unstable_by_key(|entry| entry.key());
 }
 
 /// Calls `f` with each run of equal sequences, ascending. `entries` are sorted by key, which is the
-/// beginning of the sequences; where that is not all, `words` says which words belong to a value. The
-/// keys in a run are those of its last words then. O(entries * words of a sequence).
+/// beginning of the sequences. If a key is not a whole sequence, `words` returns the words of a
+/// value, and the keys in a run are those of its last words. O(entries * words of a sequence).
 pub(in crate::analytics) fn for_each_sequence<'a>(
     entries: &mut [Entry],
     packing: Packing,
     words: &impl Fn(u64) -> &'a [u32],
     mut f: impl FnMut(&[Entry]),
 ) {
-    // Ranges that are sorted as far as `depth` words, the innermost last.
+    // Ranges that are sorted up to `depth` words, the innermost last.
     let mut sorted = vec![(0..entries.len(), packing.words_per_key())];
     while let Some((range, depth)) = sorted.last_mut() {
         let (start, depth) = (range.start, *depth);
@@ -291,7 +295,8 @@ mod tests {
         keys.chunks(7_001).map(<[u64]>::to_vec).collect()
     }
 
-    /// The most that a bucket has, after all are found to be what sorting everything gives.
+    /// Checks that the buckets are all entries in sorted order. Returns the size of the largest
+    /// bucket.
     fn largest_bucket(tasks: &[Vec<u64>], low_bits: u32) -> usize {
         let mut expected: Vec<u64> = tasks.concat();
         expected.sort_unstable_by_key(|key| key >> low_bits);
@@ -316,7 +321,7 @@ mod tests {
         let many = LEN as usize / 10;
         for low_bits in [0, 6] {
             let even = tasks(|number| number);
-            // One word begins two fifths of all windows, and another goes on with it.
+            // One word begins two fifths of all windows, followed by various words.
             let skewed = tasks(|n| if n % 5 < 2 { 0x7_1234 << 24 | n & 0xFF_FFFF } else { n });
             let equal = tasks(|n| if n % 5 < 2 { 0x7_1234_5678 } else { n });
             for tasks in [&even, &skewed] {

@@ -1,4 +1,4 @@
-//! Which of the sequences that a walk meets are kept: all, those of a range, or none, but counted.
+//! Filter of the sequences that a walk keeps: all, those of a range, or none while it counts them.
 //!
 //! ```text
 //! keys      0 ............................................ last
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::key::Key;
 
-/// What is kept of what is met.
+/// Choice of the sequences that a walk keeps.
 #[derive(Debug, Clone, Default)]
 pub(in crate::analytics) enum Keep<K> {
     #[default]
     All,
     /// Sequences from the first to the last.
     Within(K, K),
-    /// None; they are counted.
+    /// No sequence; they are counted.
     Counted(Arc<Tally<K>>),
 }
 
 impl<K: Key> Keep<K> {
-    /// Whether the sequence `key` is kept.
+    /// Returns true if the sequence `key` is kept.
     #[inline]
     pub fn is_kept(&self, key: impl FnOnce() -> K) -> bool {
         match self {
@@ -36,13 +36,13 @@ impl<K: Key> Keep<K> {
         }
     }
 
-    /// Whether everything is kept.
+    /// Returns true if all sequences are kept.
     pub fn is_all(&self) -> bool {
         matches!(self, Self::All)
     }
 }
 
-/// How many sequences of each range of 2^`shift` keys are met.
+/// Number of sequences met in each range of 2^`shift` keys.
 #[derive(Debug)]
 pub(in crate::analytics) struct Tally<K> {
     first: K,
@@ -52,20 +52,20 @@ pub(in crate::analytics) struct Tally<K> {
 }
 
 impl<K: Key> Tally<K> {
-    /// For the keys that differ from `first` in their lowest `bits` only, in 2^`num_bits` ranges or
-    /// fewer.
+    /// Creates a tally for the keys that differ from `first` only in their lowest `bits` bits, with
+    /// at most 2^`num_bits` ranges.
     pub fn new(first: K, bits: u32, num_bits: u32) -> Self {
         let num_bits = num_bits.min(bits);
         let counts = (0..1usize << num_bits).map(|_| AtomicU64::new(0)).collect();
         Self { first, last: first.joined(K::ones(bits)), shift: bits - num_bits, counts }
     }
 
-    /// Bits in which the keys of one range differ.
+    /// Returns the number of bits in which the keys of one range differ.
     pub fn shift(&self) -> u32 {
         self.shift
     }
 
-    /// The first key of each range and how many were met there.
+    /// Returns the first key of each range, and the number of sequences met there.
     pub fn counts(&self) -> impl Iterator<Item = (K, u64)> + '_ {
         self.counts.iter().zip(0u32..).map(|(count, at)| {
             let offset = K::default().with_value(at, 0).with_value(0, self.shift);

@@ -1,37 +1,39 @@
-//! Numbers that hold a whole sequence and, below it, a small value.
+//! Keys: numbers that hold a whole sequence and, in the lowest bits, a small value.
 //!
 //! ```text
 //! | word 1 | word 2 | word 3 | value |     bits of a word each, value_bits
 //! ```
 //!
-//! They order as the sequences do. Sequences of up to 64 bits with their value are counted in `u64`, up to
-//! 128 bits (7 words of 2^18) in `u128`; longer ones as places in a text.
+//! Keys have the order of the sequences. Sequences that fit 64 bits with their value are counted in
+//! `u64`, up to 128 bits (7 words of 2^18) in `u128`. Longer ones are counted as positions in a
+//! text.
 
 use std::fmt::Debug;
 
-/// A number that sequences are packed into.
+/// Number that sequences are packed into.
 pub(in crate::analytics) trait Key:
     Copy + Default + Ord + Debug + Send + Sync
 {
-    /// The words before with `word` behind and the oldest one, above `total_bits`, out.
+    /// Appends `word` to the sequence and removes its oldest word, whose bits lie above
+    /// `total_bits`.
     fn rolled(self, word: u32, word_bits: u32, total_bits: u32) -> Self;
-    /// The sequence with `value` below.
+    /// Returns the key with `value` below the sequence.
     fn with_value(self, value: u32, value_bits: u32) -> Self;
-    /// The lowest `bits`, at most 32.
+    /// Returns the lowest `bits` bits, at most 32.
     fn low(self, bits: u32) -> u32;
-    /// All but the lowest `bits`.
+    /// Returns the key without its lowest `bits` bits.
     fn above(self, bits: u32) -> Self;
-    /// The lowest 64 bits.
+    /// Returns the lowest 64 bits.
     fn number(self) -> u64;
-    /// All bits that are in one of both.
+    /// Returns the bits that are 1 in either key.
     fn joined(self, other: Self) -> Self;
-    /// The bits that are in one and not in the other.
+    /// Returns the bits that differ between the keys.
     fn differing(self, other: Self) -> Self;
-    /// Bits up to the highest that is 1.
+    /// Returns the number of bits up to the highest that is 1.
     fn num_bits(self) -> u32;
-    /// The difference to `first`, which is not larger.
+    /// Returns the difference to `first`, which must not be larger.
     fn minus(self, first: Self) -> Self;
-    /// The key whose lowest `bits` are 1 and no other.
+    /// Returns the key whose lowest `bits` bits are 1 and all others 0.
     fn ones(bits: u32) -> Self;
 }
 

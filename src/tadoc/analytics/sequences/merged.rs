@@ -1,14 +1,15 @@
-//! Counts of sequences and of pairs of single segments, made elsewhere (on a device), as counts of the corpus.
+//! Counts of sequences and pairs of segments, made elsewhere (on a device), joined to a corpus.
 //!
 //! ```text
 //! segment 0   a b: 3   b c: 1          rows 0 1: 3   1 2: 1 ┐
 //! segment 1   b a: 2   (its b is 0)    rows 1 0: 2          ┴─▶ sorted, added up
 //! ```
 //!
-//! Word ids become rows of the vocabulary; the keys of an only segment, whose ids are its rows, are taken as
-//! they are. Where words are folded, the smaller word of a pair may become the larger one. O(rows) and what
-//! sorting them takes, in parallel; 32 bytes a row of all segments. Windows over the place where a document
-//! was cut belong to no segment: such corpora are refused.
+//! Word ids become rows of the vocabulary. If there is only one segment and its ids are the rows,
+//! its keys are used as they are. With folded words, the smaller word of a pair may become the
+//! larger one. O(rows) plus the time to sort them, in parallel; 32 bytes for each row of all
+//! segments. Windows across the place where a document is cut belong to no segment, so corpora with
+//! cut documents are rejected.
 
 use std::sync::Arc;
 
@@ -24,31 +25,33 @@ use super::key::Key;
 use super::packing::Packing;
 use super::rows::{Counted, Sequences};
 
-/// Rows that a task makes entries of.
+/// Number of rows that a parallel task converts to entries.
 const TASK_ROWS: usize = 1 << 16;
 
-/// Sequences of one segment and how often they occur in it.
+/// Sequences of one segment and their counts in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentSequences {
-    /// The words of each by id, `word_bits` each, the first one highest; ascending.
+    /// Sequences as word ids with `word_bits` bits each, the first word highest; ascending.
     pub keys: Vec<u64>,
-    /// How often each occurs.
+    /// Number of occurrences of each sequence.
     pub counts: Vec<u64>,
-    /// Bits of a word.
+    /// Number of bits of a word.
     pub word_bits: u32,
 }
 
 impl SequenceCounts {
-    /// Why counts of segments cannot be [`of_segments`](Self::of_segments), if they cannot.
+    /// Returns the reason why [`of_segments`](Self::of_segments) cannot join the counts of
+    /// segments, or `None` if it can.
     pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
         refused_words(vocabulary, n, 2)
     }
 
-    /// The counts of sequences of `n` words of `vocabulary`, from those of each of its segments.
+    /// Joins the counts of all segments to the counts of the sequences of `n` words of
+    /// `vocabulary`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where they are [refused](Self::segments_refused) or are not one part
-    /// for each segment, [`Error::Capacity`] where a count has more than 64 bits.
+    /// [`Error::InvalidArgument`] if the counts [cannot be joined](Self::segments_refused) or there
+    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits.
     pub fn of_segments(
         vocabulary: Arc<Vocabulary>,
         n: usize,
@@ -62,8 +65,8 @@ impl SequenceCounts {
     }
 }
 
-/// Why sequences of `n` words of segments cannot be joined, if they cannot: they have fewer words than
-/// `least` or do not fit keys, or a document is cut.
+/// Returns the reason why sequences of `n` words of segments cannot be joined, or `None` if they
+/// can: they have fewer words than `least`, they do not fit keys, or a document is cut.
 pub(super) fn refused_words(vocabulary: &Vocabulary, n: usize, least: usize) -> Option<String> {
     let word_bits = Packing::new(n, vocabulary.len()).word_bits();
     if n < least || n > (u64::BITS / word_bits) as usize {
@@ -73,17 +76,17 @@ pub(super) fn refused_words(vocabulary: &Vocabulary, n: usize, least: usize) -> 
     cut_document(vocabulary)
 }
 
-/// That a document goes on in another segment, if one does.
+/// Returns a message if a document continues in another segment.
 pub(in crate::analytics) fn cut_document(vocabulary: &Vocabulary) -> Option<String> {
     let segments = vocabulary.corpus().segments();
     let is_cut = segments.iter().skip(1).any(|segment| segment.continues);
     is_cut.then(|| "a document goes on in another segment".to_owned())
 }
 
-/// That there is a part for each segment, and nothing `refused`.
+/// Checks that there is one part for each segment, and that `refused` is `None`.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`].
+/// [`Error::InvalidArgument`] if not.
 pub(in crate::analytics) fn check_parts(
     vocabulary: &Vocabulary,
     num_parts: usize,
@@ -101,20 +104,20 @@ pub(in crate::analytics) fn check_parts(
     }
 }
 
-/// How counts of segments become those of a corpus.
+/// Parameters of joining the counts of segments.
 pub(in crate::analytics) struct Joining {
     pub packing: Packing,
-    /// Sequences that occur less often are no rows.
+    /// Minimum count of a row.
     pub min_count: u64,
-    /// Whether the smaller of two words stands first.
+    /// True if the smaller of two words comes first.
     pub are_pairs: bool,
 }
 
 impl Joining {
-    /// The rows of all `parts`, one for each segment, which fit keys.
+    /// Returns the rows of all `parts`, one for each segment. Sequences must fit keys.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where a count has more than 64 bits.
+    /// [`Error::Capacity`] if a count needs more than 64 bits.
     pub fn rows(
         &self,
         vocabulary: Arc<Vocabulary>,
@@ -162,7 +165,8 @@ impl Joining {
         sorted_buckets(entries, all, add).into_iter().collect()
     }
 
-    /// Keys by rows; words that occur nowhere have none.
+    /// Converts keys of word ids to entries with keys of rows. Sequences that do not occur are left
+    /// out, because their words may have no row.
     fn entries(
         &self,
         rows: SegmentRows<'_>,
@@ -178,14 +182,14 @@ impl Joining {
         occurring.map(entry).collect()
     }
 
-    /// The key of a pair with the smaller word first.
+    /// Returns the key of a pair with the smaller word first.
     fn ordered(&self, key: u64) -> u64 {
         let (first, second) = (self.packing.word(key, 0), self.packing.word(key, 1));
         self.packing.key(&[first.min(second), first.max(second)])
     }
 }
 
-/// The key of a sequence by rows, from one by word ids of `word_bits` each.
+/// Converts a key of word ids of `word_bits` bits each to a key of rows.
 pub(super) fn row_key(key: u64, word_bits: u32, rows: SegmentRows<'_>, packing: Packing) -> u64 {
     let id = |at: usize| {
         let shift = word_bits * (packing.num_words - 1 - at) as u32;
@@ -209,7 +213,7 @@ mod tests {
         (0..90).map(|doc| text(doc).join(" ")).collect()
     }
 
-    /// What a device answers for a segment: counts of it alone, by word id.
+    /// Returns the answer of a device for a segment: counts of it alone, by word id.
     fn part(corpus: &Corpus, segment_idx: usize, n: usize) -> SegmentSequences {
         let segment = corpus.segments()[segment_idx].clone();
         let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
@@ -247,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The same of pairs.
+    /// Returns the answer of a device for the pairs of a segment.
     fn pairs(corpus: &Corpus, segment_idx: usize, window: usize) -> SegmentSequences {
         let segment = corpus.segments()[segment_idx].clone();
         let word_bits = Packing::new(2, segment.dag.num_words() as usize).word_bits();

@@ -1,11 +1,11 @@
-//! Sequences of n words, counted and listed from the grammar.
+//! Sequences of n words (n-grams): counted, by document, and as a ranked index.
 //!
-//! Reading order: `edges` and `short` (which windows are met where), `borders` (documents cut over segments),
-//! `token_walk` (windows of the text), `walk` (both), `packing`, `key`, `keep`, `weights` and `windows`
-//! (windows as numbers), `entries` and `digits` (sorting them), `passes` (several walks where memory is short),
-//! `ordered`, `rows`, `parts` (rows as they are counted), and the tasks `count` (with
-//! `merged`), `by_document` (with `numbered` and `document_rows`), `ranked` (with
-//! `ranked_segments`); `choice` between the ways.
+//! Reading order: `edges` and `short` (the windows that each rule contributes), `borders`
+//! (documents cut over segments), `token_walk` (windows of the text), `walk` (both ways),
+//! `packing`, `key`, `keep`, `weights` and `windows` (windows as numbers), `entries` and `digits`
+//! (sorting them), `passes` (several walks if memory is short), `ordered`, `rows`, `parts` (rows in
+//! parts), and the tasks `count` (with `merged`), `by_document` (with `numbered` and
+//! `document_rows`) and `ranked` (with `ranked_segments`). `choice` chooses a traversal.
 
 mod borders;
 mod by_document;

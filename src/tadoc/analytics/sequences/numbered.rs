@@ -1,14 +1,14 @@
-//! Sequences by number: what every rule and document holds across its children, written once.
+//! Numbered sequences: the windows across the elements of every rule and document, stored once.
 //!
 //! ```text
 //! keys      [a b c | b c d | ...]                 ascending, so numbers order as sequences do
 //! numbers   rule 4: 0 17 3 | rule 5: 9 | ...      windows over the borders of its children
 //! ```
 //!
-//! With them a document is counted like a term vector: counts of 8 documents flow down at once and a
-//! rule adds them to the numbers it holds ([`lane_counts`](crate::analytics::lane_counts)); nothing
-//! is packed, sorted or compared again. O(windows of all rules) to prepare, whatever the number of
-//! documents counted later.
+//! With numbers, a document is counted like a term vector: counts of 8 documents flow down at once,
+//! and a rule adds them to the numbers it contains
+//! ([`lane_counts`](crate::analytics::lane_counts)). Nothing is packed, sorted or compared again.
+//! Preparation takes O(windows of all rules), independent of the number of documents counted later.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ use super::walk::Limit;
 use super::weights::Weights;
 use super::windows::PackedWindows;
 
-/// Positions of the grammar in a task.
+/// Number of positions of the grammar in a parallel task.
 const TASK_POSITIONS: usize = 1 << 15;
 
 /// Counts of a group of documents.
@@ -37,26 +37,26 @@ pub(super) type GroupCounts = LaneCounts<u32, GROUP_LEN>;
 /// Numbers of the sequences that fit 64 bits.
 #[derive(Debug)]
 pub(super) struct Numbered {
-    /// By number.
+    /// Sequences by number.
     keys: Vec<u64>,
     segments: Vec<SegmentNumbers>,
     num_rules: usize,
-    /// Counts that no task uses now.
+    /// Counts that no parallel task uses now.
     spare: Mutex<Vec<GroupCounts>>,
 }
 
-/// The numbers of one segment.
+/// Numbers of one segment.
 #[derive(Debug, Default)]
 struct SegmentNumbers {
-    /// Document or rule `at` has the numbers `ends[at]..ends[at + 1]`; documents first, then rules
-    /// without the root.
+    /// Ends in `numbers`: document or rule `at` has the numbers `ends[at]..ends[at + 1]`. Documents
+    /// come first, then the rules without the root.
     ends: Vec<u32>,
     numbers: Vec<u32>,
 }
 
 impl Numbered {
-    /// Numbers the windows of all rules and documents. Sequences that lie across segments only get no
-    /// number.
+    /// Numbers the windows of all rules and documents. Sequences that occur only across segments
+    /// get no number.
     ///
     /// # Errors
     /// [`Error::Capacity`](crate::Error::Capacity) for more windows than `limit` has.
@@ -99,29 +99,29 @@ impl Numbered {
         Ok(Self { keys, segments, num_rules, spare })
     }
 
-    /// The sequence of `number`.
+    /// Returns the sequence of `number`.
     #[inline]
     pub fn key(&self, number: u32) -> u64 {
         self.keys[number as usize]
     }
 
-    /// What groups are counted with.
+    /// Returns counts for groups of documents, reused if possible.
     pub fn counts(&self) -> GroupCounts {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         spare.unwrap_or_else(|| LaneCounts::new(self.keys.len(), self.num_rules))
     }
 
-    /// Takes counts back for the next task.
+    /// Takes back `counts` for the next parallel task.
     pub fn give_back(&self, counts: GroupCounts) {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
     }
 
-    /// Counts the sequences of documents that lie in segment `at` alone.
+    /// Counts the sequences of documents that lie only in segment `at`.
     pub fn count(&self, edges: &Edges, at: usize, docs: &[usize], counts: &mut GroupCounts) {
         counts.count(&Sequenced { edges, numbers: &self.segments[at] }, docs);
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the numbers in bytes.
     pub fn memory_bytes(&self) -> usize {
         let segments = self.segments.iter();
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +131,8 @@ impl Numbered {
     }
 }
 
-/// The windows of all documents, then of all rules, and how many each has; in tasks.
+/// Returns, for each parallel task, the windows of its documents and rules with the number of
+/// windows of each. Documents come before rules.
 fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
     let grammar = edges.dag().grammar();
     // Documents tile the root and rules follow it, so their positions ascend.
@@ -163,7 +164,8 @@ fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u6
     tasks.into_par_iter().map(count).collect()
 }
 
-/// The different keys of sorted entries, and for each entry its value and the place of its key.
+/// Returns the distinct keys of sorted entries and, for each entry, its value and the index of its
+/// key.
 fn distinct(entries: &mut [Entry]) -> (Vec<u64>, Vec<(u32, u32)>) {
     let mut keys: Vec<u64> = Vec::new();
     let places = entries.iter().map(|entry| {

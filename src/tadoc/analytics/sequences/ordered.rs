@@ -1,4 +1,4 @@
-//! Work in parallel whose results are taken one after another.
+//! Parallel work whose results are taken in order.
 //!
 //! ```text
 //! tasks     0 1 2 3 | 4 5 6 ...
@@ -13,14 +13,14 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 
-/// Tasks of each thread that may be ahead of what is taken.
+/// Maximum number of parallel tasks for each thread that run ahead of the result taken next.
 const AHEAD_PER_THREAD: usize = 2;
 
-/// Hands what `compute` makes of each task to `take`, in order, until that answers false; says whether
-/// all were taken. At most a few results wait at a time.
+/// Computes each task in parallel and passes the results to `take` in order, until it returns
+/// false. Returns true if all results were taken. Only a few results wait at a time.
 ///
 /// # Errors
-/// Those of `take`.
+/// The errors of `take`.
 pub fn for_each_in_order<T: Send>(
     num_tasks: usize,
     compute: impl Fn(usize) -> T + Send + Sync,
@@ -28,7 +28,7 @@ pub fn for_each_in_order<T: Send>(
 ) -> Result<bool> {
     let max_ahead = AHEAD_PER_THREAD * rayon::current_num_threads();
     if rayon::current_thread_index().is_some() {
-        // A thread of the pool that waits would be missing there.
+        // A thread of the pool must not wait here, because the pool would miss it.
         for start in (0..num_tasks).step_by(max_ahead) {
             let tasks = start..num_tasks.min(start + max_ahead);
             for made in tasks.into_par_iter().map(&compute).collect::<Vec<T>>() {
@@ -46,7 +46,7 @@ pub fn for_each_in_order<T: Send>(
         loop {
             for task in tasks.by_ref().take(max_ahead - waiting.len()) {
                 let (sender, receiver) = sync_channel(1);
-                // Nobody waits for it any more where that fails.
+                // Sending fails if the receiver no longer waits, which does no harm.
                 scope.spawn(move |_| drop(sender.send(compute(task))));
                 waiting.push_back(receiver);
             }

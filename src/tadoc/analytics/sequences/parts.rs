@@ -1,5 +1,6 @@
-//! Rows part by part: windows are cut by ranges of sequences, and each run of ranges is sorted, added up
-//! and made into what the caller wants by one thread, while another takes what came before.
+//! Rows in parts. Windows are cut by ranges of sequences. One thread sorts each run of ranges, adds
+//! up equal windows and converts them to the result of the caller; another thread takes earlier
+//! results meanwhile.
 
 use std::sync::Arc;
 
@@ -18,25 +19,25 @@ use super::rows::{Counted, Sequences};
 use super::weights::{NumberedWeights, Weights};
 use super::windows::TextWindows;
 
-/// Words of the windows of a part, or a little more.
+/// Number of words of windows after which a part ends.
 pub(in crate::analytics) const PART_WORDS: usize = 1 << 17;
 
-/// What the rows of all parts share.
+/// Data that the rows of all parts share.
 pub(in crate::analytics) struct Parts<'a> {
     pub vocabulary: &'a Arc<Vocabulary>,
     pub packing: Packing,
     pub weights: &'a Weights,
-    /// Sequences that occur less often are no rows.
+    /// Minimum count of a row.
     pub min_count: u64,
 }
 
 impl Parts<'_> {
-    /// Rows of the keys of all tasks, each with the number of a weight below the sequence; says whether
-    /// all were taken. `take` gets the bytes that are held, too.
+    /// Makes rows from the keys of all parallel tasks. A key has the number of a weight below the
+    /// sequence. Returns true if all parts were taken. `take` also gets the number of bytes held.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) where a count has more than 64 bits, and those of
-    /// `take`.
+    /// [`Error::Capacity`](crate::Error::Capacity) if a count needs more than 64 bits, and the
+    /// errors of `take`.
     pub fn of_keys<K: Key + Keyed<Key = K>, T: Send>(
         &self,
         tasks: Vec<Vec<K>>,
@@ -51,10 +52,10 @@ impl Parts<'_> {
         self.of_buckets(&buckets, 0, add, make, take)
     }
 
-    /// The same for windows that do not fit a key.
+    /// Makes rows from windows that do not fit a key.
     ///
     /// # Errors
-    /// As [`of_keys`](Self::of_keys).
+    /// The errors of [`of_keys`](Self::of_keys).
     pub fn of_texts<T: Send>(
         &self,
         tasks: &[TextWindows],

@@ -1,4 +1,4 @@
-//! Everything in one walk where that fits, else in several over ranges of sequences.
+//! Passes: one walk if all windows fit into memory, else several walks over ranges of sequences.
 //!
 //! ```text
 //! walk 1    all               too much: given up
@@ -6,8 +6,9 @@
 //! walks     [12 3] [90] [7]   kept, counted, sent, forgotten
 //! ```
 //!
-//! A range is cut as long as it has more than one sequence, so what is refused repeats one sequence more
-//! often than memory holds. O(walks * grammar), walks being what is met over what fits, and two.
+//! A range is cut while it has more than one sequence. So an error means that one sequence occurs
+//! more often than memory can hold. O(walks * grammar), where the number of walks is (windows met /
+//! windows that fit) + 2.
 
 use std::sync::Arc;
 
@@ -19,19 +20,20 @@ use super::keep::{Keep, Tally};
 use super::key::Key;
 use super::walk::{Limit, Walk};
 
-/// Ranges of a tally at most: 2 to this, 8 bytes each.
+/// Maximum number of ranges of a tally (2 to this), with 8 bytes each.
 const TALLY_BITS: u32 = 16;
 const LEAST_TALLY_BITS: u32 = 4;
 
-/// A range of keys that is counted by itself: the first and the last.
+/// Range of keys that is counted separately: the first key and the last.
 pub(in crate::analytics) type KeyRange<K> = (K, K);
 
-/// Calls `take` with what sinks keep of a walk, the keys it lies in (all below 2^`key_bits`, or one range
-/// after another), and the bytes that the walk goes on holding; until it answers false. `new` makes sinks.
+/// Calls `take` for each pass, until it returns false. `take` gets the sinks of a walk, the range
+/// of their keys (all keys below 2^`key_bits`, or one range after another), and the bytes that the
+/// walk still holds. `new` makes sinks.
 ///
 /// # Errors
-/// [`Error::Capacity`] where one sequence alone is met more often than `limit` has room, and those of
-/// `take`.
+/// [`Error::Capacity`] if one sequence alone is met more often than `limit` allows, and the errors
+/// of `take`.
 pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
     walk: Walk,
     vocabulary: &Vocabulary,
@@ -61,11 +63,11 @@ pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
     Ok(())
 }
 
-/// Ranges of all keys below 2^`key_bits`, of each of which `limit` has room for what `walk` meets, as far
-/// as there are such.
+/// Returns ranges that together have all keys below 2^`key_bits`. Each has at most as many windows
+/// as `limit` allows, unless a single key has more.
 ///
 /// # Errors
-/// Those of `walk`.
+/// The errors of `walk`.
 pub(in crate::analytics) fn fitting_ranges<K: Key>(
     limit: &Limit,
     key_bits: u32,
@@ -74,9 +76,9 @@ pub(in crate::analytics) fn fitting_ranges<K: Key>(
     let max_met = limit.max_met() as u64;
     let num_bits = (max_met + 1).ilog2().clamp(LEAST_TALLY_BITS, TALLY_BITS);
     let mut ranges: Vec<KeyRange<K>> = Vec::new();
-    // What is met in the last of `ranges`.
+    // Number of windows met in the last of `ranges`.
     let mut num_met = u64::MAX;
-    // Ranges still to be cut, the first one last, and what is met there.
+    // Ranges still to cut, the first one last, with the number of windows met in each.
     let mut waiting = vec![(K::default(), key_bits, u64::MAX)];
     while let Some((first, bits, count)) = waiting.pop() {
         if count > max_met && bits > 0 {

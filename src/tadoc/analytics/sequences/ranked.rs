@@ -1,9 +1,10 @@
-//! For each sequence of n words the documents that hold it, those that repeat it most first.
+//! Ranked inverted index: for each sequence of n words, the documents that contain it, by falling
+//! count.
 //!
-//! The counts by document are sorted by sequence, which keeps documents ascending, and each
-//! sequence's documents by count: O(rows * log rows), rows being distinct sequences of a document. Rows that
-//! do not fit in memory are made by ranges of sequences, for each of which all documents are counted
-//! again ([`passes`](super::passes)).
+//! The counts by document are sorted by sequence, which keeps documents ascending. Then the
+//! documents of each sequence are sorted by count. O(rows * log rows), where a row is a distinct
+//! sequence of a document. If the rows do not fit into memory, they are made by ranges of
+//! sequences, and all documents are counted again for each range ([`passes`](super::passes)).
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -24,15 +25,16 @@ use super::packing::Packing;
 use super::passes::{KeyRange, fitting_ranges};
 use super::rows::{Counted, Sequences};
 
-/// Rows of a task.
+/// Number of rows of a parallel task.
 const TASK_ROWS: usize = 1 << 16;
 
-/// For each sequence of `n` words, ascending, the documents that hold it by descending count; those
-/// with equal counts by ascending id.
+/// Builds the ranked index of the sequences of `n` words. Sequences ascend. The documents of a
+/// sequence are in descending order of count; documents with equal counts are in ascending order of
+/// id.
 ///
 /// # Errors
-/// As [`DocumentSequences::new`], [`Error::Capacity`] where one sequence alone has more documents, or one
-/// document more sequences, than `max_memory_bytes` hold.
+/// The errors of [`DocumentSequences::new`], and [`Error::Capacity`] if one sequence alone has more
+/// documents, or one document more sequences, than `max_memory_bytes` hold.
 pub fn ranked_inverted_index(
     corpus: &Corpus,
     n: usize,
@@ -46,28 +48,29 @@ pub fn ranked_inverted_index(
 #[derive(Debug, Clone)]
 pub struct RankedInvertedIndex {
     sequences: Sequences,
-    /// Sequence `row` has the entries `ends[row]..ends[row + 1]` of `docs` and `counts`.
+    /// Ends in `doc_ids` and `counts`: sequence `row` has the entries `ends[row]..ends[row + 1]`.
     ends: Vec<usize>,
     doc_ids: Vec<u64>,
     counts: Vec<u64>,
 }
 
-/// What is found in one range of sequences.
+/// Result of one range of sequences.
 #[derive(Default)]
 pub(super) struct Part {
     pub sequences: Counted,
-    /// Documents of each.
+    /// Number of documents of each sequence.
     pub lens: Vec<usize>,
     pub doc_ids: Vec<u64>,
     pub counts: Vec<u64>,
 }
 
 impl RankedInvertedIndex {
-    /// The index of the sequences of `n` words of `vocabulary`; documents are counted by `traversal`.
-    /// `max_memory_bytes` is for counting; where there were several ranges, the rows are held beside it.
+    /// Builds the index of the sequences of `n` words of `vocabulary`. Documents are counted by
+    /// `traversal`. `max_memory_bytes` limits the memory for counting; if there are several ranges,
+    /// the rows need more memory beside it.
     ///
     /// # Errors
-    /// As [`ranked_inverted_index`].
+    /// The errors of [`ranked_inverted_index`].
     pub fn with_vocabulary(
         vocabulary: Arc<Vocabulary>,
         n: usize,
@@ -97,11 +100,11 @@ impl RankedInvertedIndex {
         Ok(Self { sequences, ends: ends_of(all_lens.into_iter()), doc_ids, counts })
     }
 
-    /// The same rows for `docs`, all at once where memory has room for them, else by one range of
-    /// sequences after another, until `take` answers false.
+    /// Builds the index of `docs` and passes it to `take`: at once if memory has room for all rows,
+    /// else one range of sequences after another, until `take` returns false.
     ///
     /// # Errors
-    /// As [`ranked_inverted_index`], and those of `take`.
+    /// The errors of [`ranked_inverted_index`] and of `take`.
     pub fn in_ranges(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,
@@ -133,7 +136,7 @@ impl RankedInvertedIndex {
         Ok(())
     }
 
-    /// The index of the rows of `table`, whose keys lie in `range`.
+    /// Builds the index of the rows of `table`, whose keys lie in `range`.
     fn of(table: DocumentSequenceCounts, range: KeyRange<u64>) -> Self {
         let packing = table.sequences().packing();
         let parts = sorted_buckets(entries(&table), range, |entries| part(entries, &table));
@@ -142,7 +145,7 @@ impl RankedInvertedIndex {
         Self::of_parts(vocabulary, packing, &parts)
     }
 
-    /// The index of `parts`, whose sequences ascend.
+    /// Joins `parts`, whose sequences ascend, to an index.
     pub(super) fn of_parts(vocabulary: Arc<Vocabulary>, packing: Packing, parts: &[Part]) -> Self {
         let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(parts.iter().map(|part| &part.sequences));
@@ -152,7 +155,7 @@ impl RankedInvertedIndex {
         Self { sequences, ends, doc_ids, counts }
     }
 
-    /// The index of `sequences`, of which `row` has the entries `ends[row]..ends[row + 1]`.
+    /// Creates the index of `sequences`. Sequence `row` has the entries `ends[row]..ends[row + 1]`.
     pub(super) fn of_rows(
         sequences: Sequences,
         ends: Vec<usize>,
@@ -162,41 +165,42 @@ impl RankedInvertedIndex {
         Self { sequences, ends, doc_ids, counts }
     }
 
-    /// The rows' sequences.
+    /// Returns the sequences of the rows.
     pub fn sequences(&self) -> &Sequences {
         &self.sequences
     }
 
-    /// Number of rows, the distinct sequences.
+    /// Returns the number of rows, which are the distinct sequences.
     pub fn len(&self) -> usize {
         self.ends.len() - 1
     }
 
-    /// Whether there is no sequence.
+    /// Returns true if there is no sequence.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Places in [`doc_ids`](Self::doc_ids) and [`counts`](Self::counts) that belong to the sequence
-    /// of `row`; rank 1 is the first of them.
+    /// Returns the range of [`doc_ids`](Self::doc_ids) and [`counts`](Self::counts) that belongs to
+    /// the sequence of `row`. Its first entry has rank 1.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn places_of(&self, row: usize) -> Range<usize> {
         self.ends[row]..self.ends[row + 1]
     }
 
-    /// Documents of all sequences, by rank within each.
+    /// Returns the documents of all sequences, by rank within each sequence.
     pub fn doc_ids(&self) -> &[u64] {
         &self.doc_ids
     }
 
-    /// How often the sequence occurs in each of [`doc_ids`](Self::doc_ids), 1 or more.
+    /// Returns the number of occurrences of the sequence in each of [`doc_ids`](Self::doc_ids), 1
+    /// or more.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Main memory of the rows, without the vocabulary.
+    /// Returns the memory of the rows in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         self.sequences.memory_bytes()
             + 8 * (self.ends.len() + self.doc_ids.len() + self.counts.len())
@@ -211,7 +215,7 @@ fn ends_of(lens: impl Iterator<Item = usize>) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// The rows of `table`, in tasks.
+/// Returns the rows of `table` as entries, in parallel tasks.
 fn entries(table: &DocumentSequenceCounts) -> Vec<Vec<Entry>> {
     let num_rows = table.counts().len();
     let starts: Vec<usize> = (0..num_rows).step_by(TASK_ROWS).collect();

@@ -1,14 +1,15 @@
-//! Documents of sequences of single segments by rank, made elsewhere (on a device), as those of the corpus.
+//! Ranked indexes of single segments, made elsewhere (on a device), joined to that of the corpus.
 //!
 //! ```text
 //! segment 0   a b: 3 in 7, 1 in 2          documents 0 to 9   ┐
 //! segment 1   a b: 2 in 0    (document 10)                    ┴─▶ a b: 3 in 7, 2 in 10, 1 in 2
 //! ```
 //!
-//! Word ids become rows of the vocabulary and documents those of the corpus; entries of equal sequences are
-//! joined and ranked again. The rows of an only segment are taken as they are. O(entries) and what sorting
-//! them takes, in parallel; 32 bytes an entry. Windows over the place where a document was cut belong to no
-//! segment: such corpora are refused.
+//! Word ids become rows of the vocabulary, and documents become those of the corpus. Entries of
+//! equal sequences are joined and ranked again. If there is only one segment, its rows are used as
+//! they are. O(entries) plus the time to sort them, in parallel; 32 bytes for each entry. Windows
+//! across the place where a document is cut belong to no segment, so corpora with cut documents are
+//! rejected.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -27,36 +28,38 @@ use super::packing::Packing;
 use super::ranked::{Part, RankedInvertedIndex};
 use super::rows::Sequences;
 
-/// Sequences that a task makes entries of.
+/// Number of sequences that a parallel task converts to entries.
 const TASK_SEQUENCES: usize = 1 << 14;
 
-/// Sequences of one segment, and the documents that hold them by rank.
+/// Sequences of one segment, and the documents that contain them, by rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentRanked {
-    /// The words of each by id, `word_bits` each, the first one highest; ascending.
+    /// Sequences as word ids with `word_bits` bits each, the first word highest; ascending.
     pub keys: Vec<u64>,
-    /// Where the entries of each begin, and the end of the last.
+    /// Start of the entries of each sequence, and the end of the last.
     pub starts: Vec<u32>,
-    /// Documents, counted from the first of the segment; by descending count, then ascending.
+    /// Indexes of documents inside the segment, by descending count, then ascending.
     pub docs: Vec<u32>,
-    /// How often each holds the sequence, 1 or more.
+    /// Number of occurrences of the sequence in each document, 1 or more.
     pub counts: Vec<u64>,
-    /// Bits of a word.
+    /// Number of bits of a word.
     pub word_bits: u32,
 }
 
 impl RankedInvertedIndex {
-    /// Why indexes of segments cannot be [`of_segments`](Self::of_segments), if they cannot.
+    /// Returns the reason why [`of_segments`](Self::of_segments) cannot join the indexes of
+    /// segments, or `None` if it can.
     pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
         refused_words(vocabulary, n, 1)
     }
 
-    /// The index of the sequences of `n` words of `vocabulary` in `docs`, from those of each of its
-    /// segments.
+    /// Joins the indexes of all segments to the index of the sequences of `n` words of `vocabulary`
+    /// in `docs`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) where they are
-    /// [refused](Self::segments_refused) or are not one part of the right shape for each segment.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the indexes [cannot be
+    /// joined](Self::segments_refused) or there is not one part of the right shape for each
+    /// segment.
     pub fn of_segments(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,
@@ -84,7 +87,8 @@ impl RankedInvertedIndex {
     }
 }
 
-/// What is wrong with the shape of a part, if something is; the number of parts is not looked at.
+/// Returns the error in the shape of the first misshapen part, if there is one. The number of parts
+/// is not checked.
 fn misshapen(vocabulary: &Vocabulary, parts: &[SegmentRanked]) -> Option<String> {
     let segments = vocabulary.corpus().segments();
     let is_right = |(part, num_docs): (&SegmentRanked, usize)| {
@@ -100,7 +104,7 @@ fn misshapen(vocabulary: &Vocabulary, parts: &[SegmentRanked]) -> Option<String>
     Some(format!("a part of segment {at} that is no matrix of its documents"))
 }
 
-/// The entries of all `parts` whose document is wanted, by sequence and rank.
+/// Returns the entries of all `parts` for wanted documents, by sequence and rank.
 fn ranked(
     vocabulary: &Vocabulary,
     packing: Packing,
@@ -118,7 +122,7 @@ fn ranked(
         starts.map(move |start| (segment_idx, start..part.keys.len().min(start + TASK_SEQUENCES)))
     });
     let tasks: Vec<_> = tasks.collect();
-    // A value is a segment and a place in it.
+    // A value has a segment index and a place in that segment.
     let entries = tasks.into_par_iter().map(|(segment_idx, sequences)| {
         let (part, rows) = (&parts[segment_idx], rows.of(segment_idx));
         let of_sequence = |sequence: usize| {
@@ -141,7 +145,8 @@ fn ranked(
                 (doc_id(segment_idx, at), parts[segment_idx].counts[at])
             }));
             found.sort_unstable();
-            // Folded words: a document may hold several sequences that count as one, fewer than 2^32.
+            // With folded words, a document may contain several sequences that become equal, but
+            // fewer than 2^32.
             found.dedup_by(|next, kept| {
                 let is_same = next.0 == kept.0;
                 kept.1 += if is_same { next.1 } else { 0 };
@@ -158,12 +163,12 @@ fn ranked(
 }
 
 impl SegmentRanked {
-    /// Counts a segment of `corpus` on the cores, in the form in which an accelerator answers.
+    /// Counts a segment of `corpus` on the cores, in the form of a device's answer.
     ///
-    /// It is the twin that answers of devices are compared with, and takes up to 1 GiB.
+    /// Answers of devices are compared with it. It takes up to 1 GiB of memory.
     ///
     /// # Errors
-    /// As [`RankedInvertedIndex::with_vocabulary`].
+    /// The errors of [`RankedInvertedIndex::with_vocabulary`].
     pub fn of_segment(corpus: &Corpus, segment_idx: usize, n: usize) -> Result<Self> {
         let segment = corpus.segments()[segment_idx].clone();
         let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();

@@ -13,18 +13,19 @@ use super::packing::Packing;
 use super::weights::NumberedWeights;
 use super::windows::give_back_room;
 
-/// Keys that may as well be few rows: room for a row for each would be too much.
+/// Maximum number of keys for which a row is reserved for each. More keys may be equal to one
+/// another and give few rows.
 const MANY_KEYS: usize = 1 << 20;
 
-/// Sequences of n words each, as rows: 8 bytes a row where the n words fit 64 bits (for n = 3 up to
-/// two million distinct words), else 4 bytes a word.
+/// Sequences of n words each, as rows. A row takes 8 bytes if n words fit 64 bits (for n = 3 up to
+/// two million distinct words), else 4 bytes for each word.
 #[derive(Debug, Clone)]
 pub struct Sequences {
     vocabulary: Arc<Vocabulary>,
     packing: Packing,
-    /// By row, where sequences fit.
+    /// Keys by row, if sequences fit keys.
     keys: Vec<u64>,
-    /// By row and position, where they do not.
+    /// Words by row and position, if sequences do not fit keys.
     words: Vec<u32>,
 }
 
@@ -33,37 +34,37 @@ impl Sequences {
         Self { vocabulary, packing, keys: Vec::new(), words: Vec::new() }
     }
 
-    /// The words `rows` of the vocabulary as sequences of one.
+    /// Creates rows of one word each from the words `rows` of the vocabulary.
     pub(in crate::analytics) fn of_words(vocabulary: Arc<Vocabulary>, rows: Range<usize>) -> Self {
         let packing = Packing::new(1, vocabulary.len());
         let keys = (rows.start as u64..rows.end as u64).collect();
         Self { vocabulary, packing, keys, words: Vec::new() }
     }
 
-    /// The words, which [`words`](Self::words) are rows of.
+    /// Returns the vocabulary that the rows in [`words`](Self::words) belong to.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary
     }
 
-    /// Words of each sequence.
+    /// Returns the number of words of each sequence.
     pub fn num_words(&self) -> usize {
         self.packing.num_words
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.keys.len() + self.words.len() / self.packing.num_words
     }
 
-    /// Whether there is no row.
+    /// Returns true if there is no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The words of `row` in order, as rows of the vocabulary.
+    /// Returns the words of `row` in order, as rows of the vocabulary.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
         let (packing, len) = (self.packing, self.packing.num_words);
         let (key, words) = match packing.is_whole() {
@@ -76,10 +77,10 @@ impl Sequences {
         })
     }
 
-    /// Appends the words of `row`, joined by one blank.
+    /// Appends the words of `row`, joined by blanks.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// If `row` is not below [`len`](Self::len).
     pub fn append_text(&self, row: usize, output: &mut String) {
         for (at, word) in self.words(row).enumerate() {
             if at > 0 {
@@ -89,12 +90,12 @@ impl Sequences {
         }
     }
 
-    /// Main memory of the rows, without the vocabulary.
+    /// Returns the memory of the rows in bytes, without the vocabulary.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(self.keys.as_slice()) + size_of_val(self.words.as_slice())
     }
 
-    /// What sorts `row` among others: the beginning of its words.
+    /// Returns the sort key of `row`: the beginning of its words.
     pub(in crate::analytics) fn key(&self, row: usize) -> u64 {
         match self.packing.is_whole() {
             true => self.keys[row],
@@ -102,7 +103,7 @@ impl Sequences {
         }
     }
 
-    /// The words of `row` where they do not fit a key.
+    /// Returns the words of `row`, if sequences do not fit keys.
     pub(in crate::analytics) fn row_words(&self, row: usize) -> &[u32] {
         let len = self.packing.num_words;
         &self.words[row * len..(row + 1) * len]
@@ -112,7 +113,7 @@ impl Sequences {
         self.packing
     }
 
-    /// Rows of sequences that fit keys.
+    /// Sets the rows of sequences that fit keys.
     pub(in crate::analytics) fn set_keys(&mut self, keys: Vec<u64>) {
         self.keys = keys;
     }
@@ -130,7 +131,7 @@ impl Sequences {
         }
     }
 
-    /// The rows of `parts` one behind the other, with their counts.
+    /// Joins the rows of `parts` in order, with their counts.
     pub(in crate::analytics) fn joined(
         vocabulary: Arc<Vocabulary>,
         packing: Packing,
@@ -143,7 +144,7 @@ impl Sequences {
     }
 }
 
-/// Distinct sequences and how often they occur, not yet joined to others.
+/// Distinct sequences and their counts, not joined to others yet.
 #[derive(Debug, Default)]
 pub(in crate::analytics) struct Counted {
     keys: Vec<u64>,
@@ -152,11 +153,11 @@ pub(in crate::analytics) struct Counted {
 }
 
 impl Counted {
-    /// Adds up the `weight`s of equal sequences among `entries`, sorted by key, and appends those
-    /// that reach `min_count`.
+    /// Adds up the `weight`s of equal sequences among `entries`, which are sorted by key, and
+    /// appends the sequences whose sum reaches `min_count`.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where a sum has more than 64 bits.
+    /// [`Error::Capacity`] if a sum needs more than 64 bits.
     pub fn add<'a>(
         &mut self,
         entries: &mut [Entry],
@@ -178,10 +179,11 @@ impl Counted {
         if is_exact { Ok(()) } else { Err(too_many_occurrences()) }
     }
 
-    /// The same for sorted keys with the number of a weight each.
+    /// Adds up the weights of equal keys, as [`add`](Self::add) does. `keys` are sorted and have
+    /// the number of a weight each.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where a sum has more than 64 bits.
+    /// [`Error::Capacity`] if a sum needs more than 64 bits.
     pub fn add_keys<K: Key>(
         &mut self,
         keys: &[K],
@@ -210,8 +212,9 @@ impl Counted {
         Ok(())
     }
 
-    /// The same for sequences of 64 bits or fewer. Where a run of equal ones ends is close to random: every
-    /// key is written as a row, over the one before where that is equal.
+    /// Adds up the weights of equal keys of 64 bits or fewer. The end of a run of equal keys is
+    /// almost random, so the loop has no branch: it writes every key as a row, over the row before
+    /// if they are equal.
     fn add_whole_keys<K: Key>(
         &mut self,
         keys: &[K],
@@ -249,7 +252,7 @@ impl Counted {
         Ok(())
     }
 
-    /// Drops the rows from `first_row` on whose key, the beginning of their words, is not kept.
+    /// Removes the rows from `first_row` on whose key, the beginning of their words, is not kept.
     pub fn retain_from(&mut self, first_row: usize, packing: Packing, keep: &Keep<u64>) {
         if keep.is_all() {
             return;
@@ -277,14 +280,14 @@ impl Counted {
         }
     }
 
-    /// The rows, in words of `vocabulary`, and their counts.
+    /// Returns the rows, as words of `vocabulary`, and their counts.
     pub fn into_rows(self, vocabulary: Arc<Vocabulary>, packing: Packing) -> (Sequences, Vec<u64>) {
         let Self { keys, words, counts } = self;
         (Sequences { vocabulary, packing, keys, words }, counts)
     }
 
-    /// The rows of `parts` one behind the other; those of an only part are not copied, unless they have much more room
-    /// than they need.
+    /// Joins the rows of `parts` in order. The rows of an only part are not copied, unless their
+    /// vectors have much more room than they need.
     pub fn joined(mut parts: Vec<Self>) -> Self {
         if parts.len() == 1 {
             let mut only = parts.swap_remove(0);
@@ -328,7 +331,7 @@ impl Counted {
     }
 }
 
-/// Returns the error of a count over all segments that 64 bits do not hold.
+/// Returns the error of a count over all segments that needs more than 64 bits.
 pub fn too_many_occurrences() -> Error {
     Error::count_overflow("a count over all segments")
 }

@@ -6,12 +6,12 @@
 //! tail        - the   e f               - -
 //! ```
 //!
-//! Whether an element of the grammar is a word, a separator, a rule of few or of many words is close to
-//! random, so asking costs a missed branch or two for each. Here every element has its first and last words in one
-//! table, all windows that it may end are written, and those that are none are written over. A walk took
-//! 5.8 ns for each element with the questions (d-logs, windows of two words) and takes 2.6 ns without.
-//! Windows of four and five words have keys of 128 bits, and sorting them takes so long that the same table gained
-//! nothing there (0.95 to 1.05).
+//! An element is a word, a separator, a rule of few words or a rule of many words almost at random.
+//! So each test costs one or two mispredicted branches. Here one table has the first and last words
+//! of every element. All windows that may end in an element are written, and those that are no
+//! windows are overwritten. A walk took 5.8 ns for each element with the tests (d-logs, windows of
+//! two words) and takes 2.6 ns without. Windows of four and five words have keys of 128 bits.
+//! Sorting these takes so long that the same table gained nothing (0.95 to 1.05).
 
 use crate::segment::Dag;
 
@@ -22,22 +22,24 @@ use super::packing::Packing;
 /// First and last `R` words of an element, side by side.
 pub(in crate::analytics) type Ends<const R: usize> = [[u32; R]; 2];
 
-/// Words that a table has at most: those of 608,000 different words (f-dbtext) would leave the cache, which
-/// cost a tenth of counting pairs. A table is faster than asking for few.
+/// Maximum number of words in a table. A table of 608,000 distinct words (f-dbtext) does not fit
+/// the cache, which cost a tenth of the time of counting pairs. For few words, a table is faster
+/// than tests.
 const MAX_WORDS: u32 = 1 << 17;
-/// No word: more than any row of a vocabulary.
+/// Mark of a missing word, above any row of a vocabulary.
 const NONE: u32 = u32::MAX;
 
-/// The first and last words of elements.
+/// First and last words of elements.
 #[derive(Debug)]
 pub(in crate::analytics) struct Table<const R: usize> {
-    /// Elements below are words and their own rows; 0 where there are few.
+    /// First element of the table. Elements below it are words whose rows are their ids; 0 if there
+    /// are few.
     first: u32,
-    /// Of the others.
+    /// First and last words of the elements from `first` on.
     ends: Vec<Ends<R>>,
 }
 
-/// The first and last words of all elements.
+/// First and last words of all elements, for windows of two or three words.
 #[derive(Debug)]
 pub(super) enum ShortEdges {
     One(Table<1>),
@@ -45,8 +47,8 @@ pub(super) enum ShortEdges {
 }
 
 impl ShortEdges {
-    /// For windows that reach `reach` words across a border, where they are short and the table takes at
-    /// most `max_bytes`. O(elements).
+    /// Builds the table for windows that reach `reach` words across a border. Returns `None` if the
+    /// windows are longer or the table takes more than `max_bytes`. O(elements).
     pub fn new(dag: &Dag, reach: usize, max_bytes: u64, rows: &[u32]) -> Option<Self> {
         let num_elements = u64::from(dag.num_terminals()) + dag.grammar().num_rules() as u64;
         let fits = num_elements.saturating_mul(8 * reach as u64) <= max_bytes;
@@ -57,7 +59,7 @@ impl ShortEdges {
         }
     }
 
-    /// Main memory of the table.
+    /// Returns the memory of the table in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
             Self::One(table) => size_of_val(table.ends.as_slice()),
@@ -65,7 +67,8 @@ impl ShortEdges {
         }
     }
 
-    /// First and last words of rule `rule_idx`; all words where it has no more than its head.
+    /// Returns the first and last words of rule `rule_idx`. Without last words, the first words are
+    /// all.
     #[inline]
     pub fn rule(&self, dag: &Dag, rule_idx: usize) -> (&[u32], Option<&[u32]>) {
         let element = dag.num_terminals() as usize + rule_idx;
@@ -76,7 +79,7 @@ impl ShortEdges {
     }
 }
 
-/// First words, and the last ones where there are as many.
+/// Returns the first words and, if there are `R` of them, the last ones.
 #[inline]
 fn parts<const R: usize>([head, tail]: &Ends<R>) -> (&[u32], Option<&[u32]>) {
     match head.iter().position(|&word| word == NONE) {
@@ -86,8 +89,8 @@ fn parts<const R: usize>([head, tail]: &Ends<R>) -> (&[u32], Option<&[u32]>) {
 }
 
 impl<const R: usize> Table<R> {
-    /// Children before parents. `rows` by word id, or none where rows are the word ids, which are left out
-    /// where there are more than `max_words`.
+    /// Builds the table, children before parents. `rows` are by word id, or empty if rows are the
+    /// word ids. In that case words are left out of the table if there are more than `max_words`.
     fn new(dag: &Dag, rows: &[u32], max_words: u32) -> Self {
         let (grammar, num_terminals) = (dag.grammar(), dag.num_terminals());
         let is_large = rows.is_empty() && dag.num_words() > max_words;
@@ -115,16 +118,18 @@ impl<const R: usize> Table<R> {
         table
     }
 
-    /// First and last words of `element`.
+    /// Returns the first and last words of `element`.
     #[inline]
     fn of(&self, element: u32) -> Ends<R> {
         if self.first == 0 { self.ends[element as usize] } else { self.of_any(element) }
     }
 
-    /// The same without a branch where some words are their own rows.
+    /// Returns the first and last words of `element` for a table that leaves words out, without a
+    /// branch.
     #[inline]
     fn of_any(&self, element: u32) -> Ends<R> {
-        // All ones for a word that is its own row, of which the first place of the table is read.
+        // All bits are 1 for a word that is left out; the first entry of the table is then read
+        // instead.
         let own = 0u32.wrapping_sub(u32::from(element < self.first));
         let [mut head, mut tail] = self.ends[(element.wrapping_sub(self.first) & !own) as usize];
         head.iter_mut().chain(&mut tail).for_each(|word| *word |= own);
@@ -134,7 +139,7 @@ impl<const R: usize> Table<R> {
         [head, tail]
     }
 
-    /// Hands `elements` to `sink`.
+    /// Passes `elements` to `sink`.
     pub fn push_each(&self, elements: &[u32], sink: &mut impl Sink) {
         for &element in elements {
             let ends = self.of(element);
@@ -144,7 +149,7 @@ impl<const R: usize> Table<R> {
     }
 }
 
-/// The first `R` words of children that begin with `heads`.
+/// Returns the first `R` words of children that begin with `heads`.
 #[inline]
 fn first_words<const R: usize>(heads: impl Iterator<Item = [u32; R]>) -> [u32; R] {
     let (mut words, mut len) = ([NONE; R], 0);
@@ -162,18 +167,19 @@ fn first_words<const R: usize>(heads: impl Iterator<Item = [u32; R]>) -> [u32; R
     words
 }
 
-/// Elements for which room is made at once.
+/// Number of elements for which room is made at once.
 const STEP_LEN: usize = 1 << 10;
 
-/// The words before the next element, and their number as far as it matters.
+/// Words before the next element, and their number up to `R`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before<K> {
     pub key: K,
     pub len: usize,
 }
 
-/// Appends all windows of `R` + 1 words that end in `elements` to `keys`, each with `value` below; `before`
-/// is what stands before, and then what stands before the next ones.
+/// Appends all windows of `R` + 1 words that end in `elements` to `keys`, each with `value` in the
+/// lowest bits. `before` has the words before the elements, and afterwards those before the next
+/// elements.
 pub(super) fn append_windows<K: Key, const R: usize>(
     (table, elements): (&Table<R>, &[u32]),
     packing: Packing,
@@ -200,7 +206,7 @@ fn append<K: Key, const R: usize>(
     let Before { mut key, mut len } = *before;
     let mut num_keys = keys.len();
     for elements in elements.chunks(STEP_LEN) {
-        // What is no window is written, too, and the next one over it.
+        // Entries that are no windows are written, too, and the next entry overwrites them.
         keys.resize(num_keys + R * elements.len() + 1, K::default());
         for &element in elements {
             let [head, tail] = ends(element);
@@ -235,7 +241,7 @@ mod tests {
 
     const WORDS: [&str; 5] = ["be", "not", "or", "to", "we"];
 
-    /// Documents of words that recur, of which some are empty.
+    /// Returns documents of recurring words, some of them empty.
     fn documents() -> impl Strategy<Value = Vec<Vec<&'static str>>> {
         let phrases = prop::collection::vec(prop::collection::vec(0..WORDS.len(), 0..9), 1..5);
         let choices = prop::collection::vec(prop::collection::vec(0..5usize, 0..30), 1..9);
@@ -266,7 +272,7 @@ mod tests {
                 let words = vocabulary.clone();
                 let way = Traversal::TopDown;
                 let found = SequenceCounts::with_vocabulary(words, n, way, memory_bytes);
-                // One sequence may occur more often than little memory holds.
+                // One sequence may occur more often than a small memory limit allows.
                 let Ok(found) = found else { continue };
                 let row = |row: usize| {
                     let words = found.sequences().words(row);
@@ -288,7 +294,7 @@ mod tests {
                 for element in 0..dag.num_terminals() + dag.grammar().num_rules() as u32 {
                     let [few, all] = tables.each_ref().map(|table| table.of(element));
                     prop_assert_eq!(few[0], all[0]);
-                    // Last words matter where there are as many first ones.
+                    // Last words matter only if there are `R` first words.
                     prop_assert!(few[0][1] == NONE || few[1] == all[1]);
                 }
             }

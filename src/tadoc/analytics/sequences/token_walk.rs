@@ -1,4 +1,4 @@
-//! Walks over every token: documents are written out in arrays, without weights, heads and tails.
+//! Token scan: walks over every token of expanded documents, without weights, heads and tails.
 //!
 //! ```text
 //! root      | task 1 ............ | task 2 ..................
@@ -20,32 +20,31 @@ use crate::segment::dag::{Expansion, RuleTexts, num_words_at};
 use super::edges::{STEP_WORDS, Sink, too_many_windows};
 use super::walk::Limit;
 
-/// Words of a task at least.
+/// Minimum number of words of a parallel task.
 const TASK_WORDS: u64 = 1 << 17;
 
-/// What a walk over tokens needs.
+/// Data of a walk over tokens.
 #[derive(Debug)]
 pub(in crate::analytics) struct TokenWalk {
     rows: WordRows,
-    /// By segment.
+    /// Texts of rules, by segment.
     texts: Vec<RuleTexts>,
-    /// Words of a window that lie behind its first.
+    /// Number of words of a window behind its first.
     reach: usize,
 }
 
 impl TokenWalk {
-    /// Writes small rules out. O(G).
+    /// Prepares the walk by expanding small rules. O(G).
     pub fn new(vocabulary: &Vocabulary, reach: usize) -> Self {
         let segments = vocabulary.corpus().segments();
         let texts = segments.par_iter().map(|segment| RuleTexts::new(&segment.dag)).collect();
         Self { rows: WordRows::new(vocabulary), texts, reach }
     }
 
-    /// Hands all documents to sinks, in tasks.
+    /// Passes the words of all documents to sinks, in parallel tasks.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) where there are more words than windows may be
-    /// met.
+    /// [`Error::Capacity`](crate::Error::Capacity) if there are more words than `limit` allows.
     pub fn tasks<S: Sink + Send>(
         &self,
         vocabulary: &Vocabulary,
@@ -56,7 +55,7 @@ impl TokenWalk {
         let lens = segments.iter().map(|segment| segment.dag.len_words(root(&segment.dag)));
         check_num_words(lens.fold(0, u64::saturating_add), limit)?;
         let task_words = TASK_WORDS.max(self.reach as u64);
-        // A task writes its words out, and an element is not cut.
+        // A task expands its words, and an element is not cut.
         let roots = segments.iter().map(|segment| &segment.dag);
         let longest = roots.map(|dag| {
             let elements = dag.grammar().root().iter();
@@ -85,10 +84,10 @@ impl TokenWalk {
             .collect()
     }
 
-    /// Hands one document to `sink`.
+    /// Passes the words of one document to `sink`.
     ///
     /// # Errors
-    /// As [`tasks`](Self::tasks).
+    /// The errors of [`tasks`](Self::tasks).
     pub fn document(
         &self,
         vocabulary: &Vocabulary,
@@ -106,7 +105,7 @@ impl TokenWalk {
         Ok(())
     }
 
-    /// Hands the windows that begin at `range` of the root of segment `at` to `sink`.
+    /// Passes the windows that begin at positions `range` of the root of segment `at` to `sink`.
     fn walk(
         &self,
         vocabulary: &Vocabulary,
@@ -150,7 +149,8 @@ impl TokenWalk {
         Ok(())
     }
 
-    /// The first words of document `doc` of segment `at` from `positions` on, at most `reach`.
+    /// Returns the first words of document `doc` of segment `at` from `positions` on, at most
+    /// `reach`. Later parts of the document follow.
     fn behind(
         &self,
         vocabulary: &Vocabulary,
@@ -177,7 +177,7 @@ impl TokenWalk {
         words
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory of the walk in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.rows.memory_bytes() + self.texts.iter().map(RuleTexts::memory_bytes).sum::<usize>()
     }
@@ -196,7 +196,7 @@ fn check_num_words(num_words: u64, limit: &Limit) -> Result<()> {
     Err(too_many_windows(requested, most))
 }
 
-/// The root in ranges of about `task_words` words.
+/// Cuts the root into ranges of about `task_words` words.
 fn cut(dag: &Dag, task_words: u64) -> Vec<Range<usize>> {
     let (mut ranges, mut start, mut num_words) = (Vec::new(), 0, 0u64);
     let elements = dag.grammar().root();

@@ -1,4 +1,4 @@
-//! The ways to meet every window of a corpus once, in tasks.
+//! Walks that meet every window of a corpus once, in parallel tasks.
 //!
 //! - *top-down*: over the rules, each with its weight ([`edges`](super::edges)).
 //! - *token scan*: over the text, each window with weight 1 ([`token_walk`](super::token_walk)).
@@ -17,27 +17,28 @@ use super::packing::Packing;
 use super::token_walk::TokenWalk;
 use super::weights::Weights;
 
-/// Positions of the grammar in a task.
+/// Number of positions of the grammar in a parallel task.
 const TASK_POSITIONS: usize = 1 << 15;
-/// Memory of a window whose row is kept while others are counted: met, split and, if there is no other like it, a
-/// row. Words of sequences that do not fit a key are not included.
+/// Memory of a window whose row is kept while others are counted: met, split and, if no other
+/// window is equal, a row. The words of sequences that do not fit a key are not included.
 const WINDOW_BYTES: u64 = 64;
-/// Keys that a window takes whose rows are handed over in small parts: one, in a vector with room for twice as many.
-/// Splitting takes a task's worth more in each thread, and a bucket the other half of the memory at most, where the
-/// edges were before.
+/// Number of keys in memory for each window whose rows are passed on in small parts: one, in a
+/// vector with room for twice as many. Splitting takes the memory of one more task in each thread.
+/// A bucket takes at most the other half of the memory, where the edges were before.
 const KEYS_PER_WINDOW: usize = 2;
 
-/// One of the ways.
+/// Walk of one of the two kinds.
 pub(in crate::analytics) enum Walk {
     Rules(Vec<Edges>),
     Tokens(TokenWalk),
 }
 
 impl Walk {
-    /// Prepares windows of `reach` + 1 words by `traversal`; there is no way from the bottom up.
+    /// Prepares windows of `reach` + 1 words by `traversal`. There is no bottom-up walk; it is
+    /// treated as top-down.
     ///
     /// # Errors
-    /// As [`Edges::of_segments`].
+    /// The errors of [`Edges::of_segments`].
     pub fn new(
         vocabulary: &Vocabulary,
         reach: usize,
@@ -50,7 +51,7 @@ impl Walk {
         })
     }
 
-    /// The weights that windows are met with.
+    /// Returns the weights of the windows.
     pub fn weights(&self) -> Weights {
         match self {
             Self::Rules(edges) => Weights::of_rules(edges),
@@ -58,7 +59,7 @@ impl Walk {
         }
     }
 
-    /// Main memory held.
+    /// Returns the memory of the walk in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
             Self::Rules(edges) => edges.iter().map(Edges::memory_bytes).sum(),
@@ -66,10 +67,10 @@ impl Walk {
         }
     }
 
-    /// Hands every window to one of the sinks.
+    /// Passes every window to one of the sinks.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) where more than the limit are met.
+    /// [`Error::Capacity`](crate::Error::Capacity) if more windows than `limit` allows are met.
     pub fn tasks<S: Sink + Send>(
         &self,
         vocabulary: &Vocabulary,
@@ -83,30 +84,30 @@ impl Walk {
     }
 }
 
-/// Windows that all tasks together may meet.
+/// Limit of the number of windows that all parallel tasks together may meet.
 pub(in crate::analytics) struct Limit {
     max_met: usize,
-    /// Of these, what one task may meet, as several are on their way before they are added up.
+    /// Maximum number of windows of one task. Several tasks run before their numbers are added up.
     max_of_task: usize,
-    /// Words that a token scan may go through.
+    /// Maximum number of words of a token scan.
     max_words: u64,
     num_met: AtomicUsize,
 }
 
 impl Limit {
-    /// For windows that are no keys, or whose rows are kept.
+    /// Creates the limit for windows that are no keys, or whose rows are kept.
     pub fn new(max_memory_bytes: u64, packing: Packing) -> Self {
         let words = if packing.is_whole() { 0 } else { packing.num_words as u64 };
         Self::of_windows(max_memory_bytes, words.saturating_mul(4).saturating_add(WINDOW_BYTES))
     }
 
-    /// For windows that are keys, whose rows are handed over.
+    /// Creates the limit for windows that are keys and whose rows are passed on.
     pub fn of_keys<K>(max_memory_bytes: u64) -> Self {
         let all = Self::of_windows(max_memory_bytes, (KEYS_PER_WINDOW * size_of::<K>()) as u64);
         Self { max_of_task: all.max_met / rayon::current_num_threads(), ..all }
     }
 
-    /// For a scan, whose windows all have the same weight.
+    /// Creates the limit for a token scan, whose windows all have the same weight.
     pub fn of_scan(max_memory_bytes: u64, packing: Packing) -> Self {
         match packing.all_bits() {
             0..=64 => Self::of_keys::<u64>(max_memory_bytes),
@@ -115,22 +116,23 @@ impl Limit {
         }
     }
 
-    /// Half of the memory is for what walks hold.
+    /// Creates a limit from half of the memory; the other half is for the data of walks.
     fn of_windows(max_memory_bytes: u64, window_bytes: u64) -> Self {
         let max_met = (max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
         let (max_words, num_met) = (max_met as u64, AtomicUsize::new(0));
         Self { max_met, max_of_task: max_met, max_words, num_met }
     }
 
-    /// The same limit for a walk that keeps the windows of a range only, and goes through more words.
+    /// Returns the limit for a walk that keeps only the windows of a range, and may read more
+    /// words.
     pub fn of_range(&self) -> Self {
         let max_words = u64::from(u32::MAX);
         let (max_met, num_met) = (self.max_met, AtomicUsize::new(0));
         Self { max_met, max_of_task: max_met, max_words, num_met }
     }
 
-    /// Whether `num_windows` numbered windows fit, and counts of a group of documents for each of them
-    /// in every thread, which take half a window's memory.
+    /// Returns true if `num_windows` numbered windows fit, together with counts of a group of
+    /// documents for each of them in every thread. Such counts take half the memory of a window.
     pub fn fits_numbers(&self, num_windows: u64) -> bool {
         let num_threads = rayon::current_num_threads() as u64;
         num_windows.saturating_mul(2 + num_threads) / 2 <= self.max_met as u64
@@ -154,7 +156,7 @@ impl Limit {
     }
 }
 
-/// Walks over the grammars of all segments and the borders between them, in tasks.
+/// Walks over the grammars of all segments and the borders between them, in parallel tasks.
 fn walk_rules<S: Sink + Send>(
     edges: &[Edges],
     vocabulary: &Vocabulary,
@@ -193,9 +195,9 @@ mod tests {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         let limits = || [Limit::of_keys::<u64>(1 << 20), Limit::of_keys::<u128>(1 << 20)];
         for (limit, key_bytes) in pool.install(limits).iter().zip([8, 16]) {
-            // Half of the memory, with room for two keys each.
+            // Half of the memory, with room for two keys for each window.
             assert_eq!(limit.max_met() * 2 * key_bytes, 1 << 19);
-            // All threads together meet no more before they are refused.
+            // All threads together meet no more windows before they are rejected.
             assert_eq!(limit.max_of_task() * 4, limit.max_met());
             assert_eq!(limit.of_range().max_of_task(), limit.max_met());
             assert!(limit.add(limit.max_met()).is_ok() && limit.add(1).is_err());

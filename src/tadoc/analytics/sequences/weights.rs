@@ -1,27 +1,28 @@
-//! The weights of all rules, numbered, so that a window carries a few bits instead of 64.
+//! Numbers of weights, so that a window carries a few bits instead of 64.
 //!
-//! d different weights need d (d - 1) / 2 words of text, so there are few: 11 bits for a million words.
+//! d distinct weights need d (d - 1) / 2 words of text, so there are few: 11 bits for a million
+//! words.
 
 use super::edges::Edges;
 
-/// Weights below this are numbered by a table.
+/// Limit below which weights are numbered by a table.
 const TABLE_LEN: usize = 1 << 12;
 
-/// Different weights, ascending.
+/// Distinct weights, ascending.
 #[derive(Debug, Clone)]
 pub(in crate::analytics) struct Weights {
     weights: Vec<u64>,
-    /// Numbers of the small ones, by weight.
+    /// Numbers of the small weights, by weight.
     table: Vec<u32>,
 }
 
 impl Weights {
-    /// Only the weight 1.
+    /// Creates the numbers of weight 1 only.
     pub fn one() -> Self {
         Self { weights: vec![1], table: vec![0; 2] }
     }
 
-    /// 1 and the weights of all rules. O(rules).
+    /// Numbers the weight 1 and the weights of all rules. O(rules).
     pub fn of_rules(edges: &[Edges]) -> Self {
         let mut is_used = vec![false; TABLE_LEN];
         is_used[1] = true;
@@ -48,13 +49,13 @@ impl Weights {
     }
 }
 
-/// Weights that have numbers.
+/// Weights with numbers.
 pub(in crate::analytics) trait NumberedWeights {
-    /// Bits of a number, at most 32.
+    /// Returns the number of bits of a number, at most 32.
     fn bits(&self) -> u32;
-    /// The number of `weight`.
+    /// Returns the number of `weight`.
     fn number(&mut self, weight: u64) -> u32;
-    /// The weight of `number`.
+    /// Returns the weight of `number`.
     fn weight(&self, number: u32) -> u64;
 }
 
@@ -78,7 +79,7 @@ impl NumberedWeights for &Weights {
     }
 }
 
-/// Weights in the order they come.
+/// Weights in order of arrival. Equal weights may have several numbers.
 #[derive(Debug)]
 pub(in crate::analytics) struct ListedWeights {
     weights: Vec<u64>,
@@ -86,14 +87,15 @@ pub(in crate::analytics) struct ListedWeights {
 }
 
 impl ListedWeights {
-    /// For the weights that a document has at most: one for each rule, each of its parts and all borders.
+    /// Creates room for the weights that a document may have: one for each rule, each part of the
+    /// document and all borders.
     pub fn of_rules(edges: &[Edges]) -> Self {
         let num_rules = edges.iter().map(|edges| edges.dag().grammar().num_rules() + 1);
         let bits = usize::BITS - num_rules.sum::<usize>().leading_zeros();
         Self { weights: Vec::new(), bits: bits.min(u32::BITS) }
     }
 
-    /// Forgets all and keeps the memory.
+    /// Removes all weights and keeps the memory.
     pub fn clear(&mut self) {
         self.weights.clear();
     }

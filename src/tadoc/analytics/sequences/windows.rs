@@ -1,4 +1,4 @@
-//! Windows of n words as entries: packed into the key where they fit, else as places in a text.
+//! Windows of n words as entries: packed into a key if they fit, else as positions in a text.
 
 use super::edges::Sink;
 use super::entries::Entry;
@@ -8,22 +8,22 @@ use super::packing::Packing;
 use super::short::{Before, Table, append_windows};
 use super::weights::NumberedWeights;
 
-/// Windows as keys: the whole sequence and, below it, the number of the weight.
+/// Windows as keys: the whole sequence and, in the lowest bits, the number of the weight.
 #[derive(Debug)]
 pub(in crate::analytics) struct PackedWindows<K, W> {
     packing: Packing,
     pub weights: W,
     key: K,
-    /// Words behind `key` since the text began.
+    /// Number of words in `key` since the text began.
     len: usize,
-    /// Number of the weight at hand.
+    /// Number of the current weight.
     weight: u32,
     keep: Keep<K>,
     pub keys: Vec<K>,
 }
 
 impl<K: Key, W: NumberedWeights> PackedWindows<K, W> {
-    /// No window yet, and room for `capacity` where all are kept.
+    /// Creates an empty list, with room for `capacity` windows if all are kept.
     pub fn new(packing: Packing, weights: W, keep: Keep<K>, capacity: usize) -> Self {
         let keys = Vec::with_capacity(if keep.is_all() { capacity } else { 0 });
         Self { packing, weights, key: K::default(), len: 0, weight: 0, keep, keys }
@@ -82,21 +82,21 @@ impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
     }
 }
 
-/// Gives memory back where less than half of it is used.
+/// Releases unused memory if less than half of the vector is used.
 pub(in crate::analytics) fn give_back_room<T>(items: &mut Vec<T>) {
     if items.len() < items.capacity() / 2 {
         items.shrink_to_fit();
     }
 }
 
-/// Words that no window kept needs, beside two windows, before they are dropped.
+/// Number of words that no kept window needs, beside two windows, before they are dropped.
 const UNNEEDED_WORDS: usize = 1 << 10;
 
-/// Windows of any length: the key is the beginning, the value a number among those met.
+/// Windows of any length. The key is the beginning of a window, the value its index.
 #[derive(Debug)]
 pub(in crate::analytics) struct TextWindows {
     packing: Packing,
-    /// Words met one after another, tails put in between.
+    /// Words in the order in which they are met, with tails in between.
     text: Vec<u32>,
     len: usize,
     weight: u64,
@@ -110,13 +110,13 @@ impl TextWindows {
         Self { packing, text: Vec::new(), len: 0, weight: 0, windows: Vec::new(), keep }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes everything and keeps the memory.
     pub fn clear(&mut self) {
         self.text.clear();
         self.windows.clear();
     }
 
-    /// The windows met, with values from `first_value`.
+    /// Returns the windows as entries, with values from `first_value` on.
     pub fn entries(&self, first_value: u64) -> Vec<Entry> {
         let windows = self.windows.iter().zip(first_value..);
         windows
@@ -124,23 +124,23 @@ impl TextWindows {
             .collect()
     }
 
-    /// The words of window `at`.
+    /// Returns the words of window `at`.
     pub fn words(&self, at: usize) -> &[u32] {
         let start = self.windows[at].0;
         &self.text[start..start + self.packing.num_words]
     }
 
-    /// How often window `at` was met.
+    /// Returns the weight of window `at`.
     pub fn weight(&self, at: usize) -> u64 {
         self.windows[at].1
     }
 
-    /// Main memory of the windows and their words.
+    /// Returns the memory of the windows and their words in bytes.
     pub fn memory_bytes(&self) -> usize {
         4 * self.text.capacity() + size_of::<(usize, u64)>() * self.windows.capacity()
     }
 
-    /// Drops words that neither a window kept nor the next ones need.
+    /// Drops words that neither a kept window nor the next windows need.
     fn drop_unneeded(&mut self) {
         let num_words = self.packing.num_words;
         let needed = self.windows.last().map_or(0, |&(start, _)| start + num_words);

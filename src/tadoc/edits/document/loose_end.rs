@@ -1,15 +1,15 @@
-//! Text at the end of a document whose first border is not looked for until it matters.
+//! Text at the end of a document whose first border is found only when it is needed.
 //!
 //! ```text
 //! document   … the po│wer loss     appended as it is, no byte of the base is read
 //! settled    … the |power| loss    at the first count, search, snapshot or edit elsewhere
 //! ```
 //!
-//! Where text is appended, the base before it would have to be read for the last cut: most of the time of
-//! an append to a document that was never edited, and in vain where it is only extracted from later.
-//! So the border stays where it is, and text that follows is put behind it in O(1). Nothing that depends
-//! on words is kept while it does. A document that is only read gets a settled copy beside it, of
-//! its pieces and new text; the next edit goes on from that.
+//! An append would have to read the base before it to find the last cut. That is most of the time
+//! of an append to a document that was never edited, and it is useless if the document is only
+//! extracted from later. So the border stays where it is, and text that follows is appended in
+//! O(1). No data that depends on words is kept in this state. A document that is only read gets a
+//! settled copy beside it, made of its pieces and new text. The next edit continues from that copy.
 
 use std::ops::Range;
 
@@ -18,7 +18,8 @@ use crate::edits::surroundings::surroundings;
 use crate::segment::Corpus;
 
 impl EditedDocument {
-    /// Whether text for `range` goes to the end, and no numbers of words have to follow it.
+    /// Returns true if text for `range` is appended at the end, and there are no word changes to
+    /// update.
     pub(super) fn can_end_loose(&self, range: &Range<u64>) -> bool {
         range.start == self.len_bytes()
             && range.start > 0
@@ -26,7 +27,7 @@ impl EditedDocument {
             && self.changes.get().is_none()
     }
 
-    /// Looks for the cuts beside a loose border; returns whether all borders are at cuts then.
+    /// Finds the cuts beside a loose border. Returns true if all borders are then at cuts.
     pub(super) fn settle(&mut self, corpus: &Corpus) -> bool {
         if let Borders::LooseEnd { start } = self.borders {
             self.borders = match self.settle_at(corpus, start) {
@@ -37,8 +38,8 @@ impl EditedDocument {
         self.borders == Borders::AtCuts
     }
 
-    /// Writes the text beside the border at `start` anew, from cut to cut; all of the last piece where
-    /// no cut in it is near by.
+    /// Writes the text beside the border at `start` again, from cut to cut. If there is no cut
+    /// nearby in the last piece, all of that piece is written again.
     fn settle_at(&mut self, corpus: &Corpus, start: u64) -> Option<()> {
         let ranges = [start..start, start..self.len_bytes()];
         let mut found = ranges.into_iter().filter_map(|range| {
@@ -54,7 +55,7 @@ impl EditedDocument {
         Some(())
     }
 
-    /// The document with every border at a cut, or [not aligned](Self::is_aligned).
+    /// Returns the document with every border at a cut, or [not aligned](Self::is_aligned).
     pub fn settled(&self, corpus: &Corpus) -> &EditedDocument {
         if !matches!(self.borders, Borders::LooseEnd { .. }) {
             return self;

@@ -1,30 +1,31 @@
-//! Pieces of a document that are more than one leaf holds: the nodes of a B+-tree.
+//! Nodes of a B+-tree, for a document with more pieces than one leaf holds.
 //!
 //! ```text
 //! root ─▶ inner nodes, `height` levels of them ─▶ leaves, each of pieces
 //! ```
 //!
-//! Nodes split when they are full and go when they are empty; half-empty ones are not joined, so the
-//! height is that of all pieces ever put in, at most 15 for 2^60 of them. Nodes lie in one vector and are
-//! found by number, so dropping and walking do not recurse.
+//! Nodes are split when they are full and removed when they are empty. Half-empty nodes are not
+//! joined, so the height depends on the number of all pieces ever inserted; it is at most 15 for
+//! 2^60 of them. Nodes are stored in one vector and found by number, so dropping and walking do not
+//! recurse.
 
 use super::{MAX_FANOUT, Piece, place_in_leaf, replace_in_leaf};
 
-/// Leaves and the nodes above them.
+/// The leaves and the nodes above them.
 #[derive(Debug, Clone)]
 pub(super) struct NodeTree {
     leaves: Vec<Vec<Piece>>,
     inner: Vec<Vec<Child>>,
-    /// Numbers of leaves and of inner nodes that are not used.
+    /// Numbers of unused leaves and of unused inner nodes.
     free_leaves: Vec<u32>,
     free_inner: Vec<u32>,
-    /// A leaf where the height is 0, else an inner node with so many levels of them.
+    /// A leaf if the height is 0, else an inner node with `height` levels of inner nodes.
     root: u32,
     height: usize,
     len_bytes: u64,
 }
 
-/// A node one level below and the bytes of its pieces.
+/// A node one level below, with the number of bytes of its pieces.
 #[derive(Debug, Clone, Copy)]
 struct Child {
     node: u32,
@@ -34,14 +35,14 @@ struct Child {
 /// An inner node and the index of one of its children.
 pub(super) type Step = (u32, usize);
 
-/// What a node's parent has to be told.
+/// Change of a node that its parent must record.
 enum Change {
     IsEmpty,
     Split(Child),
 }
 
 impl NodeTree {
-    /// The tree of `pieces`, which have `len_bytes` bytes.
+    /// Creates the tree of `pieces`, which have `len_bytes` bytes.
     pub fn of_leaf(pieces: Vec<Piece>, len_bytes: u64) -> Self {
         let mut tree = Self {
             leaves: vec![pieces],
@@ -56,12 +57,12 @@ impl NodeTree {
         tree
     }
 
-    /// Bytes of all pieces.
+    /// Returns the number of bytes of all pieces.
     pub fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// Bytes of memory held.
+    /// Returns the number of bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
         let leaves: usize = self.leaves.iter().map(Vec::capacity).sum();
         let inner: usize = self.inner.iter().map(Vec::capacity).sum();
@@ -73,13 +74,13 @@ impl NodeTree {
             + 4 * (self.free_leaves.capacity() + self.free_inner.capacity())
     }
 
-    /// The pieces of a leaf.
+    /// Returns the pieces of a leaf.
     #[inline]
     pub fn leaf(&self, leaf: u32) -> &[Piece] {
         &self.leaves[leaf as usize]
     }
 
-    /// The leaf behind the one that `path` leads to, which then leads to it.
+    /// Returns the leaf after the one to which `path` leads, and moves `path` to it.
     pub fn next_leaf(&self, path: &mut Vec<Step>) -> Option<&[Piece]> {
         let mut node = loop {
             let (node, idx) = path.pop()?;
@@ -95,8 +96,8 @@ impl NodeTree {
         Some(self.leaf(node))
     }
 
-    /// Puts `piece` in the place of the bytes from `start` to `end`, which is at most the length. An
-    /// empty piece is none.
+    /// Replaces the bytes from `start` to `end`, which is at most the length, with `piece`. An
+    /// empty piece only deletes them.
     pub fn replace(&mut self, start: u64, end: u64, piece: Piece) {
         let mut remaining = end - start;
         let mut path = Vec::new();
@@ -115,7 +116,7 @@ impl NodeTree {
         }
     }
 
-    /// Makes the last piece, which there must be, longer by `len`.
+    /// Extends the last piece, which must exist, by `len` bytes.
     pub fn extend_last(&mut self, len: u64) {
         let mut path = Vec::new();
         let (leaf, _, _) = self.descend(self.len_bytes, &mut path);
@@ -125,8 +126,9 @@ impl NodeTree {
         }
     }
 
-    /// Finds the piece that holds byte `offset`, or the place behind the last piece: the leaf, the
-    /// index there and the bytes of the piece before it. `path` takes the nodes above.
+    /// Finds the piece that holds byte `offset`, or the position after the last piece. Returns the
+    /// leaf, the index there and the number of bytes of the piece before `offset`. Adds the nodes
+    /// above to `path`.
     #[inline]
     pub fn descend(&self, mut offset: u64, path: &mut Vec<Step>) -> (u32, usize, u64) {
         let mut node = self.root;
@@ -152,7 +154,7 @@ impl NodeTree {
         }
     }
 
-    /// Splits `leaf` and the nodes of `path` above it where they are too full, takes them out where
+    /// Splits `leaf` and the nodes of `path` above it if they are too full, and removes them if
     /// they are empty.
     fn balance(&mut self, leaf: u32, path: &mut Vec<Step>) {
         let mut change = match self.leaves[leaf as usize].len() {
@@ -197,7 +199,7 @@ impl NodeTree {
         }
     }
 
-    /// Takes nodes of one child from the top.
+    /// Removes nodes with one child from the top.
     fn shrink(&mut self) {
         while self.height > 0
             && let [only] = self.inner[self.root as usize].as_slice()
@@ -229,14 +231,14 @@ impl NodeTree {
         self.height
     }
 
-    /// Leaves and inner nodes that are used.
+    /// Returns the number of leaves and of inner nodes in use.
     #[cfg(test)]
     pub fn num_used(&self) -> (usize, usize) {
         (self.leaves.len() - self.free_leaves.len(), self.inner.len() - self.free_inner.len())
     }
 }
 
-/// Puts `node` where a number is free, or behind all others; returns its number.
+/// Adds `node` at a free number, or after all others. Returns its number.
 fn added<T>(nodes: &mut Vec<T>, free: &mut Vec<u32>, node: T) -> u32 {
     match free.pop() {
         Some(number) => {

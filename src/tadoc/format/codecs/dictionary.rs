@@ -1,17 +1,19 @@
-//! The dictionary section: words, then separators, both in byte order, as lists of strings.
+//! Codec of the dictionary section: words, then separators, both in byte order, as lists of
+//! strings.
 //!
 //! ```text
 //! codec 1   one list
 //! codec 2   number of parts | of each: tokens, bytes of tokens, bytes of list | the lists
 //! ```
 //!
-//! See [`strings`](crate::format::strings) for a list, and LEB128 for the numbers. What waits while a list is decoded is its next
-//! model, so nothing but other lists can be done at the same time: a dictionary is cut into parts of equally many tokens,
-//! which threads decode side by side. A part learns anew what its tokens look like: two parts make a dictionary 0.2 to 4 %
-//! larger, four 0.6 to 8 %, which is 0.1 to 0.6 % of a file.
+//! See [`strings`](crate::format::strings) for a list. Numbers are LEB128. Decoding a list waits
+//! for its next model in memory, so only other lists can be decoded at the same time. Therefore a
+//! dictionary is cut into parts of equally many tokens, which threads decode in parallel. Each part
+//! learns its distributions anew. Two parts make a dictionary 0.2 to 4 % larger, four 0.6 to 8 %,
+//! which is 0.1 to 0.6 % of a file.
 //!
-//! How many tokens there are and how many bytes they have is in the footer; that they ascend and that words are UTF-8 is
-//! checked by [`Dictionary`].
+//! The footer contains the number of tokens and of their bytes. [`Dictionary`] checks that tokens
+//! ascend and that words are UTF-8.
 
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -23,26 +25,28 @@ use crate::format::layout::SegmentMeta;
 use crate::format::strings::StringModels;
 use crate::text::Dictionary;
 
-/// Numbers of the codings in the footer.
+/// Numbers of the codecs in the footer.
 const LIST: u16 = 1;
 const PARTS: u16 = 2;
 
-/// Bytes of tokens of a part at least, decoded in about a millisecond, and most parts that are written: 16 made f-dbtext,
-/// whose dictionary is two fifths of the file, 0.9 % larger, four 0.25 %.
+/// Least number of token bytes in a part, decoded in about a millisecond, and greatest number of
+/// parts that are written. With 16 parts f-dbtext, whose dictionary is two fifths of the file, was
+/// 0.9 % larger, with four 0.25 %.
 const PART_BYTES: u64 = 48 << 10;
 const MAX_PARTS: u64 = 4;
-/// Most parts that are read.
+/// Greatest number of parts that are read.
 const MAX_PARTS_READ: u64 = 16;
-/// What a part learns takes so much memory.
+/// Memory for the distributions of a part.
 const MODELS_BYTES: u64 = 512 << 10;
 
-/// Parts of a dictionary of so many bytes: an even number, as there are threads.
+/// Returns the number of parts of a dictionary of `dictionary_bytes` bytes: an even number, as
+/// numbers of threads are, or 1.
 fn num_parts(dictionary_bytes: u64) -> u64 {
     (dictionary_bytes / PART_BYTES / 2 * 2).clamp(1, MAX_PARTS)
 }
 
-/// Memory that is free again when a dictionary of so many bytes is decoded: its parts, which are put together at the
-/// end, and what they learnt.
+/// Returns the memory that is free again after a dictionary of this length is decoded: its parts,
+/// which are joined at the end, and their distributions.
 pub(in crate::format) fn decoding_bytes(dictionary_bytes: u64) -> u64 {
     match num_parts(dictionary_bytes) {
         1 => 2 * MODELS_BYTES,
@@ -50,12 +54,12 @@ pub(in crate::format) fn decoding_bytes(dictionary_bytes: u64) -> u64 {
     }
 }
 
-/// The section's coding, and its bytes for `dictionary`.
+/// Returns the codec of the section, and its bytes for `dictionary`.
 pub(in crate::format) fn encode(dictionary: &Dictionary) -> (u16, Vec<u8>) {
     encode_parts(dictionary, num_parts(dictionary.bytes().len() as u64) as usize)
 }
 
-/// The same in at most `num_parts` parts.
+/// Encodes `dictionary` in at most `num_parts` parts.
 fn encode_parts(dictionary: &Dictionary, num_parts: usize) -> (u16, Vec<u8>) {
     let part_len = (dictionary.len() as usize).div_ceil(num_parts).max(1);
     let starts: Vec<usize> = (0..dictionary.len() as usize).step_by(part_len).collect();
@@ -92,10 +96,11 @@ fn encode_list(dictionary: &Dictionary, ids: std::ops::Range<u32>) -> Vec<u8> {
     out
 }
 
-/// The dictionary of the segment `meta` from its section, which is coded as `codec` says.
+/// Decodes the dictionary of the segment `meta` from its section, which is encoded by `codec`.
 ///
 /// # Errors
-/// [`Error::Format`] where the section does not hold exactly what `meta` declares, [`Error::Version`] for another coding.
+/// [`Error::Format`] if the section does not contain exactly the tokens that `meta` declares,
+/// [`Error::Version`] for an unknown codec.
 pub(in crate::format) fn decode(
     place: Place<'_>,
     codec: u16,
@@ -124,7 +129,7 @@ pub(in crate::format) fn decode(
         .map_err(|e| place.fault(0, e.to_string()))
 }
 
-/// The parts of `whole`, which together are all of it.
+/// Returns the parts of `whole`, which together are all of it.
 fn parts<'a>(place: Place<'a>, whole: &List<'a>) -> Result<Vec<List<'a>>> {
     let mut cursor = Cursor::new(place, whole.bytes);
     let num_parts = cursor.varint()?;
@@ -153,16 +158,16 @@ fn parts<'a>(place: Place<'a>, whole: &List<'a>) -> Result<Vec<List<'a>>> {
     Ok(lists)
 }
 
-/// A list that is still coded.
+/// A list that is still encoded.
 struct List<'a> {
     num_tokens: u64,
-    /// Bytes of its tokens.
+    /// Length of its tokens in bytes.
     len: u64,
     bytes: &'a [u8],
 }
 
 impl List<'_> {
-    /// Refuses what so few bytes cannot stand for, before there is memory for it.
+    /// Refuses a list whose declared size is impossible for its bytes, before memory is allocated.
     fn check(&self, place: Place<'_>) -> Result<()> {
         let num_bytes = self.bytes.len();
         if self.num_tokens.max(self.len) > (num_bytes as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE) {
@@ -196,7 +201,7 @@ impl List<'_> {
     }
 }
 
-/// Tokens one behind the other, and where each starts and the last ends.
+/// Tokens one behind another, with the start of each and the end of the last.
 struct Tokens {
     arena: Vec<u8>,
     offsets: Vec<u32>,
@@ -226,7 +231,7 @@ mod tests {
 
     const PLACE: Place<'static> = Place { file: "f", section: "dictionary", offset: 0 };
 
-    /// Words and separators that ascend, as a dictionary.
+    /// Builds a dictionary of ascending words and separators.
     fn dictionary(words: &[String], num_separators: usize) -> Dictionary {
         let separators: Vec<String> = (0..num_separators).map(|i| " ".repeat(i + 1)).collect();
         let tokens: Vec<&String> = words.iter().chain(&separators).collect();
@@ -262,7 +267,7 @@ mod tests {
         let decoded = decode(PLACE, codec, &bytes, &meta).unwrap();
         assert_eq!(decoded.offsets(), dictionary.offsets());
         assert_eq!(decoded.bytes(), dictionary.bytes());
-        // Another coding, a byte more or less, other totals: each is refused.
+        // Another codec, a byte more or less, and other totals are each refused.
         assert!(matches!(decode(PLACE, 3, &bytes, &meta), Err(Error::Version { .. })));
         assert!(decode(PLACE, codec, &[&bytes[..], &[0]].concat(), &meta).is_err());
         assert!(decode(PLACE, codec, &bytes[..bytes.len() - 1], &meta).is_err());

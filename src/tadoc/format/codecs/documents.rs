@@ -1,15 +1,15 @@
-//! The documents section: one path a document, in document order.
+//! Codec of the documents section: one path for each document, in document order.
 //!
-//! Two codings, of which the writer takes the smaller:
+//! There are two codecs, and the writer takes the smaller result:
 //!
 //! ```text
 //! 1  strings (see `strings`)
 //! 2  pack(shared length, own length: LEB128 each) | pack(own bytes)      zstd
 //! ```
 //!
-//! Paths share their folder with their neighbour; of a corpus of lines or rows all are the same, or end
-//! in ascending numbers. Names that are one word each do better with the first coding (tldr pages:
-//! 23.6 KB, zstd 28.3), names made of parts that come again with the second (Office reference: 25.2 KB,
+//! Neighbouring paths share their folder. In a corpus of lines or rows all paths are equal, or end
+//! in ascending numbers. Names of one word each are smaller with the first codec (tldr pages: 23.6
+//! KB, zstd 28.3). Names of repeated parts are smaller with the second (Office reference: 25.2 KB,
 //! strings 32.1).
 
 use crate::error::{Error, Result};
@@ -19,18 +19,18 @@ use crate::format::layout::SegmentMeta;
 use crate::format::strings::StringModels;
 use crate::segment::Paths;
 
-/// Numbers of the codings in the footer.
+/// Numbers of the codecs in the footer.
 const STRINGS: u16 = 1;
 const ZSTD: u16 = 2;
 const LEVEL: i32 = 19;
-/// For more than [`LARGE_LEN_BYTES`], so that writing keeps up with the grammar builder.
+/// Compression level above [`LARGE_LEN_BYTES`], so that writing keeps up with the grammar builder.
 const LEVEL_OF_LARGE: i32 = 6;
 const LARGE_LEN_BYTES: usize = 1 << 20;
 
-/// The section's coding and bytes for `paths`.
+/// Returns the codec of the section and its bytes for `paths`.
 ///
 /// # Errors
-/// [`Error::Io`] where zstd has no memory left.
+/// [`Error::Io`] if zstd cannot allocate memory.
 pub(in crate::format) fn encode(paths: &Paths) -> Result<(u16, Vec<u8>)> {
     let (mut models, mut encoder) = (StringModels::new(), Encoder::default());
     let (mut lens, mut own_bytes) = (Vec::new(), Vec::new());
@@ -53,11 +53,11 @@ pub(in crate::format) fn encode(paths: &Paths) -> Result<(u16, Vec<u8>)> {
     Ok(if packed.len() < strings.len() { (ZSTD, packed) } else { (STRINGS, strings) })
 }
 
-/// The paths of the segment `meta` from its section, which is coded as `codec` says.
+/// Decodes the paths of the segment `meta` from its section, which is encoded by `codec`.
 ///
 /// # Errors
-/// [`Error::Format`] where the section does not hold exactly what `meta` declares,
-/// [`Error::Version`] for another coding.
+/// [`Error::Format`] if the section does not contain exactly the paths that `meta` declares,
+/// [`Error::Version`] for an unknown codec.
 pub(in crate::format) fn decode(
     place: Place<'_>,
     codec: u16,
@@ -68,7 +68,7 @@ pub(in crate::format) fn decode(
     match codec {
         STRINGS => {
             let (mut models, mut decoder) = (StringModels::new(), Decoder::new(place, bytes)?);
-            // Shared bytes cost nothing: only the number of paths is bounded by the section.
+            // Shared bytes cost nothing, so the section bounds only the number of paths.
             if meta.num_docs > (bytes.len() as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE) {
                 return Err(place.fault(0, format!("expected fewer than {} paths", meta.num_docs)));
             }
@@ -116,8 +116,8 @@ struct PathsDecoder<'a> {
 }
 
 impl PathsDecoder<'_> {
-    /// Decodes every path with `decode`, which appends one to the arena, is told where the one
-    /// before starts and how long the arena may get.
+    /// Decodes every path with `decode`. It appends one path to the arena, and receives the start
+    /// of the previous path and the greatest length of the arena.
     fn decode_all(
         &mut self,
         mut decode: impl FnMut(&mut Vec<u8>, usize, usize) -> Option<()>,

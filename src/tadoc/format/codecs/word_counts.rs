@@ -1,8 +1,9 @@
-//! The section of word counts: how often each word of a segment occurs, in the order of the dictionary.
+//! Codec of word counts: the number of occurrences of each word of a segment, in dictionary order.
 //!
-//! The magnitude of a count depends on how long the word is: short ones are frequent. Counts of 2^32 - 1 and more are
-//! an escape and two halves. 2.6 to 8 bits a word, 1 to 3 % of a file, for which words are counted without its
-//! grammar. O(words).
+//! The distribution of a count's magnitude depends on the length of the word, because short words
+//! are frequent. A count of 2^32 - 1 or more is an escape and two halves. The section takes 2.6 to
+//! 8 bits for each word, 1 to 3 % of a file. With it words are counted without the grammar. It
+//! needs O(words) time.
 
 use crate::error::Result;
 use crate::format::cursor::Place;
@@ -10,17 +11,17 @@ use crate::format::entropy::{Decoder, Distribution, Encoder, MAX_SYMBOLS_PER_BYT
 use crate::format::layout::SegmentMeta;
 use crate::text::Dictionary;
 
-/// Number of the coding in the footer.
+/// Number of the codec in the footer.
 pub(in crate::format) const CODEC: u16 = 1;
 
-/// Words of so many bytes and more share a distribution.
+/// Length in bytes from which on words share a distribution.
 const MAX_LEN: usize = 15;
 const ESCAPE: u32 = u32::MAX;
 
 /// Distributions of magnitudes by the length of the word.
 type Models = [Distribution<32>; MAX_LEN + 1];
 
-/// The section's bytes: the counts of the words of `dictionary`, which stand at their ids in `counts`.
+/// Encodes the counts of the words of `dictionary`. `counts` is indexed by word id.
 pub(in crate::format) fn encode(dictionary: &Dictionary, counts: &[u64]) -> Vec<u8> {
     let (mut models, mut encoder) = (new_models(), Encoder::default());
     for (id, &count) in (0..dictionary.num_words()).zip(counts) {
@@ -37,11 +38,12 @@ pub(in crate::format) fn encode(dictionary: &Dictionary, counts: &[u64]) -> Vec<
     out
 }
 
-/// The counts of the words of `dictionary` from the section of the segment `meta`, by word id.
+/// Decodes the counts of the words of `dictionary` from the section of the segment `meta`, by word
+/// id.
 ///
 /// # Errors
-/// [`Error::Format`](crate::Error::Format) where the section does not hold exactly them, or they are not those
-/// of as many words as `meta` declares.
+/// [`Error::Format`](crate::Error::Format) if the section does not contain exactly these counts, or
+/// if their sum differs from the number of words of text that `meta` declares.
 pub(in crate::format) fn decode(
     place: Place<'_>,
     bytes: &[u8],

@@ -1,24 +1,24 @@
-//! A probability distribution over a few symbols that learns as it is used.
+//! Adaptive probability distribution over a small number of symbols.
 //!
-//! Kept as the cumulative frequencies before each symbol, out of 2^15. After each symbol the
-//! frequencies move towards it by a share of 2^-rate, a large share at first (rate 2) and a small
-//! one later (rate 7). The way of moving is Giesen's (in his notes on adaptive multi-symbol models):
-//! the ends of the scale leave room for a frequency of one each, so no frequency ever reaches zero,
-//! and all symbols move in the same few vector instructions. The search in rows of 8 is scalar:
-//! summing comparisons of all lanes took twice as long without AVX2.
+//! It stores the cumulative frequency before each symbol, out of 2^15. After each symbol the
+//! frequencies move towards it by a share of 2^-rate. The share is large at first (rate 2) and
+//! small later (rate 7). The update is Giesen's (in his notes on adaptive multi-symbol models). The
+//! ends of the scale leave room for a frequency of one for each symbol, so no frequency becomes
+//! zero, and all symbols move in the same few vector instructions. The search in rows of 8 is
+//! scalar: summing comparisons of all lanes took twice as long without AVX2.
 
-/// log2 of the sum of all frequencies.
+/// Logarithm (base 2) of the sum of all frequencies.
 pub(in crate::format) const SCALE_BITS: u32 = 15;
 const SCALE: u16 = 1 << SCALE_BITS;
 const ROW_LEN: usize = 8;
 /// Rate by the number of symbols seen.
 static RATES: [u8; 256] = rates();
 
-/// What part of the scale a symbol owns.
+/// Part of the scale that belongs to a symbol.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::format) struct Interval {
     pub(in crate::format) start: u16,
-    /// At least 1, less than 2^15.
+    /// Length, at least 1 and less than 2^15.
     pub(in crate::format) len: u16,
 }
 
@@ -30,17 +30,18 @@ pub(in crate::format) struct Distribution<const N: usize> {
 }
 
 impl<const N: usize> Distribution<N> {
-    /// Where the starts up to that of a symbol move that comes for ever: as low as they can.
+    /// Lowest values of the starts: the limits of the starts up to that of a symbol that is always
+    /// repeated.
     const LOWEST: [i16; N] = ascending();
-    /// How much higher the others move.
+    /// Distance from the lowest to the highest value of a start.
     const TO_HIGHEST: i16 = (SCALE - N as u16) as i16;
 
-    /// All symbols equally likely.
+    /// Creates a distribution in which all symbols are equally likely.
     pub(in crate::format) fn new() -> Self {
         Self { starts: std::array::from_fn(|i| ((i << SCALE_BITS) / N) as i16), num_seen: 0 }
     }
 
-    /// The symbol that owns `slot`, below 2^15.
+    /// Returns the symbol that owns `slot`, which is less than 2^15.
     #[inline]
     pub(in crate::format) fn symbol_at(&self, slot: u16) -> usize {
         let is_started = |symbol: usize| usize::from(self.starts[symbol % N] <= slot as i16);
@@ -48,7 +49,7 @@ impl<const N: usize> Distribution<N> {
         row + (1..ROW_LEN).map(|i| is_started(row + i)).sum::<usize>()
     }
 
-    /// The part of `symbol`, which is below `N`.
+    /// Returns the part of `symbol`, which is less than `N`.
     #[inline]
     pub(in crate::format) fn interval(&self, symbol: usize) -> Interval {
         let start = self.starts[symbol % N] as u16;
@@ -57,7 +58,7 @@ impl<const N: usize> Distribution<N> {
         Interval { start, len: end.wrapping_sub(start) % SCALE }
     }
 
-    /// Learns that the symbol came that owns `slot`, below 2^15.
+    /// Learns one occurrence of the symbol that owns `slot`, which is less than 2^15.
     #[inline]
     pub(in crate::format) fn learn(&mut self, slot: u16) {
         let rate = u32::from(RATES[usize::from(self.num_seen)]) % 8;

@@ -1,18 +1,19 @@
-//! Entropy coding: symbols by adaptive rANS, whatever has no shape as plain bits.
+//! Entropy coding: adaptive rANS for symbols, plain bits for values without a distribution.
 //!
 //! ```text
 //! stream  symbols_len LEB128 | symbols | bits
-//! symbols per 65,536 symbols: state u64, then u32 words in the order the decoder wants them
+//! symbols per 65,536 symbols: state u64, then u32 words in the order of the decoder
 //! bits    low bits first, zero to the end of the last byte
 //! ```
 //!
-//! [`Distribution`] learns the probabilities of 16 or 32 symbols as it codes; [`Encoder`] and
-//! [`Decoder`] make the same updates and so agree without any table in the file. Its halves,
-//! [`SymbolEncoder`] and [`BitEncoder`], need not run in step. rANS (Duda, arXiv:1311.2540) runs
-//! backwards, so the encoder keeps one batch of intervals and turns it round.
+//! [`Distribution`] learns the probabilities of 16 or 32 symbols while coding. [`Encoder`] and
+//! [`Decoder`] make the same updates, so the file needs no table. The halves of the encoder,
+//! [`SymbolEncoder`] and [`BitEncoder`], can run independently. rANS (Duda, arXiv:1311.2540) runs
+//! backwards, so the encoder stores one batch of intervals and reverses it.
 //!
-//! Decoding takes 7 to 10 ns a symbol on one core, encoding 8 to 10. Limits: 2^32 - 1 plain bits
-//! a number at most 32 wide; a decoder that runs dry reads zeros and says so at the end.
+//! Decoding takes 7 to 10 ns for each symbol on one core, encoding 8 to 10. Limits: 2^32 - 1 plain
+//! bits, at most 32 bits for each number. A decoder past the end reads zeros and reports this at
+//! the end.
 
 mod distribution;
 mod numbers;

@@ -1,15 +1,15 @@
-//! How numbers are cut into a magnitude, which is a symbol, and plain bits.
+//! Division of numbers into a magnitude, which is a symbol, and plain bits.
 //!
 //! ```text
 //! number   0 │ 1 2 │ 3-4 5-6 │ 7-10 11-14 │ … │ 2^11 - 1 … │ … │ 2^21 - 1 and more
 //! symbol   0 │ 1 2 │ 3   4   │ 5    6     │ … │ 21         │ … │ 31
 //! ```
 
-/// Numbers below this have one mantissa bit in their symbol.
+/// Octave below which numbers have one mantissa bit in their symbol.
 const HALF_OCTAVES_BELOW: u32 = 11;
 
-/// The symbol of `number`: half octaves up to 2^11, then octaves up to 2^21, then everything else in
-/// one.
+/// Returns the symbol of `number`: half octaves up to 2^11, octaves up to 2^21, and one symbol for
+/// all larger numbers.
 #[inline]
 pub(in crate::format) fn magnitude(number: u32) -> usize {
     match MAGNITUDES_OF_SMALL.get(number as usize) {
@@ -18,7 +18,7 @@ pub(in crate::format) fn magnitude(number: u32) -> usize {
     }
 }
 
-/// Symbols of the numbers that are most frequent.
+/// Symbols of the most frequent numbers.
 static MAGNITUDES_OF_SMALL: [u8; 1 << HALF_OCTAVES_BELOW] = {
     let mut symbols = [0; 1 << HALF_OCTAVES_BELOW];
     let mut number = 0;
@@ -41,7 +41,7 @@ const fn magnitude_computed(number: u32) -> usize {
     symbol as usize
 }
 
-/// The smallest number of `symbol`, and how many bits follow.
+/// Returns the smallest number of `symbol`, and the number of bits that follow.
 #[inline]
 pub(in crate::format) fn smallest(symbol: usize) -> (u32, u32) {
     SMALLEST[symbol % SMALLEST.len()]
@@ -68,8 +68,8 @@ const fn smallest_numbers() -> [(u32, u32); 32] {
     table
 }
 
-/// Bits of the short codes for numbers below `len` (not 0), and how many codes are short; the
-/// others have a bit more.
+/// Returns the length in bits of the short codes for numbers below `len` (not 0), and the number of
+/// short codes. The other codes have one more bit.
 #[inline]
 pub(in crate::format) fn uniform_code(len: u32) -> (u32, u32) {
     let num_bits = len.max(1).ilog2();

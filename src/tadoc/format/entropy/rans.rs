@@ -1,29 +1,31 @@
-//! The coder of symbols and bits: two states of 64 bits, words of 32, batches of 65,536 symbols.
+//! Coder of symbols and bits: two states of 64 bits, words of 32, batches of 65,536 symbols.
 //!
-//! A state stays in [2^31, 2^63); a symbol of frequency f of 2^15 maps state s to
-//! `s / f << 15 | start + s % f`, and the decoder goes the other way. Numbers are cut into a
-//! symbol (their magnitude, with one bit of mantissa where that pays) and plain bits. Symbols and
-//! magnitudes go through a state each (Giesen, arXiv:1402.3392), so that a processor decodes the
-//! next symbol while it is busy with the number before: 1.5 times as fast.
+//! A state stays in [2^31, 2^63). A symbol of frequency f of 2^15 maps state s to `s / f << 15 |
+//! start + s % f`, and the decoder reverses this. Numbers are divided into a symbol (their
+//! magnitude, with one bit of mantissa where that pays) and plain bits. Symbols and magnitudes have
+//! separate states (Giesen, arXiv:1402.3392), so that a processor decodes the next symbol while it
+//! is still busy with the previous number. This is 1.5 times as fast.
 
 use crate::error::Result;
 use crate::format::cursor::{Cursor, Place, push_varint};
 use crate::format::entropy::distribution::{Distribution, Interval, SCALE_BITS};
 use crate::format::entropy::numbers::{magnitude, smallest, uniform_code};
 
-/// Symbols between two fresh states: bounds the encoder's memory, and what a byte can mean.
+/// Number of symbols between two fresh states. It bounds the encoder's memory and the symbols that
+/// a byte can encode.
 const BATCH_LEN: usize = 1 << 16;
 const NUM_STATES: usize = 2;
 const STATE_BYTES: usize = 8 * NUM_STATES;
-/// Most symbols a byte of a stream can stand for: what is declared beyond that is a lie.
+/// Greatest number of symbols that a byte of a stream can encode. A larger declared number is
+/// false.
 pub(in crate::format) const MAX_SYMBOLS_PER_BYTE: u64 = (BATCH_LEN / STATE_BYTES) as u64;
 const LOWEST_STATE: u64 = 1 << 31;
-/// State of symbols.
+/// State for symbols.
 pub(in crate::format) const SYMBOLS: usize = 0;
-/// State of magnitudes.
+/// State for magnitudes.
 pub(in crate::format) const MAGNITUDES: usize = 1;
 
-/// Codes symbols and bits into a stream.
+/// Encoder of symbols and bits into one stream.
 #[derive(Debug, Default)]
 pub(in crate::format) struct Encoder {
     symbols: SymbolEncoder,
@@ -31,7 +33,7 @@ pub(in crate::format) struct Encoder {
 }
 
 impl Encoder {
-    /// Codes `symbol`, below `N`, and teaches `distribution`.
+    /// Encodes `symbol`, which is less than `N`, and updates `distribution`.
     #[inline]
     pub(in crate::format) fn symbol<const N: usize>(
         &mut self,
@@ -41,7 +43,7 @@ impl Encoder {
         self.symbols.symbol(SYMBOLS, distribution, symbol);
     }
 
-    /// Codes any `number`, whose magnitude follows `distribution`.
+    /// Encodes any `number`, whose magnitude follows `distribution`.
     #[inline]
     pub(in crate::format) fn number(&mut self, distribution: &mut Distribution<32>, number: u32) {
         let magnitude = self.bits.number(number);
@@ -54,8 +56,8 @@ impl Encoder {
     }
 }
 
-/// Appends the stream of both encoders to `out`. Symbols and bits do not wait for one another, so
-/// each can be coded by a thread of its own.
+/// Appends the stream of both encoders to `out`. Symbols and bits do not depend on each other, so a
+/// separate thread can encode each.
 pub(in crate::format) fn finish_stream(
     symbols: SymbolEncoder,
     bits: BitEncoder,
@@ -67,7 +69,7 @@ pub(in crate::format) fn finish_stream(
     out.extend_from_slice(&bits.finish());
 }
 
-/// Codes symbols: the first half of a stream.
+/// Encoder of symbols, the first half of a stream.
 #[derive(Debug, Default)]
 pub(in crate::format) struct SymbolEncoder {
     /// Intervals and their states.
@@ -76,7 +78,7 @@ pub(in crate::format) struct SymbolEncoder {
 }
 
 impl SymbolEncoder {
-    /// Codes `symbol`, below `N`, in `state`, and teaches `distribution`.
+    /// Encodes `symbol`, which is less than `N`, in `state`, and updates `distribution`.
     #[inline]
     pub(in crate::format) fn symbol<const N: usize>(
         &mut self,
@@ -93,7 +95,7 @@ impl SymbolEncoder {
     }
 
     fn flush_batch(&mut self) {
-        // Whether a word is due cannot be guessed, so it is always written.
+        // A word is always written, because a branch would be unpredictable.
         let mut words = vec![0u32; self.batch.len() + 1];
         let mut num_words = 0;
         let mut states = [LOWEST_STATE; NUM_STATES];
@@ -120,36 +122,37 @@ impl SymbolEncoder {
     }
 }
 
-/// `number / divisor` and the remainder, for numbers below 2^63 and divisors below 2^32. The division
-/// here does not wait for the number, which is what took most of the time.
+/// Returns `number / divisor` and the remainder, for numbers below 2^63 and divisors below 2^32.
+/// The division here does not depend on the number. Waiting for the number took most of the time.
 #[inline]
 fn divided(number: u64, divisor: u64) -> (u64, u64) {
     let inverse = u64::MAX / divisor;
-    // Too small by one at most: the inverse by less than one, and so the product by less than 1/2.
+    // The quotient is too small by at most one: the error of the inverse is less than one, so that
+    // of the product is less than 1/2.
     let quotient = ((u128::from(number) * u128::from(inverse)) >> 64) as u64;
     let remainder = number - quotient * divisor;
     let is_small = u64::from(remainder >= divisor);
     (quotient + is_small, remainder - is_small * divisor)
 }
 
-/// Codes plain bits: the second half of a stream.
+/// Encoder of plain bits, the second half of a stream.
 #[derive(Debug, Default)]
 pub(in crate::format) struct BitEncoder {
     /// Whole bytes so far, and room for the next ones.
     bytes: Vec<u8>,
     num_bytes: usize,
-    /// Fewer than 8 bits.
+    /// Remaining bits, fewer than 8.
     window: u64,
     window_len: u32,
 }
 
 impl BitEncoder {
-    /// Codes the low `num_bits` (at most 32) of `value`, which has no others.
+    /// Encodes the low `num_bits` (at most 32) of `value`, whose other bits are zero.
     #[inline]
     pub(in crate::format) fn bits(&mut self, value: u32, num_bits: u32) {
         self.window |= u64::from(value) << self.window_len;
         self.window_len += num_bits;
-        // A window is written whole, whatever it holds: how many bits come cannot be guessed.
+        // The whole window is always written, because the number of its bits is unpredictable.
         let end = self.num_bytes + 8;
         if end > self.bytes.len() {
             self.bytes.resize(2 * end, 0);
@@ -160,7 +163,7 @@ impl BitEncoder {
         self.window_len %= 8;
     }
 
-    /// Codes any `number` but for its magnitude, which is returned: a symbol below 32.
+    /// Encodes any `number` except its magnitude, which is returned: a symbol below 32.
     #[inline]
     pub(in crate::format) fn number(&mut self, number: u32) -> usize {
         let symbol = magnitude(number);
@@ -169,7 +172,7 @@ impl BitEncoder {
         symbol
     }
 
-    /// Codes `number`, one of `len` equally likely ones.
+    /// Encodes `number`, one of `len` equally likely ones.
     #[inline]
     pub(in crate::format) fn uniform(&mut self, number: u32, len: u32) {
         let (num_bits, num_short) = uniform_code(len);
@@ -190,7 +193,7 @@ impl BitEncoder {
     }
 }
 
-/// Decodes a stream. Past its end come zeros; [`finish`](Self::finish) finds out.
+/// Decoder of a stream. Past its end it reads zeros, and [`finish`](Self::finish) reports this.
 #[derive(Debug)]
 pub(in crate::format) struct Decoder<'a> {
     place: Place<'a>,
@@ -203,7 +206,7 @@ pub(in crate::format) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder of `bytes`, all that an [`Encoder`] appended, which lie at `place`.
+    /// Creates a decoder of `bytes`, the whole output of an [`Encoder`], which lie at `place`.
     pub(in crate::format) fn new(place: Place<'a>, bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
         let symbols_len = usize::try_from(cursor.varint()?).unwrap_or(usize::MAX);
@@ -213,7 +216,7 @@ impl<'a> Decoder<'a> {
         Ok(Self { place, symbols, position: 0, states, num_left: 0, bits, num_bits_read: 0 })
     }
 
-    /// The next symbol, which teaches `distribution`.
+    /// Decodes the next symbol and updates `distribution`.
     #[inline]
     pub(in crate::format) fn symbol<const N: usize>(
         &mut self,
@@ -237,7 +240,7 @@ impl<'a> Decoder<'a> {
         let Interval { start, len } = distribution.interval(symbol);
         distribution.learn(slot);
         let state = u64::from(len) * (state >> SCALE_BITS) + u64::from(slot - start);
-        // Whether a word is due cannot be guessed, so it is always read.
+        // A word is always read, because a branch would be unpredictable.
         let is_low = state < LOWEST_STATE;
         let refilled = state << 32 | u64::from(word_at(self.symbols, self.position));
         self.states[STATE] = if is_low { refilled } else { state };
@@ -247,8 +250,8 @@ impl<'a> Decoder<'a> {
 
     #[cold]
     fn begin_batch(&mut self) {
-        // Every batch ends in the states the encoder began it with; a stream that does not is
-        // remembered as one read past its end.
+        // Every batch ends in the states with which the encoder began it. A stream that does not is
+        // treated as one that was read past its end.
         if self.states != [LOWEST_STATE; NUM_STATES] || self.position > self.symbols.len() {
             self.position = self.symbols.len() + 1;
         }
@@ -261,7 +264,7 @@ impl<'a> Decoder<'a> {
         self.num_left = BATCH_LEN;
     }
 
-    /// The next `num_bits` (at most 32) bits.
+    /// Reads the next `num_bits` (at most 32) bits.
     #[inline]
     pub(in crate::format) fn bits(&mut self, num_bits: u32) -> u32 {
         let at = self.num_bits_read / 8;
@@ -272,14 +275,14 @@ impl<'a> Decoder<'a> {
         value as u32
     }
 
-    /// The next number, whose magnitude follows `distribution`.
+    /// Decodes the next number, whose magnitude follows `distribution`.
     #[inline]
     pub(in crate::format) fn number(&mut self, distribution: &mut Distribution<32>) -> u32 {
         let (smallest, num_bits) = smallest(self.symbol_with::<MAGNITUDES, 32>(distribution));
         smallest.wrapping_add(self.bits(num_bits))
     }
 
-    /// The next number below `len`.
+    /// Decodes the next number below `len`.
     #[inline]
     pub(in crate::format) fn uniform(&mut self, len: u32) -> u32 {
         let (num_bits, num_short) = uniform_code(len);
@@ -287,10 +290,10 @@ impl<'a> Decoder<'a> {
         if high < num_short { high } else { 2 * (high - num_short) + num_short + self.bits(1) }
     }
 
-    /// Checks that the stream ended where the last symbol did.
+    /// Checks that the stream ends with the last symbol.
     ///
     /// # Errors
-    /// [`Error::Format`](crate::Error::Format).
+    /// [`Error::Format`](crate::Error::Format) if it does not.
     pub(in crate::format) fn finish(self) -> Result<()> {
         let is_whole = self.states == [LOWEST_STATE; NUM_STATES]
             && self.position == self.symbols.len()
@@ -302,7 +305,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// The 32-bit word at `position`; behind the end of `bytes` come zeros.
+/// Returns the 32-bit word at `position`, with zeros behind the end of `bytes`.
 #[inline]
 fn word_at(bytes: &[u8], position: usize) -> u32 {
     let rest = bytes.get(position..).unwrap_or_default();

@@ -1,4 +1,7 @@
-//! Words in documents, many at once: how often, and where.
+//! Batches of words in documents: counts and offsets.
+//!
+//! Reading order: `words` (the functions, and the answers), `plan` (parts and groups),
+//! `offset_lists` (the result of a batch of searches).
 
 pub(in crate::query) mod offset_lists;
 pub(in crate::query) mod plan;

@@ -1,6 +1,6 @@
-//! What a batch of words in documents asks, before anybody answers: parts, words looked up, groups.
+//! Plan of a batch of words in documents: parts, look-ups and groups.
 //!
-//! `word_batch` has the drawing, and answers the parts; their answers are put together here.
+//! `words` has the drawing and answers the parts. The answers of the parts are joined here.
 
 use std::ops::Range;
 
@@ -17,13 +17,13 @@ use crate::query::search::check_num_hits;
 use crate::read::batch::in_batch;
 use crate::read::decode::too_long;
 
-/// Text that is read in the time of one place climbed through.
+/// Bytes of text that are read in the time of one place of a climb.
 const BYTES_PER_PLACE: u64 = 16;
-/// What reading a document costs beside its text.
+/// Cost of reading a document beside its text, in bytes of text.
 const DOC_BYTES: u64 = 512;
-/// Words of one task that are looked up.
+/// Number of words that one task looks up.
 const MIN_LOOK_UPS: usize = 256;
-/// Groups of one task.
+/// Number of groups of one task.
 pub(in crate::query) const MIN_GROUPS: usize = 16;
 
 /// A query in one part of its document.
@@ -31,43 +31,44 @@ pub(in crate::query) const MIN_GROUPS: usize = 16;
 struct Part {
     segment: u32,
     doc: u32,
-    /// Index of the word among the distinct ones, then its id in the segment.
+    /// Index of the word among the distinct words of the batch.
     word: u32,
-    /// Bytes of the document before the part.
+    /// Number of bytes of the document before the part.
     start: u64,
 }
 
-/// Where a part stands in an order by word or by document.
+/// Position of a part in the order by word or by document; the last number is the index of the
+/// part.
 pub(in crate::query) type Key = (u32, u32, u32, u32);
 
-/// What is asked of all words.
+/// Question that a batch asks about all words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) enum WordTask {
-    /// How often they occur.
+    /// The number of occurrences.
     Count,
-    /// Where they occur.
+    /// The offsets of the occurrences.
     Find,
 }
 
-/// Queries as parts, and the groups they are answered in.
+/// Queries as parts, and the groups in which they are answered.
 #[derive(Debug)]
 pub(in crate::query) struct WordPlan<'a> {
     pub(in crate::query) corpus: &'a Corpus,
     /// Parts of one query after the other.
     parts: Vec<Part>,
-    /// Where the parts of each query end.
+    /// End of the parts of each query.
     ends: Vec<u32>,
-    /// The part that is answered for each: equal ones are answered once.
+    /// Index of the part whose answer each part uses: equal parts are answered once.
     answered: Vec<u32>,
-    /// Counts that were looked up, by part; the others are 0. Empty where there are none.
+    /// Counts that were looked up, by part; 0 for other parts. Empty if there are none.
     known_counts: Vec<u64>,
-    /// Segment, word, document, part; then segment, document, word, part.
+    /// Keys (segment, word, document, part); in `by_doc`, (segment, document, word, part).
     pub(in crate::query) by_word: Vec<Key>,
     pub(in crate::query) by_doc: Vec<Key>,
 }
 
 impl<'a> WordPlan<'a> {
-    /// Looks up the words of `queries`.
+    /// Looks up the words of `queries` and groups their parts.
     ///
     /// # Errors
     /// As [`count_batch`](crate::query::count_batch).
@@ -122,7 +123,7 @@ impl<'a> WordPlan<'a> {
         self.parts.len()
     }
 
-    /// Counts of all queries, with `of_parts` as answers of the parts.
+    /// Returns the counts of all queries; `of_parts` are the answers of the parts.
     ///
     /// # Errors
     /// As [`counts`](Self::counts).
@@ -138,7 +139,7 @@ impl<'a> WordPlan<'a> {
         self.parts_by_query().enumerate().map(sum).collect()
     }
 
-    /// Lists of all queries, with `of_parts` as offsets in the parts.
+    /// Returns the lists of all queries; `of_parts` are the offsets in the parts.
     ///
     /// # Errors
     /// As [`lists`](Self::lists).
@@ -148,7 +149,7 @@ impl<'a> WordPlan<'a> {
         max_hits: u64,
     ) -> Result<OffsetLists> {
         let of_part = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
-        // Equal queries were answered once and are listed each.
+        // Equal queries are answered once, but each is listed.
         let lens = (0..self.parts.len()).map(|part_idx| of_part(part_idx).len() as u64);
         let num_hits = lens.fold(0, u64::saturating_add);
         check_num_hits(num_hits, max_hits)?;
@@ -164,7 +165,7 @@ impl<'a> WordPlan<'a> {
         Ok(OffsetLists::new(offsets, ends))
     }
 
-    /// Makes the parts of all queries; returns their distinct words.
+    /// Creates the parts of all queries. Returns their distinct words.
     fn number_parts(&mut self, queries: &[WordQuery<'a>]) -> Result<Vec<&'a str>> {
         let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
         let mut words = Vec::new();
@@ -204,7 +205,7 @@ impl<'a> WordPlan<'a> {
         }
     }
 
-    /// Tells segments what is to be done without the words of documents.
+    /// Reports to the segments the work of this batch without the words of documents.
     fn note_effort(&self) {
         for group in self.by_word.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (segment, word, ..) = group[0];
@@ -217,8 +218,8 @@ impl<'a> WordPlan<'a> {
         }
     }
 
-    /// Takes parts out that segments which keep the words of documents have answers for: counts, or that there is
-    /// nothing to be found.
+    /// Removes the parts that segments which keep the words of documents can answer: counts, or
+    /// that a word does not occur.
     fn look_up(&mut self, task: WordTask) {
         let is_same_segment = |a: &Key, b: &Key| a.0 == b.0;
         let mut left = Vec::new();
@@ -267,13 +268,13 @@ impl<'a> WordPlan<'a> {
         self.by_word.retain(|key| !is_read[key.3 as usize]);
     }
 
-    /// Places that one climb from `word` goes through.
+    /// Returns the number of places of one climb from `word`.
     fn places(&self, segment: u32, word: u32) -> u64 {
         let dag = self.dag(segment as usize);
         dag.weights()[word as usize].min(dag.grammar().symbols.len() as u64)
     }
 
-    /// What reading `doc` costs.
+    /// Returns the cost of reading `doc`, in bytes of text.
     fn reading_bytes(&self, segment: u32, doc: u32) -> u64 {
         self.dag(segment as usize).doc_len_bytes(doc as usize).saturating_add(DOC_BYTES)
     }
@@ -282,7 +283,7 @@ impl<'a> WordPlan<'a> {
         &self.corpus.segments()[segment_idx].dag
     }
 
-    /// Indexes of the parts of each query.
+    /// Returns the indexes of the parts of each query.
     fn parts_by_query(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         let starts = std::iter::once(&0).chain(&self.ends);
         starts.zip(&self.ends).map(|(&start, &end)| start as usize..end as usize)

@@ -1,4 +1,4 @@
-//! Words in documents, many at once: how often, and where.
+//! Counts and offsets of words in documents, for many queries at once.
 //!
 //! ```text
 //! queries   (doc 7, power) (doc 2, loss) (doc 7, loss) (doc 9, power)
@@ -7,12 +7,12 @@
 //!           by document: 2 {loss} 7 {loss}   read once, for all words that are asked of it
 //! ```
 //!
-//! `word_plan` makes parts and groups. A query belongs to the group that makes it cheaper: the places of a
-//! word cost some bytes of reading each, and are shared by the queries of the word. Rare words are
-//! climbed from path by path, frequent ones as in [`crate::query::search()`]. Groups are answered on all cores. In segments
-//! that keep the words of documents, counts are looked up before anything is planned, and words that a
-//! document does not have are not looked for.
-//! Memory: some 60 bytes a query, and the answers; equal queries are answered once.
+//! `plan` creates parts and groups. A query is put into the group in which it is cheaper. A place
+//! of a word costs as much as reading some bytes of text, and the queries of the word share its
+//! places. Rare words are climbed from path by path, frequent words as in
+//! [`crate::query::search()`]. Groups are answered on all cores. In segments that keep the words of
+//! documents, counts are looked up first, and words that a document does not contain are not
+//! searched for. Memory: some 60 bytes a query, and the answers. Equal queries are answered once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,33 +33,34 @@ use crate::query::matching::scan::scan_doc_words;
 use crate::query::matching::word_set::WordSet;
 use crate::query::search::{SearchOptions, check_num_hits};
 
-/// Words that occur more often are not climbed from path by path.
+/// Number of occurrences above which a word is not climbed from path by path.
 const MAX_RARE_WEIGHT: u64 = 256;
-/// Most places of one climb: a grammar of long chains has more than words have occurrences.
+/// Most places of one climb: in a grammar of long chains a word has more places than occurrences.
 const MAX_PLACES: usize = 2048;
-/// Hits of an answer between two looks at the limit.
+/// Number of hits of an answer between two checks of the limit.
 const HITS_PER_CHECK: u64 = 1 << 12;
 
-/// A word to count or to look for in one document.
+/// A word to count or to search for in one document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WordQuery<'a> {
-    /// The document.
+    /// Id of the document.
     pub doc_id: u64,
     /// The word, as it stands in the text.
     pub word: &'a str,
 }
 
-/// How often each word occurs in its document, in the order of `queries`, on all cores.
+/// Returns the number of occurrences of each word in its document, in the order of `queries`. Runs
+/// on all cores.
 ///
 /// # Errors
-/// [`Error::InBatch`] for the first query whose document there is not, or whose word is not one word
-/// of the corpus's tokenizer.
+/// [`Error::InBatch`] for the first query whose document does not exist, or whose word is not one
+/// word of the tokenizer of the corpus.
 pub fn count_batch(corpus: &Corpus, queries: &[WordQuery<'_>]) -> Result<Vec<u64>> {
     WordPlan::new(corpus, queries, WordTask::Count)?.counts()
 }
 
-/// The byte offsets of each word in its document, ascending, in the order of `queries`, on all cores;
-/// all together at most `max_hits`.
+/// Returns the byte offsets of each word in its document, in ascending order, in the order of
+/// `queries`; at most `max_hits` in total. Runs on all cores.
 ///
 /// # Errors
 /// As [`count_batch`]; [`Error::Capacity`] for more offsets than allowed.
@@ -71,7 +72,10 @@ pub fn search_batch(
     WordPlan::new(corpus, queries, WordTask::Find)?.lists(max_hits)
 }
 
-/// Refuses what is not one word: it would be found nowhere.
+/// Checks that `word` is one word; anything else would never be found.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] named `word` if it is not.
 pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
     let (mut num_tokens, mut is_word) = (0, false);
     for_each_token(profile, word.as_bytes(), |token| {
@@ -89,7 +93,7 @@ pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
 }
 
 impl WordPlan<'_> {
-    /// The answers of [`count_batch`].
+    /// Returns the answers of [`count_batch`].
     ///
     /// # Errors
     /// [`Error::InBatch`] for the first count that has more than 64 bits.
@@ -101,7 +105,7 @@ impl WordPlan<'_> {
         self.join_counts(&of_parts)
     }
 
-    /// The answers of [`search_batch`].
+    /// Returns the answers of [`search_batch`].
     ///
     /// # Errors
     /// [`Error::Capacity`] for more offsets than allowed.
@@ -114,7 +118,7 @@ impl WordPlan<'_> {
         self.join_lists(&of_parts, max_hits)
     }
 
-    /// Answers of the parts whose word occurs in their segment, in no order.
+    /// Returns the answers of the parts whose word occurs in their segment, in no order.
     fn answers(&self, asking: &Asking) -> Result<Vec<(u32, Answer)>> {
         let is_same_group = |a: &Key, b: &Key| (a.0, a.1) == (b.0, b.1);
         let words: Vec<&[Key]> = self.by_word.chunk_by(is_same_group).collect();
@@ -129,14 +133,14 @@ impl WordPlan<'_> {
     }
 }
 
-/// What is asked of each part: a number, or offsets.
+/// Question that is asked of each part: the count, or the offsets.
 struct Asking {
-    /// Most offsets of all answers together; `None` where only numbers are asked for.
+    /// Most offsets of all answers together; `None` if only counts are asked for.
     max_hits: Option<u64>,
     num_hits: AtomicU64,
 }
 
-/// What is known of a part.
+/// Answer of a part.
 #[derive(Debug, Clone, Default)]
 struct Answer {
     count: u64,
@@ -148,7 +152,7 @@ impl Asking {
         Self { max_hits, num_hits: AtomicU64::new(0) }
     }
 
-    /// Answers for the documents of `group`, all of which ask for one word.
+    /// Answers the documents of `group`, all of which ask for one word.
     fn answer_word(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
         let word = group[0].1;
         let mut answers = vec![Answer::default(); group.len()];
@@ -193,7 +197,7 @@ impl Asking {
         self.numbered(group, answers)
     }
 
-    /// Answers for the words of `group`, all of which are asked of one document.
+    /// Answers the words of `group`, all of which are asked of one document.
     fn answer_doc(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
         let words: Vec<u32> = group.iter().map(|key| key.2).collect();
         let mut answers = vec![Answer::default(); group.len()];
@@ -204,7 +208,7 @@ impl Asking {
         self.numbered(group, answers)
     }
 
-    /// Adds an occurrence. Offsets beyond the limit are counted, and not kept.
+    /// Adds an occurrence. Offsets beyond the limit are counted but not kept.
     #[inline]
     fn note(&self, answer: &mut Answer, offset: u64) {
         answer.count += 1;
@@ -217,13 +221,13 @@ impl Asking {
         }
     }
 
-    /// Refuses more offsets than allowed.
+    /// Checks that there are no more offsets than allowed.
     fn check(&self) -> Result<()> {
         let max_hits = self.max_hits.unwrap_or(u64::MAX);
         check_num_hits(self.num_hits.load(Ordering::Relaxed), max_hits)
     }
 
-    /// The answers with the parts they are of.
+    /// Returns the answers with the index of the part of each.
     fn numbered(&self, group: &[Key], answers: Vec<Answer>) -> Result<Vec<(u32, Answer)>> {
         if self.max_hits.is_some() {
             let rest = answers.iter().map(|answer| answer.count % HITS_PER_CHECK).sum();

@@ -1,4 +1,7 @@
 //! The query language: from text to patterns of words.
+//!
+//! Reading order: `query` (the language), `parser`, `pattern` (one word of a phrase), `wildcard`,
+//! `regex`.
 
 pub(in crate::query) mod parser;
 pub(in crate::query) mod pattern;

@@ -1,4 +1,4 @@
-//! From the text of a query to its items.
+//! Parser of queries: from text to items.
 //!
 //! ```text
 //! text      error "power pl* /stat.*/"
@@ -6,12 +6,12 @@
 //! words     error     power  pl*  /stat.*/           by the tokenizer, regular expressions whole
 //! ```
 //!
-//! A wildcard is cut like a letter, which joins to the letters and digits beside it in every profile:
-//! `well-kno*` is `well` then `kno*`, and alone it is a word. (An underscore alone is none in profile
-//! `uax29`: it went into the separators beside it.) Every fault names the character it was seen at,
-//! counted from 1.
+//! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
+//! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
+//! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
+//! it.) Every error names the character at which it was found, counted from 1.
 //!
-//! Time is O(text); a limit that is passed ends the parse where it is passed.
+//! Time is O(text). A limit that is exceeded ends the parse at that point.
 
 use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token};
@@ -21,19 +21,19 @@ use crate::query::language::query::QueryLimits;
 use crate::query::language::regex::WordRegex;
 use crate::query::language::wildcard::{Piece, Wildcard};
 
-/// What a wildcard is while the text around it is cut.
+/// Character that replaces a wildcard while the text around it is cut.
 const PLACEHOLDER: char = 'x';
-/// Most wildcards and regular expressions of a query. Each looks at all words of a dictionary.
+/// Most wildcards and regular expressions of a query. Each reads all words of a dictionary.
 const MAX_PATTERNS: usize = 256;
-/// Largest compiled form, in bytes, of all regular expressions of a query.
+/// Most bytes of the compiled forms of all regular expressions of a query.
 const MAX_REGEXES_BYTES: usize = 16 << 20;
 /// Most characters of a query that an error repeats.
 const MAX_SHOWN_CHARS: usize = 80;
 
-/// Characters of an item and where each stands in the query, from 0.
+/// Characters of an item, each with its index in the query, from 0.
 type Item = Vec<(usize, char)>;
 
-/// The items of `text`, each as its words, one or more.
+/// Returns the items of `text`, each as its words, one or more.
 pub(in crate::query) fn parse_items(
     profile: TokenizerProfile,
     text: &str,
@@ -52,7 +52,7 @@ pub(in crate::query) fn parse_items(
     split.iter().map(|(start, item)| words_of(profile, *start, item, &mut budget)).collect()
 }
 
-/// The parts of a query so far.
+/// Counters of the parts of a query so far, and their limit.
 #[derive(Default)]
 struct Budget {
     max_terms: u64,
@@ -87,7 +87,8 @@ impl Budget {
     }
 }
 
-/// Cuts at white space outside quotes and around quoted parts; each with where it starts.
+/// Cuts `text` at white space outside quotes and around quoted parts. Returns each item with the
+/// index of its first character.
 fn split_items(text: &str) -> Result<Vec<(usize, Item)>> {
     let text: Item = text.chars().enumerate().collect();
     let mut items = Vec::new();
@@ -114,7 +115,8 @@ fn split_items(text: &str) -> Result<Vec<(usize, Item)>> {
     Ok(items)
 }
 
-/// The item whose opening quote is at `start`, doubled quotes made single, and where it ends.
+/// Returns the item whose opening quote is at `start`, with doubled quotes made single, and the
+/// index after its closing quote.
 fn quoted(text: &[(usize, char)], start: usize) -> Result<(Item, usize)> {
     let mut item = Item::new();
     let mut at = start + 1;
@@ -132,7 +134,8 @@ fn quoted(text: &[(usize, char)], start: usize) -> Result<(Item, usize)> {
     ))
 }
 
-/// Index behind the slash that closes the regular expression whose first slash is at `start`.
+/// Returns the index after the slash that closes the regular expression whose first slash is at
+/// `start`.
 fn regex_end(text: &[(usize, char)], start: usize) -> Result<usize> {
     let mut at = start + 1;
     while let Some(&(_, character)) = text.get(at) {
@@ -148,7 +151,7 @@ fn regex_end(text: &[(usize, char)], start: usize) -> Result<usize> {
     ))
 }
 
-/// The words of an item that starts at character `start` of the query.
+/// Returns the words of an item that starts at character `start` of the query.
 fn words_of(
     profile: TokenizerProfile,
     start: usize,
@@ -200,14 +203,15 @@ fn words_of(
     Ok(words)
 }
 
-/// The beginning of `text` as errors repeat it.
+/// Returns the beginning of `text` as errors repeat it.
 fn shown(text: &[(usize, char)]) -> String {
     let shown = text.iter().take(MAX_SHOWN_CHARS).map(|&(_, character)| character);
     let rest = (text.len() > MAX_SHOWN_CHARS).then_some('…');
     shown.chain(rest).collect()
 }
 
-/// The regular expression `text`, its slashes included, with what follows.
+/// Returns the pattern of the regular expression `text`, which includes its slashes. `following` is
+/// the next character of the item.
 fn regex(text: &[(usize, char)], following: Option<&(usize, char)>) -> Result<WordPattern> {
     let shown = shown(text);
     let start = text[0].0;
@@ -236,7 +240,7 @@ fn regex(text: &[(usize, char)], following: Option<&(usize, char)>) -> Result<Wo
 #[derive(Default)]
 struct Plain {
     text: String,
-    /// Where placeholders stand in `text`, ascending, and for what.
+    /// Positions of the placeholders in `text`, in ascending order, each with its wildcard.
     wildcards: Vec<(usize, Piece)>,
 }
 
@@ -250,7 +254,7 @@ impl Plain {
         self.text.push(PLACEHOLDER);
     }
 
-    /// Moves what was gathered to `words`.
+    /// Cuts the text into words, moves them to `words` and becomes empty.
     fn cut(&mut self, profile: TokenizerProfile, words: &mut Vec<WordPattern>) {
         let (text, wildcards) =
             (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
@@ -275,7 +279,7 @@ impl Plain {
     }
 }
 
-/// A fault of a query.
+/// Returns the error of an invalid query.
 pub(in crate::query) fn invalid(got: String, allowed: &str) -> Error {
     Error::InvalidArgument { name: "query", got, allowed: allowed.into() }
 }

@@ -1,8 +1,8 @@
-//! One place of a phrase: a word, a wildcard or a regular expression.
+//! Pattern of one word of a phrase: a word, a wildcard or a regular expression.
 //!
-//! A folded pattern is compared with what words fold to, so all words of a dictionary are looked at:
-//! O(bytes of the words), a few milliseconds for a million of them. A regular expression matches any
-//! case by itself and keeps to the words that begin as it does.
+//! A folded pattern is compared with folded words, so all words of a dictionary are read: O(bytes
+//! of the words), a few milliseconds for a million words. A regular expression matches any case by
+//! itself, and only the words that begin like it are read.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -14,11 +14,11 @@ use crate::query::language::wildcard::{Piece, Wildcard};
 use crate::query::matching::dictionary_search::filtered;
 use crate::query::matching::word_set::WordSet;
 
-/// What one word of a phrase has to be.
+/// A condition on one word of a phrase.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WordPattern {
     kind: Kind,
-    /// How `kind` is folded already, and words have to be.
+    /// Fold that `kind` has already and that words need before the comparison.
     fold: Fold,
 }
 
@@ -42,7 +42,7 @@ impl WordPattern {
         Self { kind: Kind::Regex(regex), fold: Fold::None }
     }
 
-    /// The same for words of any case.
+    /// Returns the same pattern for words of any case.
     pub(in crate::query) fn of_any_case(&self) -> Result<Self, RegexFault> {
         let fold = Fold::Case;
         let kind = match &self.kind {
@@ -55,7 +55,7 @@ impl WordPattern {
         Ok(Self { kind, fold })
     }
 
-    /// Memory of the compiled form of a regular expression.
+    /// Returns the memory of the compiled form of a regular expression, in bytes.
     pub(in crate::query) fn compiled_bytes(&self) -> usize {
         match &self.kind {
             Kind::Regex(regex) => regex.len_bytes(),
@@ -63,7 +63,7 @@ impl WordPattern {
         }
     }
 
-    /// The word, where the pattern is one.
+    /// Returns the word, if the pattern is one.
     pub fn as_word(&self) -> Option<&str> {
         match (&self.kind, self.fold) {
             (Kind::Exact(word), Fold::None) => Some(word),
@@ -71,7 +71,7 @@ impl WordPattern {
         }
     }
 
-    /// Whether `word` fits, all of it.
+    /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         match (&self.kind, self.fold) {
             (Kind::Exact(expected), Fold::None) => expected == word,
@@ -85,7 +85,7 @@ impl WordPattern {
         }
     }
 
-    /// The words of `dictionary` that fit.
+    /// Returns the words of `dictionary` that match.
     pub(in crate::query) fn find(&self, dictionary: &Dictionary) -> WordSet {
         match (&self.kind, self.fold) {
             (Kind::Exact(word), Fold::None) => {
@@ -102,8 +102,8 @@ impl WordPattern {
     }
 }
 
-/// The lower case of `word` where every sigma is one: which of the two it folds to depends on what
-/// follows, and a wildcard does not say that.
+/// Returns the lower case of `word`, with each final sigma replaced by a sigma. The choice between
+/// the two depends on the next character, and a wildcard does not determine that.
 fn open_folded(word: &str) -> Cow<'_, str> {
     match Fold::Case.text(word) {
         folded if folded.contains(FINAL_SIGMA) => folded.replace(FINAL_SIGMA, SIGMA).into(),
@@ -114,7 +114,7 @@ fn open_folded(word: &str) -> Cow<'_, str> {
 const FINAL_SIGMA: char = '\u{3c2}';
 const SIGMA: &str = "\u{3c3}";
 
-/// A piece of a wildcard as a piece of [`open_folded`] words, or several.
+/// Returns the pieces of [`open_folded`] words for a piece of a wildcard, one or more.
 fn folded_piece(piece: Piece) -> Vec<Piece> {
     match piece {
         Piece::Literal(character) => {
@@ -124,13 +124,13 @@ fn folded_piece(piece: Piece) -> Vec<Piece> {
     }
 }
 
-/// Whether a backslash before `character` makes it mean nothing but itself.
+/// Returns true if `character` has a special meaning that a backslash before it removes.
 pub(in crate::query) fn is_special(character: char) -> bool {
     matches!(character, '*' | '?' | '/' | '\\')
 }
 
 impl fmt::Display for WordPattern {
-    /// The pattern as it is written in a query, quotes not doubled.
+    /// Writes the pattern in the syntax of a query, without doubling quotes.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Kind::Exact(word) => word.chars().try_for_each(|c| write_escaped(formatter, c)),

@@ -12,11 +12,11 @@
 //! 2\*3  \/usr/bin      a backslash before * ? / \ makes it a character like others
 //! ```
 //!
-//! Items are cut into words by the tokenizer profile of the corpus, so a query word means what it
-//! means in the text; separators of an item do not have to agree with those of the text. A slash
-//! begins a regular expression only where a word could begin, behind white space or a quote. A query
-//! that is [folded](Query::folded) asks for words of any case. There
-//! is no negation, alternative or nearness here: SQL combines results.
+//! The tokenizer profile of the corpus cuts items into words, so a word means the same in a query
+//! as in the text. Separators of an item do not have to agree with those of the text. A slash
+//! begins a regular expression only at the start of a word, after white space or a quote. A
+//! [folded](Query::folded) query asks for words of any case. The language has no negation,
+//! alternatives or proximity: SQL combines results.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -28,12 +28,12 @@ use crate::query::language::parser::{invalid, parse_items};
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::regex::RegexFault;
 
-/// How large a query may be.
+/// Limits of the size of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// Most bytes of its text.
+    /// Most bytes of the text of a query.
     pub max_bytes: u64,
-    /// Most words and patterns of all its items together.
+    /// Most words and patterns of all items together.
     pub max_terms: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Parses `text` for a corpus of `profile`, within the usual [`QueryLimits`]. An item that is
+    /// Parses `text` for a corpus of `profile`, within the default [`QueryLimits`]. An item that is
     /// written twice counts once.
     ///
     /// # Errors
@@ -59,13 +59,13 @@ impl Query {
         Self::parse_within(profile, text, &QueryLimits::default())
     }
 
-    /// [`parse`](Self::parse) within `limits`.
+    /// Parses `text` as [`parse`](Self::parse) does, within `limits`.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::Error::InvalidArgument) named `query` for a query without items, an
-    /// item without a word, a quote or regular expression that is not closed, a regular
-    /// expression that is none, is followed by a word, or is too large, and too many patterns;
-    /// [`Capacity`](crate::Error::Capacity) for a query that passes `limits`.
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) named `query` for a query without items,
+    /// an item without a word, a quote or regular expression that is not closed, a regular
+    /// expression that is invalid, is followed by a word, or is too large, and too many patterns;
+    /// [`Capacity`](crate::Error::Capacity) for a query that exceeds `limits`.
     pub fn parse_within(
         profile: TokenizerProfile,
         text: &str,
@@ -78,9 +78,10 @@ impl Query {
         Ok(Self { items: distinct(items) })
     }
 
-    /// The query for words that `fold` makes fit. Words are folded as [`Fold::text`] does, a wildcard's
-    /// characters one by one (`?` is one of the folded word), and a regular expression is taken as
-    /// behind `(?i)`. Items that become equal count once.
+    /// Returns the query for words that match after `fold`. Words are folded as [`Fold::text`]
+    /// does, the characters of a wildcard one by one (`?` is one character of the folded word). A
+    /// regular expression is treated as if it began with `(?i)`. Items that become equal count
+    /// once.
     ///
     /// ```
     /// use tadoc::query::Query;
@@ -92,8 +93,8 @@ impl Query {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::Error::InvalidArgument) for a regular expression that is too large
-    /// in any case.
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) for a regular expression that is too
+    /// large in any case.
     pub fn folded(self, fold: Fold) -> Result<Self> {
         if fold == Fold::None {
             return Ok(self);
@@ -109,12 +110,12 @@ impl Query {
         Ok(Self { items: distinct(items.collect::<Result<_>>()?) })
     }
 
-    /// The query for `word`, which is taken as it is, whatever its characters mean in a query.
+    /// Creates the query for `word`, whose characters have no special meaning.
     pub fn of_word(word: &str) -> Self {
         Self { items: vec![vec![WordPattern::exact(word.to_owned())]] }
     }
 
-    /// The items, each as what its words have to be.
+    /// Returns the items, each as the patterns of its words.
     pub fn items(&self) -> &[Vec<WordPattern>] {
         &self.items
     }
@@ -128,8 +129,8 @@ fn distinct(items: Vec<Vec<WordPattern>>) -> Vec<Vec<WordPattern>> {
 }
 
 impl fmt::Display for Query {
-    /// The query in normal form: every item in quotes, its words joined by one blank; folded words
-    /// in lower case.
+    /// Writes the query in normal form: each item in quotes, its words joined by one blank; folded
+    /// words in lower case.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (item_idx, item) in self.items.iter().enumerate() {
             let gap = if item_idx > 0 { " " } else { "" };
@@ -268,7 +269,8 @@ mod tests {
             folded("Power POWER p* P* /A/ /a/").to_string(),
             "\"power\" \"p*\" \"/A/\" \"/a/\""
         );
-        // The longest of these that is taken as it is; with both cases it is twice as large.
+        // The longest regular expression that is accepted unfolded. With both cases it is twice as
+        // large.
         let wide = |len: usize| Query::parse(TokenizerProfile::Word, &format!("/[a-z]{{{len}}}/"));
         let lens = std::iter::successors(Some(500usize), |len| Some(len + len / 4));
         let longest = lens.map_while(|len| wide(len).ok()).last().unwrap();

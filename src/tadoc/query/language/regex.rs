@@ -1,4 +1,5 @@
-//! Regular expressions over one word, in the syntax of the regex crate; all of the word has to fit.
+//! Regular expressions over one word, in the syntax of the regex crate. They must match the whole
+//! word.
 //!
 //! ```text
 //! /err(or)?s?/    begins with "err": a range of the dictionary, each word of it tested
@@ -18,13 +19,14 @@ use crate::text::Dictionary;
 
 use crate::query::matching::word_set::WordSet;
 
-/// Longest source. Parsing takes some 260 bytes of memory for each of it, and 6 KB for a Unicode class.
+/// Most bytes of a source. Parsing takes some 260 bytes of memory for each, and 6 KB for a Unicode
+/// class.
 pub(in crate::query) const MAX_SOURCE_BYTES: usize = 8 << 10;
-/// Largest compiled form in bytes: enough for thousands of characters, and for a few Unicode classes.
+/// Most bytes of a compiled form: enough for thousands of characters, or for a few Unicode classes.
 const MAX_REGEX_BYTES: usize = 1 << 20;
-/// Most beginnings that the dictionary is searched for.
+/// Most prefixes that the dictionary is searched for.
 const MAX_PREFIXES: usize = 64;
-/// Words that one task tests.
+/// Number of words that one task tests.
 const WORDS_PER_TASK: usize = 1 << 12;
 
 /// A regular expression that is matched against whole words.
@@ -32,14 +34,14 @@ const WORDS_PER_TASK: usize = 1 << 12;
 pub(in crate::query) struct WordRegex {
     source: String,
     regex: Regex,
-    /// What a word that fits begins with: one of these.
+    /// Prefixes; each matching word begins with one of them.
     prefixes: Vec<Vec<u8>>,
 }
 
-/// Why a regular expression cannot be used.
+/// A reason why a regular expression cannot be used.
 #[derive(Debug)]
 pub(in crate::query) struct RegexFault {
-    /// Character of the source it is about, where that is known.
+    /// Index of the character of the source that is at fault, or 0 if it is not known.
     pub character: usize,
     pub reason: String,
 }
@@ -64,7 +66,7 @@ impl WordRegex {
         Self::compiled(source, false)
     }
 
-    /// Compiles `source` for words of any case, as behind `(?i)`.
+    /// Compiles `source` for words of any case, as if it began with `(?i)`.
     pub fn of_any_case(source: &str) -> Result<Self, RegexFault> {
         Self::compiled(source, true)
     }
@@ -77,7 +79,8 @@ impl WordRegex {
         let mut parser = ParserBuilder::new().case_insensitive(is_any_case).build();
         let parsed = parser.parse(source).map_err(|fault| syntax_fault(source, &fault))?;
         let prefixes = prefixes_of(&parsed);
-        // From the parsed form: a comment or a flag in the source could reach behind its end.
+        // Built from the parsed form: a comment or a flag in the source could extend beyond its
+        // end.
         let whole = Hir::concat(vec![Hir::look(Look::Start), parsed, Hir::look(Look::End)]);
         let config = Regex::config().nfa_size_limit(Some(MAX_REGEX_BYTES));
         let regex = Regex::builder().configure(config).build_from_hir(&whole);
@@ -85,7 +88,7 @@ impl WordRegex {
         Ok(Self { source: source.to_owned(), regex, prefixes })
     }
 
-    /// Memory of the compiled form.
+    /// Returns the memory of the compiled form, in bytes.
     pub fn len_bytes(&self) -> usize {
         self.regex.memory_usage()
     }
@@ -94,22 +97,23 @@ impl WordRegex {
         &self.source
     }
 
-    /// Whether all of `word` fits.
+    /// Returns true if the expression matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         self.regex.is_match(word)
     }
 
-    /// The words of `dictionary` that fit.
+    /// Returns the words of `dictionary` that match.
     pub fn find(&self, dictionary: &Dictionary) -> WordSet {
         let ranges = self.prefixes.iter().map(|prefix| dictionary.words_with_prefix(prefix));
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_unstable_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
         let (mut ids, mut tested) = (Vec::new(), 0);
         for range in ranges {
-            // A range inside one that was tested is a longer prefix.
+            // A range inside one that was tested belongs to a longer prefix.
             let rest = range.start.max(tested)..range.end.max(tested);
             tested = rest.end;
-            // Each task has its own: they would wait for each other's memory.
+            // Each task has its own copy. Tasks would wait for each other's scratch memory
+            // otherwise.
             let test = |regex: &mut Regex, id| regex.is_match(dictionary.word(id)).then_some(id);
             let words = rest.into_par_iter().with_min_len(WORDS_PER_TASK);
             ids.par_extend(words.map_init(|| self.regex.clone(), test).flatten_iter());

@@ -1,13 +1,14 @@
-//! Wildcards over one word: `*` stands for any characters, `?` for one.
+//! Wildcards over one word: `*` matches any characters or none, `?` matches one.
 //!
 //! ```text
 //! p?wer*s     |p?wer| * |s|     parts between the stars: the first is at the start of a word, the
 //!                               last at its end, those between follow each other
 //! ```
 //!
-//! The dictionary is in byte order, so what stands before the first wildcard narrows it to a range;
-//! `pow*` is done then. Of the rest only words with the longest literal are looked at, which are
-//! found by a search over the dictionary's bytes. O(log V) for a prefix, else O(bytes of the range).
+//! The dictionary is in byte order, so the literal before the first wildcard narrows the search to
+//! a range of words; for `pow*` this range is the result. In other cases a search over the bytes of
+//! the dictionary finds the words that contain the longest literal, and only these are tested.
+//! Cost: O(log V) for a prefix, else O(bytes of the range).
 
 use crate::text::Dictionary;
 
@@ -17,9 +18,9 @@ use crate::query::matching::word_set::WordSet;
 /// One character of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) enum Piece {
-    /// This character.
+    /// The given character.
     Literal(char),
-    /// Any character.
+    /// Any one character.
     One,
     /// Any characters, or none.
     Many,
@@ -28,7 +29,7 @@ pub(in crate::query) enum Piece {
 /// A pattern with at least one wildcard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::query) struct Wildcard {
-    /// What stands between the stars, one part or more; `None` is any character.
+    /// Parts between the stars, one or more; `None` is any character.
     parts: Vec<Vec<Option<char>>>,
 }
 
@@ -40,7 +41,7 @@ impl Wildcard {
             match piece {
                 Piece::Literal(character) => parts[last].push(Some(character)),
                 Piece::One => parts[last].push(None),
-                // Several stars in a row are one.
+                // Several stars in a row count as one.
                 Piece::Many if last > 0 && parts[last].is_empty() => {}
                 Piece::Many => parts.push(Vec::new()),
             }
@@ -48,7 +49,7 @@ impl Wildcard {
         Self { parts }
     }
 
-    /// The pattern, character by character.
+    /// Returns the pattern, character by character.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
         self.parts.iter().enumerate().flat_map(|(idx, part)| {
             let characters = part.iter().map(|c| c.map_or(Piece::One, Piece::Literal));
@@ -56,7 +57,7 @@ impl Wildcard {
         })
     }
 
-    /// Whether all of `word` fits.
+    /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         let Some((first, others)) = self.parts.split_first() else { return false };
         let Some(mut rest) = after(word, first) else { return false };
@@ -75,7 +76,7 @@ impl Wildcard {
         end.is_some_and(|(at, _)| after(&rest[at..], last).is_some())
     }
 
-    /// The words of `dictionary` that fit.
+    /// Returns the words of `dictionary` that match.
     pub fn find(&self, dictionary: &Dictionary) -> WordSet {
         let prefix: String = self.parts[0].iter().map_while(|&character| character).collect();
         let ids = dictionary.words_with_prefix(prefix.as_bytes());
@@ -102,7 +103,7 @@ impl Wildcard {
     }
 }
 
-/// What follows `part` at the start of `text`.
+/// Returns the rest of `text` after `part`, if `text` starts with it.
 fn after<'t>(text: &'t str, part: &[Option<char>]) -> Option<&'t str> {
     let mut characters = text.chars();
     for &expected in part {
@@ -128,7 +129,7 @@ mod tests {
         }))
     }
 
-    /// The definition, character by character.
+    /// Evaluates the definition, character by character.
     fn fits(pattern: &[char], word: &[char]) -> bool {
         match (pattern.split_first(), word.split_first()) {
             (None, None) => true,

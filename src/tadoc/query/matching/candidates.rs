@@ -1,4 +1,4 @@
-//! Which documents a predicate on the text has to look at.
+//! Candidates of a predicate on the text: documents that it may select.
 //!
 //! `text = …`, `LIKE`, `contains` and `starts_with` all need some literal *fragments* to occur.
 //! Tokens are maximal runs of one class of characters (profiles `word` and `whitespace`), so a
@@ -11,15 +11,15 @@
 //!             that begins with "b". The blanks between words are implied and say nothing.
 //! ```
 //!
-//! The dictionary is searched for such tokens, and the inverse grammar lists the documents above
-//! them, each rule once. The answer is a superset: order, adjacency and all the rest are for the
-//! caller, who decodes the candidates and applies the predicate to their text. Cost: O(dictionary
-//! bytes) for runs at the edge of a fragment, plus O(G) at worst for each run.
+//! The dictionary is searched for such tokens. The inverse grammar then lists the documents above
+//! them, and each rule is visited once. The result is a superset: order and adjacency are not
+//! checked. The caller decodes the candidates and applies the predicate to their text. Cost:
+//! O(dictionary bytes) for runs at the edge of a fragment, plus O(G) at worst for each run.
 //!
 //! Nothing is excluded where a token need not be a whole run: profile `uax29`, dictionaries with
 //! tokens so long that runs were split, documents cut at a block border (always candidates), and
-//! fragments with U+FFFD, which also stands for bytes that are not UTF-8. A fragment without it
-//! occurs in the text with replacements only where it occurs in the bytes.
+//! fragments with U+FFFD, which also represents bytes that are not UTF-8. A fragment without U+FFFD
+//! that occurs in the text with replacements also occurs in the bytes.
 
 use crate::segment::{Corpus, Dag, Segment};
 use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
@@ -29,47 +29,47 @@ use crate::query::matching::dictionary_search::{filtered, tokens_containing};
 use crate::query::matching::doc_counts::docs_with;
 use crate::query::matching::doc_set::DocSet;
 
-/// A split run leaves a token of at least this length: words are cut at a character boundary.
+/// Least length of a token that a split run leaves: words are cut at a character boundary.
 const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;
-/// Places that are always followed, some ten microseconds' worth.
+/// Number of places that are always followed; they take about ten microseconds.
 const MIN_PLACES: u64 = 4096;
 /// Bytes of text that are decoded and compared in the time of one step of listing documents.
 const BYTES_PER_PLACE: u64 = 8;
 
-/// What a text must contain: literal fragments that occur in it in this order.
+/// A condition on a text: literal fragments that occur in it in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextPattern {
-    /// The fragments; empty ones say nothing.
+    /// The fragments; an empty fragment has no effect.
     pub fragments: Vec<String>,
-    /// Length of the text where it is known, as for `=`. Only for a literal without U+FFFD.
+    /// Length of the text if it is known, as for `=`. Only set for a literal without U+FFFD.
     pub exact_len_bytes: Option<u64>,
 }
 
 impl TextPattern {
-    /// Texts that contain `fragments` in order.
+    /// Creates the pattern of texts that contain `fragments` in order.
     pub fn from_fragments(fragments: Vec<String>) -> Self {
         Self { fragments, exact_len_bytes: None }
     }
 
-    /// The text `literal`.
+    /// Creates the pattern of the text `literal`.
     pub fn equals(literal: &str) -> Self {
         let exact_len_bytes = (!has_replacement(literal)).then_some(literal.len() as u64);
         Self { fragments: vec![literal.to_owned()], exact_len_bytes }
     }
 
-    /// Texts that contain `literal`.
+    /// Creates the pattern of texts that contain `literal`.
     pub fn contains(literal: &str) -> Self {
         Self::from_fragments(vec![literal.to_owned()])
     }
 
-    /// Texts that start with `literal`.
+    /// Creates the pattern of texts that start with `literal`.
     pub fn starts_with(literal: &str) -> Self {
         Self::contains(literal)
     }
 
-    /// Texts like `pattern` in the sense of SQL, upper and lower case distinguished. `escape` (the
-    /// backslash without one) makes `%` and `_` literal; what it does before other characters
-    /// differs between engines, so a fragment ends there.
+    /// Creates the pattern of texts that are like `pattern` in SQL, with upper and lower case
+    /// distinguished. `escape` (the backslash by default) makes `%` and `_` literal. Its effect
+    /// before other characters differs between engines, so a fragment ends there.
     pub fn like(pattern: &str, escape: Option<char>) -> Self {
         let mut fragments = vec![String::new()];
         let mut characters = pattern.chars();
@@ -92,8 +92,8 @@ impl TextPattern {
     }
 }
 
-/// Ids of the documents of `corpus` whose text may fit `pattern`, ascending; `None` where no
-/// document can be excluded.
+/// Returns the ids of the documents of `corpus` whose text may match `pattern`, in ascending order;
+/// `None` if no document can be excluded.
 pub fn candidate_documents(corpus: &Corpus, pattern: &TextPattern) -> Option<Vec<u64>> {
     let mut ids: Vec<u64> = Vec::new();
     for (segment_idx, segment) in corpus.segments().iter().enumerate() {
@@ -109,9 +109,9 @@ pub fn candidate_documents(corpus: &Corpus, pattern: &TextPattern) -> Option<Vec
     ((ids.len() as u64) < corpus.num_docs()).then_some(ids)
 }
 
-/// Documents of `segment` (by index inside it) whose text may fit `pattern`; `None` where no
-/// document can be excluded. The last document is always in: the segment does not know whether it
-/// goes on in the next one.
+/// Returns the documents of `segment` (by index inside it) whose text may match `pattern`; `None`
+/// if no document can be excluded. The last document is always included, because the segment does
+/// not know if it continues in the next one.
 pub fn candidate_docs(
     segment: &Segment,
     profile: TokenizerProfile,
@@ -149,8 +149,8 @@ fn candidates(
     (docs.len() < num_docs).then_some(docs)
 }
 
-/// Intersects `docs` with the documents of each run, cheapest first, for as long as listing them
-/// promises to be cheaper than reading the documents that are left.
+/// Intersects `docs` with the documents of each run, cheapest first. Stops when listing the
+/// documents of a run is likely to cost more than reading the documents that are left.
 fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[Run]) {
     let dag: &Dag = &segment.dag;
     let len_bytes: u64 = dag.len_bytes(dag.num_terminals());
@@ -171,16 +171,16 @@ fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[Run]) {
     }
 }
 
-/// A run of one class of characters in a fragment, and how it lies in a token.
+/// A run of one class of characters in a fragment, and its position in a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Run {
     bytes: Vec<u8>,
     is_word: bool,
-    /// Whether a token may have more before it, after it.
+    /// Flags: the token may have more bytes before the run, after the run.
     is_open: (bool, bool),
 }
 
-/// The runs of all fragments that say something, each once.
+/// Returns the distinct runs of all fragments, without those that exclude nothing.
 fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for fragment in pattern.fragments.iter().filter(|fragment| !has_replacement(fragment)) {
@@ -208,7 +208,7 @@ fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<Run> {
 }
 
 impl Run {
-    /// Ids of the tokens that can hold this run.
+    /// Returns the ids of the tokens that can contain this run.
     fn tokens(&self, dictionary: &Dictionary) -> Vec<u32> {
         let ids = match self.is_word {
             true => 0..dictionary.num_words(),

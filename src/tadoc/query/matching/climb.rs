@@ -1,23 +1,23 @@
-//! The occurrences of a rare word, by climbing from its places to the root, each path by itself.
+//! Climb from the places of a rare word to the root, one path at a time.
 //!
-//! Nearly all words are rare, and this takes as many steps as the word has occurrences, 1.1 to 1.6
-//! times; no memory is taken but for the stack. A word that is frequent, or a grammar that is a trap
-//! (long chains of rules), spends the budget: other ways have bounded costs, but 2 us before they
-//! begin.
+//! Nearly all words are rare. The climb then takes 1.1 to 1.6 steps for each occurrence of the
+//! word, and no memory except the stack. A frequent word, or a grammar with long chains of rules,
+//! exceeds the budget. The other ways have bounded costs, but take 2 us before they begin.
 
 use std::ops::Range;
 
 use crate::segment::{Measure, Segment};
 
-/// Fewer are passed in the time in which a word is found among those of a document.
+/// Number of places that are climbed through in the time of one look-up of a word in a document.
 pub(in crate::query) const MANY_PLACES: u64 = 8;
 
-/// An element on the way to the root and where the word begins in its expansion.
+/// An element on the way to the root, and the byte offset of the word in its expansion.
 type Step = (u32, u64);
 
-/// Calls `found` with the index of the range and the byte offset in it of each occurrence of `word`
-/// in `ranges`, documents of the root in ascending order, none of them empty; in no order. `false`
-/// where `places_left` was spent, after some. Without `OFFSETS` they are all 0, which saves half of the loads.
+/// Calls `found` with each occurrence of `word` in `ranges`: the index of the range and the byte
+/// offset in it, in no order. The ranges are documents of the root in ascending order, none of them
+/// empty. Returns false if `places_left` was exceeded; `found` may have been called before. Without
+/// `OFFSETS` all offsets are 0, which saves half of the loads.
 pub(crate) fn climb<const OFFSETS: bool>(
     segment: &Segment,
     ranges: &[Range<usize>],

@@ -1,13 +1,13 @@
-//! Documents that were cut at a block border, put together again.
+//! Documents that were cut at a block border, read as one document.
 //!
 //! ```text
 //! segment s    ... | doc 8 | doc 9, first part |
 //! segment s+1              | doc 9, second part | doc 10 | ...      continues
 //! ```
 //!
-//! Places in a later part move by what the parts before it hold, and a phrase may begin in one part
-//! and end in a later one. Only the few words beside a cut are looked at, and only the parts that
-//! hold them.
+//! Offsets in a later part are increased by the lengths of the parts before it. A phrase may begin
+//! in one part and end in a later one. Only the few words beside a cut are read, and only the parts
+//! that hold them.
 
 use crate::error::Result;
 use crate::segment::{Corpus, Dag};
@@ -16,7 +16,7 @@ use crate::query::language::pattern::WordPattern;
 use crate::query::matching::phrase::word_span;
 use crate::read::decode::too_long;
 
-/// Bytes and words of a document before one of its parts.
+/// Number of bytes and words of a document before one of its parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::query) struct PartStart {
     pub bytes: u64,
@@ -24,7 +24,7 @@ pub(in crate::query) struct PartStart {
 }
 
 impl PartStart {
-    /// The start of what follows the part that begins here, document `doc` of `dag`.
+    /// Returns the start of the next part, where this part is document `doc` of `dag`.
     fn after(self, dag: &Dag, doc: usize) -> Result<Self> {
         let bytes = self.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
         let words = self.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
@@ -32,8 +32,9 @@ impl PartStart {
     }
 }
 
-/// What lies before the first document of segment `segment_idx`, where that is the rest of a
-/// document begun earlier. Sums up to the end of that document in this segment are representable.
+/// Returns the start of the first document of segment `segment_idx`. It is not 0 if that document
+/// began in an earlier segment. Sums up to the end of that document in this segment fit into 64
+/// bits.
 pub(in crate::query) fn part_start(corpus: &Corpus, segment_idx: usize) -> Result<PartStart> {
     let doc_id = corpus.first_doc_id(segment_idx);
     let (mut start, mut end) = (PartStart::default(), PartStart::default());
@@ -52,22 +53,23 @@ pub(in crate::query) struct CutMatch {
     pub word_idx: u64,
 }
 
-/// One word beside a cut, placed in the whole document.
+/// A word beside a cut, with its offsets in the whole document.
 struct PlacedWord<'a> {
     text: &'a str,
     start: u64,
     end: u64,
 }
 
-/// The document that is cut after segment `segment_idx`, if there is one.
+/// Returns the document that is cut after segment `segment_idx`, if there is one.
 pub(in crate::query) fn doc_cut_after(corpus: &Corpus, segment_idx: usize) -> Option<u64> {
     let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs() as u64;
     let last = (corpus.first_doc_id(segment_idx) + num_docs).checked_sub(1)?;
     (num_docs > 0 && corpus.doc_parts(last).any(|(idx, _)| idx > segment_idx)).then_some(last)
 }
 
-/// Matches of the phrase `words` that begin in the last document of segment `segment_idx` and end
-/// in a later part of it, ascending; offsets and word indexes count from the document's start.
+/// Returns the matches of the phrase `words` that begin in the last document of segment
+/// `segment_idx` and end in a later part of it, in ascending order. Offsets and word indexes count
+/// from the start of the document.
 pub(in crate::query) fn matches_across(
     corpus: &Corpus,
     segment_idx: usize,
@@ -85,7 +87,7 @@ pub(in crate::query) fn matches_across(
         let segment = &corpus.segments()[idx];
         let num_words = segment.dag.doc_len_words(doc);
         let taken = if idx == segment_idx {
-            // Only the first document of a segment can have parts before.
+            // Only the first document of a segment can have earlier parts.
             start = if doc == 0 { part_start(corpus, idx)? } else { start };
             num_words.saturating_sub(reach)..num_words
         } else {

@@ -1,5 +1,5 @@
-//! Which tokens of a dictionary hold some bytes: one pass over the arena, where tokens lie end to
-//! end.
+//! Search for the tokens of a dictionary that contain some bytes, in one pass over the arena, where
+//! tokens are stored end to end.
 
 use std::ops::Range;
 
@@ -8,15 +8,16 @@ use rayon::prelude::*;
 
 use crate::text::Dictionary;
 
-/// Tokens that one task of a dictionary search looks at.
+/// Number of tokens that one task of a dictionary search reads.
 const TOKENS_PER_TASK: usize = 1 << 15;
 
-/// Those of `ids` that fit, ascending.
+/// Returns the `ids` for which `fits` is true, in ascending order.
 pub(in crate::query) fn filtered(ids: Range<u32>, fits: impl Fn(u32) -> bool + Sync) -> Vec<u32> {
     ids.into_par_iter().with_min_len(TOKENS_PER_TASK).filter(|&id| fits(id)).collect()
 }
 
-/// Tokens of `ids` that contain `needle`, ascending: a search over the arena.
+/// Returns the tokens of `ids` that contain `needle`, in ascending order, by a search over the
+/// arena.
 pub(in crate::query) fn tokens_containing(
     dictionary: &Dictionary,
     ids: Range<u32>,
@@ -44,7 +45,8 @@ fn search_range(
     let mut found = Vec::new();
     while let Some(skipped) = finder.find(&dictionary.bytes()[at..end]) {
         let start = at + skipped;
-        // The last token that starts at or before the place; empty ones before it share its start.
+        // The last token that starts at or before the hit. Empty tokens before it have the same
+        // start.
         first_id += offsets[first_id..].partition_point(|&offset| offset as usize <= start) - 1;
         let token_end = offsets[first_id + 1] as usize;
         if start + needle_len <= token_end {

@@ -1,11 +1,11 @@
-//! In which documents something occurs, and how often, without listing the occurrences.
+//! Counts of matches by document, without a list of the occurrences.
 //!
-//! Counts are passed from rule to parents, children first: O(places of the rules above the
-//! matches), however often these occur, so a corpus of 2^60 words is counted exactly.
+//! Counts are passed from rules to their parents, children first. This costs O(places of the rules
+//! above the matches), however often these occur, so a corpus of 2^60 words is counted exactly.
 //!
-//! Places are in order of position, those of the root first. Where one document is asked for, its places
-//! are found among those by two binary searches, and the others are never looked at: a frequent word has
-//! most of its places there.
+//! Places are sorted by position, those of the root first. If one document is asked for, its places
+//! are found among those of the root by two binary searches, and the others are never read. A
+//! frequent word has most of its places in the root.
 
 use std::ops::Range;
 
@@ -17,14 +17,14 @@ use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::places::sort_by_position;
 use crate::query::matching::rule_numbers::RuleNumbers;
 
-/// Documents per occurrence beyond which counts are kept as a list instead of an array.
+/// Documents for each occurrence above which counts are kept as a list instead of an array.
 const DOCS_PER_OCCURRENCE: u64 = 16;
 
-/// Counts of matches by rule and by document.
+/// A counter of matches by rule and by document.
 #[derive(Debug)]
 pub(in crate::query) struct DocCounter<'a> {
     dag: &'a Dag,
-    /// Rules above matches, and for each how many matches one occurrence of it holds.
+    /// Rules above matches, each with the number of matches that one occurrence of it holds.
     rules: Vec<(u32, u64)>,
     numbers: RuleNumbers,
     docs: Docs,
@@ -34,12 +34,12 @@ pub(in crate::query) struct DocCounter<'a> {
 enum Docs {
     Array(Vec<u64>),
     List(Vec<(u32, u64)>),
-    /// One document, where it lies in the root, and its count.
+    /// One document, its range in the root, and its count.
     One(u32, Range<usize>, u64),
 }
 
 impl<'a> DocCounter<'a> {
-    /// A counter of about `num_occurrences`.
+    /// Creates a counter for about `num_occurrences` occurrences.
     pub fn new(dag: &'a Dag, num_occurrences: u64) -> Self {
         let num_docs = dag.grammar().num_docs();
         let docs = match num_occurrences.saturating_mul(DOCS_PER_OCCURRENCE) < num_docs as u64 {
@@ -49,13 +49,13 @@ impl<'a> DocCounter<'a> {
         Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }
 
-    /// A counter for document `doc` only.
+    /// Creates a counter for document `doc` only.
     pub fn of_doc(dag: &'a Dag, doc: usize) -> Self {
         let docs = Docs::One(doc as u32, dag.doc_range(doc), 0);
         Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }
 
-    /// Adds a match of the element at each of `places`, all places of an element.
+    /// Adds a match at each of `places`, which are all places of one element.
     pub fn add(&mut self, places: &[Occurrence]) {
         let (of_root, of_rules) = split(places);
         self.docs.add_places(self.dag, of_root, 1);
@@ -76,7 +76,7 @@ impl<'a> DocCounter<'a> {
         self.docs.add(doc as usize, 1);
     }
 
-    /// Documents and their counts, ascending by document.
+    /// Returns the documents and their counts, in ascending order of the document.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled).
@@ -99,7 +99,7 @@ impl<'a> DocCounter<'a> {
         Ok(self.docs.into_list())
     }
 
-    /// Numbers all rules above those that were added.
+    /// Numbers all rules above the rules that were added.
     fn meet_parents(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
         let mut number = 0;
         while number < self.rules.len() {
@@ -114,7 +114,7 @@ impl<'a> DocCounter<'a> {
     }
 }
 
-/// The places in the root, and those in rules.
+/// Splits `places` into those in the root and those in rules.
 fn split(places: &[Occurrence]) -> (&[Occurrence], &[Occurrence]) {
     places.split_at(places.partition_point(|place| place.rule_idx == 0))
 }
@@ -159,8 +159,8 @@ impl Docs {
     }
 }
 
-/// The documents that hold at least one of `elements`. Each rule is climbed from once: O(places of
-/// the elements and of the rules above them), at most O(G).
+/// Returns the documents that contain at least one of `elements`. Each rule is visited once:
+/// O(places of the elements and of the rules above them), at most O(G).
 pub(in crate::query) fn docs_with(dag: &Dag, elements: impl IntoIterator<Item = u32>) -> DocSet {
     let grammar = dag.grammar();
     let mut docs = DocSet::none(grammar.num_docs());

@@ -1,6 +1,6 @@
-//! A set of documents of one segment, as a bitmap: one bit a document.
+//! Set of documents of one segment, as a bitmap with one bit for each document.
 
-/// Documents of a segment, by index inside the segment.
+/// A set of documents of a segment, by index inside the segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocSet {
     bits: Vec<u64>,
@@ -8,12 +8,12 @@ pub struct DocSet {
 }
 
 impl DocSet {
-    /// No document of a segment with `num_docs`.
+    /// Creates an empty set for a segment with `num_docs` documents.
     pub fn none(num_docs: usize) -> Self {
         Self { bits: vec![0; num_docs.div_ceil(64)], num_docs }
     }
 
-    /// Every document of a segment with `num_docs`.
+    /// Creates the set of all documents of a segment with `num_docs` documents.
     pub fn all(num_docs: usize) -> Self {
         let mut bits = vec![u64::MAX; num_docs.div_ceil(64)];
         if let Some(last) = bits.last_mut().filter(|_| !num_docs.is_multiple_of(64)) {
@@ -22,29 +22,29 @@ impl DocSet {
         Self { bits, num_docs }
     }
 
-    /// Number of documents of the segment, in the set or not.
+    /// Returns the number of documents of the segment, in the set or not.
     pub fn num_docs(&self) -> usize {
         self.num_docs
     }
 
-    /// Number of documents in the set.
+    /// Returns the number of documents in the set.
     pub fn len(&self) -> usize {
         self.bits.iter().map(|bits| bits.count_ones() as usize).sum()
     }
 
-    /// Whether no document is in the set.
+    /// Returns true if no document is in the set.
     pub fn is_empty(&self) -> bool {
         self.bits.iter().all(|&bits| bits == 0)
     }
 
-    /// Whether `doc` is in the set; false beyond the segment.
+    /// Returns true if `doc` is in the set. It is false beyond the segment.
     #[inline]
     pub fn contains(&self, doc: usize) -> bool {
         self.bits.get(doc / 64).is_some_and(|bits| bits >> (doc % 64) & 1 != 0)
     }
 
-    /// Puts `doc`, which must be below [`num_docs`](Self::num_docs), into the set; says whether it
-    /// was new.
+    /// Adds `doc`, which must be below [`num_docs`](Self::num_docs). Returns true if it was not in
+    /// the set.
     #[inline]
     pub fn insert(&mut self, doc: usize) -> bool {
         debug_assert!(doc < self.num_docs);
@@ -54,12 +54,12 @@ impl DocSet {
         is_new
     }
 
-    /// Keeps only what is in `other` too, a set of the same segment.
+    /// Removes all documents that are not in `other`, a set of the same segment.
     pub fn intersect(&mut self, other: &DocSet) {
         self.bits.iter_mut().zip(&other.bits).for_each(|(bits, other)| *bits &= other);
     }
 
-    /// The documents, ascending.
+    /// Returns the documents, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.bits.iter().enumerate().flat_map(|(at, &bits)| {
             let mut rest = bits;

@@ -1,10 +1,12 @@
-//! How often a word occurs in one document, where segments keep the words of documents
-//! ([`DocWords`](crate::segment::DocWords)): a search in a sorted list instead of a climb through the grammar.
+//! Count of a word in one document, from segments that keep the words of documents
+//! ([`DocWords`](crate::segment::DocWords)): a search in a sorted list instead of a climb through
+//! the grammar.
 
 use crate::segment::Corpus;
 
-/// How often `word` occurs in document `doc_id`, where all segments that have a part of it keep words; 0 for
-/// a document that there is not.
+/// Returns the number of occurrences of `word` in document `doc_id`; 0 if there is no such
+/// document. Returns `None` if a segment with a part of the document does not keep words, or the
+/// number does not fit into 64 bits.
 pub(crate) fn kept_count(corpus: &Corpus, doc_id: u64, word: &str) -> Option<u64> {
     let mut sum = 0u64;
     for (segment_idx, doc) in corpus.doc_parts(doc_id) {

@@ -1,4 +1,4 @@
-//! Tokens of a document from one of its words on, forwards and backwards.
+//! Tokens of a document before and after one of its words.
 //!
 //! ```text
 //! root     … [3] [7] [4] …           the word stands in rule 9, which stands in rule 7
@@ -6,15 +6,16 @@
 //! rule 9         power loss          after:  [4]… | b | loss
 //! ```
 //!
-//! One descent leads to the word and leaves what lies before and after it on each level, so both
-//! directions go on from there without another: O(depth * log rule length), then O(1) for each token
-//! on average. Parts of a document that was cut follow each other.
+//! One descent leads to the word and keeps the positions before and after it on each level. Both
+//! directions continue from there without another descent. Cost: O(depth * log rule length), then
+//! O(1) for each token on average. The parts of a document that was cut are walked one after the
+//! other.
 
 use std::ops::Range;
 
 use crate::segment::{Corpus, Dag, Measure, Segment};
 
-/// A token and whether a blank is implied between it and the one that was told before.
+/// A token. `has_blank` is true if a blank is implied between it and the token returned before.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::query) struct Neighbour<'a> {
     pub bytes: &'a [u8],
@@ -22,19 +23,20 @@ pub(in crate::query) struct Neighbour<'a> {
     pub has_blank: bool,
 }
 
-/// Tokens in one direction.
+/// An iterator over tokens in one direction.
 #[derive(Debug)]
 pub(in crate::query) struct Walk<'a> {
     corpus: &'a Corpus,
-    /// Segment and document of the part that is walked over, then of those still to come, reversed.
+    /// Segment and document of each part that is left, in reverse order; the last one is the
+    /// current part.
     parts: Vec<(usize, usize)>,
-    /// Positions that are left on each level of the part, innermost last.
+    /// Positions that are left on each level of the current part, innermost last.
     levels: Vec<Range<usize>>,
     is_forward: bool,
 }
 
-/// The tokens before the word at byte `offset` of document `doc_id`, the nearest first, and those from
-/// that word on. A word must begin there.
+/// Returns the tokens before the word at byte `offset` of document `doc_id`, nearest first, and the
+/// tokens from that word on. A word must begin there.
 pub(in crate::query) fn walks_from(
     corpus: &Corpus,
     doc_id: u64,
@@ -63,7 +65,8 @@ pub(in crate::query) fn walks_from(
     (before, after)
 }
 
-/// Descends to the word at byte `offset` of `range`; leaves what lies before it and from it on.
+/// Descends to the word at byte `offset` of `range`. Adds the positions before it to `before`, and
+/// those from it on to `after`.
 fn split_at(
     dag: &Dag,
     mut range: Range<usize>,
@@ -109,12 +112,13 @@ impl<'a> Iterator for Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The next token of the part, and whether a blank lies between it and the last one.
+    /// Returns the next token of the current part. The flag is true if a blank lies between it and
+    /// the last token.
     fn next_token(&mut self, segment: &Segment) -> Option<(u32, bool)> {
         let dag = &segment.dag;
         let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
-        // A blank beside a rule lies beside the first token told of it. At the start of a rule or
-        // document there is none, so nothing is told twice.
+        // A blank beside a rule lies beside the first token that is returned of the rule. There is
+        // no blank at the start of a rule or document, so no blank is returned twice.
         let mut has_blank = false;
         loop {
             let range = self.levels.last_mut()?;

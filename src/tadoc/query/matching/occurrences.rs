@@ -1,9 +1,10 @@
-//! Occurrences of one item of a query in one segment: how many, in which documents, where.
+//! Occurrences of one item of a query in one segment: number, documents and offsets.
 //!
-//! A single word needs no work before the climb: its places stand in the inverse grammar, and those
-//! of a set of words are put in order by position, so all of the set is climbed from at once. A phrase
-//! is first resolved to matches inside rules. Documents that a filter leaves can be scanned instead
-//! where that is less work than gathering all places in the segment.
+//! A single word needs no work before the climb, since the inverse grammar lists its places. The
+//! places of a set of words are sorted by position, so that one climb serves the whole set. A
+//! phrase is first resolved to matches inside rules. If a filter leaves few documents, they are
+//! scanned instead when that is less work than gathering all places in the segment. The table in
+//! `matching` lists all ways.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,12 +22,12 @@ use crate::query::matching::places::{PlacedMatch, PlacesBuilder, Walk};
 use crate::query::matching::scan::{Found, scan_doc};
 use crate::query::matching::word_set::WordSet;
 
-/// Places that one parallel task resolves.
+/// Number of places that one parallel task resolves.
 const PLACES_PER_TASK: usize = 1 << 14;
-/// Text bytes that are scanned in the time of one place gathered (15 ns at 1 GB/s).
+/// Bytes of text that are scanned in the time of one place gathered (15 ns at 1 GB/s).
 const SCAN_BYTES_PER_PLACE: u64 = 16;
 
-/// One item of a query as sets of words of a segment, none of them empty.
+/// One item of a query as non-empty sets of words of a segment.
 #[derive(Debug)]
 pub(in crate::query) struct Item<'a> {
     segment: &'a Segment,
@@ -39,7 +40,8 @@ impl<'a> Item<'a> {
         Self { segment, words, canceller }
     }
 
-    /// Occurrences in the segment; exact, and O(G * words) however large.
+    /// Returns the number of occurrences in the segment. It is exact; the cost is O(G * words),
+    /// whatever the number.
     pub fn count(&self) -> Result<u64> {
         let weights = self.segment.dag.weights();
         if let [words] = self.words {
@@ -51,7 +53,8 @@ impl<'a> Item<'a> {
         Ok(self.matches()?.iter().map(of).sum())
     }
 
-    /// Documents of `filter` (all without one) with at least one occurrence, and how many.
+    /// Returns the documents of `filter` (all if there is none) with at least one occurrence, and
+    /// the number of occurrences in each.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
         let dag = &self.segment.dag;
         if let Some(counts) = filter.and_then(|docs| self.kept_counts(docs)) {
@@ -81,8 +84,8 @@ impl<'a> Item<'a> {
         Ok(counts)
     }
 
-    /// Occurrences in the documents of `filter` (all without one), by document and offset. Places
-    /// are gathered here, O(G) at most; occurrences are made one by one.
+    /// Returns the occurrences in the documents of `filter` (all if there is none), by document and
+    /// offset. Places are gathered here, O(G) at most; occurrences are produced one by one.
     pub fn stream(&self, filter: Option<&Arc<DocSet>>) -> Result<ItemStream> {
         if filter.and_then(|docs| self.kept_counts(docs)).is_some_and(|counts| counts.is_empty()) {
             return Ok(ItemStream::Scanned(Vec::new().into_iter()));
@@ -123,13 +126,13 @@ impl<'a> Item<'a> {
         self.words.iter().map(|words| words.weight(dag)).min().unwrap_or(0)
     }
 
-    /// Places that are climbed through, about.
+    /// Returns an estimate of the number of places of a climb.
     fn num_places(&self) -> u64 {
         self.rarest_weight().min(self.segment.dag.grammar().symbols.len() as u64)
     }
 
-    /// The counts of a single word in `docs`, where the segment keeps them and looking at these documents is less
-    /// work than climbing.
+    /// Returns the counts of a single word in `docs`, if the segment keeps the words of documents
+    /// and looking these documents up is less work than a climb.
     fn kept_counts(&self, docs: &DocSet) -> Option<Vec<(u32, u64)>> {
         let [words] = self.words else { return None };
         let word = words.only()?;
@@ -141,10 +144,10 @@ impl<'a> Item<'a> {
         Some(counts.filter(|&(_, count)| count > 0).collect())
     }
 
-    /// Whether reading `docs` is less work than gathering places in the whole segment.
+    /// Returns true if reading `docs` is less work than gathering places in the whole segment.
     fn scans(&self, docs: &DocSet) -> bool {
         let dag = &self.segment.dag;
-        // Most rules are passed over where it is known which words they are without.
+        // Most rules are skipped if it is known which words they do not contain.
         let is_fast = self.words.len() == 1 && dag.doc_words_if_worth().is_some();
         let bytes_per_place = SCAN_BYTES_PER_PLACE << (2 * u32::from(is_fast));
         let mut budget = self.num_places().saturating_mul(bytes_per_place);
@@ -172,7 +175,7 @@ impl<'a> Item<'a> {
         Ok(counts)
     }
 
-    /// Matches of a phrase inside rules and documents.
+    /// Returns the matches of a phrase inside rules and documents.
     fn matches(&self) -> Result<Vec<Match>> {
         let phrase = Phrase::new(&self.segment.dag, self.words);
         let resolve = |anchors: &[Occurrence]| {
@@ -189,7 +192,7 @@ impl<'a> Item<'a> {
         Ok(portions?.concat())
     }
 
-    /// The matches with their bytes, by rule and offset.
+    /// Returns the matches with their bytes, by rule and offset.
     fn placed_matches(&self) -> Result<Vec<PlacedMatch>> {
         let dag = &self.segment.dag;
         let mut matches = self.matches()?;
@@ -212,7 +215,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Positions where `words` stand, and the index of the word in the set.
+/// Returns the positions of `words`, each with the index of the word in the set.
 fn keys_of(dag: &Dag, words: &WordSet) -> Vec<u64> {
     let of_word = |(word, idx): (u32, u64)| {
         let places = dag.inverse().of(word).iter();
@@ -225,7 +228,7 @@ fn keys_of(dag: &Dag, words: &WordSet) -> Vec<u64> {
 #[derive(Debug)]
 pub(in crate::query) enum ItemStream {
     Scanned(std::vec::IntoIter<(u32, Found)>),
-    /// Lengths by match.
+    /// Occurrences of a walk, with the byte length of each match.
     Walked {
         walk: Walk,
         byte_lens: Vec<u64>,

@@ -1,10 +1,11 @@
-//! Where a phrase is complete inside the grammar.
+//! Phrases as matches inside rules of the grammar.
 //!
-//! Each place of the phrase is a set of words, most often of one. The rarest of them is the *anchor*.
-//! From each of its direct places on a right-hand side the others are compared to the left and to the
-//! right, inside that rule first. What the rule is too short for is carried to the places of the rule
-//! in its parents, and so on, until the phrase is complete in some rule (a *match* of that rule, found
-//! once however often the rule occurs) or a word is not in its set:
+//! Each place of the phrase is a set of words, most often a set of one. The rarest set is the
+//! *anchor*. The search starts from each place of the anchor on a right-hand side. It compares the
+//! other words to the left and to the right, inside that rule first. If the rule is too short, the
+//! rest is carried to the places of the rule in its parents, and so on, until the phrase is
+//! complete in some rule or a word is not in its set. A complete phrase is a *match* of that rule.
+//! It is found once, however often the rule occurs:
 //!
 //! ```text
 //! phrase        power  loss  during         anchor: loss
@@ -13,11 +14,10 @@
 //! rule 5        ...  [7]  and  ...          differs: dropped
 //! ```
 //!
-//! A state that is carried lies within the phrase's length of an edge of its rule, and each rule
-//! has one path to it, so all of it is O(G * words), however large the sets are and also where the
-//! corpus repeats without bound.
-//! Separators never matter. The ends of documents and of parts do: phrases across a cut are
-//! `cut`'s business.
+//! A state that is carried lies within the length of the phrase of an edge of its rule, and each
+//! rule has one path to it. The total cost is O(G * words), however large the sets are, and also
+//! where the corpus repeats without bound. Separators are ignored. Documents and parts of documents
+//! end a phrase; `cut` handles phrases across a cut.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,16 +31,16 @@ use crate::query::matching::word_set::WordSet;
 /// A match that is complete in one rule (or one document of the root) and in no rule below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct Match {
-    /// Rule that holds it, 0 for the root.
+    /// Rule that holds the match; 0 for the root.
     pub rule_idx: u32,
-    /// Document (index inside the segment) for the root, else 0.
+    /// Document (index inside the segment) if the rule is the root, else 0.
     pub doc: u32,
     /// Index of the first matched word among the words of the rule or document.
     pub word_idx: u64,
 }
 
 impl Match {
-    /// Positions of the rule or document that holds it.
+    /// Returns the positions of the rule or document that holds the match.
     pub fn range(&self, dag: &Dag) -> Range<usize> {
         match self.rule_idx {
             0 => dag.doc_range(self.doc as usize),
@@ -49,7 +49,7 @@ impl Match {
     }
 }
 
-/// A phrase as sets of words of one segment, and the one to start from.
+/// A phrase as sets of words of one segment, with the set from which the search starts.
 #[derive(Debug)]
 pub(in crate::query) struct Phrase<'a> {
     dag: &'a Dag,
@@ -58,7 +58,8 @@ pub(in crate::query) struct Phrase<'a> {
     anchor: usize,
 }
 
-/// The anchor at word `anchor_idx` of rule `rule_idx`, with words still to be found beside it.
+/// A partial match: the anchor at word `anchor_idx` of rule `rule_idx`, with words beside it that
+/// are not found yet.
 #[derive(Debug, Clone, Copy)]
 struct Partial {
     rule_idx: u32,
@@ -68,13 +69,14 @@ struct Partial {
 }
 
 impl<'a> Phrase<'a> {
-    /// The phrase of `words`, which are two or more.
+    /// Creates the phrase of `words`, which are two or more.
     pub fn new(dag: &'a Dag, words: &'a [WordSet]) -> Self {
         let rarest = (0..words.len()).min_by_key(|&at| words[at].weight(dag));
         Self { dag, edges: dag.edge_words(), words, anchor: rarest.unwrap_or(0) }
     }
 
-    /// Direct places of the anchor, to be handed to [`resolve`](Self::resolve) in any portions.
+    /// Returns the places of the anchor, which can be passed to [`resolve`](Self::resolve) in any
+    /// chunks.
     pub fn anchors(&self) -> Cow<'a, [Occurrence]> {
         let anchor = &self.words[self.anchor];
         match anchor.only() {
@@ -83,7 +85,7 @@ impl<'a> Phrase<'a> {
         }
     }
 
-    /// Calls `found` with every match whose anchor is one of `anchors`.
+    /// Calls `found` with each match whose anchor is one of `anchors`.
     pub fn resolve(
         &self,
         anchors: &[Occurrence],
@@ -145,8 +147,8 @@ impl<'a> Phrase<'a> {
         }
     }
 
-    /// How many of `words` the elements of `range` begin with: all of them, or as many as there
-    /// are; `None` where a word differs.
+    /// Returns the number of `words` with which the elements of `range` begin: all of them, or as
+    /// many as the range has. Returns `None` if a word differs.
     fn match_forward(
         &self,
         mut range: Range<usize>,
@@ -182,8 +184,8 @@ impl<'a> Phrase<'a> {
         Some(met)
     }
 
-    /// The mirror image of [`match_forward`](Self::match_forward): how many of `words`, counted
-    /// from their end, the elements of `range` end with.
+    /// Returns the number of `words`, counted from their end, with which the elements of `range`
+    /// end. This is the mirror image of [`match_forward`](Self::match_forward).
     fn match_backward(
         &self,
         mut range: Range<usize>,
@@ -220,7 +222,7 @@ impl<'a> Phrase<'a> {
     }
 }
 
-/// A word of a right-hand side: its id and where it lies in the expansion of the rule or document.
+/// A word of a right-hand side: its id and its range in the expansion of the rule or document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct WordSpan {
     pub word: u32,
@@ -228,8 +230,8 @@ pub(in crate::query) struct WordSpan {
     pub byte_len: u64,
 }
 
-/// The word with index `word_idx` among the words of `range` (one rule, or one document of the
-/// root), which must have that many. O(depth * log rule length).
+/// Returns the word with index `word_idx` among the words of `range` (one rule, or one document of
+/// the root), which must have that many words. O(depth * log rule length).
 pub(in crate::query) fn word_span(
     dag: &Dag,
     mut range: Range<usize>,

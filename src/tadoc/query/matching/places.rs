@@ -11,16 +11,16 @@
 //! ```
 //!
 //! First all places above the matches are gathered, at most one entry for each element of the
-//! grammar. Sorted by position they are a small grammar of their own that holds nothing but paths
-//! to matches, and walking it from the root yields every occurrence in order. Rules have two uses
-//! or more, so there are fewer entries than occurrences, inner steps included, and the walk adds
-//! two numbers a step. Memory is that of the entries, not of the occurrences.
+//! grammar. Sorted by position, the entries are a small grammar that contains only paths to
+//! matches. A walk from its root yields every occurrence in order. Rules have two uses or more, so
+//! there are fewer entries than occurrences, inner steps included. The walk adds two numbers at
+//! each step. Memory is that of the entries, not of the occurrences.
 //!
-//! A first version climbed from each occurrence and sorted the results: 19 ns for the climb and 35
-//! ns for the sort of each of 2.7 million occurrences in 128 MB of source code. A second one read
-//! where a place begins when it came to it and kept rules in a hash table: a word that is common in
-//! 102 MB of manual pages or 200 MB of sources, with a path of its own to nearly every occurrence,
-//! took 1.4 times as long.
+//! Two versions were dropped. The first one climbed from each occurrence and sorted the results: 19
+//! ns for the climb and 35 ns for the sort of each of 2.7 million occurrences in 128 MB of source
+//! code. The second one read the start of a place when it reached it, and kept rules in a hash
+//! table. A word that is common in 102 MB of manual pages or 200 MB of sources, with its own path
+//! to nearly every occurrence, took 1.4 times as long.
 
 use std::sync::Arc;
 
@@ -31,31 +31,33 @@ use crate::interrupt::Interrupt;
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::rule_set::RuleSet;
 
-/// Marks the key of a match; the others are of rules. Matches sort after a rule at the same place:
-/// what begins inside that rule and ends behind it begins after all that ends inside.
+/// Flag of the key of a match; keys without it are of rules. At the same place a match sorts after
+/// a rule: a match that begins inside that rule and ends after it begins after all that ends
+/// inside.
 const MATCH: u32 = 1 << 31;
 
-/// Places above the matches, while they are gathered.
+/// Builder of [`Places`], which gathers the places above the matches.
 #[derive(Debug)]
 pub(in crate::query) struct PlacesBuilder<'a> {
     dag: &'a Dag,
-    /// Position, then the number of the rule or match that stands there.
+    /// Keys: the position, then the number of the rule or match at that position.
     keys: Vec<u64>,
-    /// Rules above matches in the order they were met; the index is the rule's number.
+    /// Rules above matches in the order in which they were found; the index is the number of the
+    /// rule.
     rules: Vec<u32>,
     is_met: RuleSet,
 }
 
-/// Where a match begins and what of it is not told by its position.
+/// A match with its position and the values that do not follow from the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct PlacedMatch {
-    /// Rule that holds it, 0 for the root.
+    /// Rule that holds the match; 0 for the root.
     pub rule_idx: u32,
-    /// Position of the element that holds its first byte.
+    /// Position of the element that holds the first byte.
     pub position: u32,
     /// First byte and first word, counted from the start of the rule or document.
     pub offsets: [u64; 2],
-    /// Bytes from the first word to the end of the last.
+    /// Number of bytes from the first word to the end of the last.
     pub byte_len: u64,
 }
 
@@ -67,24 +69,24 @@ impl<'a> PlacesBuilder<'a> {
         Self { dag, keys: Vec::new(), rules: Vec::new(), is_met }
     }
 
-    /// Adds rules that hold matches; the root is passed over.
+    /// Adds rules that hold matches. The root is skipped.
     pub fn add_rules(&mut self, rules: impl ExactSizeIterator<Item = u32>) {
         let mut num_rules = self.rules.len();
         self.rules.resize(num_rules + rules.len(), 0);
         for rule_idx in rules {
-            // Written whether it is new or not: that cannot be guessed.
+            // Written even if it is not new: a branch here could not be predicted.
             self.rules[num_rules] = rule_idx;
             num_rules += usize::from(self.is_met.insert(rule_idx));
         }
         self.rules.truncate(num_rules);
     }
 
-    /// Adds the places of the rules, and the rules above, one generation after the other.
+    /// Adds the places of the rules and of all rules above them, one generation after the other.
     pub fn climb(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
         let (mut number, mut above) = (0, Vec::new());
         while number < self.rules.len() {
-            // All places of a generation are read before any is followed: each is somewhere else,
-            // and a processor waits for many of them together.
+            // All places of a generation are read before any of them is followed. They are spread
+            // over memory, and the processor waits for many of them together.
             for &rule_idx in &self.rules[number..] {
                 let places = self.dag.inverse().of(self.dag.num_terminals() + rule_idx);
                 let key = |place: &Occurrence| u64::from(place.position) << 32 | number as u64;
@@ -98,7 +100,7 @@ impl<'a> PlacesBuilder<'a> {
         Ok(())
     }
 
-    /// Orders the places, with the matches of one word that stands at `words`.
+    /// Sorts the places, with the matches of one word, which stands at `words`.
     ///
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
@@ -106,8 +108,8 @@ impl<'a> PlacesBuilder<'a> {
         self.finish(words.iter().map(|place| u64::from(place.position) << 32), &[])
     }
 
-    /// Orders the places, with matches of one word each; `keys` are the positions of these and the
-    /// index that a [`Spot`] tells, in any order.
+    /// Sorts the places, with matches of one word each. `keys` are the positions of the matches and
+    /// the indexes that a [`Spot`] returns, in any order.
     ///
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
@@ -116,7 +118,7 @@ impl<'a> PlacesBuilder<'a> {
         self.finish(keys.into_iter(), &[])
     }
 
-    /// Orders the places, with `matches`, which ascend by rule and offset.
+    /// Sorts the places, with `matches`, which ascend by rule and offset.
     ///
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
@@ -126,8 +128,8 @@ impl<'a> PlacesBuilder<'a> {
         self.finish(keys, matches)
     }
 
-    /// `match_keys` are positions and indexes of matches, ascending; a match that is not among
-    /// `matches` is the element at its place.
+    /// Sorts the places. `match_keys` are positions and indexes of matches, in ascending order. A
+    /// match that is not among `matches` is the element at its position.
     fn finish(
         mut self,
         match_keys: impl ExactSizeIterator<Item = u64>,
@@ -142,12 +144,13 @@ impl<'a> PlacesBuilder<'a> {
                 knob: "the number of segments (smaller blocks at ingest)",
             });
         }
-        // Most places are those of a word, which ascend: only the rules' have to be sorted.
+        // Most places are those of a word, which ascend. Only the places of rules have to be
+        // sorted.
         sort_by_position(&mut self.keys, self.dag.grammar().symbols.len());
         self.keys = merged(&self.keys, match_keys.map(|key| key | u64::from(MATCH)));
         let root_len = self.dag.rule_range(0).end as u64;
         let num_root = self.keys.partition_point(|&key| key >> 32 < root_len);
-        // Where places begin is read for all of them first: each is somewhere else, and a processor
+        // The starts of all places are read first. They are spread over memory, and the processor
         // waits for many of them together.
         let starts = |&key: &u64| self.starts((key >> 32) as usize);
         let absolute = |key| Entry { offsets: starts(key), ..Entry::default() };
@@ -159,8 +162,9 @@ impl<'a> PlacesBuilder<'a> {
         Ok(Places { entries, root_docs })
     }
 
-    /// Completes `entries`, those behind the root's, from the last rule to the first, so that children
-    /// know where they begin; returns the first entry of each rule by its number.
+    /// Completes `entries`, those after the entries of the root, from the last rule to the first,
+    /// so that the first entries of children are known. Returns the first entry of each rule by its
+    /// number.
     fn fill_rules(
         &self,
         matches: &[PlacedMatch],
@@ -191,7 +195,7 @@ impl<'a> PlacesBuilder<'a> {
         first_entries
     }
 
-    /// Completes `entries` of the root; returns the document of each.
+    /// Completes `entries` of the root. Returns the document of each entry.
     fn fill_root(
         &self,
         known: &KnownRules<'_>,
@@ -209,7 +213,7 @@ impl<'a> PlacesBuilder<'a> {
         docs
     }
 
-    /// The documents of ascending `keys` of the root, for each key and each once.
+    /// Returns the documents of ascending `keys` of the root: for each key, and each document once.
     fn docs_of(&self, keys: &[u64]) -> (Vec<u32>, Vec<u32>) {
         let (mut doc, mut end, mut each_once) = (0, 0, Vec::new());
         let doc_of = |&key: &u64| {
@@ -224,25 +228,26 @@ impl<'a> PlacesBuilder<'a> {
         (keys.iter().map(doc_of).collect(), each_once)
     }
 
-    /// Bytes and words before `position`; only differences mean anything.
+    /// Returns the number of bytes and words before `position`. Only differences of these are
+    /// meaningful.
     #[inline]
     fn starts(&self, position: usize) -> [u64; 2] {
         self.dag.prefix_sums().starts(self.dag, position)
     }
 }
 
-/// What the entries of rules are made of.
+/// Data that the entries of rules refer to.
 struct KnownRules<'a> {
     matches: &'a [PlacedMatch],
-    /// Entries of the root, which come before those of rules.
+    /// Number of entries of the root, which come before those of rules.
     num_root: usize,
     /// Index of the first entry of each rule, by its number.
     first_entries: &'a [u32],
 }
 
-/// What stands at a key, `offsets` from the start of the rule or document: a match, or a rule that
-/// holds several. A rule with one entry gives way to that entry, so paths have no steps without a
-/// choice.
+/// Returns the entry of a key, `offsets` from the start of the rule or document: a match, or a rule
+/// that holds several matches. A rule with one entry is replaced by that entry, so that each inner
+/// step of a path has a choice.
 #[inline]
 fn entry(key: u64, offsets: [u64; 2], known: &KnownRules<'_>, rule_entries: &[Entry]) -> Entry {
     let what = key as u32;
@@ -267,16 +272,16 @@ fn difference(end: [u64; 2], start: [u64; 2]) -> [u64; 2] {
     [end[0].wrapping_sub(start[0]), end[1].wrapping_sub(start[1])]
 }
 
-/// Below this many keys a comparison sort is faster.
+/// Number of keys below which a comparison sort is faster.
 const LEAST_RADIX_KEYS: usize = 256;
 /// Most bits of a digit: its counts stay in the first-level cache.
 const MAX_DIGIT_BITS: u32 = 12;
-/// Fewer keys than this have shorter digits, so that counts are no more than keys.
+/// Number of keys below which digits are shorter, so that there are no more counts than keys.
 const MANY_KEYS: usize = 1 << MAX_DIGIT_BITS;
 const FEW_DIGIT_BITS: u32 = 8;
 
-/// Sorts keys by position, all below `num_positions`: a radix sort from the lowest digit, in a fifth
-/// of the time of a comparison sort.
+/// Sorts keys by position, all below `num_positions`. The radix sort starts at the lowest digit and
+/// takes a fifth of the time of a comparison sort.
 pub(in crate::query) fn sort_by_position(keys: &mut Vec<u64>, num_positions: usize) {
     if keys.len() < LEAST_RADIX_KEYS {
         return keys.sort_unstable();
@@ -301,7 +306,7 @@ pub(in crate::query) fn sort_by_position(keys: &mut Vec<u64>, num_positions: usi
     }
 }
 
-/// Both ascending sequences in one.
+/// Merges two ascending sequences.
 fn merged(keys: &[u64], others: impl ExactSizeIterator<Item = u64>) -> Vec<u64> {
     let mut merged = Vec::with_capacity(keys.len() + others.len());
     let mut taken = 0;
@@ -323,7 +328,7 @@ fn doc_start(dag: &Dag, doc: usize) -> usize {
 /// Paths from documents to matches.
 #[derive(Debug)]
 pub(in crate::query) struct Places {
-    /// Those of the root, then those of the rules, by position.
+    /// Entries of the root, then those of the rules, by position.
     entries: Vec<Entry>,
     /// Document of each entry of the root.
     root_docs: Vec<u32>,
@@ -331,12 +336,12 @@ pub(in crate::query) struct Places {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
-    /// Bytes and words from the start of the rule or document.
+    /// Number of bytes and words from the start of the rule or document.
     offsets: [u64; 2],
-    /// Index of the match, or first entry of the rule.
+    /// Index of the match, or of the first entry of the rule.
     link: u32,
     is_match: bool,
-    /// Whether the rule has no further entry.
+    /// Flag: the rule has no further entry.
     is_last: bool,
 }
 
@@ -350,23 +355,24 @@ pub(in crate::query) struct Spot {
 }
 
 impl Places {
-    /// Occurrences in the documents of `filter` (all without one), by document and offset.
+    /// Returns the occurrences in the documents of `filter` (all if there is none), by document and
+    /// offset.
     pub fn walk(self, filter: Option<Arc<DocSet>>) -> Walk {
         let (stack, inner) = (Vec::with_capacity(32), None);
         Walk { places: self, filter, next_root: 0, doc: 0, inner, stack }
     }
 }
 
-/// Iterator over occurrences.
+/// An iterator over occurrences.
 #[derive(Debug)]
 pub(in crate::query) struct Walk {
     places: Places,
     filter: Option<Arc<DocSet>>,
     next_root: usize,
     doc: u32,
-    /// The entry to go on with inside a rule, and the offsets of the rule.
+    /// The next entry inside a rule, and the offsets of the rule.
     inner: Option<(u32, [u64; 2])>,
-    /// The same for the rules around it.
+    /// Next entries and offsets of the rules around it.
     stack: Vec<(u32, [u64; 2])>,
 }
 
@@ -385,7 +391,7 @@ impl Iterator for Walk {
                 }
                 None => (self.next_root_entry()?, [0; 2]),
             };
-            // Inside one document, so neither sum can pass 2^64.
+            // Inside one document, so neither sum can exceed 64 bits.
             let offsets = [base[0] + entry.offsets[0], base[1] + entry.offsets[1]];
             if entry.is_match {
                 return Some(Spot { doc: self.doc, offsets, match_idx: entry.link });

@@ -1,7 +1,7 @@
-//! A query as word ids: what the dictionary of each segment makes of it.
+//! A query as word ids of the dictionary of each segment.
 //!
-//! Dictionaries are searched when a segment is first asked for, once for each item, so a search that
-//! ends early never looks at the others.
+//! The dictionary of a segment is searched when the segment is first asked for an item, once for
+//! each item. A search that ends early never reads the other dictionaries.
 
 use std::cell::OnceCell;
 
@@ -14,13 +14,13 @@ use crate::query::matching::cut::{CutMatch, matches_across};
 use crate::query::matching::occurrences::Item;
 use crate::query::matching::word_set::WordSet;
 
-/// A query and the words of a corpus that it means; V / 8 bytes for each pattern and segment at most.
+/// A query and its words in a corpus; V / 8 bytes for each pattern and segment at most.
 #[derive(Debug)]
 pub(in crate::query) struct ResolvedQuery<'a> {
     corpus: &'a Corpus,
     query: &'a Query,
     canceller: Canceller<'a>,
-    /// By segment, then item; `None` where a word of the item is not in the segment.
+    /// Sets by segment, then item; `None` if a word of the item is not in the segment.
     sets: Vec<OnceCell<Option<Vec<WordSet>>>>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> ResolvedQuery<'a> {
         self.query.items().len()
     }
 
-    /// Item `item_idx` in segment `segment_idx`; `None` where it cannot occur there.
+    /// Returns item `item_idx` in segment `segment_idx`; `None` if it cannot occur there.
     pub fn item(&self, segment_idx: usize, item_idx: usize) -> Option<Item<'_>> {
         let segment = &self.corpus.segments()[segment_idx];
         let find = || -> Option<Vec<WordSet>> {
@@ -50,7 +50,8 @@ impl<'a> ResolvedQuery<'a> {
         words.as_ref().map(|words| Item::new(segment, words, self.canceller))
     }
 
-    /// Matches of item `item_idx` that begin in segment `segment_idx` and end in a later one.
+    /// Returns the matches of item `item_idx` that begin in segment `segment_idx` and end in a
+    /// later one.
     pub fn matches_across(&self, segment_idx: usize, item_idx: usize) -> Result<Vec<CutMatch>> {
         matches_across(self.corpus, segment_idx, &self.query.items()[item_idx])
     }

@@ -1,19 +1,19 @@
-//! Numbers of the rules that a search meets.
+//! Numbers of the rules that a search finds.
 //!
-//! A hash table with open addressing, half full at most and as large as the rules that were met: an
-//! array over all rules would cost more than most searches. 8 to 32 bytes a rule; a look-up takes one
-//! or two steps.
+//! A hash table with open addressing, half full at most. Its size depends on the rules that were
+//! found, since an array over all rules would cost more than most searches. It takes 8 to 32 bytes
+//! a rule; a look-up takes one or two steps.
 
-/// Numbers of rules.
+/// A map from rules to numbers.
 #[derive(Debug, Default)]
 pub(in crate::query) struct RuleNumbers {
-    /// Rule and number; rule 0, the root, marks a free slot. A power of two.
+    /// Rules and numbers. Rule 0, the root, marks a free slot. The length is a power of two.
     slots: Vec<(u32, u32)>,
     len: usize,
 }
 
 impl RuleNumbers {
-    /// Gives `rule_idx`, which is not 0, the `number` unless it has one; says whether it had none.
+    /// Gives `rule_idx`, which is not 0, the `number` if it has none. Returns true if it had none.
     #[inline]
     pub fn insert(&mut self, rule_idx: u32, number: u32) -> bool {
         if self.len * 2 >= self.slots.len() {
@@ -28,13 +28,13 @@ impl RuleNumbers {
         true
     }
 
-    /// The number of `rule_idx`, which must have one.
+    /// Returns the number of `rule_idx`, which must have one.
     #[inline]
     pub fn get(&self, rule_idx: u32) -> u32 {
         self.slots[self.slot(rule_idx)].1
     }
 
-    /// Where `rule_idx` is, or could be put.
+    /// Returns the slot of `rule_idx`, or the slot into which it can be inserted.
     #[inline]
     fn slot(&self, rule_idx: u32) -> usize {
         let hash = rule_idx.wrapping_mul(0x9E37_79B1);

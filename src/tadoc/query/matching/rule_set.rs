@@ -1,13 +1,14 @@
-//! The rules that a search has met.
+//! Set of the rules that a search has found.
 //!
 //! ```text
 //! page_of  [0 0 2 0 1 …]            by 4,096 rules; page 0 is nobody's and stays empty
 //! pages    [empty][bits][bits] …    in the order they were needed
 //! ```
 //!
-//! One bit a rule, in pages that come into being when a rule of theirs is met: clearing bits for all
-//! rules would take longer than most searches, and a hash table takes three times as long for each
-//! look-up of a large one. 4 bytes for 4,096 rules and 512 a page.
+//! The set has one bit for each rule, in pages that are allocated when one of their rules is added.
+//! Clearing bits for all rules would take longer than most searches, and a hash table takes three
+//! times as long for each look-up of a large set. Memory: 4 bytes for 4,096 rules and 512 bytes a
+//! page.
 
 const WORD_BITS: usize = 64;
 const PAGE_WORDS: usize = 64;
@@ -21,13 +22,13 @@ pub(in crate::query) struct RuleSet {
 }
 
 impl RuleSet {
-    /// An empty set of rules below `num_rules`.
+    /// Creates an empty set of rules below `num_rules`.
     pub fn new(num_rules: usize) -> Self {
         let page_of = vec![0; num_rules.div_ceil(PAGE_RULES)];
         Self { page_of, pages: vec![[0; PAGE_WORDS]] }
     }
 
-    /// Adds `rule_idx`; says whether it was not there.
+    /// Adds `rule_idx`. Returns true if it was not in the set.
     #[inline]
     pub fn insert(&mut self, rule_idx: u32) -> bool {
         let rule_idx = rule_idx as usize;

@@ -1,8 +1,8 @@
-//! Occurrences in a document, by walking its tokens.
+//! Scan of a document for occurrences, by a walk over its tokens.
 //!
-//! For a small document and a frequent word this beats climbing from every place in the corpus:
-//! O(tokens of the document), 1 to 3 ns each, no index. Where the segment keeps the words of documents, rules that
-//! are known to be without the word are passed over.
+//! For a small document and a frequent word this is faster than a climb from every place in the
+//! segment: O(tokens of the document), 1 to 3 ns each, without an index. If the segment keeps the
+//! words of documents, rules that are known not to contain the word are skipped.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use crate::segment::{DocWords, Segment};
 use crate::interrupt::Interrupt;
 use crate::query::matching::word_set::WordSet;
 
-/// Bits that tell most tokens from words that are looked for.
+/// Number of bits of a filter that tells most tokens from the words searched for.
 const SEEN_BITS: usize = 1024;
 
-/// A place inside a document (or part): its first byte, its bytes, its first word.
+/// An occurrence inside a document (or part): its first byte, its length and its first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct Found {
     pub byte_offset: u64,
@@ -23,8 +23,8 @@ pub(in crate::query) struct Found {
     pub word_idx: u64,
 }
 
-/// Calls `found` with each occurrence of the consecutive `words`, one of each set, in document `doc`,
-/// ascending.
+/// Calls `found` with each occurrence of the consecutive `words`, one of each set, in document
+/// `doc`, in ascending order.
 pub(in crate::query) fn scan_doc(
     segment: &Segment,
     doc: usize,
@@ -33,10 +33,10 @@ pub(in crate::query) fn scan_doc(
     mut found: impl FnMut(Found),
 ) -> Result<()> {
     let Some((last_word, before)) = words.split_last() else { return Ok(()) };
-    // Words just read that may begin an occurrence, with their offsets.
+    // The last words read, with their offsets, which may begin an occurrence.
     let mut recent: VecDeque<(u32, u64)> = VecDeque::with_capacity(before.len() + 1);
     let mut word_idx = 0;
-    // Of a phrase the words between have to be seen.
+    // For a phrase all words have to be visited.
     let mask = if before.is_empty() { DocWords::mask(last_word.ids()) } else { u64::MAX };
     for_each_token_of(segment, doc, mask, interrupt, |met| {
         let (token, byte_offset) = match met {
@@ -68,8 +68,8 @@ pub(in crate::query) fn scan_doc(
     })
 }
 
-/// Calls `found` with the index in `words`, which ascend, and the byte offset of each occurrence of one
-/// of them in document `doc`, ascending by offset.
+/// Calls `found` with each occurrence of one of `words` in document `doc`, in ascending order of
+/// the offset. The arguments are the index in `words`, which ascend, and the byte offset.
 pub(in crate::query) fn scan_doc_words(
     segment: &Segment,
     doc: usize,
@@ -95,15 +95,15 @@ pub(in crate::query) fn scan_doc_words(
     })
 }
 
-/// What a document has.
+/// An item of a document's content.
 enum Met {
-    /// A token, and the byte where it begins.
+    /// A token and its byte offset.
     Token(u32, u64),
-    /// So many words that are not looked for.
+    /// A number of words, none of which is searched for.
     Words(u64),
 }
 
-/// Calls `visit` with what document `doc` has; words that are in `mask` are met as tokens.
+/// Calls `visit` with the content of document `doc`. Words in `mask` are visited as tokens.
 fn for_each_token_of(
     segment: &Segment,
     doc: usize,

@@ -1,4 +1,4 @@
-//! Words of one segment that may stand at one place of a phrase.
+//! Words of one segment that can stand at one place of a phrase.
 //!
 //! ```text
 //! power       12..13                 one id
@@ -6,34 +6,34 @@
 //! *ing        first 7, 1001 0000…    many ranges become a bitmap from the first id on
 //! ```
 //!
-//! Whether a word is in the set takes one or two steps however large the set is; V / 8 bytes at
-//! most.
+//! A look-up takes one or two steps however large the set is. The set takes V / 8 bytes at most.
 
 use std::ops::Range;
 
 use crate::segment::{Dag, Occurrence};
 
-/// More ranges than this become a bitmap.
+/// Number of ranges above which a set becomes a bitmap.
 const MAX_RANGES: usize = 4;
 
 /// A set of word ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::query) struct WordSet {
-    /// Ascending, without gaps of nothing between them; none where there is a bitmap.
+    /// Ranges in ascending order, with ids between them that are not in the set; empty if there is
+    /// a bitmap.
     ranges: Vec<Range<u32>>,
-    /// The id of the lowest bit of `bits`.
+    /// Id of the lowest bit of `bits`.
     first: u32,
     bits: Vec<u64>,
 }
 
 impl WordSet {
-    /// The words of `range`.
+    /// Creates the set of the words of `range`.
     pub fn from_range(range: Range<u32>) -> Self {
         let ranges = if range.is_empty() { Vec::new() } else { vec![range] };
         Self { ranges, ..Self::default() }
     }
 
-    /// The words `ids`, which ascend.
+    /// Creates the set of the words `ids`, which ascend.
     pub fn from_ids(ids: &[u32]) -> Self {
         let mut ranges: Vec<Range<u32>> = Vec::new();
         for &id in ids {
@@ -58,12 +58,12 @@ impl WordSet {
         Self { ranges: Vec::new(), first, bits }
     }
 
-    /// Whether there is no word.
+    /// Returns true if there is no word.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty() && self.bits.is_empty()
     }
 
-    /// The word, where there is just one.
+    /// Returns the word, if the set has exactly one.
     pub fn only(&self) -> Option<u32> {
         match &self.ranges[..] {
             [range] if range.len() == 1 => Some(range.start),
@@ -71,7 +71,8 @@ impl WordSet {
         }
     }
 
-    /// Whether `word` is in the set; false for what is no word of the segment.
+    /// Returns true if `word` is in the set. It is false for a number that is no word of the
+    /// segment.
     #[inline]
     pub fn contains(&self, word: u32) -> bool {
         if self.bits.is_empty() {
@@ -81,7 +82,7 @@ impl WordSet {
         self.bits.get(at as usize / 64).is_some_and(|bits| bits >> (at % 64) & 1 != 0)
     }
 
-    /// The words, ascending.
+    /// Returns the words, in ascending order.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         let first = self.first;
         let of_bits = self.bits.iter().zip(0u32..).flat_map(move |(&bits, at)| {
@@ -95,14 +96,14 @@ impl WordSet {
         self.ranges.iter().cloned().flatten().chain(of_bits)
     }
 
-    /// How often the words occur in the segment; O(set).
+    /// Returns the number of occurrences of the words in the segment; O(set).
     pub fn weight(&self, dag: &Dag) -> u64 {
         let weights = dag.weights();
-        // Each is a share of the words of the segment, which are below 2^64.
+        // Each weight is a share of the words of the segment, whose number is below 2^64.
         self.ids().map(|id| weights[id as usize]).sum()
     }
 
-    /// Direct places of the words, one word after the other.
+    /// Returns the places of the words, one word after the other.
     pub fn places(&self, dag: &Dag) -> Vec<Occurrence> {
         self.ids().flat_map(|id| dag.inverse().of(id)).copied().collect()
     }

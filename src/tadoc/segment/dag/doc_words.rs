@@ -1,22 +1,24 @@
-//! The words of each document and how often each occurs in it.
+//! Words of each document, with their counts.
 //!
 //! ```text
-//! offsets   0        3     4                  where the words of documents 0, 1, .. begin
+//! offsets   0        3     4                  start of the words of documents 0, 1, ..
 //! words     2 7 19 | 7   | 1 2 ..             ascending inside a document
 //! counts    1 4 1  | 2   | 6 1 ..
 //! ```
 //!
-//! How often a word occurs in one document takes as many steps through the inverse grammar as the word has
-//! places, tens of thousands for words like "the"; here it is found among the words of the document. Term vectors
-//! and inverted indexes need not be counted again.
+//! Without this table, counting a word in one document takes as many steps through the inverse
+//! grammar as the word has occurrences, tens of thousands for words like "the". Here a search among
+//! the words of the document suffices. Term vectors and inverted indexes are not counted again.
 //!
-//! Where a word stands in a document is found by reading it, rules without the word passed over: for each rule there is
-//! a signature of 64 bits that tells of most words that they are not below it.
+//! Positions of a word in a document are found by reading it, except rules without the word. Each
+//! rule has a signature of 64 bits, which excludes most words that the rule does not contain.
 //!
-//! Made from the words of the text, O(N) on all cores, once a quarter of them was looked at without it. 8 bytes for each
-//! word of each document: 0.04 to 1.9 times as many as elements on the corpora of `benches/README.md`. Where there
-//! were more than [`MAX_PAIRS_PER_ELEMENT`], or where documents repeat each other so often that
-//! writing them out takes more than [`MAX_STEPS_PER_ELEMENT`], there are none, and questions are answered from the rules.
+//! The table is built from the words of the text, in O(N) on all cores, after a quarter of them was
+//! read without it. It needs 8 bytes for each word of each document. On the corpora of
+//! `benches/README.md` these are 0.04 to 1.9 times as many as elements. The table is not built if
+//! there would be more than [`MAX_PAIRS_PER_ELEMENT`], or if documents repeat each other so often
+//! that their expansion takes more than [`MAX_STEPS_PER_ELEMENT`]. Then questions are answered from
+//! the rules.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,39 +27,40 @@ use crate::segment::Dag;
 use crate::segment::dag::expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use crate::segment::dag::threads::map_chunks;
 
-/// Words of documents, each counted once in a document, for each element of the grammar.
+/// Greatest number of pairs of a document and a distinct word, for each element of the grammar.
 const MAX_PAIRS_PER_ELEMENT: usize = 2;
-/// So many are never too many.
+/// Number of pairs that is always allowed.
 const FEW_PAIRS: usize = 1 << 16;
 const FEW_STEPS: u64 = 1 << 20;
-/// Steps of writing all documents out, for each element of the grammar.
+/// Greatest number of steps to expand all documents, for each element of the grammar.
 const MAX_STEPS_PER_ELEMENT: u64 = 64;
-/// Words after which a piece ends, with the document at hand.
+/// Number of words after which a piece of the work ends, with the current document.
 const PIECE_WORDS: u64 = 1 << 19;
 
-/// Words and counts by document.
+/// Words and counts of each document.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DocWords {
     offsets: Vec<u32>,
     words: Vec<u32>,
     counts: Vec<u32>,
-    /// By rule: the bits of all words below it.
+    /// Signature of each rule: the bits of all words in its expansion.
     signatures: Vec<u64>,
 }
 
-/// The bit of `word` in signatures.
+/// Returns the signature bit of `word`.
 #[inline]
 fn bit(word: u32) -> u64 {
     1 << (word.wrapping_mul(0x9E37_79B1) >> 26)
 }
 
 impl DocWords {
-    /// From the words of the text; nothing where that took too long or too much memory.
+    /// Builds the table from the words of the text. Returns `None` if this would take too much time
+    /// or memory.
     pub(super) fn new(dag: &Dag) -> Option<Self> {
-        let max_pairs = max_pairs(dag);
-        if !is_short_walk(dag) || max_pairs > u32::MAX as usize {
+        if !can_be_made(dag) {
             return None;
         }
+        let max_pairs = max_pairs(dag);
         let texts = RuleTexts::new(dag);
         let num_pairs = AtomicUsize::new(0);
         let parts = map_chunks(&mut pieces(dag), 1, |_, docs| {
@@ -95,58 +98,59 @@ impl DocWords {
         joined
     }
 
-    /// Number of documents.
+    /// Returns the number of documents.
     pub fn num_docs(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The words of document `doc` (index inside the segment), ascending, and how often each occurs.
+    /// Returns the words of document `doc` (index inside the segment), ascending, and their counts.
     ///
     /// # Panics
-    /// When the segment has no document `doc`.
+    /// If the segment has no document `doc`.
     #[inline]
     pub fn of(&self, doc: usize) -> (&[u32], &[u32]) {
         let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
-    /// How often `word` occurs in document `doc`.
+    /// Returns the number of occurrences of `word` in document `doc`.
     ///
     /// # Panics
-    /// When the segment has no document `doc`.
+    /// If the segment has no document `doc`.
     #[inline]
     pub fn count(&self, doc: usize, word: u32) -> u64 {
         let (words, counts) = self.of(doc);
         words.binary_search(&word).map_or(0, |at| u64::from(counts[at]))
     }
 
-    /// What the signatures of rules must share with, if one of `words` is below them.
+    /// Returns the union of the signature bits of `words`, for [`has_none_of`](Self::has_none_of).
     pub fn mask(words: impl IntoIterator<Item = u32>) -> u64 {
         words.into_iter().fold(0, |mask, word| mask | bit(word))
     }
 
-    /// Whether none of the words of `mask` is below rule `rule_idx`; `false` where that is not known.
+    /// Returns true if rule `rule_idx` contains none of the words of `mask`. False means that it
+    /// may contain one.
     ///
     /// # Panics
-    /// When the segment has no such rule.
+    /// If the segment has no such rule.
     #[inline]
     pub fn has_none_of(&self, mask: u64, rule_idx: usize) -> bool {
         self.signatures[rule_idx] & mask == 0
     }
 
-    /// Where the words of each document begin and the last end, and the words.
+    /// Returns the start of the words of each document with the end of the last, and the words.
     pub fn lists(&self) -> (&[u32], &[u32]) {
         (&self.offsets, &self.words)
     }
 
-    /// Main memory that is held.
+    /// Returns the number of bytes of main memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity())
             + 8 * self.signatures.capacity()
     }
 }
 
-/// Main memory that the words of documents take at most.
+/// Returns the greatest number of bytes of main memory that the words of documents can need.
 pub(super) fn max_memory_bytes(dag: &Dag) -> usize {
     let num_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
     let grammar = dag.grammar();
@@ -157,11 +161,17 @@ fn max_pairs(dag: &Dag) -> usize {
     (dag.grammar().symbols.len() * MAX_PAIRS_PER_ELEMENT).max(FEW_PAIRS)
 }
 
-/// Whether all documents are written out in few steps, counts have 32 bits, and none of their elements is a text that
-/// is too large for an array.
+/// Returns false where making the words of documents would take too long, or 32 bits cannot number
+/// them.
+pub(super) fn can_be_made(dag: &Dag) -> bool {
+    is_short_walk(dag) && max_pairs(dag) <= u32::MAX as usize
+}
+
+/// Returns true if all documents can be expanded in few steps, counts fit into 32 bits, and no
+/// element of the root is too large for the array.
 fn is_short_walk(dag: &Dag) -> bool {
     let grammar = dag.grammar();
-    // Elements that are looked at below each rule; rules come before those that they hold.
+    // Number of elements visited below each rule. Rules come before the rules that they contain.
     let mut steps = vec![0u64; grammar.num_rules()];
     for rule_idx in (0..grammar.num_rules()).rev() {
         let rule = grammar.rule(rule_idx);
@@ -177,7 +187,7 @@ fn is_short_walk(dag: &Dag) -> bool {
         && grammar.root().iter().all(|&element| dag.len_words(element) <= MAX_WORDS)
 }
 
-/// The signatures of all rules, children before parents.
+/// Returns the signatures of all rules, computed children before parents.
 fn signatures(dag: &Dag) -> Vec<u64> {
     let grammar = dag.grammar();
     let mut signatures = vec![0u64; grammar.num_rules()];
@@ -192,7 +202,7 @@ fn signatures(dag: &Dag) -> Vec<u64> {
     signatures
 }
 
-/// Documents in pieces of about as many words.
+/// Divides the documents into pieces with about the same number of words.
 fn pieces(dag: &Dag) -> Vec<Range<usize>> {
     let (mut pieces, mut start, mut num_words) = (Vec::new(), 0, 0u64);
     for doc in 0..dag.grammar().num_docs() {
@@ -206,14 +216,14 @@ fn pieces(dag: &Dag) -> Vec<Range<usize>> {
     pieces
 }
 
-/// Counts the words of one document after the other.
+/// Counter of the words of one document after another.
 struct Counter<'a> {
     dag: &'a Dag,
     texts: &'a RuleTexts,
     expansion: Expansion,
-    /// By word, 0 between documents.
+    /// Count of each word, 0 between documents.
     counts: Vec<u32>,
-    /// Words with a count.
+    /// Words with a count in the current document.
     met: Vec<u32>,
 }
 
@@ -223,7 +233,7 @@ impl<'a> Counter<'a> {
         Self { dag, texts, expansion: Expansion::default(), counts, met: Vec::new() }
     }
 
-    /// Appends the words at `positions` of the root, a document, with their counts.
+    /// Appends the words at `positions` of the root, which are a document, with their counts.
     fn count(&mut self, positions: Range<usize>, part: &mut DocWords) {
         let mut start = positions.start;
         while start < positions.end {
@@ -244,8 +254,8 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// Where a run of elements from the start of `positions` ends that has few words enough for an array; one element
-/// at least.
+/// Returns the end of a run of elements from the start of `positions` that has few enough words for
+/// the array. The run has at least one element.
 fn end_of_run(dag: &Dag, positions: Range<usize>) -> usize {
     let symbols = &dag.grammar().symbols[positions.clone()];
     let mut num_words = 0;
@@ -263,7 +273,7 @@ mod tests {
     use super::*;
     use crate::segment::dag::tests::dag_of;
 
-    /// The words of each document with counts, from its text.
+    /// Returns the words of each document with counts, computed from its text.
     fn slow(dag: &Dag) -> Vec<Vec<(u32, u32)>> {
         let documents = (0..dag.grammar().num_docs()).map(|doc| {
             let mut pending: Vec<u32> = dag.grammar().root()[dag.doc_range(doc)].to_vec();

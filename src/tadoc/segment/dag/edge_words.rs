@@ -1,14 +1,15 @@
 //! First and last word of each rule's expansion.
 //!
-//! Phrase search compares them before it descends into a rule: almost every candidate ends there.
-//! Built by one backward sweep, children before parents, O(G); 8 bytes a rule.
+//! Phrase search compares them before it descends into a rule. This excludes almost every
+//! candidate. They are built by one backward sweep, children before parents, in O(G). They need 8
+//! bytes for each rule.
 
 use crate::segment::Dag;
 
-/// Stands for "no word" where an expansion has separators only.
+/// Mark of an expansion without words.
 const NO_WORD: u32 = u32::MAX;
 
-/// First and last word by rule.
+/// First and last word of each rule.
 #[derive(Debug)]
 pub struct EdgeWords {
     first: Vec<u32>,
@@ -32,13 +33,15 @@ impl EdgeWords {
         edges
     }
 
-    /// The first word of `element`, whose expansion must have one (else the answer is no word id).
+    /// Returns the first word of `element`. If its expansion has no word, the result is not a word
+    /// id.
     #[inline]
     pub fn first_of(&self, dag: &Dag, element: u32) -> u32 {
         dag.rule_of(element).map_or(element, |rule_idx| self.first[rule_idx])
     }
 
-    /// The last word of `element`, whose expansion must have one (else the answer is no word id).
+    /// Returns the last word of `element`. If its expansion has no word, the result is not a word
+    /// id.
     #[inline]
     pub fn last_of(&self, dag: &Dag, element: u32) -> u32 {
         dag.rule_of(element).map_or(element, |rule_idx| self.last[rule_idx])

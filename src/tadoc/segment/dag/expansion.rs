@@ -1,44 +1,45 @@
-//! Words of documents one after another in an array, as a text without a grammar would have them.
+//! Expansion of documents into arrays of words, as a text without a grammar would have them.
 //!
 //! ```text
-//! rule    R4       R3         R2              children first, so R2 copies what R3 and R4 have
+//! rule    R4       R3         R2              children first, so R2 copies the texts of R3 and R4
 //! text    [a b]    [c a b]    [c a b d a b]
 //! ```
 //!
-//! Small rules are written out once, in the order of the grammar ([`RuleTexts`]: O(G + words), 4 words
-//! an element at most); a document copies their texts and takes larger rules apart, with a stack of
-//! its own. O(words copied + rules taken apart).
+//! Small rules are expanded once, in the order of the grammar ([`RuleTexts`]: O(G + words), at most
+//! 4 words for each element). A document copies their texts and descends into larger rules, with an
+//! explicit stack. It needs O(words copied + rules entered) time.
 //!
-//! Whether an element is a word, a separator, a short rule or a long one is close to random, so words and separators are
-//! texts, too, and of every short text [`SHORT_COPY`] words are copied, without a branch; the next text is written
-//! over what is too much. All term vectors of 7,424 small documents (a-tldr) took 1.2 times as long with the branches.
+//! The kind of an element (word, separator, short rule, long rule) is almost random. So words and
+//! separators have texts too, and [`SHORT_COPY`] words of every short text are copied, without a
+//! branch. The next text overwrites the excess. All term vectors of 7,424 small documents (a-tldr)
+//! took 1.2 times as long with branches.
 
 use std::ops::Range;
 
 use crate::segment::Dag;
 
-/// Words of a rule at most for a text of its own.
+/// Greatest number of words of a rule that has a text.
 const MAX_TEXT_WORDS: u64 = 64;
-/// Words of all texts at most, for each element of the grammar.
+/// Greatest number of words in all texts, for each element of the grammar.
 const TEXT_WORDS_PER_ELEMENT: usize = 4;
-/// Length of a rule without a text.
+/// Length that marks a rule without a text.
 const NO_TEXT: usize = u32::MAX as usize;
-/// Words of a short text: a cache line.
+/// Number of words in a short text: a cache line.
 const SHORT_COPY: usize = 16;
-/// Words of a document at most: 16 MiB, in room for twice as many.
+/// Greatest number of words of a document: 16 MiB, in a buffer for up to twice as many.
 pub(crate) const MAX_WORDS: u64 = 1 << 22;
 
-/// The words of small rules.
+/// Words of small rules.
 #[derive(Debug)]
 pub(crate) struct RuleTexts {
-    /// Start in `words` and length by separator and rule.
+    /// Start in `words` and length of each separator and rule.
     ranges: Vec<(u32, u32)>,
-    /// One after another, then room for a short copy.
+    /// All texts one after another, then room for a short copy.
     words: Vec<u32>,
 }
 
 impl RuleTexts {
-    /// Texts from children to parents.
+    /// Builds the texts from children to parents.
     pub fn new(dag: &Dag) -> Self {
         let (grammar, num_words) = (dag.grammar(), dag.num_words());
         let max_words = grammar.symbols.len().saturating_mul(TEXT_WORDS_PER_ELEMENT);
@@ -62,7 +63,7 @@ impl RuleTexts {
         texts
     }
 
-    /// Writes the words of a rule from `end` on; says whether all its rules have a text.
+    /// Writes the words of a rule from `end` on. Returns true if all rules in it have a text.
     fn write(&mut self, dag: &Dag, rule_idx: usize, mut end: usize) -> bool {
         for &element in dag.grammar().rule(rule_idx) {
             let (start, len) = self.range(dag.num_words(), element);
@@ -83,7 +84,7 @@ impl RuleTexts {
         true
     }
 
-    /// Where the text of `element` begins, and its length; of a word any place.
+    /// Returns the start and length of the text of `element`. For a word the start is arbitrary.
     #[inline]
     fn range(&self, num_words: u32, element: u32) -> (usize, usize) {
         let is_word = element < num_words;
@@ -91,19 +92,20 @@ impl RuleTexts {
         if is_word { (0, 1) } else { (start as usize, len as usize) }
     }
 
-    /// Bytes of memory held.
+    /// Returns the number of bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         8 * self.ranges.capacity() + 4 * self.words.capacity()
     }
 }
 
-/// The first word of the short text of `element`, which begins with `first` unless it is a word itself.
+/// Returns the first word of the short text of `element`: the element if it is a word, else
+/// `first`.
 #[inline]
 fn first_word(first: u32, num_words: u32, element: u32) -> u32 {
     if element < num_words { element } else { first }
 }
 
-/// Lengthens `words` to `len` or more.
+/// Extends `words` to at least `len` entries.
 #[inline]
 fn make_room(words: &mut Vec<u32>, len: usize) {
     if words.len() < len {
@@ -111,7 +113,7 @@ fn make_room(words: &mut Vec<u32>, len: usize) {
     }
 }
 
-/// The words of one document at a time.
+/// Buffer for the words of one document at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Expansion {
     words: Vec<u32>,
@@ -119,7 +121,7 @@ pub(crate) struct Expansion {
 }
 
 impl Expansion {
-    /// The words at `positions` of one rule. Rules without words are not entered.
+    /// Returns the words at `positions` of one rule. It does not enter rules without words.
     pub fn expand(&mut self, dag: &Dag, texts: &RuleTexts, positions: Range<usize>) -> &[u32] {
         let (symbols, num_words) = (&dag.grammar().symbols[..], dag.num_words());
         let (mut range, mut end) = (positions, 0);
@@ -162,13 +164,13 @@ impl Expansion {
         &self.words[..end]
     }
 
-    /// Bytes of memory held.
+    /// Returns the number of bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         4 * self.words.capacity()
     }
 }
 
-/// Words at `positions` of one rule, 2^64 - 1 at most.
+/// Returns the number of words at `positions` of one rule, at most 2^64 - 1.
 pub(crate) fn num_words_at(dag: &Dag, positions: Range<usize>) -> u64 {
     let lens = dag.grammar().symbols[positions].iter().map(|&element| dag.len_words(element));
     lens.fold(0, u64::saturating_add)
@@ -201,7 +203,8 @@ mod tests {
             root in prop::collection::vec(0u32..14, 1..60),
             inner in prop::collection::vec(0u32..5, 2..20),
         ) {
-            // Words 0 to 2, separators 3 and 4; rule r is twice rule r + 1 and a separator, up to 19 * 2^7 words.
+            // Words 0 to 2, separators 3 and 4. Rule r is twice rule r + 1 and a separator, up to
+            // 19 * 2^7 words.
             let used = root.into_iter().map(|e| if e < 5 { e } else { (e - 5) % 8 + 6 });
             let root: Vec<u32> = used.chain(6..14).collect();
             let mut rules = vec![root];

@@ -1,22 +1,22 @@
-//! The inverse grammar: for every element, where it stands on right-hand sides.
+//! Inverse grammar: the positions of every element on right-hand sides.
 //!
 //! ```text
-//! offsets      [0, 2, 2, 5 ...]              one per element, plus the end
+//! offsets      [0, 2, 2, 5 ...]              one for each element, plus the end
 //! occurrences  [(rule, position) ...]        position is an index into `symbols`
 //! ```
 //!
-//! It replaces the papers' `rule2location` (66 % of their index space): because every rule has two
-//! uses or more, climbing from a word to the root visits 1.1 to 1.6 nodes for each occurrence.
-//! Built by a counting sort in O(G); 8 bytes an element.
+//! It replaces `rule2location` of the TADOC papers (66 % of their index space). Every rule has at
+//! least two uses, so climbing from a word to the root visits 1.1 to 1.6 nodes for each occurrence.
+//! It is built by a counting sort in O(G) and needs 8 bytes for each element.
 
 use crate::grammar::Grammar;
 
-/// One place of an element on a right-hand side.
+/// One occurrence of an element on a right-hand side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Occurrence {
-    /// Index of the rule that holds it (0 is the root).
+    /// Index of the rule that contains the element (0 is the root).
     pub rule_idx: u32,
-    /// Position inside `symbols`.
+    /// Position in `symbols`.
     pub position: u32,
 }
 
@@ -53,7 +53,7 @@ impl Inverse {
         Self { offsets, occurrences }
     }
 
-    /// Places of `element` on right-hand sides, ascending by position.
+    /// Returns the occurrences of `element` on right-hand sides, ascending by position.
     #[inline]
     pub fn of(&self, element: u32) -> &[Occurrence] {
         let element = element as usize;

@@ -1,25 +1,26 @@
-//! The grammar as a graph: flat CSR arrays plus what every task derives from them in O(G).
+//! Grammar as a graph: flat CSR arrays, and the arrays that tasks derive from them in O(G).
 //!
-//! Rules are nodes numbered parents before children ([`Grammar`] guarantees it), so every
-//! top-down quantity is one forward sweep and every bottom-up quantity one backward sweep.
-//! All per-element arrays are indexed by element id (words, separators, rules alike), which keeps
-//! the sweeps branch-free:
+//! Rules are nodes, numbered parents before children ([`Grammar`] guarantees it). So every top-down
+//! quantity takes one forward sweep and every bottom-up quantity one backward sweep. All
+//! per-element arrays are indexed by element id (words, separators and rules alike), so the sweeps
+//! have no branches:
 //!
 //! ```text
 //! element      0 .. num_words .. num_terminals .. num_elements
-//! len_bytes    bytes of the expansion, implied blanks inside included
+//! len_bytes    bytes of the expansion, including implied blanks inside it
 //! len_words    words of the expansion
 //! edge         bit 0: begins with a word, bit 1: ends with a word
 //! ```
 //!
-//! A single blank between two words is not stored (spaceless model, de Moura et al., TOIS 2000):
-//! wherever one element ends with a word and its right neighbour in the same rule (and the same
-//! document) begins with one, the expansion has a blank between them. That is why length and
-//! edge class are kept per rule.
+//! A single blank between two words is not stored (spaceless model, de Moura et al., TOIS 2000). If
+//! an element ends with a word, and its right neighbour in the same rule and the same document
+//! begins with a word, the expansion has a blank between them. So the length and the edge class of
+//! each rule are stored.
 //!
-//! Weights, [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`] and [`DocWords`] are derived on first use
-//! (the last two once that is worth it) and kept: counting tasks never pay for the others.
-//! Limits: expansions are at most 2^64 - 1 bytes; larger ones are refused at open.
+//! Weights, [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`] and [`DocWords`] are derived
+//! on first use and kept. So counting tasks do not pay for the others. The last two are derived
+//! only after enough use to pay for them. Expansions are limited to 2^64 - 1 bytes, and larger ones
+//! are refused at open.
 
 mod doc_words;
 mod edge_words;
@@ -45,11 +46,11 @@ use crate::grammar::Grammar;
 
 const BEGINS_WITH_WORD: u8 = 1;
 const ENDS_WITH_WORD: u8 = 2;
-/// Text runs are made when there was a passage for so many elements: making them takes about twice
-/// as long as they would have saved by then.
+/// Number of elements for each passage that is read before text runs are built. Building them takes
+/// about twice the time that they would have saved until then.
 const ELEMENTS_PER_PASSAGE: u64 = 64;
-/// Words of documents are kept when this part of the words of the text was looked at without them: a word takes as long
-/// then as in their making, and whoever asks goes on asking.
+/// Words of documents are built after this part of the text's words was read without them. Reading
+/// a word takes as long as building its entry, and such callers usually continue.
 const PART_READ: u64 = 4;
 
 /// A validated grammar with lengths, edge classes and, on demand, its inverse and prefix sums.
@@ -65,20 +66,20 @@ pub struct Dag {
     prefix_sums: OnceLock<PrefixSums>,
     edge_words: OnceLock<EdgeWords>,
     text_runs: OnceLock<Option<TextRuns>>,
-    /// Passages read without text runs.
+    /// Number of passages that were read without text runs.
     num_passages: AtomicU64,
     doc_words: OnceLock<Option<DocWords>>,
-    /// Words looked at that the words of documents would have spared.
+    /// Number of words that were read and that the words of documents would have saved.
     num_words_read: AtomicU64,
 }
 
 impl Dag {
-    /// Derives the arrays from `grammar`, whose terminals below `num_words` are words, and
-    /// `terminal_len_bytes`, the length of each terminal. O(G).
+    /// Derives the arrays from `grammar` and `terminal_len_bytes`, the length of each terminal.
+    /// Terminals below `num_words` are words. It needs O(G) time.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where the grammar breaks an invariant, a rule other than the
-    /// root is never used or expands to no bytes, or an expansion has more than 2^64 - 1 bytes.
+    /// [`Error::InvalidArgument`] if the grammar breaks an invariant, if a rule other than the root
+    /// is never used or expands to no bytes, or if an expansion has more than 2^64 - 1 bytes.
     pub fn new(
         grammar: Grammar,
         num_words: u32,
@@ -121,11 +122,11 @@ impl Dag {
         Ok(dag)
     }
 
-    /// Words and separators of these lengths, without rules and documents: nothing is known of the words but that they
-    /// occur as often as `word_counts` say. What [`weights`](Self::weights) answers is all that it is for.
+    /// Creates a graph of words and separators with these lengths, without rules and documents.
+    /// Only [`weights`](Self::weights) has useful values: the counts in `word_counts`.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     pub fn of_words(
         word_counts: &[u64],
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
@@ -156,8 +157,8 @@ impl Dag {
                 words =
                     self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_idx))?;
             }
-            // Empty separators never touch, so no builder makes a rule of them. Without such rules
-            // every walk over an expansion is bounded by the bytes it yields.
+            // Empty separators never touch, so no builder makes a rule of them alone. Without such
+            // rules the bytes of an expansion bound every walk over it.
             if rule_idx > 0 && bytes == 0 {
                 return Err(Error::InvalidArgument {
                     name: "symbols",
@@ -177,134 +178,137 @@ impl Dag {
         Ok(())
     }
 
-    /// Whether a blank is implied between the elements at `position - 1` and `position` of
-    /// `symbols`, both in the same rule. Document splitters in the root are the caller's business.
+    /// Returns true if a blank is implied between the elements at `position - 1` and `position` of
+    /// `symbols`, both in the same rule. The caller must handle document splitters in the root.
     #[inline]
     fn has_blank_between(&self, position: usize) -> bool {
         let symbols = &self.grammar.symbols;
         self.ends_with_word(symbols[position - 1]) && self.begins_with_word(symbols[position])
     }
 
-    /// The rules, root first.
+    /// Returns the rules, root first.
     pub fn grammar(&self) -> &Grammar {
         &self.grammar
     }
 
-    /// Number of words: element ids below it are words.
+    /// Returns the number of words. Smaller element ids are words.
     pub fn num_words(&self) -> u32 {
         self.num_words
     }
 
-    /// Number of words and separators: element ids from here on are rules.
+    /// Returns the number of words and separators. Element ids from this number on are rules.
     pub fn num_terminals(&self) -> u32 {
         self.grammar.num_terminals
     }
 
-    /// Number of words, separators and rules.
+    /// Returns the number of words, separators and rules.
     pub fn num_elements(&self) -> usize {
         self.len_bytes.len()
     }
 
-    /// Rule index of `element`, or `None` for a terminal.
+    /// Returns the rule index of `element`, or `None` for a terminal.
     #[inline]
     pub fn rule_of(&self, element: u32) -> Option<usize> {
         element.checked_sub(self.grammar.num_terminals).map(|r| r as usize)
     }
 
-    /// Positions of rule `rule_idx` in `symbols`.
+    /// Returns the positions of rule `rule_idx` in `symbols`.
     #[inline]
     pub fn rule_range(&self, rule_idx: usize) -> std::ops::Range<usize> {
         self.grammar.rule_offsets[rule_idx] as usize
             ..self.grammar.rule_offsets[rule_idx + 1] as usize
     }
 
-    /// Positions of document `doc` (index inside the segment) in `symbols`.
+    /// Returns the positions of document `doc` (index inside the segment) in `symbols`.
     #[inline]
     pub fn doc_range(&self, doc: usize) -> std::ops::Range<usize> {
         self.grammar.doc_offsets[doc] as usize..self.grammar.doc_offsets[doc + 1] as usize
     }
 
-    /// The document (index inside the segment) whose root range holds `root_position`; empty
-    /// documents hold nothing.
+    /// Returns the document (index inside the segment) whose root range contains `root_position`.
+    /// Empty documents contain no position.
     #[inline]
     pub fn doc_at(&self, root_position: usize) -> usize {
         self.prefix_sums().doc_at(self, root_position)
     }
 
-    /// Bytes of the element's expansion, implied blanks inside included. For the root the blanks
-    /// that would cross a document splitter are counted too; use [`doc_len_bytes`](Self::doc_len_bytes).
+    /// Returns the bytes of the element's expansion, including implied blanks inside it. For the
+    /// root the result also counts blanks that would cross a document splitter. Use
+    /// [`doc_len_bytes`](Self::doc_len_bytes) for documents.
     #[inline]
     pub fn len_bytes(&self, element: u32) -> u64 {
         self.len_bytes[element as usize]
     }
 
-    /// Words of the element's expansion.
+    /// Returns the number of words in the element's expansion.
     #[inline]
     pub fn len_words(&self, element: u32) -> u64 {
         self.len_words[element as usize]
     }
 
-    /// Whether the expansion begins with a word.
+    /// Returns true if the expansion begins with a word.
     #[inline]
     pub fn begins_with_word(&self, element: u32) -> bool {
         self.edge[element as usize] & BEGINS_WITH_WORD != 0
     }
 
-    /// Whether the expansion ends with a word.
+    /// Returns true if the expansion ends with a word.
     #[inline]
     pub fn ends_with_word(&self, element: u32) -> bool {
         self.edge[element as usize] & ENDS_WITH_WORD != 0
     }
 
-    /// Bytes of document `doc`.
+    /// Returns the number of bytes of document `doc`.
     pub fn doc_len_bytes(&self, doc: usize) -> u64 {
         let sums = self.prefix_sums();
         sums.doc_starts(doc + 1)[0].wrapping_sub(sums.doc_starts(doc)[0])
     }
 
-    /// Words of document `doc`.
+    /// Returns the number of words of document `doc`.
     pub fn doc_len_words(&self, doc: usize) -> u64 {
         let sums = self.prefix_sums();
         sums.doc_starts(doc + 1)[1].wrapping_sub(sums.doc_starts(doc)[1])
     }
 
-    /// How often each element occurs in the corpus, by element id: one forward sweep over the
-    /// rules on first use, O(G). The root has weight 1.
+    /// Returns the number of occurrences of each element in the corpus, by element id. The first
+    /// use takes one forward sweep over the rules, O(G). The root has weight 1.
     ///
-    /// Exact for words, rules and separators with bytes, which occur at most as often as the root
-    /// has bytes. Only the empty separator's, of which a hostile file can put many side by side,
-    /// may wrap.
+    /// The weights are exact for words, rules and separators with bytes, which occur at most as
+    /// often as the root has bytes. Only the weight of the empty separator may wrap, because a
+    /// hostile file can contain many of them side by side.
     ///
-    /// The papers' coarsening does not pay for one sweep: 24 ms for 6.8 M elements (100 MB of sources), 16
-    /// where equal elements of a rule were merged first, which takes 72; rules of two elements put into those
-    /// that hold them make 30 % more elements in 124 ms.
+    /// The coarsening of the TADOC papers does not pay for one sweep. The sweep takes 24 ms for 6.8
+    /// M elements (100 MB of sources). It takes 16 ms after equal elements of a rule are merged,
+    /// but merging takes 72 ms. Inlining rules of two elements takes 124 ms and makes 30 % more
+    /// elements.
     pub fn weights(&self) -> &[u64] {
         self.weights.get_or_init(|| weights(&self.grammar))
     }
 
-    /// Where each element occurs on right-hand sides; derived on first use, O(G).
+    /// Returns the positions of each element on right-hand sides. Derived on first use, O(G).
     pub fn inverse(&self) -> &Inverse {
         self.inverse.get_or_init(|| Inverse::new(&self.grammar))
     }
 
-    /// Prefix sums of bytes and words over `symbols`; derived on first use, O(G).
+    /// Returns the prefix sums of bytes and words over `symbols`. Derived on first use, O(G).
     pub fn prefix_sums(&self) -> &PrefixSums {
         self.prefix_sums.get_or_init(|| PrefixSums::new(self))
     }
 
-    /// First and last word of each rule; derived on first use, O(G).
+    /// Returns the first and last word of each rule. Derived on first use, O(G).
     pub fn edge_words(&self) -> &EdgeWords {
         self.edge_words.get_or_init(|| EdgeWords::new(self))
     }
 
-    /// The documents as runs of texts, where the tokens lie at `offsets` of `arena`; derived on first use, O(their
-    /// pieces). Nothing where they would be much larger than the grammar.
+    /// Returns the documents as runs of texts. The tokens lie at `offsets` of `arena`. The runs are
+    /// derived on first use, in time proportional to their number. Returns `None` if they would be
+    /// much larger than the grammar.
     pub fn text_runs(&self, arena: &[u8], offsets: &[u32]) -> Option<&TextRuns> {
         self.text_runs.get_or_init(|| TextRuns::new(self, arena, offsets)).as_ref()
     }
 
-    /// [`text_runs`](Self::text_runs) where they are worth their making, which depends on how many
-    /// passages were read; this is one more.
+    /// Returns the [`text_runs`](Self::text_runs) if enough passages were read to pay for building
+    /// them. This call counts as one more passage.
     #[inline]
     pub fn text_runs_if_worth(&self, arena: &[u8], offsets: &[u32]) -> Option<&TextRuns> {
         if let Some(runs) = self.text_runs.get() {
@@ -315,37 +319,47 @@ impl Dag {
         is_worth.then(|| self.text_runs(arena, offsets)).flatten()
     }
 
-    /// The words of each document, where they are worth their making: once a quarter of the words of the text was looked at
-    /// without them ([`note_words_read`](Self::note_words_read)).
+    /// Returns the words of each document if it pays to build them. This is so after a quarter of
+    /// the text's words was read without them ([`note_words_read`](Self::note_words_read)).
     #[inline]
     pub fn doc_words_if_worth(&self) -> Option<&DocWords> {
         if let Some(doc_words) = self.doc_words.get() {
             return doc_words.as_ref();
         }
-        let enough = self.len_words(self.num_terminals()).div_ceil(PART_READ).max(1);
-        let is_worth = self.num_words_read.load(Ordering::Relaxed) >= enough;
+        let is_worth = self.are_doc_words_worth();
         is_worth.then(|| self.doc_words.get_or_init(|| DocWords::new(self)).as_ref()).flatten()
     }
 
-    /// Whether the words of each document are kept already.
-    pub fn has_doc_words(&self) -> bool {
-        self.doc_words.get().is_some_and(Option::is_some)
+    /// Returns true if the words of each document are kept, or the next task that can use them would
+    /// make them. Changes nothing, so that plans can say what will be done.
+    ///
+    /// A few texts turn out to have too many different words when they are made; then nothing is kept.
+    pub fn keeps_doc_words(&self) -> bool {
+        match self.doc_words.get() {
+            Some(doc_words) => doc_words.is_some(),
+            None => self.are_doc_words_worth() && doc_words::can_be_made(self),
+        }
     }
 
-    /// Notes that `num_words` words of the text, or places of words, were looked at.
+    fn are_doc_words_worth(&self) -> bool {
+        let enough = self.len_words(self.num_terminals()).div_ceil(PART_READ).max(1);
+        self.num_words_read.load(Ordering::Relaxed) >= enough
+    }
+
+    /// Notes that `num_words` words of the text, or positions of words, were read.
     #[inline]
     pub fn note_words_read(&self, num_words: u64) {
         self.num_words_read.fetch_add(num_words, Ordering::Relaxed);
     }
 
-    /// Notes that all words of `num_docs` documents were looked at, as many as documents have on average.
+    /// Notes that all words of `num_docs` documents of average length were read.
     pub fn note_docs_read(&self, num_docs: u64) {
         let num_words = self.len_words(self.num_terminals());
         let per_doc = num_words.div_ceil((self.grammar.num_docs() as u64).max(1));
         self.note_words_read(per_doc.saturating_mul(num_docs));
     }
 
-    /// Bytes of memory held, the derived arrays that exist included.
+    /// Returns the number of bytes of memory in use, including the derived arrays that exist.
     pub fn memory_bytes(&self) -> usize {
         let grammar = &self.grammar;
         4 * (grammar.rule_offsets.len() + grammar.symbols.len() + grammar.doc_offsets.len())
@@ -361,14 +375,14 @@ impl Dag {
                 .map_or(0, |words| words.as_ref().map_or(0, DocWords::memory_bytes))
     }
 
-    /// Makes neither text runs nor words of documents from here on, where there are none yet: all questions are answered
-    /// from the rules.
+    /// Prevents that text runs and words of documents are built later. Those that exist are kept.
+    /// Without them all questions are answered from the rules.
     pub fn keep_no_copies(&self) {
         self.text_runs.get_or_init(|| None);
         self.doc_words.get_or_init(|| None);
     }
 
-    /// Bytes of memory that the words of documents take at most.
+    /// Returns the greatest number of bytes of memory that the words of documents can take.
     pub fn max_doc_words_bytes(&self) -> usize {
         match self.doc_words.get() {
             Some(None) => 0,
@@ -376,7 +390,7 @@ impl Dag {
         }
     }
 
-    /// Bytes of memory that text runs take at most, in general.
+    /// Returns the greatest number of bytes of memory that text runs can take in general.
     pub fn max_text_runs_bytes(&self) -> usize {
         match self.text_runs.get() {
             Some(None) => 0,
@@ -385,7 +399,7 @@ impl Dag {
     }
 }
 
-/// How often each element of `grammar` occurs; see [`Dag::weights`].
+/// Returns the number of occurrences of each element of `grammar`, see [`Dag::weights`].
 pub(crate) fn weights(grammar: &Grammar) -> Vec<u64> {
     let num_terminals = grammar.num_terminals as usize;
     let mut weights = vec![0u64; num_terminals + grammar.num_rules()];
@@ -399,8 +413,9 @@ pub(crate) fn weights(grammar: &Grammar) -> Vec<u64> {
     weights
 }
 
-/// Together with rules that refer forward only, this makes every rule reachable from the root, so
-/// that climbing from any place ends in an occurrence: a walk costs no more than what it finds.
+/// Checks that every rule except the root is used. As rules refer only forward, every rule is then
+/// reachable from the root. So every climb ends in an occurrence, and a walk costs no more than its
+/// results.
 fn check_every_rule_is_used(grammar: &Grammar) -> Result<()> {
     let mut is_used = vec![false; grammar.num_rules()];
     is_used[0] = true;
@@ -431,7 +446,7 @@ fn too_long(rule_idx: usize) -> Error {
 mod tests {
     use super::*;
 
-    /// A dag of `rules` (element ids as in a grammar), root first.
+    /// Builds a graph of `rules` (element ids as in a grammar), root first.
     pub(super) fn dag_of(
         rules: Vec<Vec<u32>>,
         doc_offsets: &[u32],
@@ -451,7 +466,7 @@ mod tests {
         Grammar { num_terminals, rule_offsets, symbols: rules.concat(), doc_offsets }
     }
 
-    /// Text of each document, by expanding everything.
+    /// Returns the text of each document by full expansion.
     pub(super) fn expanded(dag: &Dag, terminals: &[&[u8]]) -> Vec<Vec<u8>> {
         let num_docs = dag.grammar().num_docs();
         let texts = (0..num_docs).map(|doc| {

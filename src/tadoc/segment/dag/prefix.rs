@@ -2,19 +2,20 @@
 //!
 //! ```text
 //! symbols   |............|............|............|.....      blocks of BLOCK_LEN positions
-//! block     bytes, words before it | 12 x (blank:1, bytes:18, words:13) since the block's start
+//! block     bytes, words before it | 12 x (blank:1, bytes:18, words:13) from the block's start
 //! ```
 //!
-//! A block is one cache line, so the place of any element costs one miss: that is what climbing
-//! the inverse grammar and random extraction spend their time on. A first version kept a sample
-//! every 16 positions (1 byte an element instead of 5.3) and added up the lengths between: 15
-//! look-ups at random places, see `benches/access.rs` for the numbers of the present one.
+//! A block is one cache line, so the start of any element costs one cache miss. Climbing the
+//! inverse grammar and random extraction spend most of their time on this. A first version stored a
+//! sample every 16 positions (1 byte for each element instead of 5.3) and added the lengths
+//! between. That took 15 look-ups at random positions. See `benches/access.rs` for the numbers of
+//! the present version.
 //!
-//! The sums run over the whole `symbols` array, rule borders included, and wrap: only differences
-//! inside one rule (or one document of the root) are ever used, and those are exact because every
-//! expansion is below 2^64 bytes. A blank implied between two neighbours belongs to neither: the
-//! *start* of a position lies after the blank before it. At the start of a rule or a document there
-//! is no blank.
+//! The sums run over the whole `symbols` array, across rule borders, and wrap. Only differences
+//! inside one rule (or one document of the root) are used. They are exact because every expansion
+//! is less than 2^64 bytes. A blank implied between two neighbours belongs to neither: the *start*
+//! of a position lies behind the blank before it. There is no blank at the start of a rule or a
+//! document.
 
 use std::ops::Range;
 
@@ -22,42 +23,43 @@ use crate::segment::Dag;
 use crate::segment::dag::root_hints::RootHints;
 use crate::segment::dag::threads::map_chunks;
 
-/// Positions of a block: with 16 bytes of sums and 4 bytes a position it fills a cache line.
+/// Number of positions in a block. With 16 bytes of sums and 4 bytes for each position it fills a
+/// cache line.
 const BLOCK_LEN: usize = 12;
-/// Bits of a packed start: the lowest says whether a blank is implied before the position, then
-/// bytes, then words. 262,142 bytes and 8,190 words fit: blocks of longer expansions are rare, and
-/// fall back to adding up.
+/// Bits of a packed start. The lowest bit is set if a blank is implied before the position. Then
+/// follow bytes, then words. 262,142 bytes and 8,190 words fit. Blocks of longer expansions are
+/// rare, and their starts are computed by addition.
 const BYTES_BITS: u32 = 18;
 const WORDS_SHIFT: u32 = 1 + BYTES_BITS;
 const MAX_BYTES: u64 = (1 << BYTES_BITS) - 2;
 const MAX_WORDS: u64 = (1 << (32 - WORDS_SHIFT)) - 2;
-/// Stands for a start that does not fit.
+/// Mark of a start that does not fit.
 const TOO_LARGE: u32 = u32::MAX;
-/// Root positions that share a hint to their document.
+/// Number of root positions that share a hint to their document.
 const HINT_LEN: usize = 32;
-/// Blocks of the root that share a hint.
+/// Number of blocks of the root that share a hint.
 const BLOCKS_PER_HINT: usize = 4;
-/// Blocks, or words of a bitmap, that a thread takes at once.
+/// Number of blocks, or of words of a bitmap, that a thread processes at a time.
 const CHUNK_BLOCKS: usize = 8192;
 
-/// What is summed.
+/// Unit of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Bytes, implied blanks included.
+    /// Bytes, including implied blanks.
     Bytes = 0,
     /// Words.
     Words = 1,
 }
 
-/// Where each position of `symbols` starts, in bytes and in words.
+/// Start of each position of `symbols`, in bytes and in words.
 #[derive(Debug)]
 pub struct PrefixSums {
     blocks: Vec<Block>,
-    /// One bit a position: a blank is implied before it.
+    /// Bitmap with one bit for each position, set if a blank is implied before it.
     blanks: Vec<u64>,
-    /// The document of every `HINT_LEN`-th root position.
+    /// Document of every `HINT_LEN`-th root position.
     doc_hints: Vec<u32>,
-    /// Where each document starts.
+    /// Start of each document.
     doc_starts: Vec<[u64; 2]>,
     root_hints: RootHints,
 }
@@ -75,7 +77,7 @@ impl PrefixSums {
         let num_positions = dag.grammar.symbols.len();
         let mut blocks =
             vec![Block { sums: [0; 2], packed: [0; BLOCK_LEN] }; num_positions / BLOCK_LEN + 1];
-        // Each chunk sums from 0, then all are moved by what lies before them.
+        // Each chunk sums from 0. Then the sums before each chunk are added.
         let totals: Vec<[u64; 2]> = map_chunks(&mut blocks, CHUNK_BLOCKS, |chunk, blocks| {
             fill(dag, &blanks, chunk * CHUNK_BLOCKS * BLOCK_LEN, blocks)
         });
@@ -103,21 +105,21 @@ impl PrefixSums {
         sums
     }
 
-    /// Whether a blank is implied before `position` (never at the start of a rule or document).
-    /// Read from a bitmap, which is best for runs of positions.
+    /// Returns true if a blank is implied before `position` (never at the start of a rule or
+    /// document). It reads a bitmap, which is best for consecutive positions.
     #[inline]
     pub fn has_blank_before(&self, position: usize) -> bool {
         bit(&self.blanks, position) != 0
     }
 
-    /// Where the expansion at `position` starts, the blank before it behind us: the sum of
-    /// `measure` from the start of `symbols`, wrapping.
+    /// Returns the start of the expansion at `position`, behind the blank before it. It is the sum
+    /// of `measure` from the start of `symbols`, wrapping.
     #[inline]
     pub fn start(&self, dag: &Dag, measure: Measure, position: usize) -> u64 {
         self.starts(dag, position)[measure as usize]
     }
 
-    /// [`start`](Self::start) in bytes and in words.
+    /// Returns the [`start`](Self::start) in bytes and in words.
     #[inline]
     pub fn starts(&self, dag: &Dag, position: usize) -> [u64; 2] {
         let block = &self.blocks[position / BLOCK_LEN];
@@ -127,15 +129,15 @@ impl PrefixSums {
         }
     }
 
-    /// [`starts`](Self::starts) of the first position of document `doc` (index inside the segment);
-    /// those of one document after the other are neighbours in memory.
+    /// Returns the [`starts`](Self::starts) of the first position of document `doc` (index inside
+    /// the segment). Consecutive documents are neighbours in memory.
     #[inline]
     pub fn doc_starts(&self, doc: usize) -> [u64; 2] {
         self.doc_starts[doc]
     }
 
-    /// Bytes of the expansion at `position`, and whether a blank is implied before it; from the same
-    /// cache line as its start.
+    /// Returns the number of bytes of the expansion at `position`, and true if a blank is implied
+    /// before it. It reads the same cache line as for the start.
     #[inline]
     pub fn len_bytes_at(&self, dag: &Dag, position: usize) -> (u64, bool) {
         let [start, end] = [position, position + 1].map(|position| {
@@ -156,18 +158,19 @@ impl PrefixSums {
         })
     }
 
-    /// Sum of `measure` over `range`, which lies in one rule; bytes only where it ends with the
-    /// rule or with a document, else a blank before its end counts too.
+    /// Returns the sum of `measure` over `range`, which lies in one rule. A sum of bytes is exact
+    /// only if the range ends with the rule or with a document. Otherwise a blank before its end is
+    /// counted too.
     #[inline]
     pub fn between(&self, dag: &Dag, measure: Measure, range: Range<usize>) -> u64 {
         self.start(dag, measure, range.end).wrapping_sub(self.start(dag, measure, range.start))
     }
 
-    /// The last position in `range` (one rule, or one document of the root) that starts at or
-    /// before `offset`, counted from the start of the range, and where it starts. With bytes,
-    /// `offset` can be the blank after that position's expansion.
-    /// O(log(range / 12) + 12), less where elements are of even length. `offset` must be below the
-    /// sum over `range`.
+    /// Returns the last position in `range` (one rule, or one document of the root) that starts at
+    /// or before `offset`, counted from the start of the range, and the start of this position.
+    /// With bytes, `offset` can be the blank behind that position's expansion. It needs O(log(range
+    /// / 12) + 12) time, less if elements have similar lengths. `offset` must be less than the sum
+    /// over `range`.
     pub fn locate(
         &self,
         dag: &Dag,
@@ -181,7 +184,7 @@ impl PrefixSums {
         let end_block = (range.end / BLOCK_LEN + 1).min(self.blocks.len()).max(first_block);
         let blocks = &self.blocks[first_block..end_block];
         let guess = match blocks.len() {
-            // The end is worth a look only where it saves several.
+            // The total is worth its cost only if it saves several steps.
             0..8 => blocks.len() / 2,
             num_blocks => {
                 let total = self.between(dag, measure, range.clone());
@@ -194,14 +197,14 @@ impl PrefixSums {
         self.locate_in_block(dag, measure, range, base, offset, first_block + skipped - 1)
     }
 
-    /// As [`locate`](Self::locate) with bytes, in document `doc`, which has more than `offset`; its
-    /// place in the root is known without a search.
+    /// Works like [`locate`](Self::locate) with bytes, in document `doc`, which must be longer than
+    /// `offset`. The document's position in the root is known, so it is not searched.
     pub fn locate_in_document(&self, dag: &Dag, doc: usize, offset: u64) -> (usize, u64) {
         let base = self.doc_starts[doc][0];
         let at = base + offset;
         let (mut block, last) = self.root_hints.window(at);
         let mut num_blocks = last + 1 - block;
-        // Without branches: they would be guessed, and half of the guesses wrong.
+        // Computed without branches, because half of the predictions would be wrong.
         while num_blocks > 1 {
             let half = num_blocks / 2;
             let is_before = self.blocks[block + half].sums[0] <= at;
@@ -211,8 +214,8 @@ impl PrefixSums {
         self.locate_in_block(dag, Measure::Bytes, dag.doc_range(doc), base, offset, block)
     }
 
-    /// The end of [`locate`](Self::locate): the last position of `block` that starts at or before
-    /// `offset` from `base`, where `range` starts.
+    /// Completes [`locate`](Self::locate): returns the last position of `block` that starts at or
+    /// before `offset` from `base`, the start of `range`.
     #[inline]
     fn locate_in_block(
         &self,
@@ -235,7 +238,8 @@ impl PrefixSums {
         found
     }
 
-    /// The document whose root range holds `root_position`; empty documents hold nothing.
+    /// Returns the document whose root range contains `root_position`. Empty documents contain no
+    /// position.
     #[inline]
     pub fn doc_at(&self, dag: &Dag, root_position: usize) -> usize {
         let hint = root_position / HINT_LEN;
@@ -254,8 +258,8 @@ impl PrefixSums {
     }
 }
 
-/// Fills `blocks`, the first of which begins at `first_position`, with sums from there; returns
-/// the sums over all of them.
+/// Fills `blocks`, the first of which begins at `first_position`, with sums from there. Returns the
+/// total over all of them.
 fn fill(dag: &Dag, blanks: &[u64], first_position: usize, blocks: &mut [Block]) -> [u64; 2] {
     let num_positions = dag.grammar.symbols.len();
     let mut sums = [0u64; 2];
@@ -274,7 +278,7 @@ fn fill(dag: &Dag, blanks: &[u64], first_position: usize, blocks: &mut [Block]) 
     sums
 }
 
-/// What lies between the start of `position` and the start of the next one.
+/// Returns the distance from the start of `position` to the start of the next one.
 #[inline]
 fn shares(dag: &Dag, blanks: &[u64], position: usize) -> [u64; 2] {
     let element = dag.grammar.symbols[position];
@@ -299,8 +303,8 @@ fn unpacked(packed: u32) -> [u64; 2] {
     [u64::from(packed >> 1 & ((1 << BYTES_BITS) - 1)), u64::from(packed >> WORDS_SHIFT)]
 }
 
-/// As `partition_point`, looking at `guess` first and then at twice the distance each time: text
-/// is even enough that documents of thousands of blocks take about four looks.
+/// Works like `partition_point`, but first tests `guess`, then doubles the distance at each step.
+/// Text is regular enough that documents of thousands of blocks need about four steps.
 fn partition_point_near<T>(items: &[T], guess: usize, is_before: impl Fn(&T) -> bool) -> usize {
     let guess = guess.min(items.len());
     let (mut low, mut high) = (0, items.len());
@@ -334,7 +338,7 @@ fn bit(bits: &[u64], position: usize) -> u64 {
     bits[position / 64] >> (position % 64) & 1
 }
 
-/// Marks the positions before which a blank is implied.
+/// Returns a bitmap of the positions before which a blank is implied.
 fn blank_bits(dag: &Dag) -> Vec<u64> {
     let grammar = &dag.grammar;
     let num_positions = grammar.symbols.len();
@@ -352,7 +356,7 @@ fn blank_bits(dag: &Dag) -> Vec<u64> {
     bits
 }
 
-/// The document of every `HINT_LEN`-th root position, then one past the last document.
+/// Returns the document of every `HINT_LEN`-th root position, then the number of documents.
 fn doc_hints(dag: &Dag) -> Vec<u32> {
     let offsets = &dag.grammar.doc_offsets;
     let root_len = offsets.last().copied().unwrap_or(0) as usize;
@@ -375,7 +379,8 @@ mod tests {
     use super::*;
     use crate::segment::dag::tests::{dag_of, expanded};
 
-    /// Long expansions (packed starts that do not fit) beside short ones, and several documents.
+    /// Creates a graph with long expansions (packed starts that do not fit), short ones, and
+    /// several documents.
     fn doubling_dag() -> Dag {
         // Words 0 "a", 1 "bb"; separators 2 "", 3 ","; rules 5 to 26 double the next one.
         let mut rules = vec![vec![5, 0, 5, 3, 1, 0, 1, 3, 3, 0, 6, 0, 2, 1, 7, 6, 6, 0, 1, 3, 5]];

@@ -1,26 +1,28 @@
-//! Where to begin the search for a byte of the root.
+//! Hints that limit the search for a byte of the root to a few blocks.
 //!
 //! ```text
 //! bytes of the root   |........|........|........|.....     1 << shift bytes each
-//! hints               0        2        9        11         the last block that starts there or before
+//! hints               0        2        9        11         last block that starts there or before
 //! blocks              0 1 2 3 4 5 6 7 8 9 10 11 12 ...      of the prefix sums
 //! ```
 //!
-//! The root is most of a grammar, and text is too uneven for a guess by proportion: a binary search
-//! around the guess took some nine cache misses in a document of 2,500 blocks, a hint takes one and
-//! leaves about as many blocks as share one. O(root / 12) to make, 1 or 4 bytes for 12 positions of the root.
+//! The root is most of a grammar, and text is too irregular for a proportional guess. A binary
+//! search around such a guess took about nine cache misses in a document of 2,500 blocks. A hint
+//! takes one, and leaves about as many blocks as share a hint. The hints need O(root / 12) time to
+//! build, and 1 or 4 bytes for 12 positions of the root.
 
-/// First guesses for places in the root.
+/// Hints for positions in the root.
 #[derive(Debug)]
 pub(super) struct RootHints {
     shift: u32,
-    /// The last block that starts at or before each multiple of `1 << shift`, then the last of all.
+    /// Last block that starts at or before each multiple of `1 << shift`, then the last block of
+    /// all.
     blocks: Vec<u32>,
 }
 
 impl RootHints {
-    /// From where each block of the root starts, ascending from 0, and the bytes of the root; a hint for
-    /// `blocks_per_hint` of them, on average.
+    /// Creates the hints from the start of each block of the root, ascending from 0, and the length
+    /// of the root in bytes. On average `blocks_per_hint` blocks share a hint.
     pub fn new(
         starts: impl ExactSizeIterator<Item = u64>,
         len_bytes: u64,
@@ -34,7 +36,7 @@ impl RootHints {
         }
         let mut blocks = Vec::with_capacity((len_bytes >> shift) as usize + 2);
         for (block, start) in (0u32..).zip(starts) {
-            // Multiples below this start have the block before it.
+            // Multiples below this start belong to the previous block.
             let num_below = start.div_ceil(1 << shift).min((len_bytes >> shift) + 1) as usize;
             while blocks.len() < num_below {
                 blocks.push(block.saturating_sub(1));
@@ -45,7 +47,7 @@ impl RootHints {
         Self { shift, blocks }
     }
 
-    /// The first and the last block that byte `offset` of the root may lie in.
+    /// Returns the first and the last block that may contain byte `offset` of the root.
     #[inline]
     pub fn window(&self, offset: u64) -> (usize, usize) {
         let hint = (offset >> self.shift) as usize;

@@ -1,51 +1,55 @@
-//! Documents as runs of pieces of text: what random access reads.
+//! Documents as runs of pieces of text, the structure for random access.
 //!
 //! ```text
-//! texts    | power loss of the disk was noted by ...      bytes that pieces are cut from
-//! pieces   |0,22|7,4|64,19|ref 0|12,9| ..                 start and length; "ref" is a long rule or token
+//! texts    | power loss of the disk was noted by ...      bytes that pieces refer to
+//! pieces   |0,22|7,4|64,19|ref 0|12,9| ..                 start, length; "ref": long rule or token
 //! runs     document 0      document 1  ..  rule of ref 0  ..
 //! blocks   sum of lengths before it | 12 starts | 12 lengths        one cache line
-//! hints    for every block of the root a guess
+//! hints    approximate block for each part of the root
 //! ```
 //!
-//! A passage of 64 bytes is some 14 tokens; through the rules it takes 25 places in memory that are found
-//! one after the other. Here it takes a hint, one or two blocks and the texts of three pieces, which wait for
-//! nothing but the block: three loads deep instead of a dozen. A text is put down where it is
-//! first met, with the blank before it, so pieces that were once neighbours are one piece (up to 255
-//! bytes) wherever they meet again.
+//! In this module a piece is a range of `texts`, and a run is a sequence of pieces. A passage of 64
+//! bytes has about 14 tokens. Reading it from the rules takes 25 memory accesses, each of which
+//! depends on the one before. Here it takes a hint, one or two blocks and the texts of three
+//! pieces. The texts depend only on the block, so the chain is three loads long instead of twelve.
+//! A text is stored where it first occurs, with the blank before it. So pieces that were neighbours
+//! there are one piece (up to 255 bytes) wherever they occur together again.
 //!
-//! Rules of up to [`MAX_TEXT_BYTES`] are texts; longer ones are taken into the runs that have them where they are
-//! few pieces, else they have a run of their own. So the runs never have more than a quarter more pieces
-//! than the grammar has elements; where even references alone would be more, there are none of them, and passages
-//! are read from the rules. O(pieces + bytes of the texts) to make, some 30 ns an element.
+//! Rules of up to [`MAX_TEXT_BYTES`] are texts. A longer rule is inlined into the runs that contain
+//! it if it has few pieces. Otherwise it has a run of its own. The runs have at most a quarter more
+//! pieces than the grammar has elements. If references alone exceed this, no runs are built, and
+//! passages are read from the rules. Building takes O(pieces + bytes of the texts), about 30 ns for
+//! each element.
 //!
-//! 1 GB of sources (52 million elements; grammar and prefix sums 657 MB): 410 MB, 64 bytes from anywhere in 1.0 us
-//! instead of 2.6 on a quiet machine. Short texts of 32 and of 127 bytes: 423 and 410 MB, and 1.4 and 1.0 us where 64 bytes
-//! took 0.96.
+//! Measured for 1 GB of sources (52 million elements; grammar and prefix sums 657 MB): the runs
+//! need 410 MB, and 64 bytes from a random position take 1.0 us instead of 2.6 on a quiet machine.
+//! With short texts of 32 and of 127 bytes they need 423 and 410 MB and take 1.4 and 1.0 us, where
+//! 64 bytes took 0.96.
 
 use crate::segment::Dag;
 use crate::segment::dag::root_hints::RootHints;
 
-/// Longer expansions are put together from pieces.
+/// Greatest length of a short text. Longer expansions consist of pieces.
 const MAX_TEXT_BYTES: u64 = 64;
-/// A longer rule is taken into the runs that have it where it has so many pieces; the second and the third
-/// are tried where the one before makes too many.
+/// Greatest number of pieces of a rule that is inlined. The second and the third value are tried if
+/// the previous one makes too many pieces.
 const MAX_INLINED: [u8; 3] = [32, 8, 0];
-/// Bytes that may be read behind every text.
+/// Number of bytes that may be read behind every text.
 pub const TEXT_SLACK: usize = 32;
-/// Pieces whose texts are looked at ahead.
+/// Number of pieces whose texts are loaded ahead.
 const PIECES_AHEAD: usize = 4;
-/// Pieces of a block.
+/// Number of pieces in a block.
 const BLOCK_LEN: usize = 12;
-/// Kinds of elements that are no short text; above the first is how many pieces it is taken in as.
+/// Kinds of elements that are not short texts. Greater values than the first give the number of
+/// inlined pieces.
 const INLINED: u8 = MAX_TEXT_BYTES as u8;
 const REFERENCE: u8 = u8::MAX;
-/// Stands for an element without a place in the texts.
+/// Mark of an element without a place in the texts.
 const NONE: u32 = u32::MAX;
-/// Of a place: there is a blank before it. Texts are shorter than this.
+/// Flag of a place with a blank before it. All texts together are shorter than this.
 const AFTER_BLANK: u32 = 1 << 31;
 
-/// The documents of a segment as runs of pieces.
+/// Documents of a segment as runs of pieces.
 #[derive(Debug)]
 pub struct TextRuns {
     blocks: Vec<Block>,
@@ -59,22 +63,22 @@ pub struct TextRuns {
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Block {
-    /// Bytes of all pieces before, wrapping.
+    /// Bytes of all pieces before the block, wrapping.
     sum: u32,
     starts: [u32; BLOCK_LEN],
     lens: [u8; BLOCK_LEN],
 }
 
-/// Pieces in a row.
+/// A sequence of consecutive pieces.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     first: u32,
     end: u32,
-    /// Bytes of all pieces before, wrapping.
+    /// Bytes of all pieces before the run, wrapping.
     sum: u32,
 }
 
-/// What is too long for a piece.
+/// A rule or token that is too long for a piece.
 #[derive(Debug, Clone, Copy)]
 struct Reference {
     len_bytes: u32,
@@ -83,12 +87,12 @@ struct Reference {
 
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// Bytes of the token arena from here.
+    /// Start of the token in the arena.
     Token(u32),
     Run(Run),
 }
 
-/// Pieces that are still to be read, and how much of the first is passed over.
+/// Pieces that are still to be read, and the number of bytes to skip in the first.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor {
     next: u32,
@@ -96,24 +100,24 @@ pub struct Cursor {
     skipped: u32,
 }
 
-/// What comes next at a [`Cursor`].
+/// Next content at a [`Cursor`].
 #[derive(Debug)]
 pub enum Next<'a> {
-    /// So many bytes of a text; what lies behind them are other texts.
+    /// Text and the number of its bytes to use. The bytes behind them belong to other texts.
     Text(&'a [u8], usize),
-    /// These pieces, then those that follow the cursor.
+    /// Pieces to read before those that follow the cursor.
     Inner(Cursor),
-    /// Nothing more.
+    /// End of the run.
     End,
 }
 
 impl TextRuns {
-    /// From the tokens, which lie at `offsets` of `arena` by id; nothing where the runs would be much larger
-    /// than the grammar or an expansion has 4 GiB.
+    /// Builds the runs from the tokens, which lie at `offsets` of `arena` by id. Returns `None` if
+    /// the runs would be much larger than the grammar, or if an expansion has 4 GiB.
     pub(super) fn new(dag: &Dag, arena: &[u8], offsets: &[u32]) -> Option<Self> {
         let root_bytes = dag.prefix_sums().starts(dag, dag.grammar().root().len())[0];
         let plan = MAX_INLINED.iter().find_map(|&most| Plan::new(dag, most))?;
-        // A text is put down twice at most: as it is first met and with a blank before it.
+        // A text is stored at most twice: as it first occurs, and with a blank before it.
         let most_texts = 2 * (short_texts_bytes(dag) + dag.num_elements() as u64) + plan.num_pieces;
         if root_bytes >= u64::from(NONE) || most_texts >= u64::from(AFTER_BLANK) {
             return None;
@@ -132,24 +136,25 @@ impl TextRuns {
         Some(Self { blocks, texts, references, root, hints })
     }
 
-    /// The pieces of the root from byte `at` on, where documents follow each other without anything
-    /// between; `at` must be below its length.
+    /// Returns the pieces of the root from byte `at` on. Documents follow each other without gaps.
+    /// `at` must be less than the length of the root.
     #[inline]
     pub fn root_from(&self, at: u64) -> Cursor {
         self.root_within(self.hints.window(at), at)
     }
 
-    /// The first and the last block that byte `at` of the root may lie in.
+    /// Returns the first and the last block that may contain byte `at` of the root.
     #[inline]
     pub fn root_window(&self, at: u64) -> (usize, usize) {
         self.hints.window(at)
     }
 
-    /// [`root_from`](Self::root_from), where the [`root_window`](Self::root_window) of `at` is known.
+    /// Returns the same as [`root_from`](Self::root_from), given the
+    /// [`root_window`](Self::root_window) of `at`.
     #[inline]
     pub fn root_within(&self, (mut block, last): (usize, usize), at: u64) -> Cursor {
         let mut num_blocks = last + 1 - block;
-        // Without branches: they would be guessed, and half of the guesses wrong.
+        // Computed without branches, because half of the predictions would be wrong.
         while num_blocks > 1 {
             let half = num_blocks / 2;
             block += if u64::from(self.blocks[block + half].sum) <= at { half } else { 0 };
@@ -158,17 +163,19 @@ impl TextRuns {
         self.cursor_in(block, self.root, at as u32)
     }
 
-    /// Some function of the first bytes of the next pieces: whoever asks has them in cache later.
+    /// Returns a function of the first bytes of the next pieces. The call loads these bytes into
+    /// the cache.
     #[inline]
     pub fn first_bytes(&self, cursor: Cursor) -> u8 {
         let block = &self.blocks[cursor.next as usize / BLOCK_LEN];
         let slot = cursor.next as usize % BLOCK_LEN;
-        // Of a reference it is another text, which does no harm.
+        // For a reference this reads another text, which is harmless.
         let starts = block.starts[slot..].iter().take(PIECES_AHEAD);
         starts.fold(0, |bytes, &start| bytes ^ self.texts.get(start as usize).unwrap_or(&0))
     }
 
-    /// What comes next at `cursor`, which is moved behind it; long tokens are in `arena`.
+    /// Returns the next content at `cursor` and moves the cursor behind it. Long tokens are in
+    /// `arena`.
     #[inline]
     pub fn next<'a>(&'a self, cursor: &mut Cursor, arena: &'a [u8]) -> Next<'a> {
         if cursor.next >= cursor.end {
@@ -193,7 +200,7 @@ impl TextRuns {
         }
     }
 
-    /// The pieces of `run` from byte `at` on.
+    /// Returns the pieces of `run` from byte `at` on.
     fn run_from(&self, run: Run, at: u32) -> Cursor {
         if at == 0 {
             return Cursor { next: run.first, end: run.end, skipped: 0 };
@@ -205,11 +212,11 @@ impl TextRuns {
         self.cursor_in(first_block + skipped, run, at)
     }
 
-    /// The pieces of `run` from byte `at` on, which lies in block `block_idx`.
+    /// Returns the pieces of `run` from byte `at` on, which lies in block `block_idx`.
     #[inline]
     fn cursor_in(&self, block_idx: usize, run: Run, at: u32) -> Cursor {
         let block = &self.blocks[block_idx];
-        // Bytes from here to the place that is looked for; wraps in pieces before the run.
+        // Number of bytes from here to the position sought. It wraps in pieces before the run.
         let mut left = at.wrapping_sub(block.sum.wrapping_sub(run.sum));
         let first = block_idx * BLOCK_LEN;
         let mut slot = 0;
@@ -232,7 +239,7 @@ impl TextRuns {
         self.references.get(reference as usize).map_or(0, |reference| reference.len_bytes)
     }
 
-    /// Main memory that is held.
+    /// Returns the number of bytes of main memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<Block>() * self.blocks.capacity()
             + self.texts.capacity()
@@ -241,14 +248,14 @@ impl TextRuns {
     }
 }
 
-/// Main memory that the runs of `dag` take at most, in general: with a quarter more pieces than elements, and
-/// every short text put down once.
+/// Returns the greatest number of bytes of main memory that the runs of `dag` need in general: with
+/// a quarter more pieces than elements, and every short text stored once.
 pub(super) fn max_memory_bytes(dag: &Dag) -> usize {
     let block_bytes = size_of::<Block>() + size_of::<u32>();
     max_pieces(dag) as usize / BLOCK_LEN * block_bytes + short_texts_bytes(dag) as usize
 }
 
-/// Bytes of all short texts, each once.
+/// Returns the number of bytes of all short texts, each counted once.
 fn short_texts_bytes(dag: &Dag) -> u64 {
     let elements = (0..dag.num_elements() as u32).filter(|&element| is_short(dag, element));
     elements.map(|element| dag.len_bytes(element)).sum()
@@ -258,21 +265,23 @@ fn is_short(dag: &Dag, element: u32) -> bool {
     dag.len_bytes(element) <= MAX_TEXT_BYTES && element != dag.num_terminals()
 }
 
-/// Runs with more pieces are not made.
+/// Returns the greatest number of pieces of runs that are built.
 fn max_pieces(dag: &Dag) -> u64 {
     let len = dag.grammar().symbols.len() as u64;
     (len + len / 4 + 64).min(u64::from(NONE) - 1)
 }
 
-/// What becomes of each element.
+/// Kind of each element.
 struct Plan {
-    /// By element: the bytes of a short text, or [`INLINED`] and its pieces, or [`REFERENCE`].
+    /// For each element the length of a short text, or [`INLINED`] plus the number of its pieces,
+    /// or [`REFERENCE`].
     kinds: Vec<u8>,
     num_pieces: u64,
 }
 
 impl Plan {
-    /// Rules of up to `max_inlined` pieces are taken into others; nothing where all pieces would be too many.
+    /// Creates a plan in which rules of up to `max_inlined` pieces are inlined. Returns `None` if
+    /// there would be too many pieces.
     fn new(dag: &Dag, max_inlined: u8) -> Option<Self> {
         let grammar = dag.grammar();
         let kind_of = |element| match dag.len_bytes(element) {
@@ -314,12 +323,12 @@ struct Builder<'a> {
     /// Bytes of all pieces, wrapping.
     sum: u32,
     texts: Vec<u8>,
-    /// Where the text of each short element is, or which reference a long one is.
+    /// Place of the text of each short element, or index of the reference of a long element.
     places: Vec<u32>,
     references: Vec<Reference>,
-    /// Rules that are referred to, in the order of `references`; long tokens as their ids.
+    /// Elements of `references` in the same order: rules, and long tokens.
     referred: Vec<u32>,
-    /// Whether the next piece must not be joined with the one before.
+    /// True if the next piece must not be joined with the one before.
     is_apart: bool,
     stack: Vec<std::ops::Range<usize>>,
 }
@@ -350,7 +359,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The runs of all references, those that they refer to behind them. Nothing where one has 4 GiB.
+    /// Appends the runs of all references. References found on the way are appended behind them.
+    /// Returns `None` if one has 4 GiB.
     fn push_references(&mut self) -> Option<()> {
         let mut done = 0;
         while let Some(&element) = self.referred.get(done) {
@@ -370,7 +380,7 @@ impl<'a> Builder<'a> {
         Some(())
     }
 
-    /// The pieces of the elements at `positions`, those of rules that are taken in included.
+    /// Appends the pieces of the elements at `positions`, including those of inlined rules.
     fn push_run(&mut self, positions: std::ops::Range<usize>) {
         let dag = self.dag;
         let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
@@ -384,7 +394,7 @@ impl<'a> Builder<'a> {
                 }
                 continue;
             };
-            // The blank before a rule that is taken in goes in front of its first piece.
+            // The blank before an inlined rule goes before its first piece.
             has_blank |= sums.has_blank_before(position);
             let element = symbols[position];
             let kind = self.kinds[element as usize];
@@ -434,13 +444,14 @@ impl<'a> Builder<'a> {
         self.push_piece(start - u32::from(blank), len + u32::from(blank));
     }
 
-    /// The end of the texts as the place of an element.
+    /// Returns the end of the texts as the place of an element.
     fn place(&self) -> u32 {
         let after_blank = if self.texts.last() == Some(&b' ') { AFTER_BLANK } else { 0 };
         self.texts.len() as u32 | after_blank
     }
 
-    /// Appends the text of a short element to the texts, and notes where it and all in it are.
+    /// Appends the text of a short element, and stores the places of the element and of all
+    /// elements in it.
     fn put_down(&mut self, element: u32) {
         let dag = self.dag;
         let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
@@ -486,7 +497,7 @@ impl<'a> Builder<'a> {
         self.texts.extend_from_slice(&self.arena[range]);
     }
 
-    /// Appends a piece, or makes the last one longer where it goes on there.
+    /// Appends a piece, or extends the last one if both are adjacent in the texts.
     fn push_piece(&mut self, start: u32, len: u32) {
         if !self.is_apart
             && let Some(block) = self.blocks.last_mut()
@@ -504,7 +515,7 @@ impl<'a> Builder<'a> {
         self.is_apart = false;
     }
 
-    /// Appends a slot; a block begins with the sum before it.
+    /// Appends a slot. A block begins with the sum before it.
     fn push_slot(&mut self, start: u32, len: u8) {
         let slot = self.num_pieces as usize % BLOCK_LEN;
         if slot == 0 {
@@ -525,7 +536,7 @@ mod tests {
     use super::*;
     use crate::segment::dag::tests::{dag_of, expanded};
 
-    /// Up to `len` bytes of the root from `at` on.
+    /// Returns up to `len` bytes of the root from `at` on.
     fn read(runs: &TextRuns, arena: &[u8], at: u64, len: usize) -> Vec<u8> {
         let (mut cursor, mut outer) = (runs.root_from(at), Vec::new());
         let mut bytes = Vec::new();
@@ -543,7 +554,7 @@ mod tests {
         bytes
     }
 
-    /// A token for each length, distinct where there is room; the offsets of each in all of them.
+    /// Creates a token of each length, distinct where possible, and the offsets of the tokens.
     fn tokens(lens: &[u32]) -> (Vec<Vec<u8>>, Vec<u32>) {
         let token = |(at, &len): (usize, &u32)| {
             (0..len).map(|byte| b'a' + ((at as u32 * 7 + byte / 2) % 26) as u8).collect()
@@ -556,7 +567,8 @@ mod tests {
         (tokens, [0].into_iter().chain(ends).collect())
     }
 
-    /// Every passage of `len` bytes of `dag`, where there are runs, is what is expanded.
+    /// Checks every passage of `len` bytes of `dag` against the expansion. Returns false if there
+    /// are no runs.
     fn check(dag: &Dag, tokens: &[Vec<u8>], offsets: &[u32], len: usize) -> bool {
         let arena = tokens.concat();
         let Some(runs) = dag.text_runs(&arena, offsets) else {
@@ -581,12 +593,12 @@ mod tests {
             num_words in 1..3u32,
             len in 1..150usize,
         ) {
-            // An empty separator, the last token.
+            // The last token is an empty separator.
             let lens = [lens, vec![0]].concat();
             let num_terminals = lens.len() as u32;
             let num_rules = rules.len() as u32;
-            // Rules refer forward; the root has each of them, so that all are used. The last element of
-            // each is a word, so that none is empty.
+            // Rules refer forward. The root contains each of them, so that all are used. The last
+            // element of each rule is a word, so that no rule is empty.
             let mut all = vec![root.iter().map(|&pick| {
                 let element = u32::from(pick) % (num_terminals + num_rules);
                 if element < num_terminals { element } else { element + 1 }
@@ -605,7 +617,7 @@ mod tests {
             doc_offsets.sort_unstable();
             let (tokens, offsets) = tokens(&lens);
             let dag = dag_of(all, &doc_offsets, num_words, &lens);
-            // Expansions of a few hundred thousand bytes at every place would take too long.
+            // Long expansions would take too long, because every position is tested.
             prop_assume!(dag.len_bytes(num_terminals) < 20_000);
             prop_assert!(check(&dag, &tokens, &offsets, len));
         }
@@ -613,7 +625,8 @@ mod tests {
 
     #[test]
     fn long_rules_are_read_wherever_they_are() {
-        // Words 0, 1; separators 2 and, long, 3; rules of 40 and 20 pieces: a run of their own, and taken in.
+        // Words 0, 1; separators 2 and 3, which is long. The rules have 40 and 20 pieces, so the
+        // first has a run of its own and the second is inlined.
         let lens = [3, 5, 1, 300];
         let separated = |len: u32| (0..len).flat_map(|_| [0, 3, 1, 2]).collect::<Vec<u32>>();
         let rules = vec![vec![5, 0, 6, 5, 2, 6, 6, 3, 5], separated(10), separated(5)];
@@ -626,7 +639,7 @@ mod tests {
 
     #[test]
     fn runs_that_would_be_too_large_are_not_made() {
-        // Nothing but references with blanks between them: twice as many pieces as elements.
+        // Only references with blanks between them: twice as many pieces as elements.
         let rule = |inner: u32| vec![inner; 40];
         let dag = dag_of(vec![vec![2; 1_000], rule(0)], &[0, 1_000], 1, &[9]);
         assert!(dag.text_runs(b"reference", &[0, 9]).is_none());
@@ -638,7 +651,7 @@ mod tests {
 
     #[test]
     fn neighbours_that_meet_again_are_one_piece() {
-        // "ab cd, ab cd, ..." without rules: six bytes and then all of them again and again.
+        // "ab cd, ab cd, ..." without rules: six bytes of text, which all pieces share.
         let root: Vec<u32> = (0..300).map(|at| at % 3).collect();
         let dag = dag_of(vec![root], &[0, 300], 2, &[2, 2, 1]);
         let tokens = [b"ab".to_vec(), b"cd".to_vec(), b",".to_vec()];

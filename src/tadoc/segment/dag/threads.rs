@@ -1,16 +1,18 @@
-//! Work on parts of an array by threads of its own.
+//! Parallel work on parts of an array, with its own threads.
 //!
-//! What a [`Dag`](crate::segment::Dag) derives on first use is made while others wait for it. With rayon that can
-//! wait for itself: a task that waits for its parts is given other tasks meanwhile, and one of these may
-//! ask for the same array; or all of its threads wait for what another thread makes, and nobody makes
-//! it. Here whoever waits does nothing else, and threads that work wait for nobody.
+//! The arrays that a [`Dag`](crate::segment::Dag) derives on first use are built while others wait
+//! for them. With rayon such a wait can deadlock. A task that waits for its parts runs other tasks
+//! meanwhile, and one of these may need the same array. Or all threads of the pool wait for an
+//! array that another thread builds, and no thread is left to build it. Here a waiting thread does
+//! nothing else, and working threads wait for no other thread.
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Calls `work` with each `chunk_len` of `items` and their number, the last one may be shorter; returns
-/// what it gave, in order. On all cores, or on fewer where no more threads are to be had.
+/// Calls `work` with the number and the items of each chunk of `chunk_len` items. The last chunk
+/// may be shorter. Returns the results in order. It uses all cores, or fewer if threads cannot be
+/// created.
 pub(super) fn map_chunks<T: Send, R: Send>(
     items: &mut [T],
     chunk_len: usize,

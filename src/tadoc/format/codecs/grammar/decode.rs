@@ -1,4 +1,4 @@
-//! From a section to its grammar.
+//! Decoder of the grammar section.
 
 use crate::error::{Error, Result};
 use crate::format::codecs::grammar::recency::{Entry, Recency};
@@ -11,10 +11,10 @@ use crate::format::entropy::{Decoder, Distribution, MAX_SYMBOLS_PER_BYTE};
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
-/// The grammar of the segment `meta` from its section.
+/// Decodes the grammar of the segment `meta` from its section.
 ///
 /// # Errors
-/// [`Error::Format`] where the section does not hold exactly what `meta` declares.
+/// [`Error::Format`] if the section does not contain exactly the grammar that `meta` declares.
 pub(in crate::format) fn decode(
     place: Place<'_>,
     bytes: &[u8],
@@ -43,7 +43,7 @@ struct GrammarDecoder<'a> {
     decoder: Decoder<'a>,
     models: Vec<Distribution<NUM_SYMBOLS>>,
     history: History,
-    /// Elements by symbol.
+    /// Elements of each symbol.
     recency: Vec<Recency>,
     unseen: [Vec<u32>; 2],
     rules: Rules,
@@ -113,13 +113,13 @@ impl<'a> GrammarDecoder<'a> {
         self.element(entry.element, list)
     }
 
-    /// Appends `entry` of `list` where elements used as often are.
+    /// Appends `entry` of `list` to the elements with the same symbol.
     #[inline]
     fn push(&mut self, list: usize, entry: Entry) {
         self.recency[symbol_of(list, entry.num_uses)].push(entry);
     }
 
-    /// Appends an element of `list` and closes the rules that are complete with it.
+    /// Appends an element of `list` and closes the rules that it completes.
     #[inline]
     fn element(&mut self, element: u32, list: usize) -> Option<()> {
         self.rules.push(element, begins_with_separator(list))?;
@@ -131,27 +131,28 @@ impl<'a> GrammarDecoder<'a> {
     }
 }
 
-/// Rules in the making. Complete ones fill `symbols` from the back, so that the last to be
-/// complete has the lowest number; the others wait on one stack, the root's elements below all.
+/// Rules under construction. Complete rules fill `symbols` from the back, so that the last
+/// completed rule has the lowest number. The others are on one stack, with the root's elements at
+/// the bottom.
 struct Rules {
     num_terminals: u32,
     num_closed: u32,
     rule_offsets: Vec<u32>,
     symbols: Vec<u32>,
-    /// Elements of `symbols` still free, at its front.
+    /// Number of elements at the front of `symbols` that are still free.
     num_free: usize,
-    /// Elements promised to rules so far.
+    /// Sum of the lengths of all rules so far.
     num_promised: usize,
     pending: Vec<u32>,
     open: Vec<OpenRule>,
     doc_offsets: Vec<u32>,
 }
 
-/// A rule whose elements are coming in.
+/// A rule whose elements are being read.
 struct OpenRule {
     /// Index of its first element in `pending`.
     start: u32,
-    /// Twice the elements to come, plus one if it begins with a separator.
+    /// Twice the number of remaining elements, plus one if the rule begins with a separator.
     left: u32,
 }
 
@@ -171,14 +172,14 @@ impl Rules {
             symbols: vec![0; num_elements],
             num_free: num_elements,
             num_promised: 0,
-            // Sized before anything is known of the root, so that it never moves.
+            // Allocated at full size at the start, so that it never moves.
             pending: Vec::with_capacity(num_elements),
             open: Vec::new(),
             doc_offsets: vec![0],
         }
     }
 
-    /// Index of the rule that is complete next; 0 is the root's.
+    /// Returns the index of the rule that is completed next. 0 is the root.
     fn next_rule_idx(&self) -> usize {
         self.rule_offsets.len() - 2 - self.num_closed as usize
     }
@@ -216,7 +217,7 @@ impl Rules {
         Some(())
     }
 
-    /// Closes the rule opened last if it is complete: its elements give way to its id.
+    /// Closes the rule opened last if it is complete, and replaces its elements by its id.
     #[inline]
     fn close_complete(&mut self) -> Option<Option<ClosedRule>> {
         let Some(&OpenRule { start, left: left @ 0..=1 }) = self.open.last() else {
@@ -237,7 +238,7 @@ impl Rules {
         Some(Some(ClosedRule { element, begins_with_separator }))
     }
 
-    /// The grammar, if everything declared came: what is pending is the root.
+    /// Returns the grammar if it has all declared elements. The pending elements are the root.
     fn finish(mut self) -> Option<Grammar> {
         let is_whole = self.open.is_empty()
             && self.next_rule_idx() == 0

@@ -1,34 +1,34 @@
-//! A grammar as the events its section tells, in order: see the [module](super).
+//! Iterator over a grammar as the events of its section, see the [module](super).
 //!
-//! Each element of each rule is one event, and a rule's first use is two, around its body. One bit an
-//! element, and a stack as deep as rules are nested.
+//! Each element of each rule is one event. The first use of a rule is two events, around its body.
+//! It needs one bit for each element, and a stack as deep as the nesting of rules.
 
 use crate::grammar::Grammar;
 
-/// One event, and what it is about.
+/// One event of the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::format) enum Event {
-    /// A terminal, or a rule that is complete; by id.
+    /// A terminal or a complete rule, by id.
     Element(u32),
-    /// A rule is needed for the first time; by index.
+    /// First use of a rule, by index.
     OpenRule(u32),
-    /// The rule opened last is complete; by index.
+    /// End of the rule opened last, by index.
     CloseRule(u32),
     DocEnd,
 }
 
-/// Elements of a rule that are still to come.
+/// Remaining elements of a rule.
 struct Open {
     rule_idx: u32,
     next: u32,
     end: u32,
 }
 
-/// What comes next.
+/// Iterator state: the next positions in the root and in the open rules.
 pub(in crate::format) struct EventOrder<'a> {
     grammar: &'a Grammar,
-    /// One bit an element: whether it is a rule that was not opened yet. Terminals are in it so that
-    /// the walk does not branch on what is what.
+    /// Bit of each element, set if it is a rule that was not opened yet. Terminals are included so
+    /// that the walk has no branch on the kind of element.
     is_new_rule: Vec<u64>,
     next_doc: usize,
     root_next: u32,
@@ -36,7 +36,7 @@ pub(in crate::format) struct EventOrder<'a> {
 }
 
 impl<'a> EventOrder<'a> {
-    /// The events of `grammar`, which is valid.
+    /// Creates the iterator over the events of `grammar`, which must be valid.
     pub(in crate::format) fn new(grammar: &'a Grammar) -> Self {
         let num_terminals = grammar.num_terminals as usize;
         let mut is_new_rule = vec![u64::MAX; (num_terminals + grammar.num_rules()).div_ceil(64)];
@@ -47,7 +47,7 @@ impl<'a> EventOrder<'a> {
         Self { grammar, is_new_rule, next_doc: 1, root_next: 0, open: Vec::new() }
     }
 
-    /// The next event.
+    /// Returns the next event.
     #[inline]
     pub(in crate::format) fn next_event(&mut self) -> Option<Event> {
         let position = match self.open.last_mut() {

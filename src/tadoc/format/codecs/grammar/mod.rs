@@ -1,22 +1,24 @@
-//! The grammar section: the root depth first, each rule written out where it is first used.
+//! Codec of the grammar section: depth-first from the root, each rule written at its first use.
 //!
 //! ```text
 //! root  a R7 b R7 c │ R7 = d R3 │ R3 = e e       a NEW(2) d NEW(2) e e b ref c END
 //! ```
 //!
-//! A rule gets its number when it is complete, and only complete rules can be referred to, so no
-//! stream whatsoever describes a cycle; in memory the last one to be complete, the root, is rule 0
-//! and parents come before children. Spelling a rule out in place makes its first use free.
+//! A rule gets its number when it is complete, and only complete rules can be referred to. So no
+//! stream can describe a cycle. In memory the rule that is completed last, the root, is rule 0, and
+//! parents come before children. A rule is written in place of its first use, so that use costs
+//! nothing.
 //!
-//! Each event is one symbol (of 32), then what the symbol leaves open:
+//! Each event is one symbol (of 32), followed by the information that the symbol does not
+//! determine:
 //!
 //! ```text
-//!  0 unseen word         which of those left (uniform)
-//!  1 unseen separator    likewise
+//!  0 unseen word         index among those left (uniform)
+//!  1 unseen separator    index among those left (uniform)
 //!  2 new rule            its length
 //!  3 end of document
-//!  4 as predicted        the element that last came two after the one before last
-//!  5 … 11 seen word      by how often: 1, 2-7, 8-31, 32-255, 256-2047, 2048-16383, more
+//!  4 as predicted        the element that last followed two after the one before last
+//!  5 … 11 seen word      by number of uses: 1, 2-7, 8-31, 32-255, 256-2047, 2048-16383, more
 //! 12 … 15 separator      1, 2-7, 8-63, more       │ how many others of the same
 //! 16 … 19 rule  w … w    1, 2-7, 8-63, more       │ symbol were used since, about
 //! 20 … 23 rule  w … s      first and last token:
@@ -24,13 +26,14 @@
 //! 28 … 31 rule  s … s
 //! ```
 //!
-//! The symbol's distribution depends on the kind of the event before (two separators never meet, so
-//! what a rule ends with half tells what comes) and on how well predictions held. That what was used a
-//! moment ago is used again pays most: see [`Recency`](recency::Recency). Everything takes O(events); memory while
-//! decoding is 8 bytes an element and about 35 an id.
+//! The symbol's distribution depends on the kind of the previous event and on the success of
+//! predictions. (Two separators never meet, so the last token of a rule restricts the next event.)
+//! The greatest gain is that recently used elements are used again, see
+//! [`Recency`](recency::Recency). All steps take O(events). Decoding needs 8 bytes for each element
+//! and about 35 for each id.
 //!
-//! Measured on the seven corpora of 4 to 15 MB (sum of the sections; size of zstd -3 --long: 13.8 MB),
-//! each step with all before it:
+//! Measured on the seven corpora of 4 to 15 MB (sum of the sections; size of zstd -3 --long: 13.8
+//! MB), each step including all steps above it:
 //!
 //! | coding | bytes |
 //! | --- | --- |
@@ -42,12 +45,12 @@
 //! | … rules by last token too, coarser classes | 7,484,000 |
 //! | … and prediction (this) | 7,443,000 |
 //!
-//! Tried and left out: classes that depend on the whole symbol before (dilution: +1 %), distances that
-//! depend on the distance or kind before (+1 to 2 %), words not seen yet as differences to the last
-//! one (+8 % of their share; logs -7 %), end marks instead of lengths, prediction from the element
-//! just before as well (-0.4 % on small documents, a second table), from both (worse than from one),
-//! octaves instead of half octaves of distance (+0.2 %), two learning rates mixed (±0), frequencies set anew
-//! every 64 symbols instead of moving (+0.4 %, logs +2.5 %).
+//! Rejected experiments: classes that depend on the whole previous symbol (dilution: +1 %),
+//! distances that depend on the previous distance or kind (+1 to 2 %), unseen words as differences
+//! to the last one (+8 % of their share; logs -7 %), end marks instead of lengths, prediction from
+//! the previous element as well (-0.4 % on small documents, a second table), prediction from both
+//! (worse than from one), octaves instead of half octaves of distance (+0.2 %), two learning rates
+//! mixed (±0), frequencies recomputed every 64 symbols instead of moving (+0.4 %, logs +2.5 %).
 
 mod decode;
 mod encode;
@@ -63,7 +66,7 @@ use self::prediction::Prediction;
 use crate::format::entropy::Distribution;
 use crate::grammar::Grammar;
 
-/// Number of the coding in the footer.
+/// Number of the codec in the footer.
 pub(in crate::format) const CODEC: u16 = 1;
 
 const UNSEEN_WORD: usize = 0;
@@ -74,7 +77,7 @@ const PREDICTED: usize = 4;
 const NUM_SYMBOLS: usize = 32;
 /// First symbol of each list.
 const FIRST_SYMBOL: [usize; NUM_LISTS] = [5, 12, 16, 20, 24, 28];
-/// Lists: words, separators, and four of rules.
+/// Number of lists: words, separators, and four of rules.
 const NUM_LISTS: usize = 6;
 const WORDS: usize = 0;
 const SEPARATORS: usize = 1;
@@ -89,56 +92,57 @@ const CLASSES: [[u8; 16]; NUM_LISTS] = [
     [0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3],
 ];
 
-/// The symbol of an element of `list` that was used `num_uses` times, 1 or more.
+/// Returns the symbol of an element of `list` with `num_uses` uses, at least 1.
 #[inline]
 fn symbol_of(list: usize, num_uses: u32) -> usize {
     let octave = num_uses.max(1).ilog2().min(15) as usize;
     FIRST_SYMBOL[list] + usize::from(CLASSES[list][octave])
 }
 
-/// The list of a seen element's `symbol`.
+/// Returns the list of a seen element's `symbol`.
 #[inline]
 fn list_of(symbol: usize) -> usize {
     FIRST_SYMBOL[1..].iter().map(|&first| usize::from(symbol >= first)).sum()
 }
 
-/// The list of rules that begin and end so.
+/// Returns the list of rules with these first and last tokens.
 #[inline]
 fn rules(begins_with_separator: bool, ends_with_separator: bool) -> usize {
     RULES + 2 * usize::from(begins_with_separator) + usize::from(ends_with_separator)
 }
 
-/// Whether the elements of `list` begin with a separator.
+/// Returns true if the elements of `list` begin with a separator.
 #[inline]
 fn begins_with_separator(list: usize) -> bool {
     list == SEPARATORS || list >= RULES + 2
 }
 
-/// Whether the elements of `list` end with a separator.
+/// Returns true if the elements of `list` end with a separator.
 #[inline]
 fn ends_with_separator(list: usize) -> bool {
     list % 2 == SEPARATORS
 }
 
-/// Distributions of everything coded: of symbols by [`History::context`], then of distances by
-/// symbol, then of the lengths of rules.
+/// Number of distributions of symbols, by [`History::context`]. Then follow those of distances by
+/// symbol, and that of the lengths of rules.
 const NUM_CONTEXTS: usize = NUM_KINDS * prediction::NUM_LEVELS;
 const FIRST_DISTANCES: usize = NUM_CONTEXTS;
 const RULE_LEN: usize = FIRST_DISTANCES + NUM_SYMBOLS;
 const NUM_MODELS: usize = RULE_LEN + 1;
 
-/// All distributions, as they are before anything is coded.
+/// Returns all distributions in their initial state.
 fn new_models() -> Vec<Distribution<NUM_SYMBOLS>> {
     vec![Distribution::new(); NUM_MODELS]
 }
 
-/// Kinds of events: an element of a list, unseen, new rule after a word or a separator, document.
+/// Number of kinds of events: an element of a list, unseen, new rule after a word or a separator,
+/// document.
 const NUM_KINDS: usize = NUM_LISTS + 5;
 const UNSEEN_KIND: usize = NUM_LISTS;
 const NEW_RULE_KIND: usize = NUM_LISTS + 2;
 const DOC_END_KIND: usize = NUM_LISTS + 4;
 
-/// What both sides know of the events so far.
+/// Facts about the previous events that encoder and decoder share.
 struct History {
     prediction: Prediction,
     kind: usize,
@@ -154,13 +158,13 @@ impl History {
         }
     }
 
-    /// Which distribution the next symbol has.
+    /// Returns the index of the next symbol's distribution.
     #[inline]
     fn context(&self) -> usize {
         NUM_KINDS * self.prediction.level() + self.kind
     }
 
-    /// Notes a use of `element` of `list`, the first one if `is_unseen`.
+    /// Records a use of `element` of `list`, which is the first one if `is_unseen`.
     #[inline]
     fn note_element(&mut self, element: u32, list: usize, is_unseen: bool) {
         self.kind = if is_unseen { UNSEEN_KIND + list } else { list };
@@ -180,10 +184,10 @@ impl History {
     }
 }
 
-/// Tokens of the text, and how many of them are words, or `None` past 2^64.
+/// Returns the number of tokens and of words in the text, or `None` if it is 2^64 or more.
 pub(in crate::format) fn count_tokens(grammar: &Grammar, num_words: u32) -> Option<(u64, u64)> {
-    // A terminal adds what the root's counts are until the end, nothing, and itself: what is a rule
-    // and what is not cannot be guessed.
+    // A terminal reads the root's counts, which are zero until the end, and adds itself. So the
+    // loop has no branch on the kind of element, which would be unpredictable.
     let mut counts = vec![[0u64; 2]; grammar.num_rules()];
     for rule_idx in (0..grammar.num_rules()).rev() {
         let (mut tokens, mut words, mut is_too_large) = (0u64, 0u64, false);

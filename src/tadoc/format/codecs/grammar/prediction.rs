@@ -1,16 +1,16 @@
-//! What comes next, from what came two elements ago.
+//! Prediction of the next element from the element two positions before.
 //!
 //! ```text
-//! slots   by element: the element that followed two places later, its list, how often in a row
-//! … x  y  ?        slots[x] answers; then slots[x] learns what came
+//! slots   by element: the element that followed two later, its list, its run length
+//! … x  y  ?        slots[x] predicts; then slots[x] learns the actual element
 //! ```
 //!
-//! A pair that comes twice is a rule already, so the element just before says little; but
-//! in logs, tables and pages made from a template the text around a field that varies stays:
-//! -2.5 % on logs, -3 % on reference pages, -0.3 % on prose. Two slots stand for the begin of a
-//! document. 8 bytes an id.
+//! A pair that occurs twice is already a rule, so the previous element predicts little. But logs,
+//! tables and pages made from a template repeat the text around a variable field: -2.5 % on logs,
+//! -3 % on reference pages, -0.3 % on prose. Two more slots represent the begin of a document. It
+//! needs 8 bytes for each id.
 
-/// Levels of trust: a symbol's distribution is another one for each.
+/// Number of trust levels. Each has its own distribution of symbols.
 pub(in crate::format) const NUM_LEVELS: usize = 3;
 const MAX_RUN_LEN: u8 = 15;
 const NOTHING: u32 = u32::MAX;
@@ -26,7 +26,7 @@ struct Slot {
 #[derive(Debug)]
 pub(in crate::format) struct Prediction {
     slots: Vec<Slot>,
-    /// The element before, and its slot: read from far memory one element before it is needed.
+    /// Previous element. Its slot is read one element before it is needed, because memory is slow.
     before: usize,
     before_slot: Slot,
     before_last: usize,
@@ -34,7 +34,7 @@ pub(in crate::format) struct Prediction {
 }
 
 impl Prediction {
-    /// For ids below `num_elements`.
+    /// Creates predictions for ids below `num_elements`.
     pub(in crate::format) fn new(num_elements: usize) -> Self {
         let slot = Slot { element: NOTHING, list: 0, run_len: 0 };
         Self {
@@ -46,19 +46,19 @@ impl Prediction {
         }
     }
 
-    /// How far to trust what is predicted, below [`NUM_LEVELS`].
+    /// Returns the trust in the prediction, less than [`NUM_LEVELS`].
     #[inline]
     pub(in crate::format) fn level(&self) -> usize {
         usize::from(self.slot.run_len > 0) + usize::from(self.slot.run_len > 2)
     }
 
-    /// The element predicted and its list.
+    /// Returns the predicted element and its list.
     #[inline]
     pub(in crate::format) fn next(&self) -> Option<(u32, usize)> {
         (self.slot.element != NOTHING).then_some((self.slot.element, usize::from(self.slot.list)))
     }
 
-    /// Learns that `element` of `list` came.
+    /// Learns that `element` of `list` came next.
     #[inline]
     pub(in crate::format) fn note(&mut self, element: u32, list: usize) {
         let mut slot = self.slot;

@@ -1,32 +1,32 @@
-//! Elements of one symbol, the latest used last; what is coded is the distance from the end.
+//! Elements of one symbol in order of their last use. The coded value is the distance from the end.
 //!
 //! ```text
-//! entries  [c † a † † e b d]      † taken from far away: swept out when they are many
+//! entries  [c † a † † e b d]      † gap of an element taken from far away, removed by a sweep
 //!                 distance 2 ┘ │ └ distance 0
 //! ```
 //!
-//! Taking one of the last [`NEAR_LEN`] closes the gap at once, so near distances are exact ranks; further
-//! away a gap stays, and the list is swept when one in [`SWEEP_SHARE`] entries is one: distances are
-//! at most 9 % too large (0.1 bit) and a sweep costs 12 moved entries a use. Uses that were
-//! predicted do not count here.
+//! Taking one of the last [`NEAR_LEN`] entries closes the gap at once, so near distances are exact
+//! ranks. Further away a gap stays. The list is swept when one in [`SWEEP_SHARE`] entries is a gap.
+//! Distances are at most 9 % too large (0.1 bit), and sweeps move 12 entries for each use.
+//! Predicted uses are not recorded here.
 
-/// Entries at the end between which no gaps stay.
+/// Number of entries at the end that have no gaps between them.
 pub(in crate::format) const NEAR_LEN: usize = 16;
-/// One gap in so many entries starts a sweep.
+/// Number of entries for each gap at which a sweep starts.
 pub(in crate::format) const SWEEP_SHARE: usize = 12;
 const GAP: u32 = u32::MAX;
 
 /// An element that was used.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::format) struct Entry {
-    /// Its id; ids end below 2^32 - 1.
+    /// Id of the element, less than 2^32 - 1.
     pub(in crate::format) element: u32,
-    /// How often, at least.
+    /// Lower bound of the number of uses.
     pub(in crate::format) num_uses: u32,
 }
 
 impl Entry {
-    /// The entry after one more use.
+    /// Returns the entry after one more use.
     #[inline]
     pub(in crate::format) fn used_again(self) -> Self {
         Self { num_uses: self.num_uses.saturating_add(1), ..self }
@@ -47,7 +47,7 @@ impl Recency {
         self.entries.push(entry);
     }
 
-    /// Takes out the entry that stands `distance` before the last one, if there is one.
+    /// Removes the entry at `distance` before the last one and returns it, if it exists.
     #[inline]
     pub(in crate::format) fn take(&mut self, distance: usize) -> Option<Entry> {
         let index = self.entries.len().checked_sub(distance.checked_add(1)?)?;
@@ -69,7 +69,7 @@ impl Recency {
     }
 
     fn sweep(&mut self) {
-        // Without a branch: where the gaps are cannot be guessed.
+        // Computed without a branch, because the positions of gaps are unpredictable.
         let mut len = 0;
         for index in 0..self.entries.len() {
             let entry = self.entries[index];

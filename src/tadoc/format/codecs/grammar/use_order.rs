@@ -1,38 +1,39 @@
-//! The encoder's side of [`Recency`](crate::format::codecs::grammar::recency::Recency): the same distances, found from the
-//! element instead of the other way round.
+//! Encoder's counterpart of [`Recency`](crate::format::codecs::grammar::recency::Recency): it finds
+//! the same distances from the element, not the element from the distance.
 //!
 //! ```text
-//! head    places  c † a † † e b …     one bit each: present or not; ones before each word
+//! head    places  c † a † † e b …     one bit each: present or not; count of ones before each word
 //! tail    d g a f … h                 the last 16 to 32 entries, searched
 //! ```
 //!
-//! What is near the end changes with every use and is short; what is far changes only when gaps are
-//! swept, so a distance there is two look-ups and a count of ones, and places stay as they are:
-//! renumbering elements whenever a gap was closed or swept took twenty scattered writes a use. A
-//! sweep costs a bit or two a use; when most places are empty, the head is numbered anew.
-//! Some 10 bytes an element.
-//! Tried: bits of all uses with counts over 64, 1,024, 16,384 and 262,144 of them, kept exact: three
-//! times the instructions.
+//! The near end is short and changes with every use. The far part changes only when gaps are swept.
+//! So a far distance takes two look-ups and a count of ones, and places stay unchanged.
+//! (Renumbering elements whenever a gap was closed or swept took twenty scattered writes for each
+//! use.) A sweep costs one or two bits for each use. If most places are empty, the head is
+//! renumbered. It needs about 10 bytes for each element.
+//!
+//! Rejected experiment: bits of all uses with counts over 64, 1,024, 16,384 and 262,144 of them,
+//! kept exact. It took three times the instructions.
 
 use crate::format::codecs::grammar::recency::{NEAR_LEN, SWEEP_SHARE};
 
 const WORD_BITS: usize = 64;
 const TAIL_LEN: usize = 2 * NEAR_LEN;
-/// In the tail: an entry that is a gap, or none.
+/// Mark of a gap or an unused entry in the tail.
 const NOTHING: u32 = u32::MAX;
-/// In the place of a place: the element is in the tail.
+/// Place of an element that is in the tail.
 const IN_TAIL: u32 = u32::MAX;
-/// Places for each entry before the head is numbered anew.
+/// Number of places for each entry above which the head is renumbered.
 const MAX_PLACES_PER_ENTRY: usize = 6;
 
-/// What the encoder knows of an element, in eight bytes: it is read at random.
+/// State of an element, in eight bytes because it is read at random.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::format) struct ElementState {
-    /// Its place in the order that holds it, or among the unseen.
+    /// Place in the order that contains it, or among the unseen elements.
     pub(in crate::format) place: u32,
-    /// How often it was used, predictions aside; stays at the largest number.
+    /// Number of uses without predicted ones. It saturates.
     pub(in crate::format) num_uses: u16,
-    /// Its list (of a rule once it is complete).
+    /// List of the element (of a rule after it is complete).
     pub(in crate::format) list: u8,
 }
 
@@ -41,15 +42,15 @@ pub(in crate::format) struct ElementState {
 pub(in crate::format) struct UseOrder {
     tail: [u32; TAIL_LEN],
     tail_len: usize,
-    /// Element by place, whether still there or not.
+    /// Element at each place, including elements that were removed.
     head: Vec<u32>,
-    /// By place: whether there is an entry, gaps included.
+    /// Bit of each place, set if there is an entry, including gaps.
     is_present: Vec<u64>,
     is_gap: Vec<u64>,
-    /// By word of `is_present`: ones in those before.
+    /// For each word of `is_present`, the number of ones in the words before.
     ones_before: Vec<u32>,
     num_present: usize,
-    /// Of head and tail.
+    /// Number of gaps in head and tail.
     num_gaps: usize,
 }
 
@@ -69,7 +70,7 @@ impl Default for UseOrder {
 }
 
 impl UseOrder {
-    /// Appends `element`, which is used now. `states` is by element.
+    /// Appends `element`, which is now used. `states` is indexed by element.
     #[inline]
     pub(in crate::format) fn push(&mut self, element: u32, states: &mut [ElementState]) {
         if self.tail_len == TAIL_LEN {
@@ -80,7 +81,8 @@ impl UseOrder {
         states[element as usize].place = IN_TAIL;
     }
 
-    /// Takes `element` out, which is here; returns how many entries, gaps included, stood behind it.
+    /// Removes `element`, which must be in this order. Returns the number of entries behind it,
+    /// including gaps.
     #[inline]
     pub(in crate::format) fn take(&mut self, element: u32, states: &mut [ElementState]) -> u32 {
         if self.tail_len < NEAR_LEN && !self.head.is_empty() {
@@ -101,7 +103,7 @@ impl UseOrder {
     }
 
     fn take_from_tail(&mut self, element: u32) -> usize {
-        // One of them is it; looking at all needs no branch.
+        // Exactly one entry matches. Looking at all entries needs no branch.
         let is_it = |(i, &entry): (u32, &u32)| if entry == element { i } else { 0 };
         let index = (0..).zip(&self.tail).map(is_it).sum::<u32>() as usize;
         let distance = self.tail_len - 1 - index;
@@ -147,7 +149,7 @@ impl UseOrder {
         self.tail_len -= NEAR_LEN;
     }
 
-    /// Moves entries back from the head until the tail holds all that is near.
+    /// Moves entries from the head back to the tail until all near entries are in the tail.
     fn move_to_tail(&mut self, states: &mut [ElementState]) {
         while self.tail_len < NEAR_LEN
             && let Some(element) = self.head.pop()
@@ -198,7 +200,7 @@ impl UseOrder {
         self.num_gaps = 0;
     }
 
-    /// Gives the entries of the head, none of which is a gap, the first places.
+    /// Gives the entries of the head the first places. The head has no gaps.
     fn renumber(&mut self, states: &mut [ElementState]) {
         let is_present =
             |place: usize| self.is_present[place / WORD_BITS] >> (place % WORD_BITS) & 1 != 0;
@@ -229,7 +231,8 @@ mod tests {
     use super::*;
     use crate::format::codecs::grammar::recency::{Entry, Recency};
 
-    /// Elements move between two orders, as they do when they are used more often.
+    /// Checks that distances lead to the right entries. Elements move between two orders, as they
+    /// do when they are used more often.
     fn check(num_elements: u32, steps: impl Iterator<Item = (u32, bool)>) {
         let mut recencies = [Recency::default(), Recency::default()];
         let mut orders = [UseOrder::default(), UseOrder::default()];
@@ -252,7 +255,7 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_the_entries() {
-        // Most uses are of a few elements, which change over time; others wait for long.
+        // Most uses are of a few elements, which change over time. Others wait for a long time.
         let steps = (0..300_000u32).map(|step| {
             let mixed = step.wrapping_mul(0x9e37_79b1) >> 12;
             let range = [3, 20, 100, 700][mixed as usize % 4];

@@ -100,7 +100,7 @@ pub struct TadocOptions {
     /// Longest text, in bytes, of such a query.
     pub max_query_bytes: u64,
     /// Deepest statement that `tadoc sql` plans; see
-    /// [`check_statement_depth`](super::check_statement_depth). At most 4,000.
+    /// [`check_statement_depth`](crate::check_statement_depth). At most 4,000.
     pub max_statement_depth: u64,
     /// Memory, in bytes, for the decoded form of the corpora a session keeps; also the largest
     /// corpus it opens. Held inside the session's memory pool.
@@ -170,7 +170,7 @@ impl Default for TadocOptions {
 }
 
 impl TadocOptions {
-    /// The session's settings, or the defaults where [`register_all`](super::register_all) was
+    /// The session's settings, or the defaults where [`register_all`](crate::register_all) was
     /// not called on it.
     pub fn from_config(config: &ConfigOptions) -> Self {
         config.extensions.get::<Self>().cloned().unwrap_or_default()
@@ -442,7 +442,7 @@ fn refused(name: &str, value: &str, allowed: &str) -> DataFusionError {
 
 fn unknown_key(name: &str) -> DataFusionError {
     let names: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
-    let hint = super::signature::closest(name, names.iter().copied())
+    let hint = crate::errors::closest(name, names.iter().copied())
         .map(|close| format!("did you mean tadoc.{close}?"))
         .unwrap_or_else(|| format!("there are {}", names.join(", ")));
     DataFusionError::Configuration(format!("unknown option tadoc.{name}; {hint}"))

@@ -11,21 +11,50 @@ use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::words_at;
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
 use super::strings::{fold_of, int64, shown_fold};
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::{self, Task};
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
-use crate::portions::{Merge, PortionRows, added_up};
+use crate::errors::datafusion_error;
+use crate::placement::{self, Task};
+use crate::portions::added_up;
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
+
+/// The function `cooccurrence` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "cooccurrence",
+        arguments: &[
+            signature::CORPUS,
+            signature::optional(
+                "window",
+                ArgumentKind::Integer,
+                "5",
+                "words, of which a pair is two",
+            ),
+            signature::optional("min_count", ArgumentKind::Integer, "1", "leave out rarer pairs"),
+            signature::FOLD,
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::column("word1", ColumnKind::Text, "the word that is less in byte order"),
+            signature::column("word2", ColumnKind::Text, "the other, or the same"),
+            signature::column("count", ColumnKind::Integer, "how often both stand in one window"),
+        ],
+        summary: "which words stand near each other, and how often",
+    },
+    bind: |arguments, _| {
+        let (window, min_count) = (arguments.integer("window"), arguments.integer("min_count"));
+        Arc::new(Cooccurrence::new(window, min_count, arguments.boolean("fold")))
+    },
+};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cooccurrence {
@@ -43,7 +72,7 @@ impl Cooccurrence {
 
 impl TableFunction for Cooccurrence {
     fn signature(&self) -> &'static Signature {
-        const { entry("cooccurrence") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -86,10 +115,10 @@ impl TableFunction for Cooccurrence {
         Merge::Combined
     }
 
-    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         // A pair that is rare in each portion may be frequent in all of them.
         let pairs = Self { min_count: 1, ..self.clone() };
-        let pairs = added_up(rows.of_all(pairs, &["word1", "word2", "count"])?)?;
+        let pairs = added_up(rows.of_all(Arc::new(pairs), &["word1", "word2", "count"])?)?;
         match i64::try_from(self.min_count) {
             Ok(0 | 1) => Ok(pairs),
             Ok(min_count) => pairs.filter(col("count").gt_eq(lit(min_count))),
@@ -121,7 +150,7 @@ impl Cooccurrence {
             })
         };
         let pairing = Pairing { window: self.window, min_count: self.min_count };
-        let count = || device_tasks::cooccurrences(&run, &vocabulary, pairing);
+        let count = || placement::cooccurrences(&run, &vocabulary, pairing);
         if let Some(parts) = run.shared.prepared(count)?.as_ref() {
             note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
             return send_share(&mut run, parts.num_parts(), |at| {

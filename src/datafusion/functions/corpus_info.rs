@@ -15,19 +15,33 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
-use crate::failure::task_error;
+use crate::errors::task_error;
+use crate::scan::function::{Definition, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
 use tadoc::format::{FileFooter, SectionKind, SegmentMeta};
 use tadoc::segment::Corpus;
+
+/// The function `corpus_info` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "corpus_info",
+        arguments: &[signature::CORPUS, signature::VERSION],
+        columns: &[
+            signature::column("name", ColumnKind::Text, "the fact"),
+            signature::column("value", ColumnKind::Text, "its value"),
+        ],
+        summary: "one row per fact; reads only footers",
+    },
+    bind: |_, _| Arc::new(CorpusInfo),
+};
 
 #[derive(Debug)]
 pub(crate) struct CorpusInfo;
 
 impl TableFunction for CorpusInfo {
     fn signature(&self) -> &'static Signature {
-        const { entry("corpus_info") }
+        &DEFINITION.signature
     }
 
     fn num_rows(&self, scan: &Scan) -> Precision<usize> {

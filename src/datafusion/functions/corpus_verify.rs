@@ -20,23 +20,67 @@ use futures::future::BoxFuture;
 use object_store::ObjectStoreExt;
 
 use super::verify_version::verify_version;
-use super::{Reads, TableFunction};
-use crate::failure::task_error;
-use crate::location::{SourceFile, store_of};
+use crate::errors::task_error;
 use crate::options::TadocOptions;
-use crate::scan::{Run, Source};
-use crate::signature::{Signature, entry};
+use crate::scan::Run;
+use crate::scan::function::{Definition, Reads, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
+use crate::source::Source;
+use crate::source::location::{SourceFile, store_of};
 use tadoc::Error;
 use tadoc::format::{FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
 use tadoc::read::DocumentDecoder;
 use tadoc::segment::Corpus;
+
+/// The function `corpus_verify` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "corpus_verify",
+        arguments: &[signature::CORPUS, signature::VERSION],
+        columns: &[
+            signature::column("file", ColumnKind::Text, "the file"),
+            signature::Column {
+                name: "segment",
+                kind: ColumnKind::Integer,
+                nullable: true,
+                summary: "number of the segment inside the file; NULL for parts of the file itself",
+            },
+            signature::column(
+                "section",
+                ColumnKind::Text,
+                "the section, or decode for the whole segment",
+            ),
+            signature::Column {
+                name: "offset",
+                kind: ColumnKind::Integer,
+                nullable: true,
+                summary: "where the section begins in the file",
+            },
+            signature::Column {
+                name: "bytes",
+                kind: ColumnKind::Integer,
+                nullable: true,
+                summary: "stored bytes of the section; decoded bytes for decode",
+            },
+            signature::column("status", ColumnKind::Text, "ok or damaged"),
+            signature::Column {
+                name: "detail",
+                kind: ColumnKind::Text,
+                nullable: true,
+                summary: "what is wrong, NULL where nothing is",
+            },
+        ],
+        summary: "checks every checksum and decodes every document",
+    },
+    bind: |_, _| Arc::new(CorpusVerify),
+};
 
 #[derive(Debug)]
 pub(crate) struct CorpusVerify;
 
 impl TableFunction for CorpusVerify {
     fn signature(&self) -> &'static Signature {
-        const { entry("corpus_verify") }
+        &DEFINITION.signature
     }
 
     fn reads(&self) -> Reads {

@@ -10,10 +10,10 @@ use datafusion::error::Result;
 
 use super::documents::range_of;
 use super::strings::int64;
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::{self, Task};
-use crate::failure::datafusion_error;
+use crate::errors::datafusion_error;
+use crate::placement::{self, Task};
 use crate::scan::{Run, Scan, selected};
+use crate::source::LoadedCorpus;
 use tadoc::analytics::{DocSelection, Fold, TermVectors};
 use tadoc::query::{Query, check_num_hits};
 use tadoc::segment::Corpus;
@@ -135,7 +135,7 @@ pub(super) fn new_term_vectors(
     fold: Fold,
 ) -> Result<TermVectors> {
     let vocabulary = loaded.vocabulary(fold)?;
-    let on_device = device_tasks::term_vectors(run, &vocabulary)?;
+    let on_device = placement::term_vectors(run, &vocabulary)?;
     Ok(on_device.unwrap_or_else(|| TermVectors::new(vocabulary, run.scan.options.traversal)))
 }
 

@@ -14,17 +14,40 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors, terms_task};
 use super::inverted_index::shown_choices;
 use super::strings::{fold_of, int64, int64_lists, shown_fold};
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::Task;
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
+use crate::errors::datafusion_error;
+use crate::placement::Task;
+use crate::scan::function::{Definition, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, choose_term_traversal};
+
+/// The function `doc_term_matrix` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "doc_term_matrix",
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::DOC_ID,
+            signature::column(
+                "word_ids",
+                ColumnKind::IntegerList,
+                "its words, ascending: rows of word_count",
+            ),
+            signature::column(
+                "counts",
+                ColumnKind::IntegerList,
+                "how often each occurs in the document",
+            ),
+        ],
+        summary: "a sparse matrix of documents and words, one row a document",
+    },
+    bind: |arguments, _| Arc::new(DocTermMatrix::new(arguments.boolean("fold"))),
+};
 
 #[derive(Debug)]
 pub(crate) struct DocTermMatrix {
@@ -39,7 +62,7 @@ impl DocTermMatrix {
 
 impl TableFunction for DocTermMatrix {
     fn signature(&self) -> &'static Signature {
-        const { entry("doc_term_matrix") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

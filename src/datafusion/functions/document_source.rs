@@ -23,10 +23,10 @@ use super::doc_rows::passing_documents;
 use super::documents::{BYTES, CONTENT, DOC_ID, PATH, TEXT, USER, WORDS, path_of, range_of};
 use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
-use crate::corpora::LoadedCorpus;
-use crate::failure::{datafusion_error, task_error};
-use crate::living::{LivingView, PathTable};
+use crate::errors::{datafusion_error, task_error};
 use crate::scan::{Run, Scan};
+use crate::source::LoadedCorpus;
+use crate::store::{LivingView, PathTable};
 use tadoc::read::{
     DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
 };

@@ -25,17 +25,18 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::passing_documents;
 use super::document_source::{DocumentSource, UserColumns};
 use super::strings::{Texts, int64, views};
-use crate::batch_rows::batch_bytes;
-use crate::columns::{RowSource, read_user_columns};
-use crate::failure::task_error;
-use crate::memory::Uses;
-use crate::portions::Merge;
+use crate::errors::task_error;
+use crate::scan::batch_rows::batch_bytes;
+use crate::scan::function::{Definition, Merge, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
+use crate::scan::table::registered_now;
 use crate::scan::{Run, Scan, selected};
-use crate::signature::{Signature, entry};
+use crate::source::columns::read_user_columns;
+use crate::source::memory::Uses;
+use crate::source::open_file::RowSource;
 use tadoc::query::candidate_documents;
 use tadoc::segment::Corpus;
 
@@ -51,6 +52,27 @@ pub(super) const USER: usize = 6;
 /// Text that makes a partition worth its thread.
 const PARTITION_BYTES: u64 = 4 << 20;
 
+/// The function `documents` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "documents",
+        arguments: &[signature::CORPUS, signature::VERSION],
+        columns: &[
+            signature::DOC_ID,
+            signature::PATH,
+            signature::column("bytes", ColumnKind::Integer, "length of the text"),
+            signature::column("words", ColumnKind::Integer, "number of words in the text"),
+            signature::column("text", ColumnKind::Text, "the text, U+FFFD for invalid bytes"),
+            signature::column("content", ColumnKind::Bytes, "the exact bytes"),
+        ],
+        summary: "one row per document; text is decoded only where it is asked for",
+    },
+    bind: |arguments, session| {
+        let table = registered_now(session, arguments.text("corpus"));
+        Arc::new(Documents::new(table.map(|table| table.user_columns()).unwrap_or_default()))
+    },
+};
+
 #[derive(Debug)]
 pub(crate) struct Documents {
     schema: SchemaRef,
@@ -59,14 +81,14 @@ pub(crate) struct Documents {
 impl Documents {
     /// Documents with `user_columns` behind the fixed ones.
     pub(crate) fn new(user_columns: Vec<FieldRef>) -> Self {
-        let fixed = const { entry("documents") }.fields().into_iter().map(Arc::new);
+        let fixed = DEFINITION.signature.fields().into_iter().map(Arc::new);
         Self { schema: Arc::new(Schema::new(fixed.chain(user_columns).collect::<Vec<_>>())) }
     }
 }
 
 impl TableFunction for Documents {
     fn signature(&self) -> &'static Signature {
-        const { entry("documents") }
+        &DEFINITION.signature
     }
 
     fn schema(&self) -> SchemaRef {

@@ -12,14 +12,41 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::document_source::DocumentSource;
 use super::search::check_doc_id;
 use super::strings::Texts;
-use crate::portions::{Merge, OfPortion};
+use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
 use tadoc::read::ExtractQuery;
+
+/// The function `extract` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "extract",
+        arguments: &[
+            signature::CORPUS,
+            signature::required("doc_id", ArgumentKind::Integer, "number of the document"),
+            signature::required("byte_offset", ArgumentKind::Integer, "where to begin"),
+            signature::required(
+                "byte_len",
+                ArgumentKind::Integer,
+                "how many bytes, cut at the document's end",
+            ),
+            signature::VERSION,
+        ],
+        columns: &[signature::column(
+            "text",
+            ColumnKind::Text,
+            "the passage, U+FFFD for invalid bytes",
+        )],
+        summary: "one passage of one document, without decoding the rest",
+    },
+    bind: |arguments, _| {
+        let number = |name| arguments.integer(name).unwrap_or_default();
+        Arc::new(Extract::new(number("doc_id"), number("byte_offset"), number("byte_len")))
+    },
+};
 
 #[derive(Debug)]
 pub(crate) struct Extract {
@@ -36,7 +63,7 @@ impl Extract {
 
 impl TableFunction for Extract {
     fn signature(&self) -> &'static Signature {
-        const { entry("extract") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 
-use crate::corpora::LoadedFile;
-use crate::failure::{datafusion_error, task_error};
-use crate::living::LivingView;
+use crate::errors::{datafusion_error, task_error};
 use crate::scan::Run;
+use crate::source::loaded::LoadedFile;
+use crate::store::LivingView;
 use tadoc::edits::{Edit, LivingCorpus};
 use tadoc::error::Error;
 use tadoc::read::ExtractQuery;

@@ -10,11 +10,50 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::{Reads, TableFunction};
-use crate::failure::datafusion_error;
+use crate::errors::datafusion_error;
 use crate::scan::Run;
-use crate::signature::{Signature, entry};
+use crate::scan::function::{Definition, Reads, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::throughput::{Calibration, Row, rows};
+
+/// The function `ingestion_model` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "ingestion_model",
+        arguments: &[signature::required(
+            "link_gb_per_s",
+            ArgumentKind::Number,
+            "speed of the link that stored bytes come over, in GB/s",
+        )],
+        columns: &[
+            signature::column(
+                "codec",
+                ColumnKind::Text,
+                "codec, with device and text of its measurement",
+            ),
+            signature::column(
+                "regime",
+                ColumnKind::Text,
+                "serial, overlapped, to_host, resident or cpu",
+            ),
+            signature::column("ratio", ColumnKind::Number, "text : stored bytes"),
+            signature::Column {
+                name: "decode_gb_per_s",
+                kind: ColumnKind::Number,
+                nullable: true,
+                summary: "text decoded per second; NULL where nothing is decoded",
+            },
+            signature::column(
+                "predicted_gb_per_s",
+                ColumnKind::Number,
+                "text that arrives per second",
+            ),
+            signature::column("binding_stage", ColumnKind::Text, "the stage that works longest"),
+        ],
+        summary: "how fast text arrives with each codec, fastest first in each regime",
+    },
+    bind: |arguments, _| Arc::new(IngestionModel::new(arguments.number("link_gb_per_s"))),
+};
 
 #[derive(Debug)]
 pub(crate) struct IngestionModel {
@@ -29,7 +68,7 @@ impl IngestionModel {
 
 impl TableFunction for IngestionModel {
     fn signature(&self) -> &'static Signature {
-        const { entry("ingestion_model") }
+        &DEFINITION.signature
     }
 
     fn reads(&self) -> Reads {

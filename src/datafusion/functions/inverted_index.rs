@@ -15,16 +15,15 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::strings::{fold_of, int64, lists, shown_fold};
 use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::{self, Task};
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
-use crate::portions::{Merge, PortionRows};
+use crate::errors::datafusion_error;
+use crate::placement::{self, Task};
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{
     self, Fold, SegmentShape, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
 };
@@ -36,6 +35,21 @@ const DOC_COUNT: usize = 1;
 const DOC_IDS: usize = 2;
 /// Document ids of one batch: 32 MiB.
 const MAX_IDS: usize = 1 << 22;
+
+/// The function `inverted_index` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "inverted_index",
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::WORD,
+            signature::column("doc_count", ColumnKind::Integer, "number of documents that hold it"),
+            signature::column("doc_ids", ColumnKind::IntegerList, "those documents, ascending"),
+        ],
+        summary: "the documents of each word, in byte order of word",
+    },
+    bind: |arguments, _| Arc::new(InvertedIndex::new(arguments.boolean("fold"))),
+};
 
 #[derive(Debug, Clone)]
 pub(crate) struct InvertedIndex {
@@ -50,7 +64,7 @@ impl InvertedIndex {
 
 impl TableFunction for InvertedIndex {
     fn signature(&self) -> &'static Signature {
-        const { entry("inverted_index") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -96,12 +110,12 @@ impl TableFunction for InvertedIndex {
         Merge::Combined
     }
 
-    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let scan = rows.scan();
         let asked = |&(position, _): &(usize, &'static str)| scan.uses(position);
         let lists = [(DOC_COUNT, "doc_count"), (DOC_IDS, "doc_ids")].into_iter().filter(asked);
         let lists: Vec<&str> = lists.map(|(_, name)| name).collect();
-        rows.of_all(self.clone(), &[&["word"], lists.as_slice()].concat())
+        rows.of_all(Arc::new(self.clone()), &[&["word"], lists.as_slice()].concat())
     }
 
     fn joins_lists(&self) -> bool {
@@ -160,13 +174,13 @@ fn build(
     reservation: &MemoryReservation,
 ) -> Result<analytics::InvertedIndex> {
     let vocabulary = loaded.vocabulary(fold)?;
-    if let Some(index) = device_tasks::inverted_index(run, &vocabulary)? {
+    if let Some(index) = placement::inverted_index(run, &vocabulary)? {
         return Ok(index);
     }
     let segments = loaded.corpus.segments().iter();
     reservation.try_grow(segments.map(|segment| usual_bytes(&segment.dag)).sum())?;
     let traversal = run.scan.options.traversal;
-    let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.dag.has_doc_words();
+    let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.dag.keeps_doc_words();
     record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
     analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
 }

@@ -11,7 +11,6 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{
     DOC_ID, NumHits, num_search_partitions, searched_documents, searched_segments,
 };
@@ -19,13 +18,44 @@ use super::documents::paths;
 use super::search::{QueryText, finished};
 use super::sequence_rows::length;
 use super::strings::int64;
-use crate::corpora::LoadedCorpus;
-use crate::failure::datafusion_error;
-use crate::portions::Merge;
+use crate::errors::datafusion_error;
+use crate::scan::function::{Definition, Merge, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
 use tadoc::query::{
     Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, SearchOptions, kwic_segments,
+};
+
+/// The function `kwic` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "kwic",
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::optional(
+                "width",
+                ArgumentKind::Integer,
+                "8",
+                "words on each side, at most 64 KiB",
+            ),
+            signature::ANY_CASE,
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::DOC_ID,
+            signature::PATH,
+            signature::column("left", ColumnKind::Text, "text before the match"),
+            signature::column("match", ColumnKind::Text, "text of the match"),
+            signature::column("right", ColumnKind::Text, "text behind the match"),
+        ],
+        summary: "every match in its context, in order of document and offset",
+    },
+    bind: |arguments, _| {
+        let (width, is_folded) = (arguments.integer("width"), arguments.boolean("fold"));
+        Arc::new(Kwic::new(arguments.text("query"), width, is_folded))
+    },
 };
 
 #[derive(Debug)]
@@ -43,7 +73,7 @@ impl Kwic {
 
 impl TableFunction for Kwic {
     fn signature(&self) -> &'static Signature {
-        const { entry("kwic") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

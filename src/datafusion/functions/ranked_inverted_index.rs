@@ -14,7 +14,6 @@ use datafusion::logical_expr::{ExprFunctionExt, LogicalPlanBuilder, cast, col};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{DOC_ID, all_selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_count::{SequenceCount, do_texts_ascend};
@@ -23,19 +22,41 @@ use super::sequence_rows::{
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{fold_of, int64, shown_fold};
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::{self, Task};
-use crate::failure::{core_error, datafusion_error};
-use crate::memory::Uses;
-use crate::portions::{Merge, PortionRows};
+use crate::errors::{core_error, datafusion_error};
+use crate::placement::{self, Task};
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, Fold, TraversalTask};
 
 const SEQUENCE: usize = 0;
 const DOC_ID_POSITION: usize = 1;
 const COUNT_POSITION: usize = 2;
 const RANK: usize = 3;
+
+/// The function `ranked_inverted_index` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "ranked_inverted_index",
+        arguments: &[signature::CORPUS, signature::NUM_WORDS, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::SEQUENCE,
+            signature::DOC_ID,
+            signature::column("count", ColumnKind::Integer, "how often it occurs in the document"),
+            signature::column(
+                "rank",
+                ColumnKind::Integer,
+                "from 1: the document that repeats it most",
+            ),
+        ],
+        summary: "the documents of each sequence of n words, those that repeat it most first",
+    },
+    bind: |arguments, _| {
+        Arc::new(RankedInvertedIndex::new(arguments.integer("n"), arguments.boolean("fold")))
+    },
+};
 
 #[derive(Debug)]
 pub(crate) struct RankedInvertedIndex {
@@ -51,7 +72,7 @@ impl RankedInvertedIndex {
 
 impl TableFunction for RankedInvertedIndex {
     fn signature(&self) -> &'static Signature {
-        const { entry("ranked_inverted_index") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -98,14 +119,14 @@ impl TableFunction for RankedInvertedIndex {
         Merge::Combined
     }
 
-    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let num_words = Some(self.num_words as u64);
         let counts = SequenceCount::new(num_words, true, self.fold != Fold::None);
         let columns = ["sequence", DOC_ID, COUNT];
         if !rows.scan().uses(RANK) {
-            return rows.of_documents(counts, &columns);
+            return rows.of_documents(Arc::new(counts), &columns);
         }
-        let counts = rows.of_all(counts, &columns)?;
+        let counts = rows.of_all(Arc::new(counts), &columns)?;
         let most_first = vec![col(COUNT).sort(false, false), col(DOC_ID).sort(true, false)];
         let of_sequence = row_number().partition_by(vec![col("sequence")]);
         let place = of_sequence.order_by(most_first).build()?.alias("place");
@@ -128,7 +149,7 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
     if fold == Fold::None && run.scan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
-            device_tasks::ranked_parts(&run, &vocabulary, &docs, num_words)
+            placement::ranked_parts(&run, &vocabulary, &docs, num_words)
         };
         if let Some(parts) = run.shared.prepared(rank)?.as_ref() {
             let scan = run.scan.clone();
@@ -152,7 +173,7 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
     let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
     let on_device = match fold {
         Fold::None => None,
-        _ => device_tasks::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
+        _ => placement::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
     };
     let reservation = run.reservation("RankedInvertedIndex");
     let mut send = |index: analytics::RankedInvertedIndex| {

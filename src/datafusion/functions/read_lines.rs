@@ -14,20 +14,43 @@ use memchr::memchr;
 
 use super::read_text::read_file;
 use super::strings::{Texts, int64};
-use super::{Reads, TableFunction};
+use crate::scan::function::{Definition, Reads, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
 
 const PATH: usize = 0;
 const LINE_NUMBER: usize = 1;
 const BATCH_BYTES: usize = 1 << 20;
+
+/// The function `read_lines` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "read_lines",
+        arguments: &[signature::GLOB],
+        columns: &[
+            signature::column("path", ColumnKind::Text, "the file"),
+            signature::column(
+                "line_number",
+                ColumnKind::Integer,
+                "number of the line in its file, from 1",
+            ),
+            signature::column(
+                "text",
+                ColumnKind::Text,
+                "the line without its end, U+FFFD for invalid bytes",
+            ),
+        ],
+        summary: "one row per line",
+    },
+    bind: |_, _| Arc::new(ReadLines),
+};
 
 #[derive(Debug)]
 pub(crate) struct ReadLines;
 
 impl TableFunction for ReadLines {
     fn signature(&self) -> &'static Signature {
-        const { entry("read_lines") }
+        &DEFINITION.signature
     }
 
     fn reads(&self) -> Reads {

@@ -15,11 +15,11 @@ use futures::future::BoxFuture;
 use object_store::ObjectStoreExt;
 
 use super::strings::{Texts, int64};
-use super::{Reads, TableFunction};
-use crate::failure::{datafusion_error, task_error};
-use crate::location::{SourceFile, store_of};
+use crate::errors::{datafusion_error, task_error};
+use crate::scan::function::{Definition, Reads, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::location::{SourceFile, store_of};
 use tadoc::Error;
 
 const PATH: usize = 0;
@@ -27,12 +27,28 @@ const BYTES: usize = 1;
 const TEXT: usize = 2;
 const BATCH_BYTES: usize = 1 << 20;
 
+/// The function `read_text` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "read_text",
+        arguments: &[signature::GLOB],
+        columns: &[
+            signature::column("path", ColumnKind::Text, "the file"),
+            signature::column("bytes", ColumnKind::Integer, "its length"),
+            signature::column("text", ColumnKind::Text, "the text, U+FFFD for invalid bytes"),
+            signature::column("content", ColumnKind::Bytes, "the exact bytes"),
+        ],
+        summary: "one row per file",
+    },
+    bind: |_, _| Arc::new(ReadText),
+};
+
 #[derive(Debug)]
 pub(crate) struct ReadText;
 
 impl TableFunction for ReadText {
     fn signature(&self) -> &'static Signature {
-        const { entry("read_text") }
+        &DEFINITION.signature
     }
 
     fn reads(&self) -> Reads {

@@ -11,16 +11,16 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::sequence_rows::{
     COUNT, check_at_least, for_each_passing, length, task_memory_bytes, texts,
 };
 use super::strings::{fold_of, int64, shown_fold};
-use crate::corpora::LoadedCorpus;
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
+use crate::errors::datafusion_error;
+use crate::scan::function::{Definition, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, Fold};
 
 const PHRASE: usize = 0;
@@ -29,6 +29,40 @@ const WORDS: usize = 1;
 const MAX_TEXT_BYTES: usize = 64 << 10;
 /// Text of one batch, which Arrow's views could not address past 2 GiB.
 const BATCH_BYTES: usize = 32 << 20;
+
+/// The function `repeated_phrases` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "repeated_phrases",
+        arguments: &[
+            signature::CORPUS,
+            signature::optional(
+                "min_words",
+                ArgumentKind::Integer,
+                "8",
+                "leave out shorter phrases",
+            ),
+            signature::optional("min_count", ArgumentKind::Integer, "2", "leave out rarer phrases"),
+            signature::FOLD,
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::column(
+                "phrase",
+                ColumnKind::Text,
+                "its words, joined by one blank; after 64 KiB an ellipsis",
+            ),
+            signature::column("words", ColumnKind::Integer, "number of its words"),
+            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+        ],
+        summary: "what the corpus repeats, as long as it can be, that which covers most words first",
+    },
+    bind: |arguments, _| {
+        let (min_words, min_count) =
+            (arguments.integer("min_words"), arguments.integer("min_count"));
+        Arc::new(RepeatedPhrases::new(min_words, min_count, arguments.boolean("fold")))
+    },
+};
 
 #[derive(Debug)]
 pub(crate) struct RepeatedPhrases {
@@ -46,7 +80,7 @@ impl RepeatedPhrases {
 
 impl TableFunction for RepeatedPhrases {
     fn signature(&self) -> &'static Signature {
-        const { entry("repeated_phrases") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

@@ -12,17 +12,16 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{
     self, NumHits, num_search_partitions, searched_documents, searched_segments,
 };
 use super::documents::path_of;
 use super::strings::{fold_of, int64, shown_fold};
-use crate::corpora::LoadedCorpus;
-use crate::failure::datafusion_error;
-use crate::portions::{Merge, OfPortion};
+use crate::errors::datafusion_error;
+use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
 use datafusion::arrow::array::StringViewBuilder;
 use tadoc::analytics::Fold;
 use tadoc::query::{Hit, Query, QueryLimits, SearchOptions, search_segments};
@@ -31,6 +30,45 @@ const DOC_ID: usize = 0;
 const PATH: usize = 1;
 const BYTE_OFFSET: usize = 2;
 const BYTE_LEN: usize = 3;
+
+/// The function `search` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "search",
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::optional(
+                "doc_id",
+                ArgumentKind::Integer,
+                "NULL",
+                "search this document only",
+            ),
+            signature::ANY_CASE,
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::DOC_ID,
+            signature::PATH,
+            signature::column(
+                "byte_offset",
+                ColumnKind::Integer,
+                "where the match begins in the document",
+            ),
+            signature::column("byte_len", ColumnKind::Integer, "length of the match"),
+            signature::column(
+                "word_index",
+                ColumnKind::Integer,
+                "words before the match in the document",
+            ),
+        ],
+        summary: "every place of a word or a phrase, in order of document and offset",
+    },
+    bind: |arguments, _| {
+        let (doc_id, is_folded) = (arguments.integer("doc_id"), arguments.boolean("fold"));
+        Arc::new(Search::new(arguments.text("query"), doc_id, is_folded))
+    },
+};
 
 #[derive(Debug)]
 pub(crate) struct Search {
@@ -72,7 +110,7 @@ impl Search {
 
 impl TableFunction for Search {
     fn signature(&self) -> &'static Signature {
-        const { entry("search") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

@@ -15,7 +15,6 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::inverted_index::shown_choice;
 use super::sequence_rows::{
@@ -25,13 +24,14 @@ use super::sequence_rows::{
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{fold_of, int64, shown_fold};
 use super::word_count::SWEEP;
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::{self, Task};
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
-use crate::portions::{Merge, PortionRows, added_up};
+use crate::errors::datafusion_error;
+use crate::placement::{self, Task};
+use crate::portions::added_up;
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
 use tadoc::read::document_num_words;
 use tadoc::text::TokenizerProfile;
@@ -42,6 +42,34 @@ const CHUNK_WORDS: u64 = 1 << 18;
 const CHUNK_DOCS: usize = 8192;
 /// Fewer documents than a part so large are counted one by one from the top.
 const PART_WORTH_PREPARING: u64 = 32;
+
+/// The function `sequence_count` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "sequence_count",
+        arguments: &[
+            signature::CORPUS,
+            signature::NUM_WORDS,
+            signature::optional("by_doc", ArgumentKind::Boolean, "false", "count in each document"),
+            signature::FOLD,
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::column(
+                "doc_id",
+                ColumnKind::Integer,
+                "number of the document; with by_doc only",
+            ),
+            signature::SEQUENCE,
+            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+        ],
+        summary: "how often each sequence of n words occurs, ascending by word",
+    },
+    bind: |arguments, _| {
+        let (by_doc, is_folded) = (arguments.boolean("by_doc"), arguments.boolean("fold"));
+        Arc::new(SequenceCount::new(arguments.integer("n"), by_doc, is_folded))
+    },
+};
 
 #[derive(Debug, Clone)]
 pub(crate) struct SequenceCount {
@@ -58,7 +86,7 @@ impl SequenceCount {
 
 impl TableFunction for SequenceCount {
     fn signature(&self) -> &'static Signature {
-        const { entry("sequence_count") }
+        &DEFINITION.signature
     }
 
     fn schema(&self) -> SchemaRef {
@@ -128,8 +156,8 @@ impl TableFunction for SequenceCount {
         if self.by_doc { Merge::Behind } else { Merge::Combined }
     }
 
-    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
-        added_up(rows.of_all(self.clone(), &["sequence", "count"])?)
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        added_up(rows.of_all(Arc::new(self.clone()), &["sequence", "count"])?)
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
@@ -165,7 +193,7 @@ impl SequenceCount {
                 false => int64(rows.iter().map(|&row| counts.counts()[row])),
             })
         };
-        let count = || device_tasks::sequence_counts(&run, &vocabulary, self.num_words);
+        let count = || placement::sequence_counts(&run, &vocabulary, self.num_words);
         if let Some(parts) = run.shared.prepared(count)?.as_ref() {
             note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
             return send_share(&mut run, parts.num_parts(), |at| {

@@ -7,11 +7,11 @@ use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::Task;
-use crate::failure::{core_error, datafusion_error};
+use crate::errors::{core_error, datafusion_error};
+use crate::placement::Task;
+use crate::scan::signature::Signature;
 use crate::scan::{Run, Scan, selected};
-use crate::signature::Signature;
+use crate::source::LoadedCorpus;
 use tadoc::analytics::for_each_in_order;
 
 /// The column that filters are taken over on, beside `doc_id`.

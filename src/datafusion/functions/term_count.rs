@@ -10,18 +10,34 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{DOC_ID, searched_documents};
 use super::documents::paths;
 use super::search::{QueryText, finished};
 use super::strings::int64;
-use crate::corpora::LoadedCorpus;
-use crate::failure::datafusion_error;
-use crate::portions::Merge;
+use crate::errors::datafusion_error;
+use crate::scan::function::{Definition, Merge, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
 use tadoc::query;
 use tadoc::query::SearchOptions;
+
+/// The function `term_count` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "term_count",
+        arguments: &[signature::CORPUS, signature::QUERY, signature::ANY_CASE, signature::VERSION],
+        columns: &[
+            signature::DOC_ID,
+            signature::PATH,
+            signature::column("count", ColumnKind::Integer, "how often it matches there"),
+        ],
+        summary: "how often a query matches in each document that has a match",
+    },
+    bind: |arguments, _| {
+        Arc::new(TermCount::new(arguments.text("query"), arguments.boolean("fold")))
+    },
+};
 
 #[derive(Debug)]
 pub(crate) struct TermCount {
@@ -36,7 +52,7 @@ impl TermCount {
 
 impl TableFunction for TermCount {
     fn signature(&self) -> &'static Signature {
-        const { entry("term_count") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

@@ -8,20 +8,36 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{
     DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
 };
 use super::inverted_index::shown_choices;
 use super::strings::{fold_of, int64, shown_fold};
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::Task;
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
-use crate::portions::Merge;
+use crate::errors::datafusion_error;
+use crate::placement::Task;
+use crate::scan::function::{Definition, Merge, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, choose_term_traversal};
+
+/// The function `term_vector` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "term_vector",
+        arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::DOC_ID,
+            signature::WORD,
+            signature::column("count", ColumnKind::Integer, "how often it occurs in the document"),
+        ],
+        summary: "the words of each document; with top, its most frequent ones, these first",
+    },
+    bind: |arguments, _| {
+        Arc::new(TermVector::new(arguments.integer("top"), arguments.boolean("fold")))
+    },
+};
 
 #[derive(Debug)]
 pub(crate) struct TermVector {
@@ -38,7 +54,7 @@ impl TermVector {
 
 impl TableFunction for TermVector {
     fn signature(&self) -> &'static Signature {
-        const { entry("term_vector") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {

@@ -15,21 +15,37 @@ use datafusion::logical_expr::{ExprFunctionExt, JoinType, LogicalPlanBuilder, ca
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{
     DOC_ID, doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
 };
 use super::inverted_index::{InvertedIndex, shown_choices};
 use super::strings::{fold_of, int64, shown_fold};
 use super::term_vector::TermVector;
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::Task;
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
-use crate::portions::{Merge, PortionRows};
+use crate::errors::datafusion_error;
+use crate::placement::Task;
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{self, Fold, choose_term_traversal};
+
+/// The function `tfidf` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "tfidf",
+        arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::DOC_ID,
+            signature::WORD,
+            signature::column("tf", ColumnKind::Integer, "how often it occurs in the document"),
+            signature::column("df", ColumnKind::Integer, "number of documents that hold it"),
+            signature::column("score", ColumnKind::Number, "tf * ln(documents / df)"),
+        ],
+        summary: "how much each word tells about each document; with top, the best ones first",
+    },
+    bind: |arguments, _| Arc::new(Tfidf::new(arguments.integer("top"), arguments.boolean("fold"))),
+};
 
 #[derive(Debug)]
 pub(crate) struct Tfidf {
@@ -46,7 +62,7 @@ impl Tfidf {
 
 impl TableFunction for Tfidf {
     fn signature(&self) -> &'static Signature {
-        const { entry("tfidf") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -83,13 +99,13 @@ impl TableFunction for Tfidf {
         Merge::Combined
     }
 
-    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let is_folded = self.fold != Fold::None;
-        let words = rows.of_all(InvertedIndex::new(is_folded), &["word", "doc_count"])?;
+        let words = rows.of_all(Arc::new(InvertedIndex::new(is_folded)), &["word", "doc_count"])?;
         let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
         let words = words.project([col("word").alias("key"), col("df")])?;
         let counts = TermVector::new(None, is_folded);
-        let counts = rows.of_documents(counts, &["doc_id", "word", "count"])?.build()?;
+        let counts = rows.of_documents(Arc::new(counts), &["doc_id", "word", "count"])?.build()?;
         // The left side is what a join holds.
         let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
         let num_docs = lit(rows.scan().num_docs() as f64);

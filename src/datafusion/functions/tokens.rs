@@ -11,19 +11,35 @@ use datafusion::logical_expr::{JoinType, LogicalPlanBuilder};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, words_at};
 use super::strings::{fold_of, int64, shown_fold};
 use super::word_count::WordCount;
-use crate::corpora::LoadedCorpus;
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
-use crate::portions::{Merge, PortionRows, numbered};
+use crate::errors::datafusion_error;
+use crate::portions::numbered;
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TokenCursor};
 
 const WORD_ID: usize = 2;
+
+/// The function `tokens` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "tokens",
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::DOC_ID,
+            signature::column("word_index", ColumnKind::Integer, "words before it in the document"),
+            signature::column("word_id", ColumnKind::Integer, "row of word_count, from 0"),
+            signature::WORD,
+        ],
+        summary: "the words of each document in order",
+    },
+    bind: |arguments, _| Arc::new(Tokens::new(arguments.boolean("fold"))),
+};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
@@ -38,7 +54,7 @@ impl Tokens {
 
 impl TableFunction for Tokens {
     fn signature(&self) -> &'static Signature {
-        const { entry("tokens") }
+        &DEFINITION.signature
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -75,10 +91,11 @@ impl TableFunction for Tokens {
         if scan.uses(WORD_ID) { Merge::Combined } else { Merge::Behind }
     }
 
-    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let words = WordCount::new(self.fold != Fold::None);
-        let ids = numbered(rows.of_all(words, &["word"])?)?;
-        let tokens = rows.of_documents(self.clone(), &["doc_id", "word_index", "word"])?;
+        let ids = numbered(rows.of_all(Arc::new(words), &["word"])?)?;
+        let tokens =
+            rows.of_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
         // The left side is what a join holds.
         ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
     }

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use datafusion::error::{DataFusionError, Result};
 
 use super::corpus_verify::{Row, decoded_bytes, send, verify_file};
-use crate::failure::task_error;
-use crate::living::FoundCorpus;
-use crate::location::{SourceFile, store_of};
+use crate::errors::task_error;
 use crate::options::TadocOptions;
 use crate::scan::Run;
+use crate::source::location::{SourceFile, store_of};
+use crate::store::FoundCorpus;
 use crate::user_columns::check_tables;
 use tadoc::Error;
 use tadoc::read::DocumentDecoder;

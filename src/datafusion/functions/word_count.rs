@@ -14,15 +14,15 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::TableFunction;
 use super::strings::{fold_of, int64};
-use crate::corpora::LoadedCorpus;
-use crate::device_tasks::{self, Task};
-use crate::failure::datafusion_error;
-use crate::memory::Uses;
-use crate::portions::{Merge, PortionRows, added_up};
+use crate::errors::datafusion_error;
+use crate::placement::{self, Task};
+use crate::portions::added_up;
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan, selected};
-use crate::signature::{Signature, entry};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, Traversal, WordCounts};
 use tadoc::segment::Segment;
 
@@ -37,6 +37,34 @@ pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the
 /// The same where nothing is walked. A corpus that is open already is asked instead; both were compared when it was opened.
 const STORED: &str = "none: counts are stored with the words";
 
+/// The function `word_count` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "word_count",
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::column("word", ColumnKind::Text, "the word, in lower case where folded"),
+            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+        ],
+        summary: "how often each word occurs, in byte order of word",
+    },
+    bind: |arguments, _| Arc::new(WordCount::new(arguments.boolean("fold"))),
+};
+
+/// The function `word_sort` in SQL.
+pub(super) static SORTED: Definition = Definition {
+    signature: Signature {
+        name: "word_sort",
+        arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
+        columns: &[
+            signature::WORD,
+            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+        ],
+        summary: "how often each word occurs, in byte order of word",
+    },
+    bind: |arguments, _| Arc::new(WordCount::sorted(arguments.boolean("fold"))),
+};
+
 #[derive(Debug, Clone)]
 pub(crate) struct WordCount {
     signature: &'static Signature,
@@ -45,12 +73,12 @@ pub(crate) struct WordCount {
 
 impl WordCount {
     pub(crate) fn new(is_folded: bool) -> Self {
-        Self { signature: const { entry("word_count") }, fold: fold_of(is_folded) }
+        Self { signature: &DEFINITION.signature, fold: fold_of(is_folded) }
     }
 
     /// `word_sort`.
     pub(crate) fn sorted(is_folded: bool) -> Self {
-        Self { signature: const { entry("word_sort") }, fold: fold_of(is_folded) }
+        Self { signature: &SORTED.signature, fold: fold_of(is_folded) }
     }
 }
 
@@ -92,8 +120,8 @@ impl TableFunction for WordCount {
         Merge::Combined
     }
 
-    fn combine(&self, rows: &PortionRows<'_>) -> Result<LogicalPlanBuilder> {
-        added_up(rows.of_all(self.clone(), &["word", "count"])?)
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        added_up(rows.of_all(Arc::new(self.clone()), &["word", "count"])?)
     }
 
     fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
@@ -133,7 +161,7 @@ pub(super) fn record_sweep<'a>(run: &Run, segments: impl IntoIterator<Item = &'a
 fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let counted = run.scan.uses(COUNT).then(|| {
         let vocabulary = loaded.vocabulary(fold)?;
-        if let Some(counts) = device_tasks::word_counts(&run, &vocabulary)? {
+        if let Some(counts) = placement::word_counts(&run, &vocabulary)? {
             return Ok(counts);
         }
         // Words alone have no documents, and no rules.

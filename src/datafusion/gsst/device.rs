@@ -18,10 +18,10 @@ use datafusion::arrow::array::ArrayRef;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-use super::super::device_tasks;
-use super::super::opening::Opening;
 use super::device_rows::{block_matches, stretch_arrays};
-use crate::failure::from_gsst;
+use crate::errors::from_gsst;
+use crate::placement;
+use crate::placement::opening::Opening;
 use crate::throughput::DeviceState;
 use crate::throughput::calibration::{
     DeviceCalibration, GpuProbe, device_rates, expected_device, measure_only_device,
@@ -164,7 +164,7 @@ impl Scanner {
         Ok(submit(&self.0).or_else(|error| match error {
             GpuError::OutOfMemory { .. } => {
                 self.0.release_idle();
-                device_tasks::release(self.0.device().ordinal());
+                placement::release(self.0.device().ordinal());
                 submit(&self.0)
             }
             other => Err(other),

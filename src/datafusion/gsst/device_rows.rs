@@ -3,7 +3,7 @@
 //! The device has checked what Arrow would check again, row by row: views point into the text, and
 //! where UTF-8 is asked for, the text is and rows start at its characters (`kernels/gsst_rows.cu`).
 //! Checking it again on the host takes longer than the device takes for everything. `tests` and
-//! `tests/gpu_parity.rs` compare such arrays with checked ones of the CPU's rows.
+//! `tests/gpu/parity.rs` compare such arrays with checked ones of the CPU's rows.
 
 #![allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
 

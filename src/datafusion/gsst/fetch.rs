@@ -19,8 +19,8 @@ use datafusion::parquet::file::reader::{ChunkReader, Length};
 use object_store::path::Path;
 use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt};
 
-use super::super::failure::task_error;
 use super::read_buffers::ReadBuffers;
+use crate::errors::task_error;
 
 /// Some ranges of a file.
 #[derive(Debug)]

@@ -34,8 +34,7 @@ use super::counters::Counters;
 use super::device::{Pending, Scanner, way_out};
 use super::device_matching::ColumnMatches;
 use super::fetch::{FetchedRanges, Objects};
-use crate::containment::contain_panics;
-use crate::failure::{datafusion_error, from_gsst, task_error};
+use crate::errors::{contain_panics, datafusion_error, from_gsst, task_error};
 use gsst::arrow::TextType;
 use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
 

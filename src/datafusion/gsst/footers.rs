@@ -13,8 +13,7 @@ use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::scalar::ScalarValue;
 use object_store::{ObjectMeta, ObjectStore};
 
-use crate::containment::contain_panics;
-use crate::failure::{contain_panics_of, datafusion_error, from_gsst};
+use crate::errors::{contain_panics, contain_panics_of, datafusion_error, from_gsst};
 use gsst::parquet::{Bound, GsstFooter, TextStatistics};
 
 /// Bytes read from the end of a file at first: most footers are shorter.

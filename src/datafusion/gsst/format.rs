@@ -28,13 +28,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::super::location::object_store;
-use super::super::options::TadocOptions;
 use super::footers::{read_footer, statistics, table_schema};
 use super::placement::{calibration, prepare};
 use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
 use super::source::{GsstSource, Settings};
+use crate::options::TadocOptions;
+use crate::source::location::object_store;
 use gsst::arrow::TextType;
 
 /// Makes the format of a statement from its options.

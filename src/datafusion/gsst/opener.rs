@@ -27,7 +27,6 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 
-use super::super::options::Device;
 use super::conditions::Conditions;
 use super::counters::Counters;
 use super::fetch::Objects;
@@ -36,6 +35,7 @@ use super::footers::{read_footer, read_schema};
 use super::placement::Placement;
 use super::pruning::possible_row_groups;
 use super::source::Settings;
+use crate::options::Device;
 use gsst::parquet::ReadOptions;
 
 /// Opens the files of one partition.

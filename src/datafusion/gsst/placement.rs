@@ -17,9 +17,9 @@ use std::fmt;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 
-use super::super::failure::datafusion_error;
-use super::super::options::{Device, TadocOptions};
 use super::device;
+use crate::errors::datafusion_error;
+use crate::options::{Device, TadocOptions};
 use crate::throughput::calibration::StorageSource;
 use crate::throughput::{
     self, Calibration, Choice, Column, DeviceState, Effort, Hindrance, Query, Situation, choose,

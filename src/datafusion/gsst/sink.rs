@@ -28,10 +28,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
 use object_store::ObjectStore;
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::super::options::{TadocOptions, shown_parse};
-use super::super::secrets::mask_secrets;
-use super::super::upload::{ChunkWriter, Staged, stage};
-use crate::failure::{datafusion_error, gsst_error, task_error};
+use crate::errors::{datafusion_error, gsst_error, mask_secrets, task_error};
+use crate::options::{TadocOptions, shown_parse};
+use crate::write::upload::{ChunkWriter, Staged, stage};
 use gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
 
 /// Memory that a writer reserves for what it encodes: text of a block and of its codes, a part of

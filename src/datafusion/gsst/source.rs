@@ -24,13 +24,13 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, PhysicalExpr, apply_expression_roots};
 use object_store::ObjectStore;
 
-use super::super::options::TadocOptions;
 use super::conditions::code_predicates;
 use super::counters::Counters;
 use super::fetch::Objects;
 use super::opener::GsstOpener;
 use super::placement::{Placement, Work, place, selectivity};
 use super::read_buffers::ReadBuffers;
+use crate::options::TadocOptions;
 use crate::throughput::Calibration;
 use gsst::arrow::TextType;
 

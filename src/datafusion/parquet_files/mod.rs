@@ -18,8 +18,7 @@ use std::future::Future;
 
 use datafusion::error::{DataFusionError, Result};
 
-use super::failure::{contain_panics_of, datafusion_error};
-use crate::containment::contain_panics;
+use crate::errors::{contain_panics, contain_panics_of, datafusion_error};
 
 /// What `work` on `file` returns, or an error that names the file.
 fn contain<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {

@@ -28,49 +28,42 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use super::exec::DOC_ID;
 use super::lists::{JoinedLists, WORD};
 use super::{COUNT, PlanOf, Planner, Portions};
-use crate::filter::is_claimable;
-use crate::functions::TableFunction;
 use crate::scan::Scan;
+use crate::scan::filter::is_claimable;
+use crate::scan::function::{PortionRows, TableFunction};
 
-/// The rows of functions over all portions, for plans.
-pub(crate) struct PortionRows<'a> {
+/// The rows of functions over all portions.
+pub(super) struct AllPortions<'a> {
     pub(super) planner: &'a Planner<'a>,
     pub(super) portions: &'a Portions,
     pub(super) plan: PlanOf<'a>,
 }
 
-impl PortionRows<'_> {
-    /// The scan of the whole.
-    pub(crate) fn scan(&self) -> &Scan {
+impl PortionRows for AllPortions<'_> {
+    fn scan(&self) -> &Scan {
         &self.planner.scan
     }
 
-    /// `columns` of the rows of `function` in all portions, one portion behind the other, in a table of its name.
-    ///
-    /// # Errors
-    /// Those of planning a scan.
-    pub(crate) fn of_all(
+    fn of_all(
         &self,
-        function: impl TableFunction,
+        function: Arc<dyn TableFunction>,
         columns: &[&str],
     ) -> Result<LogicalPlanBuilder> {
-        self.rows(Arc::new(function), columns, Vec::new())
+        self.rows(function, columns, Vec::new())
     }
 
-    /// The same of documents that filters on `doc_id` leave.
-    ///
-    /// # Errors
-    /// As [`of_all`](Self::of_all).
-    pub(crate) fn of_documents(
+    fn of_documents(
         &self,
-        function: impl TableFunction,
+        function: Arc<dyn TableFunction>,
         columns: &[&str],
     ) -> Result<LogicalPlanBuilder> {
         let is_on_ids = |filter: &&Expr| is_claimable(filter, &|column| column == DOC_ID);
         let filters = self.planner.filters.iter().filter(is_on_ids).cloned().collect();
-        self.rows(Arc::new(function), columns, filters)
+        self.rows(function, columns, filters)
     }
+}
 
+impl AllPortions<'_> {
     fn rows(
         &self,
         function: Arc<dyn TableFunction>,

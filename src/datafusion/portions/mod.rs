@@ -37,17 +37,17 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, col, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
-use self::combining::joined_lists;
-pub(crate) use self::combining::{PortionRows, added_up, numbered};
+use self::combining::{AllPortions, joined_lists};
+pub(crate) use self::combining::{added_up, numbered};
 use self::exec::{DOC_ID, PortionsExec};
-use super::corpora::OpenFile;
-use super::filter::{Stage, project_schema, unqualify};
-use super::functions::TableFunction;
-use super::memory::{MemoryWhenUsed, Uses};
-use super::options::TadocOptions;
-use super::scan::{Scan, Source};
+use crate::options::TadocOptions;
+use crate::scan::Scan;
+use crate::scan::filter::{Stage, project_schema, unqualify};
+use crate::scan::function::{Merge, OfPortion, TableFunction};
+use crate::source::memory::{MemoryWhenUsed, Uses};
+use crate::source::{OpenFile, Source};
 use crate::throughput::calibration::num_cores;
-use tadoc::format::{FileFooter, SegmentMeta};
+use tadoc::format::SegmentMeta;
 
 /// The column that is added up.
 const COUNT: &str = "count";
@@ -57,60 +57,6 @@ const COUNT_OF_DOCS: &str = "doc_count";
 const FILTER_IDS: usize = 65_536;
 /// Ids of a portion that are looked at before anything is read of it: as many as a footer declares.
 const MAX_FILTERED_IDS: i64 = 1 << 26;
-
-/// What rows of portions become together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Merge {
-    /// Nothing: a row needs all segments.
-    Never,
-    /// The rows of the whole, one portion behind the other; column `doc_id`, if there is one, counts from the
-    /// first document of each.
-    Behind,
-    /// What [`TableFunction::combine`] makes of them.
-    Combined,
-}
-
-/// What a function asks of a portion.
-#[derive(Debug)]
-pub(crate) enum OfPortion {
-    /// What it asks of the whole.
-    Same,
-    /// The same of a document, which has another id there.
-    Other(Arc<dyn TableFunction>),
-    /// Nothing.
-    Nothing,
-}
-
-impl OfPortion {
-    /// What is asked of document `doc_id` of the whole by a function that `of_document` makes for an id.
-    pub(crate) fn of_document<F: TableFunction>(
-        doc_id: u64,
-        docs: Range<u64>,
-        of_document: impl FnOnce(u64) -> F,
-    ) -> Self {
-        match docs.contains(&doc_id) {
-            true => Self::Other(Arc::new(of_document(doc_id - docs.start))),
-            false => Self::Nothing,
-        }
-    }
-}
-
-/// Which segments of its file an [`OpenFile`] stands for, whose footer has no others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Portion {
-    segments: Range<usize>,
-    /// Their documents, counted from the first of the file.
-    pub(crate) docs: Range<u64>,
-    /// Documents of the file.
-    pub(crate) num_docs_of_file: u64,
-}
-
-impl Portion {
-    /// Tells it from the others of its file.
-    pub(crate) fn suffix(&self) -> String {
-        format!(", segments {} to {}", self.segments.start, self.segments.end)
-    }
-}
 
 /// A corpus in portions.
 #[derive(Debug)]
@@ -205,32 +151,6 @@ impl Files {
     }
 }
 
-impl OpenFile {
-    /// The file as if it had only these segments, whose first document is `first_doc`.
-    fn portion(&self, segments: Range<usize>, first_doc: u64) -> Self {
-        let whole = &self.footer;
-        let footer = FileFooter {
-            profile: whole.profile,
-            unicode_version: whole.unicode_version,
-            writer: whole.writer.clone(),
-            builder: whole.builder.clone(),
-            segments: whole.segments[segments.clone()].to_vec(),
-            columns: whole.columns.clone(),
-            others: Vec::new(),
-        };
-        let docs = first_doc..first_doc + footer.num_docs();
-        let portion = Portion { segments, docs, num_docs_of_file: whole.num_docs() };
-        Self { file: self.file.clone(), footer: Arc::new(footer), portion: Some(portion) }
-    }
-
-    /// Appends the segments of `next`, which follow on those of this portion.
-    fn join(&mut self, next: Self) {
-        let (Some(portion), Some(behind)) = (&mut self.portion, next.portion) else { return };
-        (portion.segments.end, portion.docs.end) = (behind.segments.end, behind.docs.end);
-        Arc::make_mut(&mut self.footer).segments.extend_from_slice(&next.footer.segments);
-    }
-}
-
 /// Plans a scan portion by portion.
 pub(crate) struct Planner<'a> {
     pub(crate) session: &'a dyn Session,
@@ -290,7 +210,7 @@ impl Planner<'_> {
         portions: &Portions,
         plan: PlanOf<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut rows = self.function.combine(&PortionRows { planner: self, portions, plan })?;
+        let mut rows = self.function.combine(&AllPortions { planner: self, portions, plan })?;
         if self.function.joins_lists() {
             rows = joined_lists(self.session, rows).await?;
         }

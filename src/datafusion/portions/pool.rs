@@ -20,7 +20,7 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 
-use crate::batch_rows::context_with;
+use crate::scan::batch_rows::context_with;
 
 /// A pool inside the session's pool; see the module's description.
 #[derive(Debug)]

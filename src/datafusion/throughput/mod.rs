@@ -1,5 +1,4 @@
-//! How fast text arrives where it is needed, and who should decode it: a model, the rates it needs,
-//! and figures of it.
+//! How fast text arrives where it is needed, and who should decode it: a model and the rates it needs.
 //!
 //! ```text
 //! calibration  measure ──▶ Calibration ──save──▶ ~/.config/tadoc/calibration
@@ -9,12 +8,11 @@
 //!                ▲                    ▲
 //! decision     CPU or GPU: the rule for all work that may go there
 //! choice       the same for a scan   rows      every codec in every regime, for one link speed
-//! codecs       published and measured ratios and rates ──figures──▶ benches/figures/*.svg
-//! layouts      the same of the thesis's decode layouts ────┘
+//! codecs       published and measured ratios and rates ──benches/figures.rs──▶ benches/figures/*.svg
 //! ```
 //!
 //! Reading order: `equations` (the thesis), `rates` and [`model`] (what a machine does, and what
-//! follows), [`choice`], [`codecs`], `rows`, [`calibration`], [`layouts`], [`figures`].
+//! follows), [`choice`], [`codecs`], `rows`, [`calibration`].
 //! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and
 //! section 6.3. Only [`calibration`] knows blocks, corpora and devices; all else is arithmetic.
 

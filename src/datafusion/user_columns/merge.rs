@@ -14,7 +14,7 @@ use datafusion::parquet::errors::ParquetError;
 
 use super::overlay::{Overlay, table_schema};
 use super::{join_schemas, parquet_properties, types};
-use crate::containment::contain_panics;
+use crate::errors::contain_panics;
 use tadoc::edits::{Edit, column_tables};
 use tadoc::error::{Error, Result};
 use tadoc_store::ColumnsOfPart;

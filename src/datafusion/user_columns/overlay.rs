@@ -23,7 +23,7 @@ use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::types::conform;
-use crate::containment::contain_panics;
+use crate::errors::contain_panics;
 use tadoc::edits::{Edit, column_tables};
 use tadoc::error::{Error, Result};
 

@@ -13,9 +13,9 @@ use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 
 use super::Kind;
-use crate::failure::datafusion_error;
+use crate::errors::datafusion_error;
 use crate::functions::strings::{Texts, int64, int64_lists};
-use crate::table::LoadedTable;
+use crate::scan::table::LoadedTable;
 use tadoc::error::Error;
 use tadoc::query::{WordQuery, count_batch, search_batch};
 use tadoc::read::{ExtractQuery, extract_batch};

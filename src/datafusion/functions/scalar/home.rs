@@ -18,11 +18,11 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
-use crate::corpora::CorpusCache;
-use crate::failure::datafusion_error;
+use crate::errors::datafusion_error;
 use crate::functions::Documents;
-use crate::living::Reading;
-use crate::table::{LoadedTable, TadocTable};
+use crate::scan::table::{LoadedTable, TadocTable};
+use crate::source::CorpusCache;
+use crate::store::Reading;
 use tadoc::Error;
 
 /// What is kept of a session.

@@ -29,7 +29,7 @@ use gsst::arrow::{TextType, decode_rows};
 use gsst::{Block, BlockOptions, CodeWidth, Pattern, SealedBlock, write_block, write_block_with};
 use tadoc::error::Result;
 
-use crate::failure::from_gsst;
+use crate::errors::from_gsst;
 
 use super::super::model::{CoreRate, CpuRates};
 use super::corpora::{ProbeCorpora, measure_cores};

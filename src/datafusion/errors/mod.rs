@@ -1,0 +1,12 @@
+//! Errors: from the core's to DataFusion's, without secrets.
+
+mod closest;
+mod containment;
+mod failure;
+mod secrets;
+
+pub(crate) use closest::closest;
+pub use containment::{contain_panics, quiet_readers};
+pub use failure::contain_panics_of;
+pub(crate) use failure::{core_error, datafusion_error, from_gsst, gsst_error, task_error};
+pub use secrets::{Secrets, mask_secrets};

@@ -1,0 +1,408 @@
+//! The times of a task over a corpus on the cores and on a device, for `ingestion::decide`.
+//!
+//! ```text
+//! device   task + units * unit + rows * (row + merge or sort)
+//! copies   elements * prepare: inverse grammar and copies, unless they lie there already
+//! cores    what traversal_costs says, in the time of these cores for a grammar of this size
+//! ```
+//!
+//! Units are windows, pairs or words, as the task has them. Numbers come from footers: units and rows are
+//! taken to be as many as elements and words allow, which no device is chosen by hope for, unless the task
+//! was done before on this corpus: then its rows are known, and the time of the place where it was done
+//! replaces the estimate. What both do with rows, making their texts, is
+//! left out. Rates are those that `tadoc calibrate` measured, or built-in ones. Sums over words need no device: the vocabulary has
+//! counted them. Nor do some documents: the cores count these alone, a device all of them. Nor do words of
+//! documents that the cores keep: nothing is counted then.
+
+use crate::throughput::calibration::{CorpusRates, CorpusTask};
+use crate::throughput::{Decision, DeviceState, Effort, Hindrance, decide};
+use tadoc::analytics::SegmentShape;
+
+use crate::placement::known::Known;
+use crate::placement::task::{Join, Task};
+
+/// What a task is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    pub(super) task: Task,
+    /// All segments.
+    pub(super) shape: SegmentShape,
+    /// Elements of segments that the device has nothing of.
+    pub(super) missing_elements: u64,
+    /// What becomes of rows of segments.
+    pub(super) join: Join,
+    /// Rows and times of earlier runs.
+    pub(super) known: Known,
+    pub(super) num_cores: usize,
+    /// Whether the cores have what is asked for: words of documents.
+    pub(super) are_words_kept: bool,
+}
+
+/// Place of a task, and the reason.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Choice {
+    pub(super) is_on_device: bool,
+    pub(super) reason: String,
+    /// Times of a task that an open device with the corpus would do sooner.
+    pub(super) missed: Option<Effort>,
+}
+
+impl Choice {
+    fn cores(reason: impl Into<String>) -> Self {
+        Self { is_on_device: false, reason: reason.into(), missed: None }
+    }
+}
+
+/// Where only these are counted, which the cores can.
+pub(super) const SOME_DOCUMENTS: &str = "some documents are asked for";
+
+/// Where words of documents are asked for that are there.
+pub(super) const WORDS_KEPT: &str = "the words of documents are kept";
+
+/// Chooses the place of a task; asks for the `state` of the device as `decide` does.
+pub(super) fn choose(
+    work: &Work,
+    rates: &CorpusRates,
+    state: impl FnOnce() -> DeviceState,
+) -> Choice {
+    let Some(task) = work.task.rated() else {
+        return Choice::cores("the vocabulary has counted words");
+    };
+    if work.task.is_part() {
+        return Choice::cores(SOME_DOCUMENTS);
+    }
+    let effort = estimate(work, task, rates);
+    let decision = decide(&effort, state);
+    if work.are_words_kept && decision != Decision::Cores(Hindrance::Slower) {
+        return Choice::cores(WORDS_KEPT);
+    }
+    match decision {
+        Decision::Device => {
+            Choice { is_on_device: true, reason: on_device(work, &effort), missed: None }
+        }
+        Decision::Cores(hindrance) => Choice {
+            is_on_device: false,
+            reason: hindrance.to_string(),
+            missed: match hindrance {
+                Hindrance::Closed | Hindrance::Opening | Hindrance::Copies => Some(effort),
+                Hindrance::Slower | Hindrance::Missing(_) => None,
+            },
+        },
+    }
+}
+
+/// Returns the times of a task whose rows are not known yet, as if it had none. The first run takes longest, as it
+/// loads the corpus: a device that may pay for the next runs is opened beside it.
+pub(super) fn hoped(work: &Work, rates: &CorpusRates) -> Option<Effort> {
+    if work.task.is_part() || work.known.num_rows.is_some() {
+        return None;
+    }
+    let known = Known { num_rows: Some(0), ..work.known };
+    Some(estimate(&Work { known, missing_elements: 0, ..*work }, work.task.rated()?, rates))
+}
+
+fn on_device(work: &Work, effort: &Effort) -> String {
+    let resident = if work.missing_elements == 0 { ", the corpus lies on the device" } else { "" };
+    let device_s = effort.device_s + effort.copies_s;
+    format!(
+        "estimated {device_s:.3} s instead of {:.3} s on {} cores{resident}",
+        effort.cores_s, work.num_cores
+    )
+}
+
+fn estimate(work: &Work, task: CorpusTask, rates: &CorpusRates) -> Effort {
+    let (units, of_task) = (task.num_units(work.shape), rates.of(task));
+    let rows = work.known.num_rows.unwrap_or(units).min(units) as f64;
+    let num_elements = work.shape.num_elements;
+    let of_cores =
+        |seconds: f64| seconds * of_task.of_cores_and_elements(work.num_cores, num_elements);
+    let joined = match work.join {
+        Join::None => 0.0,
+        Join::Merged => rows * rates.merge_s,
+        Join::Sorted => rows * rates.sort_s,
+    };
+    let device_s = rates.task_s
+        + units as f64 * of_task.unit_s
+        + rows * rates.row_s
+        + joined * of_task.of_cores(work.num_cores);
+    // Of words that are kept nothing is counted: earlier times say nothing of counting them.
+    let known = if work.are_words_kept { Known::default() } else { work.known };
+    Effort {
+        cores_s: known.cores_s.unwrap_or_else(|| of_cores(task.one_core_s(work.shape))),
+        device_s: known.device_s.unwrap_or(device_s),
+        copies_s: work.missing_elements as f64 * rates.prepare_s,
+        saved_s: work.known.missed_s,
+        startup_s: rates.startup_s,
+        margin: rates.margin,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::throughput::Calibration;
+    use crate::throughput::calibration::{DeviceCalibration, Growth};
+
+    const MIB: u64 = 1 << 20;
+
+    /// Text of so many bytes that a grammar makes a third of.
+    fn work(len_bytes: u64, num_cores: usize) -> Work {
+        let num_words = len_bytes / 6;
+        let shape = SegmentShape {
+            num_docs: num_words / 1000 + 1,
+            num_words,
+            num_elements: num_words / 3 + 1,
+            len_bytes,
+            vocabulary_len: 30_000,
+        };
+        Work {
+            task: SEQUENCES,
+            shape,
+            missing_elements: shape.num_elements,
+            join: Join::None,
+            known: Known::default(),
+            num_cores,
+            are_words_kept: false,
+        }
+    }
+
+    /// As fast as kernels are where nothing is copied.
+    fn fast() -> CorpusRates {
+        let mut rates = CorpusRates { prepare_s: 1e-9, row_s: 1e-12, ..CorpusRates::default() };
+        rates.tasks.iter_mut().for_each(|of_task| of_task.unit_s = 2e-9);
+        rates
+    }
+
+    const SEQUENCES: Task = Task::SequenceCount { num_words: 3, is_folded: false };
+    /// Tasks that may be done on a device, with what rates they have.
+    const TASKS: [Task; 5] = [
+        SEQUENCES,
+        Task::TermVector { is_part: false },
+        Task::InvertedIndex { is_folded: true },
+        Task::Cooccurrence { window: 5, is_folded: false },
+        Task::RankedInvertedIndex { num_words: 2, is_folded: true, is_part: false },
+    ];
+
+    /// With an open device.
+    fn chosen(work: &Work, rates: &CorpusRates) -> (bool, String) {
+        let choice = choose(work, rates, || DeviceState::Open);
+        (choice.is_on_device, choice.reason)
+    }
+
+    fn is_on_device(work: &Work, rates: &CorpusRates) -> bool {
+        chosen(work, rates).0
+    }
+
+    #[test]
+    fn small_corpora_and_words_stay_on_the_cores() {
+        for rates in [CorpusRates::default(), fast()] {
+            for len_bytes in [0, 1, 1000, 10_000] {
+                for task in TASKS {
+                    let work = Work { task, ..work(len_bytes, 1) };
+                    let (is_chosen, reason) = chosen(&work, &rates);
+                    assert!(!is_chosen, "{work:?}");
+                    assert_eq!(reason, "estimated to take less time than on a device");
+                }
+            }
+            let words = Work { task: Task::WordCount, ..work(MIB << 20, 1) };
+            assert!(!is_on_device(&words, &rates));
+        }
+    }
+
+    #[test]
+    fn some_documents_are_counted_on_the_cores() {
+        for (whole, part) in [
+            (Task::TermVector { is_part: false }, Task::TermVector { is_part: true }),
+            (
+                Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: false },
+                Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: true },
+            ),
+        ] {
+            let large = work(1000 * MIB, 1);
+            assert!(is_on_device(&Work { task: whole, ..large }, &fast()));
+            let (is_chosen, reason) = chosen(&Work { task: part, ..large }, &fast());
+            assert!(!is_chosen && reason == SOME_DOCUMENTS);
+        }
+    }
+
+    #[test]
+    fn words_that_are_kept_need_no_device() {
+        let task = Task::TermVector { is_part: false };
+        let large = Work { task, ..work(1000 * MIB, 1) };
+        assert!(is_on_device(&large, &fast()));
+        let (is_chosen, reason) = chosen(&Work { are_words_kept: true, ..large }, &fast());
+        assert!(!is_chosen && reason == WORDS_KEPT, "{reason}");
+        // Where a device were not worth it anyway, that is said.
+        let small = Work { task, are_words_kept: true, ..work(1000, 1) };
+        let (is_chosen, reason) = chosen(&small, &fast());
+        assert!(!is_chosen && reason.starts_with("estimated to take less time"), "{reason}");
+    }
+
+    /// Rates of one kind of task say nothing of another.
+    #[test]
+    fn each_kind_has_its_own_rates() {
+        for (at, task) in TASKS.into_iter().enumerate() {
+            let mut rates = fast();
+            rates.tasks[at].unit_s = 1e-3;
+            for other in TASKS {
+                let work = Work { task: other, ..work(1000 * MIB, 1) };
+                assert_eq!(is_on_device(&work, &rates), other != task, "{other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_there_already_is_not_paid_again() {
+        let rates = CorpusRates { prepare_s: 1e-6, ..fast() };
+        let cold = work(200 * MIB, 4);
+        let (is_chosen, reason) = chosen(&cold, &rates);
+        assert!(!is_chosen && reason.ends_with("a device that lacks the corpus"), "{reason}");
+        let (is_chosen, reason) = chosen(&Work { missing_elements: 0, ..cold }, &rates);
+        assert!(
+            is_chosen && reason.ends_with("4 cores, the corpus lies on the device"),
+            "{reason}"
+        );
+        // The copy is made when it would have paid.
+        let effort = estimate(&cold, cold.task.rated().unwrap(), &rates);
+        let known = Known { missed_s: effort.copies_s, ..Known::default() };
+        let often = Work { known, ..cold };
+        assert!(is_on_device(&often, &rates));
+    }
+
+    #[test]
+    fn a_device_is_opened_for_much_work_only() {
+        let closed = |len_bytes| choose(&work(len_bytes, 4), &fast(), || DeviceState::Closed);
+        let little = closed(10 * MIB);
+        assert!(!little.is_on_device && little.missed.is_some());
+        assert!(little.reason.ends_with("a device that is to be opened first"), "{little:?}");
+        assert!(closed(1000 * MIB).is_on_device);
+        assert!(is_on_device(&work(10 * MIB, 4), &fast()));
+        let opening = || DeviceState::Opening { elapsed_s: 0.01 };
+        assert_eq!(
+            choose(&work(10 * MIB, 4), &fast(), opening).reason,
+            "the device is being opened"
+        );
+        // What the cores do faster misses nothing.
+        let tiny = choose(&work(1000, 4), &fast(), || unreachable!("nobody asks the driver"));
+        assert_eq!(tiny.missed, None);
+    }
+
+    #[test]
+    fn more_cores_and_joined_rows_speak_for_the_cores() {
+        let rates = fast();
+        let chosen = |num_cores| is_on_device(&work(100 * MIB, num_cores), &rates);
+        assert!(chosen(1) && chosen(16) && !chosen(4096));
+        let slow_join = CorpusRates { merge_s: 1e-6, sort_s: 1e-6, ..rates };
+        let alone = work(100 * MIB, 16);
+        assert!(is_on_device(&alone, &slow_join));
+        for join in [Join::Merged, Join::Sorted] {
+            let joined = Work { join, ..alone };
+            assert!(!is_on_device(&joined, &slow_join));
+            // Few rows are joined soon.
+            let known = Known { num_rows: Some(1000), ..Known::default() };
+            assert!(is_on_device(&Work { known, ..joined }, &slow_join));
+        }
+    }
+
+    /// Cores whose cache a corpus does not fit take longer, so that a device is worth it that is not for
+    /// the same text where the grammar is small.
+    #[test]
+    fn large_grammars_speak_for_the_device() {
+        let mut rates = fast();
+        let large = work(200 * MIB, 16);
+        rates.tasks.iter_mut().for_each(|of_task| of_task.unit_s = 9e-9);
+        assert!(!is_on_device(&large, &rates));
+        let growth = |factor| Some(Growth { elements: [1e5, 1e6], factor });
+        rates.tasks[0].growth = growth(4.0);
+        assert!(is_on_device(&large, &rates));
+        rates.tasks[0].growth = growth(0.25);
+        assert!(!is_on_device(&large, &rates));
+    }
+
+    /// The table of kernels/README.md: an H100 with 16 cores, 208 MiB each, nothing resident. Whole
+    /// calls took 1.0 to 7 times less and 1.15 times more than all cores, without inverse grammar
+    /// and weights.
+    #[test]
+    fn built_in_rates_are_cautious() {
+        for num_cores in [16, 64] {
+            assert!(!is_on_device(&work(208 * MIB, num_cores), &CorpusRates::default()));
+        }
+    }
+
+    /// The first run of a large corpus opens the device, that of a small one does not; once rows are known, they count.
+    #[test]
+    fn rows_that_are_unknown_are_hoped_to_be_few() {
+        let rates = fast();
+        let gain_s = |work: &Work| hoped(work, &rates).map(|effort| effort.gain_s());
+        let large = work(250 * MIB, 16);
+        assert!(gain_s(&large).unwrap() * 16.0 > rates.startup_s);
+        assert!(gain_s(&work(MIB, 16)).unwrap() * 16.0 < rates.startup_s);
+        let known = Known { num_rows: Some(1), ..Known::default() };
+        assert_eq!(gain_s(&Work { known, ..large }), None);
+        assert_eq!(gain_s(&Work { task: Task::WordCount, ..large }), None);
+    }
+
+    /// The table of kernels/README.md, 250 MiB of three kinds on 16 cores: once their rows are known, sequences, pairs
+    /// and ranks go to an open H200 at once, copies included, without a calibration. Ranks of versions take
+    /// longer on the cores than is estimated, and go there once they have.
+    #[test]
+    fn known_devices_count_large_corpora() {
+        let h200 = DeviceCalibration::of_known_device("NVIDIA H200");
+        let rates = Calibration { device: h200, ..Calibration::default() }.corpus_rates();
+        let pairs = Task::Cooccurrence { window: 5, is_folded: false };
+        let ranked = Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: false };
+        // Log, versioned text, prose: words of an element, and millions of rows.
+        for (words_of_an_element, rows) in
+            [(4, [2.4, 6.7, 19.2]), (23, [1.5, 3.7, 36.9]), (1, [31.7, 51.1, 40.0])]
+        {
+            for (task, millions) in [SEQUENCES, pairs, ranked].into_iter().zip(rows) {
+                let mut work = Work { task, ..work(250 * MIB, 16) };
+                work.shape.num_elements = work.shape.num_words / words_of_an_element;
+                work.missing_elements = work.shape.num_elements;
+                work.known.num_rows = Some((millions * 1e6) as u64);
+                if task == ranked && words_of_an_element == 23 {
+                    assert!(!is_on_device(&work, &rates));
+                    work.known.cores_s = Some(1.63);
+                }
+                let (is_chosen, reason) = chosen(&work, &rates);
+                let effort = estimate(&work, task.rated().unwrap(), &rates);
+                assert!(is_chosen, "{words_of_an_element} {task:?}: {reason} {effort:?}");
+            }
+        }
+    }
+
+    /// Estimates that were wrong are corrected by what the work took.
+    #[test]
+    fn times_replace_estimates() {
+        let work = work(100 * MIB, 16);
+        assert!(is_on_device(&work, &fast()));
+        let with = |cores_s, device_s| {
+            let known = Known { cores_s, device_s, ..Known::default() };
+            is_on_device(&Work { known, missing_elements: 0, ..work }, &fast())
+        };
+        assert!(!with(None, Some(9.0)) && with(Some(90.0), Some(9.0)));
+        assert!(!with(Some(1e-3), None) && with(Some(9.0), None));
+    }
+
+    #[test]
+    fn a_choice_is_never_worse_than_the_margin_by_its_own_estimate() {
+        for (rates, task) in
+            [CorpusRates::default(), fast()].into_iter().flat_map(|r| TASKS.map(|t| (r, t)))
+        {
+            for bits in 0..32 {
+                for num_cores in [1, 3, 16, 128] {
+                    for (state, startup_s) in
+                        [(DeviceState::Open, 0.0), (DeviceState::Closed, rates.startup_s)]
+                    {
+                        let work = Work { task, ..work(1 << bits, num_cores) };
+                        let effort = estimate(&work, task.rated().unwrap(), &rates);
+                        let whole_s = effort.device_s + startup_s + effort.copies_s;
+                        let choice = choose(&work, &rates, || state);
+                        assert_eq!(choice.is_on_device, whole_s <= rates.margin * effort.cores_s);
+                        assert!(whole_s > 0.0 && effort.cores_s > 0.0 && rates.margin <= 0.95);
+                    }
+                }
+            }
+        }
+    }
+}

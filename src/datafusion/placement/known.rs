@@ -1,0 +1,77 @@
+//! Rows and times of tasks over a corpus that were done before, for the choice of where they are done again.
+//!
+//! ```text
+//! rows        of the answer                                       ┐
+//! times       of the cores, and of a device: the least seen       ├─▶ chooser
+//! missed      what a device that had the corpus would have saved  ┘
+//! ```
+//!
+//! Times are those of whole runs over what is there already: the corpus is loaded, and lies on the device
+//! where that counts. So a choice by estimates is corrected by what it came to.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::placement::task::Task;
+
+/// Records by task.
+#[derive(Debug, Default)]
+pub(crate) struct KnownTasks(Mutex<HashMap<Task, Known>>);
+
+/// A task that was done before: its rows, and times in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Known {
+    pub(super) num_rows: Option<u64>,
+    pub(super) cores_s: Option<f64>,
+    pub(super) device_s: Option<f64>,
+    pub(super) missed_s: f64,
+}
+
+impl KnownTasks {
+    /// Keeps in mind that `task` has so many rows.
+    pub(crate) fn note_rows(&self, task: Task, num_rows: u64) {
+        self.lock().entry(task).or_default().num_rows = Some(num_rows);
+    }
+
+    /// Keeps in mind how long all rows of `task` took.
+    pub(crate) fn note_time(&self, task: Task, is_on_device: bool, seconds: f64) {
+        let mut tasks = self.lock();
+        let known = tasks.entry(task).or_default();
+        let least_s = if is_on_device { &mut known.device_s } else { &mut known.cores_s };
+        *least_s = Some(least_s.map_or(seconds, |least_s| least_s.min(seconds)));
+    }
+
+    /// Keeps in mind that a device that had the corpus would have saved `task` so many seconds.
+    pub(super) fn note_missed(&self, task: Task, gain_s: f64) {
+        self.lock().entry(task).or_default().missed_s += gain_s;
+    }
+
+    pub(super) fn of(&self, task: Task) -> Known {
+        self.lock().get(&task).copied().unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Task, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_time_of_each_place_is_kept() {
+        let (tasks, task) = (KnownTasks::default(), Task::WordCount);
+        assert_eq!(tasks.of(task), Known::default());
+        for seconds in [0.3, 0.2, 0.4] {
+            tasks.note_time(task, false, seconds);
+        }
+        tasks.note_time(task, true, 0.1);
+        tasks.note_rows(task, 7);
+        tasks.note_missed(task, 0.5);
+        tasks.note_missed(task, 0.25);
+        let (num_rows, cores_s, device_s) = (Some(7), Some(0.2), Some(0.1));
+        assert_eq!(tasks.of(task), Known { num_rows, cores_s, device_s, missed_s: 0.75 });
+        assert_eq!(tasks.of(Task::TermVector { is_part: false }), Known::default());
+    }
+}

@@ -1,0 +1,190 @@
+//! Tasks over corpora that have kernels, and which segments these refuse.
+
+use crate::options::TadocOptions;
+use crate::throughput::calibration::CorpusTask;
+use tadoc::analytics::Traversal;
+use tadoc::format::SegmentMeta;
+
+/// What has kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Task {
+    /// How often each word occurs.
+    WordCount,
+    /// The words of each document; not of all of them where `is_part`.
+    TermVector { is_part: bool },
+    /// The documents of each word.
+    InvertedIndex { is_folded: bool },
+    /// How often each sequence of so many words occurs.
+    SequenceCount { num_words: usize, is_folded: bool },
+    /// How often two words stand in a window of so many.
+    Cooccurrence { window: usize, is_folded: bool },
+    /// The documents of each sequence of so many words; not all of them where `is_part`.
+    RankedInvertedIndex { num_words: usize, is_folded: bool, is_part: bool },
+}
+
+/// What becomes of rows of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Join {
+    /// They are those of the corpus.
+    None,
+    /// They ascend as those of the corpus do.
+    Merged,
+    /// They do not.
+    Sorted,
+}
+
+/// Windows of pairs have fewer words on a device, and segments fewer words and pairs.
+const MAX_PAIR_WINDOW: usize = 255;
+const MAX_SORTED: u64 = 1 << 31;
+
+impl Task {
+    /// What it costs; nothing that a device is worth where there is no such.
+    pub(super) fn rated(self) -> Option<CorpusTask> {
+        match self {
+            Self::WordCount => None,
+            Self::TermVector { .. } => Some(CorpusTask::Terms),
+            Self::InvertedIndex { .. } => Some(CorpusTask::Index),
+            Self::SequenceCount { num_words, .. } => Some(CorpusTask::Sequences(num_words)),
+            Self::Cooccurrence { window, .. } => Some(CorpusTask::Pairs(window)),
+            Self::RankedInvertedIndex { num_words, .. } => Some(CorpusTask::Ranked(num_words)),
+        }
+    }
+
+    /// Whether only some documents are to be counted.
+    pub(super) fn is_part(self) -> bool {
+        matches!(
+            self,
+            Self::TermVector { is_part: true } | Self::RankedInvertedIndex { is_part: true, .. }
+        )
+    }
+
+    /// Whether the cores read the answer off the words of documents where they keep these: unless they are told
+    /// how to count.
+    pub(crate) fn is_in_doc_words(self, options: &TadocOptions) -> bool {
+        let is_about_words = matches!(self, Self::TermVector { .. } | Self::InvertedIndex { .. });
+        is_about_words && options.traversal == Traversal::Auto
+    }
+
+    /// What becomes of rows of segments, where `is_joined` says that there are several segments.
+    pub(super) fn join(self, is_joined: bool) -> Join {
+        let (is_sorted, is_merged) = match self {
+            // Cursors and lists see to it, on the cores too.
+            Self::WordCount | Self::TermVector { .. } => (false, false),
+            Self::InvertedIndex { is_folded } => (is_folded, false),
+            Self::SequenceCount { is_folded, .. }
+            | Self::Cooccurrence { is_folded, .. }
+            | Self::RankedInvertedIndex { is_folded, .. } => (is_folded, is_joined),
+        };
+        match (is_sorted, is_merged) {
+            (true, _) => Join::Sorted,
+            (false, true) => Join::Merged,
+            (false, false) => Join::None,
+        }
+    }
+
+    /// Why `segments` cannot be counted on a device, as far as footers say.
+    pub(super) fn refused<'a>(
+        self,
+        segments: impl Iterator<Item = &'a SegmentMeta> + Clone,
+    ) -> Option<String> {
+        match self {
+            Self::WordCount => None,
+            Self::TermVector { .. } | Self::InvertedIndex { .. } => long_text(segments),
+            Self::SequenceCount { num_words, .. } => {
+                cut_document(segments.clone()).or_else(|| long_sequence(segments, num_words))
+            }
+            Self::Cooccurrence { window, .. } => {
+                cut_document(segments.clone()).or_else(|| many_pairs(segments, window))
+            }
+            Self::RankedInvertedIndex { num_words, .. } => cut_document(segments.clone())
+                .or_else(|| long_text(segments.clone()))
+                .or_else(|| long_sequence(segments, num_words)),
+        }
+    }
+}
+
+fn cut_document<'a>(mut segments: impl Iterator<Item = &'a SegmentMeta>) -> Option<String> {
+    let is_cut = segments.any(|segment| segment.continues);
+    is_cut.then(|| "a document goes on in another segment".to_owned())
+}
+
+fn long_text<'a>(mut segments: impl Iterator<Item = &'a SegmentMeta>) -> Option<String> {
+    let is_long = segments.any(|segment| segment.num_word_tokens >= MAX_SORTED);
+    is_long.then(|| format!("a segment has {MAX_SORTED} words or more"))
+}
+
+fn long_sequence<'a>(
+    segments: impl Iterator<Item = &'a SegmentMeta>,
+    num_words: usize,
+) -> Option<String> {
+    let most_words = segments.map(|segment| segment.num_words).max().unwrap_or(0);
+    let word_bits = (u64::BITS - u64::from(most_words).saturating_sub(1).leading_zeros()).max(1);
+    (num_words > (u64::BITS / word_bits) as usize)
+        .then(|| format!("{num_words} words do not fit 64 bits"))
+}
+
+fn many_pairs<'a>(
+    mut segments: impl Iterator<Item = &'a SegmentMeta>,
+    window: usize,
+) -> Option<String> {
+    if window > MAX_PAIR_WINDOW {
+        return Some(format!("windows of {window} words, {MAX_PAIR_WINDOW} at most"));
+    }
+    let of_element = (window * window.saturating_sub(1) / 2).max(1) as u64;
+    let are_many = segments.any(|segment| segment.num_elements > MAX_SORTED / of_element);
+    are_many.then(|| format!("a segment may have {MAX_SORTED} pairs or more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(num_word_tokens: u64, num_elements: u64) -> SegmentMeta {
+        SegmentMeta {
+            num_docs: 9,
+            continues: false,
+            len_bytes: 6 * num_word_tokens,
+            num_tokens: num_word_tokens,
+            num_word_tokens,
+            dictionary_bytes: 800,
+            paths_bytes: 9,
+            num_words: 100,
+            num_separators: 1,
+            num_rules: 10,
+            num_elements,
+            sections: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_kernels_have_no_numbers_for_is_refused() {
+        let refused = |task: Task, last: SegmentMeta| {
+            task.refused([segment(9000, 900), last].iter()).unwrap_or_default()
+        };
+        let terms = Task::TermVector { is_part: false };
+        let index = Task::InvertedIndex { is_folded: false };
+        let pairs = |window| Task::Cooccurrence { window, is_folded: false };
+        let ranked =
+            |num_words| Task::RankedInvertedIndex { num_words, is_folded: false, is_part: false };
+        for task in [terms, index, pairs(5), pairs(255), ranked(9), Task::WordCount] {
+            assert_eq!(refused(task, segment(MAX_SORTED - 1, 9000)), "", "{task:?}");
+        }
+        for task in [terms, index, ranked(3)] {
+            let reason = refused(task, segment(MAX_SORTED, 9000));
+            assert_eq!(reason, "a segment has 2147483648 words or more", "{task:?}");
+        }
+        assert_eq!(refused(ranked(10), segment(9, 9)), "10 words do not fit 64 bits");
+        assert_eq!(refused(pairs(256), segment(9, 9)), "windows of 256 words, 255 at most");
+        let most_elements = MAX_SORTED / 10;
+        assert_eq!(refused(pairs(5), segment(9, most_elements)), "");
+        let reason = refused(pairs(5), segment(9, most_elements + 1));
+        assert_eq!(reason, "a segment may have 2147483648 pairs or more");
+        let cut = || SegmentMeta { continues: true, ..segment(9, 9) };
+        for task in [terms, index] {
+            assert_eq!(refused(task, cut()), "", "{task:?}");
+        }
+        for task in [pairs(5), ranked(3)] {
+            assert_eq!(refused(task, cut()), "a document goes on in another segment");
+        }
+    }
+}

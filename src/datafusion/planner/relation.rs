@@ -1,0 +1,166 @@
+//! A relation planner: what plain DataFusion refuses in `FROM f(…)`.
+//!
+//! Stock table functions have case-sensitive names, no named arguments, and take the `public` of
+//! `public.f(…)` for the function's name. This planner handles exactly our functions: it maps
+//! `name => value` to positions, reports unknown, repeated and missing arguments with the function's
+//! signature, and names the relation after the function, so that `word_count.word` can be written, and what is scanned after the
+//! whole call, so that no two calls are taken for one.
+//! Everything else passes through untouched.
+
+use datafusion::common::{DFSchema, TableReference};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArgOperator, ObjectName, TableFactor,
+};
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::scalar::ScalarValue;
+
+use crate::errors::mask_secrets;
+use crate::functions::find_signature;
+use crate::scan::signature::Signature;
+
+/// Plans calls of this crate's table functions; see the module's description.
+#[derive(Debug, Default)]
+pub struct TadocRelationPlanner;
+
+impl RelationPlanner for TadocRelationPlanner {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        let (name, arguments, alias) = match &relation {
+            TableFactor::Table { name, args: Some(args), alias, .. } => (name, &args.args, alias),
+            TableFactor::Function { name, args, alias, .. } => (name, args, alias),
+            _ => return Ok(RelationPlanning::Original(Box::new(relation))),
+        };
+        let Some(signature) = called_function(name, context) else {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        };
+        let exprs = positional(signature, arguments, context)?;
+        let call = TableReference::bare(shown_call(signature, &exprs));
+        let source = context.context_provider().get_table_function_source(signature.name, exprs)?;
+        let scan = LogicalPlanBuilder::scan(call, source, None)?;
+        let plan = scan.alias(signature.name)?.build()?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
+    }
+}
+
+/// The call as the name of what is scanned. Scans of one name and schema are equal to DataFusion, whatever they read, and of
+/// equal scalar subqueries it runs one: `generate_series` shows it.
+fn shown_call(signature: &Signature, arguments: &[Expr]) -> String {
+    let shown = |argument: &Expr| match argument {
+        Expr::Literal(value, _) => match value.try_as_str() {
+            Some(Some(text)) => format!("{:?}", mask_secrets(text)),
+            _ => value.to_string(),
+        },
+        other => other.to_string(),
+    };
+    let arguments: Vec<String> = arguments.iter().map(shown).collect();
+    format!("{}({})", signature.name, arguments.join(", "))
+}
+
+/// Our function behind `name`, whose qualifiers must be those of the session's default schema.
+fn called_function(
+    name: &ObjectName,
+    context: &dyn RelationPlannerContext,
+) -> Option<&'static Signature> {
+    let (last, qualifiers) = name.0.split_last()?;
+    let catalog = &context.context_provider().options().catalog;
+    let defaults = [&catalog.default_schema, &catalog.default_catalog];
+    let qualified = qualifiers.len() <= defaults.len()
+        && qualifiers.iter().rev().zip(defaults).all(|(part, default)| {
+            part.as_ident().is_some_and(|i| &context.normalize_ident(i.clone()) == default)
+        });
+    find_signature(&last.as_ident()?.value).filter(|_| qualified)
+}
+
+/// Arguments by position; what was left out before the last one given is NULL.
+fn positional(
+    signature: &Signature,
+    arguments: &[FunctionArg],
+    context: &mut dyn RelationPlannerContext,
+) -> Result<Vec<Expr>> {
+    let mut slots: Vec<Option<Expr>> = vec![None; signature.arguments.len()];
+    let mut last_named = None;
+    for (i, argument) in arguments.iter().enumerate() {
+        let (position, value) = match argument {
+            FunctionArg::Unnamed(value) => match last_named {
+                Some(name) => {
+                    return Err(signature.error(format!("unnamed argument after {name} =>")));
+                }
+                None => (i, value),
+            },
+            FunctionArg::Named { name, arg, operator } => {
+                check_operator(signature, &name.value, operator)?;
+                let position = signature.position(&name.value)?;
+                last_named = Some(signature.arguments[position].name);
+                (position, arg)
+            }
+            FunctionArg::ExprNamed { name, .. } => {
+                return Err(signature.error(format!("argument name {name} is not a plain name")));
+            }
+        };
+        let Some(slot) = slots.get_mut(position) else {
+            let (got, most) = (arguments.len(), signature.arguments.len());
+            return Err(signature.error(format!("got {got} arguments, expected at most {most}")));
+        };
+        if slot.is_some() {
+            let name = signature.arguments[position].name;
+            return Err(signature.error(format!("argument {name} is given twice")));
+        }
+        *slot = Some(constant(signature, position, value, context)?);
+    }
+    fill(signature, slots)
+}
+
+fn check_operator(signature: &Signature, name: &str, operator: &FunctionArgOperator) -> Result<()> {
+    match operator {
+        FunctionArgOperator::RightArrow
+        | FunctionArgOperator::Assignment
+        | FunctionArgOperator::Equals => Ok(()),
+        other => Err(signature.error(format!("got {name} {other}, expected {name} =>"))),
+    }
+}
+
+fn constant(
+    signature: &Signature,
+    position: usize,
+    value: &FunctionArgExpr,
+    context: &mut dyn RelationPlannerContext,
+) -> Result<Expr> {
+    let argument = &signature.arguments[position];
+    let refuse = |got: String| {
+        signature.error(format!("{}: got {got}, expected {}", argument.name, argument.kind))
+    };
+    match value {
+        FunctionArgExpr::Expr(SqlExpr::Identifier(ident)) => {
+            Err(refuse(format!("column {}", ident.value)))
+        }
+        FunctionArgExpr::Expr(SqlExpr::CompoundIdentifier(parts)) => {
+            let parts: Vec<&str> = parts.iter().map(|p| p.value.as_str()).collect();
+            Err(refuse(format!("column {}", parts.join("."))))
+        }
+        FunctionArgExpr::Expr(expr) => context.sql_to_expr(expr.clone(), &DFSchema::empty()),
+        other => Err(refuse(other.to_string())),
+    }
+}
+
+fn fill(signature: &Signature, slots: Vec<Option<Expr>>) -> Result<Vec<Expr>> {
+    let given = slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    let fill = |(position, slot): (usize, Option<Expr>)| match slot {
+        Some(expr) => Ok(expr),
+        None if signature.arguments[position].default.is_some() => {
+            Ok(Expr::Literal(ScalarValue::Null, None))
+        }
+        None => {
+            let argument = &signature.arguments[position];
+            let (name, kind) = (argument.name, argument.kind);
+            Err(signature.error(format!("argument {name} is missing, expected {kind}")))
+        }
+    };
+    slots.into_iter().take(given).enumerate().map(fill).collect()
+}

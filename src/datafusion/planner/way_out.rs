@@ -1,0 +1,37 @@
+//! Ways out of mistakes that DataFusion explains in its own terms.
+//!
+//! It knows neither that a name is one of our table functions, nor that columns of a corpus are those of
+//! a table.
+
+use crate::functions::find_signature;
+
+/// What to do about an error of DataFusion with this `text`, where it is about table functions or
+/// columns of corpora.
+///
+/// ```
+/// use datafusion_tadoc::way_out;
+///
+/// let hint = way_out("Invalid function 'word_count'. Did you mean 'regr_count'?");
+/// assert!(hint.unwrap().contains("SELECT … FROM word_count(…)"));
+/// ```
+pub fn way_out(text: &str) -> Option<String> {
+    if let Some((_, rest)) = text.split_once("Invalid function '") {
+        let (name, _) = rest.split_once('\'')?;
+        let name = find_signature(name)?.name;
+        let of_rows = match name {
+            "extract" => {
+                ", or extract_text(corpus, doc_id, byte_offset, byte_len) for a passage of each row"
+            }
+            _ => "",
+        };
+        return Some(format!("{name} is a table function: SELECT … FROM {name}(…){of_rows}"));
+    }
+    // The columns of a corpus that is named by its path, and no others.
+    let is_unknown_column =
+        text.contains("No field named") && text.trim_end_matches('.').ends_with(".content");
+    is_unknown_column.then(|| {
+        "columns that came with the documents are those of a table: CREATE EXTERNAL TABLE d STORED AS \
+         TADOC LOCATION '…'"
+            .to_owned()
+    })
+}

@@ -1,0 +1,225 @@
+//! Arguments of a table function: from planned expressions to checked values.
+//!
+//! DataFusion has folded constants before we see them, so `'a' || 'b'` and `1 + 2` arrive as
+//! literals. Whatever is no literal (a column, a `$1` parameter, a subquery) is refused with one
+//! plan error that names the argument, what came and the function's signature. NULL means "the
+//! default" for an optional argument and is refused for a required one.
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::Expr;
+use datafusion::scalar::ScalarValue;
+
+use crate::scan::signature::{Argument, ArgumentKind, Signature};
+
+/// Name of the argument that asks for a version of a living corpus.
+const VERSION: &str = "version";
+
+/// Checked arguments of one call, by name.
+#[derive(Debug, Clone)]
+pub(crate) struct Arguments {
+    signature: &'static Signature,
+    values: Vec<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    Default,
+    Text(String),
+    Integer(u64),
+    Number(f64),
+    Boolean(bool),
+}
+
+impl Arguments {
+    /// Checks `exprs`, which are in the order of `signature`.
+    ///
+    /// # Errors
+    /// A plan error that names the argument, its value and the signature.
+    pub(crate) fn parse(signature: &'static Signature, exprs: &[Expr]) -> Result<Self> {
+        if exprs.len() > signature.arguments.len() {
+            let (got, most) = (exprs.len(), signature.arguments.len());
+            return Err(signature.error(format!("got {got} arguments, expected at most {most}")));
+        }
+        let value = |(i, argument): (usize, &Argument)| match exprs.get(i) {
+            Some(expr) => parse_value(signature, argument, expr),
+            None => missing(signature, argument),
+        };
+        let values = signature.arguments.iter().enumerate().map(value).collect::<Result<_>>()?;
+        Ok(Self { signature, values })
+    }
+
+    /// Returns the value of the argument `name`, the default for one that the function has not.
+    fn value(&self, name: &str) -> &Value {
+        let arguments = self.signature.arguments.iter();
+        let mut named = arguments.zip(&self.values).filter(|(argument, _)| argument.name == name);
+        named.next().map_or(&Value::Default, |(_, value)| value)
+    }
+
+    /// Returns the text of the argument `name`; empty where it was left out.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        match self.value(name) {
+            Value::Text(text) => text,
+            _ => "",
+        }
+    }
+
+    /// Returns the number of the argument `name`, if it was given.
+    pub(crate) fn integer(&self, name: &str) -> Option<u64> {
+        match self.value(name) {
+            Value::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// Returns the argument `version`, if it was given.
+    pub(crate) fn version(&self) -> Option<u64> {
+        self.integer(VERSION)
+    }
+
+    /// Returns the number with a fraction of the argument `name`; 0 where it was left out.
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        match self.value(name) {
+            Value::Number(number) => *number,
+            _ => 0.0,
+        }
+    }
+
+    /// Returns the flag of the argument `name`; false where it was left out.
+    pub(crate) fn boolean(&self, name: &str) -> bool {
+        *self.value(name) == Value::Boolean(true)
+    }
+
+    /// Returns the first argument as a plan shows it: the location, where files are read.
+    pub(crate) fn shown_first(&self) -> String {
+        match self.values.first() {
+            None | Some(Value::Default) => String::new(),
+            Some(Value::Text(text)) => text.clone(),
+            Some(Value::Integer(number)) => number.to_string(),
+            Some(Value::Number(number)) => number.to_string(),
+            Some(Value::Boolean(flag)) => flag.to_string(),
+        }
+    }
+}
+
+fn missing(signature: &Signature, argument: &Argument) -> Result<Value> {
+    if argument.default.is_some() {
+        return Ok(Value::Default);
+    }
+    Err(signature
+        .error(format!("argument {} is missing, expected {}", argument.name, argument.kind)))
+}
+
+fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Result<Value> {
+    let refuse = |got: String| -> DataFusionError {
+        signature.error(format!("{}: got {got}, expected {}", argument.name, argument.kind))
+    };
+    let literal = match expr {
+        Expr::Literal(literal, _) => literal,
+        Expr::Placeholder(parameter) => {
+            let hint =
+                "a constant, because table functions are planned before parameters are bound";
+            return Err(signature.error(format!(
+                "{}: got parameter {}, expected {hint}",
+                argument.name, parameter.id
+            )));
+        }
+        Expr::Column(column) => return Err(refuse(format!("column {}", column.name))),
+        other => return Err(refuse(format!("the expression {other}, which is no constant"))),
+    };
+    if literal.is_null() {
+        return match argument.default {
+            Some(_) => Ok(Value::Default),
+            None => Err(refuse("NULL".into())),
+        };
+    }
+    let shown = || match literal.try_as_str() {
+        Some(Some(text)) => format!("'{text}'"),
+        _ => literal.to_string(),
+    };
+    let value = match argument.kind {
+        ArgumentKind::Text => match literal.try_as_str().flatten() {
+            Some(text) if !text.is_empty() => Some(Value::Text(text.to_string())),
+            _ => None,
+        },
+        ArgumentKind::Integer => integer(literal).map(Value::Integer),
+        ArgumentKind::Number => number(literal).map(Value::Number),
+        ArgumentKind::Boolean => match literal {
+            ScalarValue::Boolean(Some(flag)) => Some(Value::Boolean(*flag)),
+            _ => None,
+        },
+    };
+    value.ok_or_else(|| refuse(shown()))
+}
+
+/// The value of an integer literal, where it is 0 or more.
+fn integer(literal: &ScalarValue) -> Option<u64> {
+    let signed = match literal {
+        ScalarValue::Int8(Some(v)) => i64::from(*v),
+        ScalarValue::Int16(Some(v)) => i64::from(*v),
+        ScalarValue::Int32(Some(v)) => i64::from(*v),
+        ScalarValue::Int64(Some(v)) => *v,
+        ScalarValue::UInt8(Some(v)) => i64::from(*v),
+        ScalarValue::UInt16(Some(v)) => i64::from(*v),
+        ScalarValue::UInt32(Some(v)) => i64::from(*v),
+        ScalarValue::UInt64(Some(v)) => i64::try_from(*v).ok()?,
+        _ => return None,
+    };
+    u64::try_from(signed).ok()
+}
+
+/// The value of a number literal, where it is above 0.
+fn number(literal: &ScalarValue) -> Option<f64> {
+    let ScalarValue::Float64(number) = literal.cast_to(&DataType::Float64).ok()? else {
+        return None;
+    };
+    number.filter(|number| literal.data_type().is_numeric() && *number > 0.0 && number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::find_signature;
+    use datafusion::prelude::lit;
+
+    fn error(name: &str, exprs: &[Expr]) -> String {
+        Arguments::parse(find_signature(name).unwrap(), exprs).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn values_come_back_by_name() {
+        let signature = find_signature("search").unwrap();
+        let arguments = Arguments::parse(signature, &[lit("c"), lit("w"), lit(3i64)]).unwrap();
+        assert_eq!((arguments.text("corpus"), arguments.text("query")), ("c", "w"));
+        assert_eq!(arguments.integer("doc_id"), Some(3));
+        let null = lit(ScalarValue::Null);
+        let arguments = Arguments::parse(signature, &[lit("c"), lit("w"), null]).unwrap();
+        assert_eq!(arguments.integer("doc_id"), None);
+        let signature = find_signature("ingestion_model").unwrap();
+        let arguments = Arguments::parse(signature, &[lit(2.5)]).unwrap();
+        assert_eq!(
+            (arguments.number("link_gb_per_s"), arguments.shown_first()),
+            (2.5, "2.5".to_owned())
+        );
+        assert_eq!(Arguments::parse(signature, &[lit(7i32)]).unwrap().number("link_gb_per_s"), 7.0);
+    }
+
+    #[test]
+    fn refusals_name_argument_value_and_usage() {
+        let usage = "usage: extract(corpus, doc_id, byte_offset, byte_len, version => NULL)";
+        let text = error("extract", &[lit("c"), lit(0i64), lit(-1i64), lit(4i64)]);
+        assert!(text.contains("byte_offset: got -1, expected a whole number, 0 or more"), "{text}");
+        assert!(text.ends_with(usage), "{text}");
+        assert!(error("extract", &[lit("c")]).contains("argument doc_id is missing"));
+        assert!(error("documents", &[lit(1i64)]).contains("got 1, expected text"));
+        assert!(error("documents", &[lit("")]).contains("got '', expected text"));
+        assert!(error("documents", &[lit(ScalarValue::Null)]).contains("got NULL"));
+        let three = [lit("a"), lit(1i64), lit("b")];
+        assert!(error("documents", &three).contains("got 3 arguments"));
+        assert!(error("word_count", &[lit("a"), lit("yes")]).contains("got 'yes', expected true"));
+        let above_zero = "expected a number above 0";
+        assert!(error("ingestion_model", &[lit("fast")]).contains(above_zero));
+        assert!(error("ingestion_model", &[lit(0i64)]).contains(above_zero));
+        assert!(error("ingestion_model", &[lit(f64::NAN)]).contains(above_zero));
+    }
+}

@@ -1,0 +1,203 @@
+//! Batches of few rows where rows are long.
+//!
+//! ```text
+//! TadocBatchRowsExec: row_bytes=10000   what is below runs with datafusion.execution.batch_size = 104
+//!   AggregateExec
+//!     RepartitionExec                   gathers so many rows before it counts their memory
+//!       TadocExec                       rows of 10 kB
+//! ```
+//!
+//! Operators gather `batch_size` rows where they deal rows out, filter and join them, hold a batch of each file that
+//! they merge, and count a batch when it is complete. 8,192 documents are hundreds of megabytes. So a plan with
+//! long rows runs with as many rows in a batch as have [`batch_bytes`] by the mean of the segment with the
+//! longest: 1 MiB, in a bounded pool a thousandth of it, since a merge of what was spilled holds several batches of each of
+//! dozens of files. Plans of short rows keep the session's setting, and nothing is put above them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::{
+    CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
+};
+use datafusion::prelude::SessionConfig;
+
+use crate::scan::exec::TadocExec;
+
+/// Most and fewest bytes of rows that go out together, but for a row that alone has more.
+const MOST_BYTES: u64 = 1 << 20;
+const FEWEST_BYTES: u64 = 64 << 10;
+/// Batches that a bounded pool has room for.
+const BATCHES_OF_POOL: u64 = 1 << 10;
+
+/// Bytes of rows that go out together where memory is taken from `pool`.
+pub(crate) fn batch_bytes(pool: &Arc<dyn MemoryPool>) -> u64 {
+    match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => {
+            (limit as u64 / BATCHES_OF_POOL).clamp(FEWEST_BYTES, MOST_BYTES)
+        }
+        _ => MOST_BYTES,
+    }
+}
+
+/// Puts [`BatchRowsExec`] above plans of long rows.
+#[derive(Debug, Default)]
+pub(crate) struct BatchRows;
+
+impl PhysicalOptimizerRule for BatchRows {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let row_bytes = longest_row_bytes(&plan)?;
+        let is_long =
+            row_bytes.saturating_mul(config.execution.batch_size.get() as u64) > MOST_BYTES;
+        Ok(if is_long { Arc::new(BatchRowsExec { input: plan, row_bytes }) } else { plan })
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_batch_rows"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Bytes of a row of the scan of `plan` with the longest; 0 where rows are short.
+fn longest_row_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
+    let mut longest = 0;
+    plan.apply(|node| {
+        if let Some(scan) = node.downcast_ref::<TadocExec>() {
+            longest = longest.max(scan.row_bytes());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(longest)
+}
+
+/// `context` with these settings and this environment.
+pub(crate) fn context_with(
+    context: &TaskContext,
+    config: SessionConfig,
+    runtime: Arc<RuntimeEnv>,
+) -> Arc<TaskContext> {
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config,
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        runtime,
+    ))
+}
+
+/// The rows of its input; see the module's description.
+#[derive(Debug, Clone)]
+struct BatchRowsExec {
+    input: Arc<dyn ExecutionPlan>,
+    /// Bytes of its longest row, by the mean.
+    row_bytes: u64,
+}
+
+impl DisplayAs for BatchRowsExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match format {
+            DisplayFormatType::TreeRender => writeln!(f, "row_bytes={}", self.row_bytes),
+            _ => write!(f, "TadocBatchRowsExec: row_bytes={}", self.row_bytes),
+        }
+    }
+}
+
+impl ExecutionPlan for BatchRowsExec {
+    fn name(&self) -> &str {
+        "TadocBatchRowsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match (children.pop(), children.len()) {
+            (Some(input), 0) => Ok(Arc::new(Self { input, ..Self::clone(&self) })),
+            (_, more) => internal_err!("TadocBatchRowsExec has one child, got {more} more"),
+        }
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let config = context.session_config();
+        let num_rows = batch_bytes(context.memory_pool()) / self.row_bytes.max(1);
+        let num_rows = usize::try_from(num_rows).unwrap_or(usize::MAX);
+        let config = config.clone().with_batch_size(num_rows.clamp(1, config.batch_size()));
+        self.input.execute(partition, context_with(&context, config, context.runtime_env()))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        input_stats: &[Arc<Statistics>],
+        _args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        Ok(Arc::clone(&input_stats[0]))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}

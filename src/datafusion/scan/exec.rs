@@ -1,0 +1,372 @@
+//! The physical node of every table function: explains itself, counts, and streams.
+//!
+//! `execute` spawns one task per partition which loads what it needs, computes on a blocking
+//! thread and sends batches through a channel of two. Dropping the stream closes the channel; the
+//! computation notices at its next batch.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::{
+    DynamicFilterTracking, EquivalenceProperties, LexOrdering, PhysicalSortExpr,
+};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
+};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::{
+    RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
+};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+
+use futures::FutureExt;
+
+use crate::errors::mask_secrets;
+use crate::scan::filter::{Stage, project_schema};
+use crate::scan::function::TableFunction;
+use crate::scan::output::Output;
+use crate::scan::{Run, Scan, Shared};
+use crate::source::memory::MemoryWhenUsed;
+use crate::source::{CorpusCache, OpenFile};
+
+/// Bytes of a row of numbers and words, as operators keep it.
+const SHORT_ROW_BYTES: u64 = 64;
+
+/// Scan of a table function; see the module's description.
+#[derive(Debug)]
+pub struct TadocExec {
+    function: Arc<dyn TableFunction>,
+    scan: Arc<Scan>,
+    cache: Arc<CorpusCache>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    num_rows: Precision<usize>,
+    metrics: ExecutionPlanMetricsSet,
+    shared: Arc<Shared>,
+}
+
+impl TadocExec {
+    pub(crate) fn try_new(
+        function: Arc<dyn TableFunction>,
+        scan: Scan,
+        cache: Arc<CorpusCache>,
+    ) -> Result<Self> {
+        let schema = project_schema(&scan.schema, &scan.projection)?;
+        let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
+        let ordering = function.ordering(&scan).iter().map_while(|name| col(name, &schema).ok());
+        let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default()));
+        if let Some(ordering) = LexOrdering::new(ordering) {
+            equivalence.add_ordering(ordering);
+        }
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(scan.num_partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        let num_rows = match (function.num_rows(&scan), scan.is_filtered()) {
+            (rows, false) => limited(rows, scan.limit),
+            (rows, true) => limited(rows, scan.limit).to_inexact(),
+        };
+        Ok(Self {
+            function,
+            scan: Arc::new(scan),
+            cache,
+            schema,
+            properties: Arc::new(properties),
+            num_rows,
+            metrics: ExecutionPlanMetricsSet::new(),
+            shared: Arc::new(Shared::default()),
+        })
+    }
+
+    /// The same with rows out of `num_partitions`, where a device has counted all before the first goes out.
+    pub(crate) fn spread(&self, num_partitions: usize) -> Option<Self> {
+        let is_done_first = self.scan.placement.is_on_device() && self.function.can_spread();
+        if !is_done_first || self.scan.num_partitions > 1 {
+            return None;
+        }
+        let scan = Scan { num_partitions, ..Scan::clone(&self.scan) };
+        Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()
+    }
+
+    /// Bytes of a row, where they may be more than some numbers and words.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.function.row_bytes(&self.scan)
+    }
+
+    /// Bytes of all rows, about.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        let rows = self.num_rows.get_value().map(|&rows| rows as u64);
+        match self.row_bytes() {
+            0 => {
+                rows.unwrap_or_else(|| self.scan.num_word_tokens()).saturating_mul(SHORT_ROW_BYTES)
+            }
+            row_bytes => rows.unwrap_or(0).saturating_mul(row_bytes).max(self.scan.len_bytes()),
+        }
+    }
+
+    /// What the segments of each file need, by its key.
+    pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
+        let uses = self.function.uses(&self.scan);
+        let of_file =
+            move |open: &OpenFile| (open.key(), MemoryWhenUsed::of(&open.footer.segments, uses));
+        self.scan.corpora().iter().map(of_file)
+    }
+
+    /// What EXPLAIN says, in order.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let scan = &self.scan;
+        let mut facts = vec![("function", self.function.signature().name.to_string())];
+        facts.push((self.function.signature().arguments[0].name, mask_secrets(&scan.location)));
+        if let Some(view) = scan.living() {
+            facts.push(("version", view.version.number.to_string()));
+            facts.push(("edits", view.num_edits().to_string()));
+        }
+        facts.extend(self.function.arguments());
+        match (scan.corpora(), scan.living()) {
+            ([], None) => facts.push(("files", scan.files().len().to_string())),
+            (files, _) => {
+                let segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
+                facts.push(("files", files.len().to_string()));
+                facts.push(("segments", segments.to_string()));
+            }
+        }
+        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
+        facts.push(("projection", format!("[{}]", names.join(", "))));
+        if let Some(stage) = &scan.columns_stage {
+            facts.push(("column_filter", stage.shown.clone()));
+        }
+        for stage in &scan.dynamic_stages {
+            facts.push(("dynamic_filter", stage.expr().to_string()));
+        }
+        if let Some(stage) = &scan.text_stage {
+            facts.push(("text_filter", stage.shown.clone()));
+            facts.push(("candidates", self.candidates()));
+        }
+        if let Some(limit) = scan.limit {
+            facts.push(("limit", limit.to_string()));
+        }
+        facts.extend(self.function.explain(scan));
+        facts
+    }
+
+    /// Whether the function evaluates such a filter before it makes rows.
+    fn can_evaluate(&self, stage: &Stage) -> bool {
+        let name = |&column: &usize| self.scan.schema.field(column).name().as_str();
+        let mut names = stage.columns.iter().map(name);
+        names.all(|name| self.function.claims_column(name) && !self.function.needs_text(name))
+    }
+
+    /// How the documents that the text filter looks at are chosen.
+    fn candidates(&self) -> String {
+        let shown = |patterns: &Vec<tadoc::query::TextPattern>| {
+            let quoted = |p: &tadoc::query::TextPattern| {
+                let parts: Vec<String> = p.fragments.iter().map(|f| format!("{f:?}")).collect();
+                parts.join("..")
+            };
+            patterns.iter().map(quoted).collect::<Vec<_>>().join(" or ")
+        };
+        match self.scan.demands.as_slice() {
+            [] => "all documents".into(),
+            demands => {
+                let all: Vec<String> = demands.iter().map(shown).collect();
+                format!("documents that can spell {}", all.join(" and "))
+            }
+        }
+    }
+}
+
+fn limited(rows: Precision<usize>, limit: Option<usize>) -> Precision<usize> {
+    match (rows, limit) {
+        (Precision::Exact(rows), Some(limit)) => Precision::Exact(rows.min(limit)),
+        (Precision::Inexact(rows), Some(limit)) => Precision::Inexact(rows.min(limit)),
+        (Precision::Absent, Some(limit)) => Precision::Inexact(limit),
+        (rows, None) => rows,
+    }
+}
+
+impl DisplayAs for TadocExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.facts();
+        match format {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                let facts: Vec<String> = facts.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                write!(f, "TadocExec: {}", facts.join(", "))
+            }
+            DisplayFormatType::TreeRender => {
+                facts.iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}"))
+            }
+        }
+    }
+}
+
+impl ExecutionPlan for TadocExec {
+    fn name(&self) -> &str {
+        "TadocExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let mut recursion = TreeNodeRecursion::Continue;
+        for stage in self.scan.stages() {
+            recursion = f(stage.expr())?;
+            if recursion == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(recursion)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() {
+            return Ok(self);
+        }
+        internal_err!("TadocExec is a leaf, got {} children", children.len())
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition >= self.scan.num_partitions {
+            return internal_err!("TadocExec has no partition {partition}");
+        }
+        self.scan.placement.check()?;
+        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
+        let output = Output::new(
+            builder.tx(),
+            Arc::clone(&self.schema),
+            context.session_config().batch_size(),
+            self.scan.limit,
+            BaselineMetrics::new(&self.metrics, partition),
+        );
+        let shared = match self.scan.num_partitions {
+            // Goes with the run: the plan would keep the corpus of each portion.
+            1 => Arc::default(),
+            _ => Arc::clone(&self.shared),
+        };
+        let run = Run {
+            scan: Arc::clone(&self.scan),
+            shared,
+            partition,
+            runtime: context.runtime_env(),
+            cache: Arc::clone(&self.cache),
+            metrics: self.metrics.clone(),
+            output,
+            loaded: OnceLock::new(),
+        };
+        let function = Arc::clone(&self.function);
+        // Begins when it is asked for the first rows: the build side of a join above is read then,
+        // and its dynamic filter known.
+        let started = async move {
+            builder.spawn(function.run(run));
+            builder.build()
+        };
+        let schema = Arc::clone(&self.schema);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, started.flatten_stream())))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        if phase != FilterPushdownPhase::Post {
+            return Ok(FilterPushdownPropagation::all_unsupported(result));
+        }
+        let filters = result.parent_filters.iter().map(|parent| &parent.filter);
+        let is_dynamic = |filter: &&Arc<dyn PhysicalExpr>| {
+            DynamicFilterTracking::classify(filter).contains_dynamic_filter()
+        };
+        let mut scan = Scan::clone(&self.scan);
+        for filter in filters.filter(is_dynamic) {
+            let stage = Stage::pushed(&scan.schema, &scan.projection, filter)?;
+            if self.can_evaluate(&stage) {
+                scan.dynamic_stages.push(stage);
+            }
+        }
+        // Whoever made the filter goes on filtering: what it finds late, rows before have not seen.
+        let pushed = FilterPushdownPropagation::all_unsupported(result);
+        if scan.dynamic_stages.len() == self.scan.dynamic_stages.len() {
+            return Ok(pushed);
+        }
+        scan.placement = scan.placement.for_part();
+        let exec = Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache))?;
+        Ok(pushed.with_updated_node(Arc::new(exec)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _input_stats: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        if args.partition().is_none() || self.scan.num_partitions == 1 {
+            statistics.num_rows = self.num_rows;
+        }
+        Ok(Arc::new(statistics))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.scan.limit
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let mut scan = Scan { limit, ..Scan::clone(&self.scan) };
+        if limit.is_some() {
+            scan.placement = scan.placement.for_part();
+        }
+        let exec = Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()?;
+        Some(Arc::new(exec))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let scan = Scan::clone(&self.scan);
+        Ok(Arc::new(Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache))?))
+    }
+}

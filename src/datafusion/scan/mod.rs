@@ -1,0 +1,355 @@
+//! Scans of table functions: the table, the plan's node, the rows.
+//!
+//! ```text
+//! table ─▶ provider (filters, projection, placement) ─▶ Scan ─▶ exec ─▶ Run ─▶ output ─▶ rows
+//!                                                                 └ function: what computes them
+//! ```
+//!
+//! [`Scan`] is fixed when the physical plan is made: files and footers, projection, filter stages,
+//! limit, settings. [`Run`] is one partition of it under execution: the scan, the session's
+//! run-time environment, metrics, and the way out for rows.
+
+pub(crate) mod arguments;
+pub(crate) mod batch_rows;
+pub(crate) mod exec;
+pub(crate) mod filter;
+pub(crate) mod function;
+pub(crate) mod output;
+mod provider;
+pub(crate) mod signature;
+pub(crate) mod table;
+
+pub(crate) use batch_rows::BatchRows;
+pub use exec::TadocExec;
+pub use signature::{Argument, ArgumentKind, Column, ColumnKind, Signature};
+pub use table::TadocTable;
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::array::{ArrayRef, BooleanArray};
+use datafusion::arrow::compute::and;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+
+use crate::errors::task_error;
+use crate::options::TadocOptions;
+use crate::placement::Placement;
+use crate::scan::filter::Stage;
+use crate::scan::output::Output;
+use crate::source::location::SourceFile;
+use crate::source::memory::Uses;
+use crate::source::open_file::RowSource;
+use crate::source::{CorpusCache, LoadContext, LoadedCorpus, OpenFile, Source};
+use crate::store::LivingView;
+use tadoc::query::TextPattern;
+
+/// A planned scan.
+#[derive(Debug, Clone)]
+pub(crate) struct Scan {
+    /// Location as the user wrote it.
+    pub(crate) location: String,
+    pub(crate) source: Source,
+    /// All columns of the table.
+    pub(crate) schema: SchemaRef,
+    /// Positions of the columns that go out.
+    pub(crate) projection: Vec<usize>,
+    /// Filters on columns that need no text.
+    pub(crate) columns_stage: Option<Stage>,
+    /// Filters on such columns that joins and sorts above find while they run.
+    pub(crate) dynamic_stages: Vec<Stage>,
+    /// Filters that need text.
+    pub(crate) text_stage: Option<Stage>,
+    /// For each filter that demands something of the text: patterns, one of which must match.
+    pub(crate) demands: Vec<Vec<TextPattern>>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) options: TadocOptions,
+    pub(crate) num_partitions: usize,
+    /// What is used of segments.
+    pub(crate) uses: Uses,
+    /// Where tasks with kernels are done.
+    pub(crate) placement: Placement,
+    /// For each segment whether the answer is read from the words of documents that it keeps; none where that is not known.
+    pub(crate) are_words_kept: Vec<bool>,
+}
+
+impl Scan {
+    /// The corpora that are read; none where plain files are.
+    pub(crate) fn corpora(&self) -> &[OpenFile] {
+        self.source.corpora()
+    }
+
+    /// The version that is read, of a living corpus.
+    pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
+        self.source.living()
+    }
+
+    /// Where it is done, for EXPLAIN.
+    pub(crate) fn device(&self) -> (&'static str, String) {
+        ("device", self.placement.to_string())
+    }
+
+    /// Whether the answer is read from words of documents, those of all segments.
+    pub(crate) fn are_all_words_kept(&self) -> bool {
+        !self.are_words_kept.is_empty() && self.are_words_kept.iter().all(|&is_kept| is_kept)
+    }
+
+    /// Where rows of user columns come from, one for each id.
+    pub(crate) fn row_sources(&self) -> Vec<RowSource<'_>> {
+        match self.living() {
+            Some(view) => view.row_sources(),
+            None => self.corpora().iter().map(RowSource::File).collect(),
+        }
+    }
+
+    /// The files that are read without being opened first.
+    pub(crate) fn files(&self) -> &[SourceFile] {
+        match &self.source {
+            Source::Files(files) => files,
+            _ => &[],
+        }
+    }
+
+    /// Whether there is a filter.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.stages().next().is_some()
+    }
+
+    /// Whether column `position` goes out.
+    pub(crate) fn projects(&self, position: usize) -> bool {
+        self.projection.contains(&position)
+    }
+
+    /// Whether column `position` goes out or is filtered on.
+    pub(crate) fn uses(&self, position: usize) -> bool {
+        self.projects(position) || self.stages().any(|stage| stage.columns.contains(&position))
+    }
+
+    /// All filters.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = &Stage> {
+        self.columns_stage.iter().chain(&self.dynamic_stages).chain(&self.text_stage)
+    }
+
+    /// Which of `num_rows` rows pass the filters that need no text, of whose columns `column` is
+    /// asked; `None` where there are no such filters.
+    pub(crate) fn mask(
+        &self,
+        num_rows: usize,
+        column: impl Fn(usize) -> Result<ArrayRef>,
+    ) -> Result<Option<BooleanArray>> {
+        let mut mask: Option<BooleanArray> = None;
+        for stage in self.columns_stage.iter().chain(&self.dynamic_stages) {
+            let arrays = stage.columns.iter().map(|&i| column(i)).collect::<Result<_>>()?;
+            let passed = stage.evaluate(arrays, num_rows)?;
+            mask = Some(mask.map_or(Ok(passed.clone()), |mask| and(&mask, &passed))?);
+        }
+        Ok(mask)
+    }
+
+    /// Ids of documents, those of dropped ones included.
+    pub(crate) fn num_doc_ids(&self) -> u64 {
+        match self.living() {
+            Some(view) => view.version.num_doc_ids(),
+            None => self.corpora().iter().map(|open| open.footer.num_docs()).sum(),
+        }
+    }
+
+    /// Ids of dropped documents, ascending.
+    pub(crate) fn dropped(&self) -> &[u64] {
+        self.source.dropped()
+    }
+
+    /// Documents of all corpora.
+    pub(crate) fn num_docs(&self) -> u64 {
+        self.num_doc_ids().saturating_sub(self.dropped().len() as u64)
+    }
+
+    /// Those of `ids` that have a document.
+    pub(crate) fn documents(&self, ids: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let mut dropped = self.dropped_of(&ids).iter().peekable();
+        ids.filter(move |id| dropped.next_if_eq(&id).is_none())
+    }
+
+    /// How many of `ids` have a document.
+    pub(crate) fn num_docs_of(&self, ids: Range<u64>) -> usize {
+        let num_dropped = self.dropped_of(&ids).len();
+        ids.count() - num_dropped
+    }
+
+    fn dropped_of(&self, ids: &Range<u64>) -> &[u64] {
+        let dropped = self.dropped();
+        let below = |end| dropped.partition_point(|&id| id < end);
+        &dropped[below(ids.start)..below(ids.end)]
+    }
+
+    /// Bytes of a document by the mean, of the segment with the longest.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        segments.map(|segment| segment.len_bytes / segment.num_docs.max(1)).max().unwrap_or(0)
+    }
+
+    /// Bytes of the list of the documents that have a word, at most by the mean, of the segment with the longest.
+    pub(crate) fn list_bytes(&self) -> u64 {
+        let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        let num_docs = segments.map(|segment| {
+            let of_text = segment.num_word_tokens / u64::from(segment.num_words).max(1);
+            of_text.min(segment.num_docs)
+        });
+        num_docs.max().unwrap_or(0).saturating_mul(8)
+    }
+
+    /// Bytes of so many words of the text, by the mean.
+    pub(crate) fn words_bytes(&self, num_words: usize) -> u64 {
+        let segments = || self.corpora().iter().flat_map(|open| &open.footer.segments);
+        let words: u64 = segments().map(|segment| segment.num_word_tokens).sum();
+        (self.len_bytes() / words.max(1)).max(1).saturating_mul(num_words as u64)
+    }
+
+    /// Words of all corpora, each as often as it is there.
+    pub(crate) fn num_word_tokens(&self) -> u64 {
+        let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        segments.map(|segment| segment.num_word_tokens).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of text of all corpora; of a living one at most so many.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        let of_files = self.corpora().iter().map(|open| open.footer.len_bytes());
+        let fresh_bytes = self.living().map_or(0, |view| view.fresh_bytes);
+        of_files.fold(fresh_bytes, u64::saturating_add)
+    }
+}
+
+/// What the partitions of one execution share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Documents that can match the demands; computed by whichever partition comes first.
+    pub(crate) candidates: OnceLock<Option<Vec<u64>>>,
+    prepared: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+}
+
+impl Shared {
+    /// What all partitions need, made by whichever comes first; the others wait for it.
+    pub(crate) fn prepared<T: Send + Sync + 'static>(
+        &self,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = prepared.as_ref().and_then(|any| Arc::clone(any).downcast::<T>().ok());
+        if let Some(made) = made {
+            return Ok(made);
+        }
+        let made = Arc::new(make()?);
+        *prepared = Some(made.clone());
+        Ok(made)
+    }
+}
+
+/// One partition of a scan under execution.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) scan: Arc<Scan>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) partition: usize,
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    pub(crate) cache: Arc<CorpusCache>,
+    pub(crate) metrics: ExecutionPlanMetricsSet,
+    pub(crate) output: Output,
+    /// The corpus, once it is loaded.
+    pub(crate) loaded: OnceLock<Arc<LoadedCorpus>>,
+}
+
+impl Run {
+    /// The counter `name` of this partition.
+    pub(crate) fn counter(&self, name: &'static str) -> Count {
+        MetricBuilder::new(&self.metrics).counter(name, self.partition)
+    }
+
+    /// Memory of this partition for `what`.
+    pub(crate) fn reservation(&self, what: &str) -> MemoryReservation {
+        MemoryConsumer::new(format!("Tadoc{what}[{}]", self.partition))
+            .register(&self.runtime.memory_pool)
+    }
+
+    /// What loading files needs.
+    pub(crate) fn load_context(&self) -> LoadContext {
+        LoadContext {
+            runtime: Arc::clone(&self.runtime),
+            uses: self.scan.uses,
+            options: self.scan.options.clone(),
+            bytes_read: self.counter("bytes_read"),
+            versions_made: self.scan.living().map(|_| self.counter("versions_made")),
+        }
+    }
+
+    /// The time `name` of this partition.
+    pub(crate) fn time(&self, name: &'static str) -> Time {
+        MetricBuilder::new(&self.metrics).subset_time(name, self.partition)
+    }
+
+    /// The corpus, loaded where it is not.
+    pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
+        let time = self.time("time_loading");
+        let _timer = time.timer();
+        let loaded = self.cache.load(&self.load_context(), &self.scan.source).await?;
+        Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
+    }
+
+    /// The words of the corpus and how often each occurs; more where more is loaded.
+    pub(crate) async fn load_words(&self) -> Result<Arc<LoadedCorpus>> {
+        let time = self.time("time_loading");
+        let _timer = time.timer();
+        self.cache.load_words(&self.load_context(), &self.scan.source).await
+    }
+
+    /// Runs CPU-bound work on a blocking thread.
+    pub(crate) async fn blocking(
+        mut self,
+        work: impl FnOnce(Run) -> Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let timed = move || {
+            self.output.start_computing();
+            let (start, note) = (Instant::now(), self.note_time());
+            work(self)?;
+            note(start.elapsed());
+            Ok(())
+        };
+        tokio::task::spawn_blocking(timed).await.map_err(task_error)?
+    }
+
+    /// Keeps in mind how long its task took, where that says what it takes the next time and all rows were read.
+    fn note_time(&self) -> impl FnOnce(Duration) + use<> {
+        let is_whole = self.partition == 0 && self.scan.limit.is_none();
+        let placement = &self.scan.placement;
+        let (task, is_on_device) = (placement.timed(), placement.is_on_device());
+        let noted = task.filter(|_| is_whole).zip(self.loaded.get().cloned());
+        let noted = noted.map(|noted| (noted, self.output.canceller()));
+        move |time| {
+            if let Some(((task, loaded), reader)) = noted
+                && !reader.is_closed()
+            {
+                loaded.tasks.note_time(task, is_on_device, time.as_secs_f64());
+            }
+        }
+    }
+
+    /// Sends rows of which `column` makes each projected column; false says stop.
+    pub(crate) fn send(
+        &mut self,
+        num_rows: usize,
+        mut column: impl FnMut(usize) -> Result<ArrayRef>,
+    ) -> Result<bool> {
+        let scan = Arc::clone(&self.scan);
+        let columns = scan.projection.iter().map(|&i| column(i)).collect::<Result<_>>()?;
+        self.output.send_columns(columns, num_rows)
+    }
+}
+
+/// Positions that `mask` selects, NULL being no.
+pub(crate) fn selected(mask: &BooleanArray) -> impl Iterator<Item = usize> + '_ {
+    mask.iter().enumerate().filter(|(_, pass)| *pass == Some(true)).map(|(i, _)| i)
+}

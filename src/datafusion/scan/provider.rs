@@ -1,0 +1,212 @@
+//! What DataFusion asks of a table: its schema, the filters it takes over, a scan, changes.
+//!
+//! Planning changes nothing: it reads footers and looks at what is loaded already.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::error::Result;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::placement::{Placement, Task, place};
+use crate::portions::{Planner, Portions, portions_of};
+use crate::scan::Scan;
+use crate::scan::exec::TadocExec;
+use crate::scan::filter::{Stage, demands, is_claimable, mentions};
+use crate::scan::function::{Merge, Reads, TableFunction};
+use crate::scan::table::TadocTable;
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
+use crate::store::insert_into;
+
+impl TadocTable {
+    /// The portions in which `scan`, whose corpus is not loaded, is answered where memory has no room for all; `None`
+    /// where it has, or where nothing can be made of them.
+    fn portions(&self, session: &dyn Session, scan: &Scan, filters: &[Expr]) -> Option<Portions> {
+        let is_readable = self.function.reads() == Reads::Corpora;
+        if !is_readable || self.function.merge(scan) == Merge::Never {
+            return None;
+        }
+        let may_be_set = scan.living().is_some_and(|view| view.version.sets_columns);
+        if may_be_set && self.uses_user_columns(scan, filters) {
+            return None;
+        }
+        let uses = uses(self.function.as_ref(), scan, filters);
+        portions_of(&scan.source, session, &scan.options, uses)
+    }
+
+    /// Whether user columns go out of `scan` or are filtered on.
+    fn uses_user_columns(&self, scan: &Scan, filters: &[Expr]) -> bool {
+        self.user_columns.iter().any(|field| {
+            let is_out = |&i: &usize| scan.schema.field(i).name() == field.name();
+            let is_named = |filter: &Expr| mentions(filter, &[field.name()]);
+            scan.projection.iter().any(is_out) || filters.iter().any(is_named)
+        })
+    }
+
+    /// Plans `scan`, which has no filters yet, with `filters`, all of which `function` takes over; `loaded` is its corpus, where it
+    /// is loaded.
+    fn exec(
+        &self,
+        session: &dyn Session,
+        function: Arc<dyn TableFunction>,
+        mut scan: Scan,
+        filters: &[Expr],
+        loaded: Option<&LoadedCorpus>,
+        target_partitions: usize,
+    ) -> Result<TadocExec> {
+        let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) =
+            filters.iter().cloned().partition(|filter| needs_text(function.as_ref(), filter));
+        scan.columns_stage = Stage::compile(session, &scan.schema, &column_filters)?;
+        scan.text_stage = Stage::compile(session, &scan.schema, &text_filters)?;
+        scan.demands = text_filters.iter().filter_map(|filter| demands(filter, "text")).collect();
+        scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
+        function.prepare(&scan)?;
+        scan.uses = uses(function.as_ref(), &scan, filters);
+        if function.reads() == Reads::Corpora {
+            let task = function.device_task(&scan);
+            scan.placement = place(&scan, task, loaded);
+            scan.are_words_kept = are_words_kept(&scan, task, loaded);
+        }
+        // A small limit is met by the first rows: more partitions would only decode in vain.
+        if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
+            scan.num_partitions = function.num_partitions(&scan, target_partitions).max(1);
+        }
+        TadocExec::try_new(function, scan, Arc::clone(&self.cache))
+    }
+
+    fn claims(&self, filter: &Expr) -> bool {
+        is_claimable(filter, &|column| self.function.claims_column(column))
+    }
+}
+
+#[async_trait]
+impl TableProvider for TadocTable {
+    fn schema(&self) -> SchemaRef {
+        self.function.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        self.definition.as_deref()
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let answer = |filter: &&Expr| match self.claims(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(answer).collect())
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let target = self.target(session).await?;
+        let source = self.source(session, &target).await?;
+        let schema = self.function.schema();
+        let filters: Vec<Expr> = filters.iter().filter(|f| self.claims(f)).cloned().collect();
+        let all = || (0..schema.fields().len()).collect();
+        let scan = Scan {
+            location: self.location.clone(),
+            source,
+            projection: projection.cloned().unwrap_or_else(all),
+            columns_stage: None,
+            dynamic_stages: Vec::new(),
+            text_stage: None,
+            demands: Vec::new(),
+            schema,
+            limit,
+            options: target.options,
+            num_partitions: 1,
+            uses: Uses::default(),
+            placement: Placement::default(),
+            are_words_kept: Vec::new(),
+        };
+        let function = Arc::clone(&self.function);
+        let loaded = self.cache.loaded(&scan.source);
+        let portions =
+            if loaded.is_none() { self.portions(session, &scan, &filters) } else { None };
+        let Some(portions) = portions else {
+            let target = session.config().target_partitions();
+            let exec = self.exec(session, function, scan, &filters, loaded.as_deref(), target)?;
+            return Ok(Arc::new(exec));
+        };
+        function.prepare(&scan)?;
+        let planner = Planner { session, scan, function, filters };
+        let plan = |function, scan: Scan, filters: &[Expr]| {
+            let loaded = self.cache.loaded(&scan.source);
+            let exec = self.exec(session, function, scan, filters, loaded.as_deref(), 1)?;
+            Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
+        };
+        planner.plan(&portions, &plan).await
+    }
+
+    async fn insert_into(
+        &self,
+        session: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        operation: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        insert_into(self, session, input, operation).await
+    }
+
+    async fn delete_from(
+        &self,
+        session: &dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(self.refuse_change(session).await)
+    }
+
+    async fn update(
+        &self,
+        session: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(self.refuse_change(session).await)
+    }
+}
+
+/// For each segment of the corpus `loaded` whether `task` is answered from the words of its documents.
+fn are_words_kept(
+    scan: &Scan,
+    task: std::result::Result<Task, &'static str>,
+    loaded: Option<&LoadedCorpus>,
+) -> Vec<bool> {
+    let is_asked = |task: Task| task.is_in_doc_words(&scan.options);
+    let is_asked = !scan.placement.is_on_device() && task.is_ok_and(is_asked);
+    let segments = loaded.into_iter().flat_map(|loaded| loaded.corpus.segments());
+    segments.filter(|_| is_asked).map(|segment| segment.dag.keeps_doc_words()).collect()
+}
+
+/// What `function` uses of segments behind `filters`: those on text look for documents that may pass first, by places.
+fn uses(function: &dyn TableFunction, scan: &Scan, filters: &[Expr]) -> Uses {
+    let is_on_text = |filter: &Expr| needs_text(function, filter);
+    match scan.living().is_some() || filters.iter().any(is_on_text) {
+        true => Uses::Places,
+        false => function.uses(scan),
+    }
+}
+
+fn needs_text(function: &dyn TableFunction, filter: &Expr) -> bool {
+    let schema = function.schema();
+    let text: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let text: Vec<&str> = text.into_iter().filter(|name| function.needs_text(name)).collect();
+    mentions(filter, &text)
+}

@@ -1,0 +1,227 @@
+//! Signatures of table functions: arguments and columns.
+//!
+//! Each function declares one beside its code. It drives argument parsing, schemas, error texts and
+//! the reference, so they cannot differ. Types are few on purpose: counts and places are `Int64`,
+//! rates `Float64`, strings `Utf8View`, exact bytes `BinaryView`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::error::{DataFusionError, Result};
+
+use crate::errors::closest;
+
+/// What an argument may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// Text, not empty.
+    Text,
+    /// A whole number, 0 or more.
+    Integer,
+    /// A number above 0.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+}
+
+impl fmt::Display for ArgumentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text in single quotes",
+            Self::Integer => "a whole number, 0 or more",
+            Self::Number => "a number above 0",
+            Self::Boolean => "true or false",
+        })
+    }
+}
+
+/// An argument of a table function.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument {
+    /// Name, as in `name => value`.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: ArgumentKind,
+    /// Its default as SQL text; `None` where it must be given.
+    pub default: Option<&'static str>,
+    /// One line for the reference.
+    pub summary: &'static str,
+}
+
+/// Type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// `Int64`.
+    Integer,
+    /// `Float64`.
+    Number,
+    /// `Utf8View`.
+    Text,
+    /// `BinaryView`.
+    Bytes,
+    /// `List<Int64>`.
+    IntegerList,
+}
+
+impl ColumnKind {
+    /// The Arrow type.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Integer => DataType::Int64,
+            Self::Number => DataType::Float64,
+            Self::Text => DataType::Utf8View,
+            Self::Bytes => DataType::BinaryView,
+            Self::IntegerList => {
+                DataType::List(Arc::new(Field::new("item", DataType::Int64, false)))
+            }
+        }
+    }
+}
+
+/// A column of a table function.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Name.
+    pub name: &'static str,
+    /// Type.
+    pub kind: ColumnKind,
+    /// Whether it can hold NULL.
+    pub nullable: bool,
+    /// One line for the reference.
+    pub summary: &'static str,
+}
+
+/// Name, arguments and columns of a table function.
+#[derive(Debug, Clone, Copy)]
+pub struct Signature {
+    /// SQL name.
+    pub name: &'static str,
+    /// Arguments in positional order; the first is the location, where files are read.
+    pub arguments: &'static [Argument],
+    /// Columns in order.
+    pub columns: &'static [Column],
+    /// One line for the reference.
+    pub summary: &'static str,
+}
+
+impl Signature {
+    /// Position of the argument `name`, in any case.
+    ///
+    /// # Errors
+    /// A plan error with the closest name and the whole signature.
+    pub fn position(&self, name: &str) -> Result<usize> {
+        let found = self.arguments.iter().position(|a| a.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let names = self.arguments.iter().map(|a| a.name);
+            let hint = closest(name, names).map(|close| format!("; did you mean {close}?"));
+            self.error(format!("unknown argument {name}{}", hint.unwrap_or_default()))
+        })
+    }
+
+    /// The schema of the columns.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::new(Schema::new(self.fields()))
+    }
+
+    /// The columns as Arrow fields.
+    pub fn fields(&self) -> Vec<Field> {
+        let field = |c: &Column| Field::new(c.name, c.kind.data_type(), c.nullable);
+        self.columns.iter().map(field).collect()
+    }
+
+    /// A plan error that begins with the function's name and ends with its signature.
+    pub(crate) fn error(&self, what: impl fmt::Display) -> DataFusionError {
+        DataFusionError::Plan(format!("{}: {what}; usage: {self}", self.name))
+    }
+}
+
+/// `name(required, optional => default)`.
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.name)?;
+        for (i, argument) in self.arguments.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { ", " })?;
+            match argument.default {
+                None => f.write_str(argument.name)?,
+                Some(default) => write!(f, "{} => {default}", argument.name)?,
+            }
+        }
+        f.write_str(")")
+    }
+}
+
+/// Returns an argument that must be given.
+pub(crate) const fn required(
+    name: &'static str,
+    kind: ArgumentKind,
+    summary: &'static str,
+) -> Argument {
+    Argument { name, kind, default: None, summary }
+}
+
+/// Returns an argument with a default.
+pub(crate) const fn optional(
+    name: &'static str,
+    kind: ArgumentKind,
+    default: &'static str,
+    summary: &'static str,
+) -> Argument {
+    Argument { name, kind, default: Some(default), summary }
+}
+
+/// Returns a column that is never NULL.
+pub(crate) const fn column(name: &'static str, kind: ColumnKind, summary: &'static str) -> Column {
+    Column { name, kind, nullable: false, summary }
+}
+
+/// The location of a corpus.
+pub(crate) const CORPUS: Argument = required(
+    "corpus",
+    ArgumentKind::Text,
+    "a .tadoc file, a living corpus, a folder or prefix, a glob, a URL, or the name of a table STORED AS TADOC",
+);
+/// The location of files.
+pub(crate) const GLOB: Argument =
+    required("glob", ArgumentKind::Text, "a file, a folder, a glob or a URL");
+
+/// A query.
+pub(crate) const QUERY: Argument = required(
+    "query",
+    ArgumentKind::Text,
+    "words, prefixes (pow*), wildcards (p?wer), /regular expressions/, or phrases of them in double quotes",
+);
+/// The length of sequences.
+pub(crate) const NUM_WORDS: Argument =
+    optional("n", ArgumentKind::Integer, "3", "words of a sequence");
+
+/// A limit on words of a document.
+pub(crate) const TOP: Argument =
+    optional("top", ArgumentKind::Integer, "NULL", "so many words of each document only");
+
+/// Folding of a vocabulary.
+pub(crate) const FOLD: Argument =
+    optional("fold", ArgumentKind::Boolean, "false", "take words of the same lower case as one");
+
+/// What `fold` is where there is a query.
+pub(crate) const ANY_CASE: Argument =
+    optional("fold", ArgumentKind::Boolean, "false", "match words of any case");
+
+/// A version of a living corpus.
+pub(crate) const VERSION: Argument = optional(
+    "version",
+    ArgumentKind::Integer,
+    "NULL",
+    "a version of a living corpus; the latest one where left out",
+);
+
+/// A word.
+pub(crate) const WORD: Column = column("word", ColumnKind::Text, "the word");
+/// A sequence.
+pub(crate) const SEQUENCE: Column =
+    column("sequence", ColumnKind::Text, "its words, joined by one blank");
+/// The id of a document.
+pub(crate) const DOC_ID: Column =
+    column("doc_id", ColumnKind::Integer, "number of the document, from 0");
+/// The path of a document.
+pub(crate) const PATH: Column = column("path", ColumnKind::Text, "path given at ingest");

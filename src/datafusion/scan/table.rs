@@ -1,0 +1,268 @@
+//! The table provider of every function and of every table `STORED AS TADOC`.
+//!
+//! A location that is a plain name (or `schema.name`) of a registered table means that table; the
+//! table wins over a file of the same name, and `./name` means the file. Names with a slash, a
+//! glob character or the ending `.tadoc` are never looked up. A location that is a living corpus is
+//! read in its latest version as of the statement, or in the one asked for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::metrics::Count;
+use futures::FutureExt;
+
+use crate::options::TadocOptions;
+use crate::scan::function::{Reads, TableFunction};
+use crate::source::location::{CORPUS_EXTENSION, Wanted, resolve_files};
+use crate::source::memory::Uses;
+use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
+use crate::store::{FoundCorpus, LivingView, Reading, no_versions, read_only, unfiltered};
+use tadoc_store::LivingStore;
+
+/// What a scan of a table reads.
+pub(super) struct Target {
+    location: String,
+    version: Option<u64>,
+    pub(super) options: TadocOptions,
+}
+
+/// A bound function over a location; see the module's description.
+#[derive(Debug, Clone)]
+pub struct TadocTable {
+    pub(super) function: Arc<dyn TableFunction>,
+    pub(super) location: String,
+    pub(super) cache: Arc<CorpusCache>,
+    /// The version asked for, of a living corpus.
+    version: Option<u64>,
+    options: HashMap<String, String>,
+    pub(super) definition: Option<String>,
+    pub(super) user_columns: Vec<FieldRef>,
+    /// What the statement reads that this table is in.
+    reading: Option<Arc<Reading>>,
+}
+
+/// What functions that are no scans get of a table.
+#[derive(Debug)]
+pub(crate) struct LoadedTable {
+    pub(crate) corpus: Arc<LoadedCorpus>,
+    pub(crate) source: Source,
+    pub(crate) options: TadocOptions,
+}
+
+impl TadocTable {
+    pub(crate) fn new(
+        function: Arc<dyn TableFunction>,
+        location: String,
+        cache: Arc<CorpusCache>,
+    ) -> Self {
+        let (version, options, definition, user_columns, reading) = Default::default();
+        Self { function, location, cache, version, options, definition, user_columns, reading }
+    }
+
+    /// Asks for a version of a living corpus; the latest one where it is `None`.
+    pub(crate) fn with_version(self, version: Option<u64>) -> Self {
+        Self { version, ..self }
+    }
+
+    /// The same table, of the versions of `reading`.
+    pub(crate) fn with_reading(self, reading: Option<&Arc<Reading>>) -> Self {
+        Self { reading: reading.cloned(), ..self }
+    }
+
+    /// Adds what a `CREATE EXTERNAL TABLE` statement says.
+    pub(crate) fn with_definition(
+        mut self,
+        options: HashMap<String, String>,
+        definition: Option<String>,
+        user_columns: Vec<FieldRef>,
+    ) -> Self {
+        (self.options, self.definition, self.user_columns) = (options, definition, user_columns);
+        self
+    }
+
+    /// Columns that came with the documents.
+    pub(crate) fn user_columns(&self) -> Vec<FieldRef> {
+        self.user_columns.clone()
+    }
+
+    /// What the table reads, its settings on top of the session's.
+    pub(super) async fn target(&self, session: &dyn Session) -> Result<Target> {
+        let options = TadocOptions::from_config(session.config_options());
+        let options = options.with_overrides(&self.options)?;
+        let (location, version) = (self.location.clone(), self.version);
+        if matches!(self.function.reads(), Reads::Files | Reads::Nothing) {
+            return Ok(Target { location, version, options });
+        }
+        match registered(session, &self.location).await? {
+            Some(table) => {
+                let table = as_tadoc(&table, &self.location)?;
+                let (location, version) = (table.location.clone(), version.or(table.version));
+                Ok(Target { location, version, options: options.with_overrides(&table.options)? })
+            }
+            None => Ok(Target { location, version, options }),
+        }
+    }
+
+    /// The living corpus that the table is, if it is one.
+    ///
+    /// # Errors
+    /// A plan error where its location is none; those of the store.
+    pub(crate) async fn living(&self, session: &dyn Session) -> Result<Option<FoundCorpus>> {
+        let target = self.target(session).await?;
+        self.found(session.runtime_env(), &target.location).await
+    }
+
+    /// The living corpus at `location`, in the version that the statement reads.
+    async fn found(&self, runtime: &RuntimeEnv, location: &str) -> Result<Option<FoundCorpus>> {
+        let known = &self.cache.living;
+        match &self.reading {
+            Some(reading) => reading.find(known, runtime, location).await,
+            None => known.find(runtime, location).await,
+        }
+    }
+
+    /// The living corpus that a statement changes, and its settings.
+    ///
+    /// # Errors
+    /// A plan error where the table cannot be changed.
+    pub(crate) async fn changeable(
+        &self,
+        session: &dyn Session,
+    ) -> Result<(LivingStore, TadocOptions)> {
+        let target = self.target(session).await?;
+        let found = self.cache.living.find(session.runtime_env(), &target.location).await?;
+        match (found, target.version) {
+            (None, _) => Err(read_only(&self.location)),
+            (Some(_), Some(version)) => plan_err!(
+                "{}: the table shows version {version} for ever; change one without that option",
+                self.location
+            ),
+            (Some(found), None) => Ok((found.store, target.options)),
+        }
+    }
+
+    /// Refuses a change whose rows are not known for sure.
+    pub(super) async fn refuse_change(&self, session: &dyn Session) -> DataFusionError {
+        match self.changeable(session).await {
+            Ok(_) => unfiltered(&self.location),
+            Err(error) => error,
+        }
+    }
+
+    /// Where it is, in the words of the user.
+    pub(crate) fn location(&self) -> &str {
+        &self.location
+    }
+
+    /// The version of a living corpus that a scan would read now; `None` of other corpora.
+    ///
+    /// # Errors
+    /// As a scan.
+    pub(crate) async fn living_view(
+        &self,
+        session: &dyn Session,
+    ) -> Result<Option<Arc<LivingView>>> {
+        let target = self.target(session).await?;
+        let runtime = session.runtime_env();
+        match self.found(runtime, &target.location).await? {
+            None => Ok(None),
+            Some(found) => self.view(runtime, &target, &found).await.map(Some),
+        }
+    }
+
+    async fn view(
+        &self,
+        runtime: &Arc<RuntimeEnv>,
+        target: &Target,
+        found: &FoundCorpus,
+    ) -> Result<Arc<LivingView>> {
+        let version = found.version(target.version).await?;
+        self.cache.living.view(&self.cache, runtime, &target.options, found, version).await
+    }
+
+    pub(super) async fn source(&self, session: &dyn Session, target: &Target) -> Result<Source> {
+        let (location, runtime) = (&target.location, session.runtime_env());
+        let reads = self.function.reads();
+        match reads {
+            Reads::Nothing => return Ok(Source::Files(Vec::new())),
+            Reads::Files => {
+                return Ok(Source::Files(resolve_files(runtime, location, Wanted::Files).await?));
+            }
+            Reads::Corpora | Reads::UncheckedCorpora => {}
+        }
+        if let Some(found) = self.found(runtime, location).await? {
+            if reads == Reads::Corpora {
+                return Ok(Source::Living(self.view(runtime, target, &found).await?));
+            }
+            let version = found.version(target.version).await?;
+            return Ok(Source::Unchecked(Arc::new(found), version));
+        }
+        let files = resolve_files(runtime, location, Wanted::Corpora).await?;
+        if let Some(version) = target.version {
+            return Err(no_versions(location, version, files.len()));
+        }
+        if reads == Reads::UncheckedCorpora {
+            return Ok(Source::Files(files));
+        }
+        let limits = target.options.open_limits();
+        Ok(Source::Corpora(self.cache.open(runtime, &limits, files).await?))
+    }
+
+    /// The corpus as it is now, for functions that are no scans.
+    ///
+    /// # Errors
+    /// As a scan.
+    pub(crate) async fn load(&self, session: &dyn Session) -> Result<LoadedTable> {
+        let target = self.target(session).await?;
+        let source = self.source(session, &target).await?;
+        let context = LoadContext {
+            runtime: Arc::clone(session.runtime_env()),
+            uses: Uses::Places,
+            options: target.options.clone(),
+            bytes_read: Count::new(),
+            versions_made: None,
+        };
+        let corpus = self.cache.load(&context, &source).await?;
+        Ok(LoadedTable { corpus, source, options: target.options })
+    }
+}
+
+/// The registered table that `location` names.
+async fn registered(
+    session: &dyn Session,
+    location: &str,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let is_path = |c: char| matches!(c, '/' | '\\' | '*' | '?' | '[');
+    if location.contains(is_path) || location.ends_with(CORPUS_EXTENSION) {
+        return Ok(None);
+    }
+    let defaults = &session.config_options().catalog;
+    let name = TableReference::parse_str(location)
+        .resolve(&defaults.default_catalog, &defaults.default_schema);
+    let catalogs = session.catalog_list();
+    let schema = catalogs.catalog(&name.catalog).and_then(|catalog| catalog.schema(&name.schema));
+    match schema.filter(|schema| schema.table_exist(&name.table)) {
+        Some(schema) => schema.table(&name.table).await,
+        None => Ok(None),
+    }
+}
+
+/// The table `STORED AS TADOC` that `location` names, where a catalog answers without waiting.
+pub(crate) fn registered_now(session: &dyn Session, location: &str) -> Option<Arc<TadocTable>> {
+    let table = registered(session, location).now_or_never()?.ok()??;
+    let any: Arc<dyn std::any::Any + Send + Sync> = table;
+    any.downcast::<TadocTable>().ok()
+}
+
+fn as_tadoc<'a>(table: &'a Arc<dyn TableProvider>, name: &str) -> Result<&'a TadocTable> {
+    table.downcast_ref::<TadocTable>().ok_or_else(|| {
+        plan_datafusion_err!(
+            "table {name} is not STORED AS TADOC; name such a table, or write ./{name} for a file"
+        )
+    })
+}

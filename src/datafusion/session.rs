@@ -1,0 +1,114 @@
+//! The one place that registers everything with a session.
+
+use std::sync::Arc;
+
+use datafusion::catalog::MemoryCatalogProviderList;
+use datafusion::common::config::TableOptions;
+use datafusion::datasource::provider::DefaultTableFactory;
+use datafusion::error::Result;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::functions::{CorpusFunction, Home, TadocFunction};
+use crate::gsst::{self, GsstFormatFactory};
+use crate::options::TadocOptions;
+use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
+use crate::placement::SpreadRows;
+use crate::planner::TadocRelationPlanner;
+use crate::scan::BatchRows;
+use crate::source::CorpusCache;
+use crate::store::{LivingCatalogs, LivingStatements};
+use crate::write::{TadocFormatFactory, TadocTableFactory};
+
+/// Name of corpora in `STORED AS`.
+pub const FILE_TYPE: &str = "TADOC";
+/// Name of Parquet files with GSST columns in `STORED AS`.
+pub const GSST_FILE_TYPE: &str = "GSST";
+
+/// Registers the table functions, the scalar functions, the file type `TADOC`, named arguments, the
+/// `tadoc.` options and the tables of living corpora (`"d$history"`) with `ctx`. Corpora that queries
+/// open are kept by this registration.
+///
+/// # Errors
+/// None today: registrations of a session return results, and so does this one.
+pub fn register_all(ctx: &SessionContext) -> Result<()> {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    let session_id = state.session_id().to_owned();
+    *state = SessionStateBuilder::new_from_existing(state.clone())
+        .with_session_id(session_id)
+        .with_tadoc()
+        .build();
+    Ok(())
+}
+
+/// Says that no statement comes after the next one in this process: with `tadoc.device = auto` no device is opened beside
+/// it for statements after it.
+pub fn expect_last_statement() {
+    gsst::device::expect_nothing_more();
+}
+
+/// Returns true while a thread opens a GPU. Nobody waits for it. A process that ends meanwhile should end without what
+/// is registered with `atexit`: the driver's part of that waits until the GPU is open.
+pub fn is_opening_device() -> bool {
+    gsst::device::is_opening()
+}
+
+/// [`register_all`] for sessions that are still being built.
+///
+/// ```
+/// use datafusion::execution::SessionStateBuilder;
+/// use datafusion::prelude::SessionContext;
+/// use datafusion_tadoc::TadocSessionStateBuilderExt;
+///
+/// let state = SessionStateBuilder::new().with_default_features().with_tadoc().build();
+/// let ctx = SessionContext::new_with_state(state);
+/// assert!(ctx.state().table_functions().contains_key("word_count"));
+/// ```
+pub trait TadocSessionStateBuilderExt: Sized {
+    /// Adds everything that [`register_all`] registers. A run-time environment or a list of catalogs of
+    /// the builder's own must be set before.
+    #[must_use]
+    fn with_tadoc(self) -> Self;
+}
+
+impl TadocSessionStateBuilderExt for SessionStateBuilder {
+    fn with_tadoc(mut self) -> Self {
+        let cache = Arc::new(CorpusCache::default());
+        let functions = self.table_functions().get_or_insert_default();
+        for (name, function) in TadocFunction::all(&cache) {
+            let function = datafusion::catalog::TableFunction::new(name.to_string(), function);
+            functions.insert(name.to_string(), Arc::new(function));
+        }
+        let runtime = Arc::clone(self.runtime_env().get_or_insert_default());
+        let catalogs = self.catalog_list();
+        let catalogs = catalogs.get_or_insert_with(|| Arc::<MemoryCatalogProviderList>::default());
+        let home = Home { runtime, catalogs: Arc::clone(catalogs), cache: Arc::clone(&cache) };
+        self.scalar_functions().get_or_insert_default().extend(CorpusFunction::all(home));
+        let config = self.config().get_or_insert_with(SessionConfig::new);
+        if config.options().extensions.get::<TadocOptions>().is_none() {
+            config.options_mut().extensions.insert(TadocOptions::default());
+        }
+        let defaults = TableOptions::default_from_session_config(config.options());
+        let table_options = self.table_options().get_or_insert(defaults);
+        table_options.extensions.insert(TadocOptions::default());
+        let catalogs = self.catalog_list();
+        *catalogs = Some(LivingCatalogs::over(catalogs.take()));
+        let factory = Arc::new(TadocTableFactory::new(cache));
+        let factories = self.table_factories().get_or_insert_default();
+        factories.insert(FILE_TYPE.to_string(), factory);
+        factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
+        let formats = self.file_formats().get_or_insert_default();
+        *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).collect();
+        formats.push(Arc::<GsstFormatFactory>::default());
+        formats.push(Arc::new(TadocFormatFactory));
+        // Before others: the names of our functions are ours.
+        self.relation_planners().get_or_insert_default().insert(0, Arc::new(TadocRelationPlanner));
+        self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
+        let rules = self.physical_optimizer_rules().get_or_insert_default();
+        rules.push(Arc::new(SpreadRows));
+        rules.push(Arc::new(BatchRows));
+        rules.push(Arc::new(NameParquetFiles));
+        self
+    }
+}

@@ -1,0 +1,287 @@
+//! Loading: from open files to a corpus in memory.
+//!
+//! One load for each file and version, however many queries wait for it; decoding runs on blocking
+//! threads, as many segments at a time as there are cores.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use object_store::ObjectStore;
+
+use crate::errors::{datafusion_error, task_error};
+use crate::placement::KnownTasks;
+use crate::source::cache::FILES_AT_ONCE;
+use crate::source::loaded::{LoadContext, LoadedCorpus, LoadedFile};
+use crate::source::location::{read_range, store_of};
+use crate::source::memory::{Uses, estimate_bytes, places_memory, text_memory, too_little};
+use crate::source::open_file::OpenFile;
+use crate::source::sections::Sections;
+use crate::source::{CorpusCache, Source};
+use crate::store::{LivingView, explain_missing, make_version};
+use crate::throughput::calibration::num_cores;
+use tadoc::format::{read_paths, read_segment, read_words};
+use tadoc::segment::{Corpus, Paths, Segment};
+
+impl CorpusCache {
+    /// The corpus of `source`, loaded where it is not.
+    pub(crate) async fn load(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+    ) -> Result<Arc<LoadedCorpus>> {
+        self.load_sections(context, source, Sections::All).await
+    }
+
+    /// The same for those who count words and nothing else: where the corpus is not loaded and its files have
+    /// [word counts](Source::has_word_counts), these are all that is read.
+    pub(crate) async fn load_words(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+    ) -> Result<Arc<LoadedCorpus>> {
+        let are_enough = source.has_word_counts() && self.loaded(source).is_none();
+        let sections = if are_enough { Sections::Words } else { Sections::All };
+        self.load_sections(context, source, sections).await
+    }
+
+    async fn load_sections(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        sections: Sections,
+    ) -> Result<Arc<LoadedCorpus>> {
+        let keys = sections.keys(source);
+        {
+            let mut state = self.lock();
+            let now = state.tick();
+            for key in &keys {
+                if let Some(slot) = state.files.get_mut(key) {
+                    slot.last_used = now;
+                }
+            }
+            if let Some((last_used, corpus)) = state.corpora.get_mut(&keys) {
+                *last_used = now;
+                let corpus = Arc::clone(corpus);
+                drop(state);
+                let held = self.hold(context, &corpus._files, &keys);
+                // What finding places takes may be more than the file itself.
+                self.lock().evict(context.memory_limit_bytes(), &keys);
+                return held.map(|()| corpus).map_err(|e| too_little(context, source, e));
+            }
+        }
+        let files: Vec<&OpenFile> = source.corpora().iter().collect();
+        let loaded = self.load_each(context, source, &files, &keys, sections).await;
+        let mut loaded = loaded.map_err(|error| too_little(context, source, error))?;
+        if let Some(view) = source.living().filter(|_| sections == Sections::All) {
+            loaded = vec![self.load_version(context, view, loaded, &keys).await?];
+        }
+        let held = self.hold(context, &loaded, &keys);
+        held.map_err(|error| too_little(context, source, error))?;
+        let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
+        let corpus = Arc::new(LoadedCorpus {
+            corpus: Corpus::new(source.profile(), segments),
+            vocabularies: Default::default(),
+            words: Default::default(),
+            doc_counts: Default::default(),
+            tasks: KnownTasks::default(),
+            reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
+            _files: loaded,
+        });
+        let mut state = self.lock();
+        if sections == Sections::All {
+            state.forget(&Sections::Words.keys(source));
+        }
+        let now = state.tick();
+        // Partitions that came at the same time go on with one, whose vocabulary is made once.
+        if let Some((_, corpus)) = state.corpora.get(&keys) {
+            return Ok(Arc::clone(corpus));
+        }
+        state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
+        state.evict(context.memory_limit_bytes(), &keys);
+        Ok(corpus)
+    }
+
+    /// The files at `places` of `source`, loaded where they are not; of a living corpus, before any edit.
+    pub(crate) async fn load_files(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        places: &[usize],
+    ) -> Result<Vec<Arc<LoadedFile>>> {
+        let files: Vec<&OpenFile> =
+            places.iter().filter_map(|&place| source.corpora().get(place)).collect();
+        let keys: Vec<String> = files.iter().map(|open| open.key()).collect();
+        let loaded = self.load_each(context, source, &files, &keys, Sections::All).await?;
+        self.hold(context, &loaded, &keys)?;
+        self.lock().evict(context.memory_limit_bytes(), &keys);
+        Ok(loaded)
+    }
+
+    /// `files` of `source`, as many at a time as there are cores for their segments.
+    async fn load_each<'a>(
+        &'a self,
+        context: &'a LoadContext,
+        source: &'a Source,
+        files: &[&'a OpenFile],
+        keys: &'a [String],
+        sections: Sections,
+    ) -> Result<Vec<Arc<LoadedFile>>> {
+        let most_segments = files.iter().map(|open| open.footer.segments.len()).max();
+        let files_at_once = num_cores() / most_segments.unwrap_or_default().max(1);
+        // Boxed: the compiler cannot prove futures of borrowed files to be `Send`.
+        let load =
+            |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections).boxed();
+        let loads: Vec<_> = files.iter().map(load).collect();
+        stream::iter(loads).buffered(files_at_once.max(1)).try_collect().await
+    }
+
+    /// The file `open` of `source`; of those who want it at a time one loads it.
+    async fn load_shared(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        open: &OpenFile,
+        keep: &[String],
+        sections: Sections,
+    ) -> Result<Arc<LoadedFile>> {
+        let cell = Arc::clone(&self.lock().slot(&sections.key(open)).cell);
+        let file = cell.get_or_try_init(|| self.load_file(context, open, keep, sections)).await;
+        file.cloned().map_err(|error| match source.living() {
+            Some(view) => explain_missing(&view.place, error),
+            None => error,
+        })
+    }
+
+    /// Paths of the documents of a file, segment by segment, each with whether it goes on with a document
+    /// of the segment before; nothing else is read of a file that is not loaded.
+    pub(crate) async fn paths(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+    ) -> Result<Vec<(bool, Paths)>> {
+        let slot = self.lock().files.get(&open.key()).map(|s| Arc::clone(&s.cell));
+        if let Some(file) = slot.as_ref().and_then(|cell| cell.get()) {
+            let segments = file.segments.iter();
+            return Ok(segments.map(|s| (s.continues, s.paths.clone())).collect());
+        }
+        let store = store_of(&context.runtime, &open.file)?;
+        stream::iter(0..open.footer.segments.len())
+            .map(|segment_idx| load_paths(context, Arc::clone(&store), open, segment_idx))
+            .buffered(FILES_AT_ONCE)
+            .try_collect()
+            .await
+    }
+
+    /// The corpus of `source` where it is loaded.
+    pub(crate) fn loaded(&self, source: &Source) -> Option<Arc<LoadedCorpus>> {
+        self.lock().corpora.get(&Sections::All.keys(source)).map(|(_, corpus)| Arc::clone(corpus))
+    }
+
+    async fn load_file(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+        keep: &[String],
+        sections: Sections,
+    ) -> Result<Arc<LoadedFile>> {
+        let parallel = num_cores().min(open.footer.segments.len()).max(1);
+        let estimate = estimate_bytes(&open.footer, parallel, sections, &context.options)?;
+        let consumer = format!("TadocCorpus[{}]", open.file.path);
+        let reservation = self.reserve(context, consumer, estimate, keep)?;
+        let store = store_of(&context.runtime, &open.file)?;
+        let segments: Vec<Arc<Segment>> = stream::iter(0..open.footer.segments.len())
+            .map(|segment_idx| {
+                load_segment(context, Arc::clone(&store), open, segment_idx, sections)
+            })
+            .buffered(parallel)
+            .try_collect()
+            .await?;
+        let keep_no_copies = || segments.iter().for_each(|segment| segment.dag.keep_no_copies());
+        if open.portion.is_some() {
+            keep_no_copies();
+        }
+        if self.resize(&reservation, text_memory(&segments), keep).is_err() {
+            keep_no_copies();
+            self.resize(&reservation, text_memory(&segments), keep)?;
+        }
+        let (places_bytes, _shared) = (Mutex::default(), Vec::new());
+        Ok(Arc::new(LoadedFile { segments, reservation, places_bytes, _shared }))
+    }
+
+    /// Takes memory for what a scan derives from `files` beside the text, for which all goes that is not in `keep` if need be.
+    fn hold(
+        &self,
+        context: &LoadContext,
+        files: &[Arc<LoadedFile>],
+        keep: &[String],
+    ) -> Result<()> {
+        if context.uses != Uses::Places {
+            return Ok(());
+        }
+        for file in files {
+            let mut held = file.places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let needed = places_memory(&file.segments);
+            if *held < needed {
+                self.resize(&file.reservation, file.reservation.size() + needed, keep)?;
+                *held = needed;
+            }
+        }
+        Ok(())
+    }
+
+    /// The version of `view`, made of its `files` and its edits where it is not yet.
+    async fn load_version(
+        &self,
+        context: &LoadContext,
+        view: &Arc<LivingView>,
+        files: Vec<Arc<LoadedFile>>,
+        keys: &[String],
+    ) -> Result<Arc<LoadedFile>> {
+        let cell = {
+            let mut state = self.lock();
+            let slot = state.slot(&view.key);
+            slot.made_of = keys.iter().filter(|&key| key != &view.key).cloned().collect();
+            Arc::clone(&slot.cell)
+        };
+        let made = cell.get_or_try_init(|| make_version(self, context, view, files, keys)).await?;
+        Ok(Arc::clone(made))
+    }
+}
+
+async fn load_paths(
+    context: &LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &OpenFile,
+    segment_idx: usize,
+) -> Result<(bool, Paths)> {
+    let meta = &open.footer.segments[segment_idx];
+    let bytes = read_range(store.as_ref(), &open.file, meta.paths_range()).await?;
+    context.bytes_read.add(bytes.len());
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let limits = context.options.open_limits();
+    let read = move || read_paths(&path, &footer, segment_idx, &bytes, &limits);
+    let paths = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    Ok((meta.continues, paths.map_err(datafusion_error)?))
+}
+
+async fn load_segment(
+    context: &LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &OpenFile,
+    segment_idx: usize,
+    sections: Sections,
+) -> Result<Arc<Segment>> {
+    let range = sections.range(&open.footer.segments[segment_idx]);
+    let bytes = read_range(store.as_ref(), &open.file, range).await?;
+    context.bytes_read.add(bytes.len());
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let limits = context.options.open_limits();
+    let read = move || match sections {
+        Sections::All => read_segment(&path, &footer, segment_idx, &bytes, &limits),
+        Sections::Words => read_words(&path, &footer, segment_idx, &bytes, &limits),
+    };
+    let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    segment.map(Arc::new).map_err(datafusion_error)
+}

@@ -1,0 +1,296 @@
+//! Files of the local disk, whatever they are called and whatever the file system says of them.
+//!
+//! The store of DataFusion addresses a file by text without control characters: one other name in a
+//! folder, and it lists nothing of it. It leaves out names that end in `#` and digits, and believes
+//! lengths: a file of `/proc` says 0. So folders are listed here, and a file that the store cannot
+//! read has a store of its own, a [`DiskFile`]:
+//!
+//! ```text
+//! location ─▶ find, list ─▶ FoundFile ─┬─ most files         the session's store for file://
+//!                                      └─ names, no length   DiskFile
+//! ```
+//!
+//! Names become text by [`path_text`], one to one. Links are followed, as that store does, but not to a
+//! folder on the way. O(entries) for a listing.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path as DiskPath, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use object_store::path::Path;
+use object_store::{
+    Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult,
+};
+
+use tadoc::format::{path_bytes, path_text};
+
+/// Most bytes that are read of a file whose length is not known.
+const MAX_UNKNOWN_BYTES: u64 = i32::MAX as u64 + 1;
+
+/// A file that a location led to.
+#[derive(Debug)]
+pub(crate) struct FoundFile {
+    /// Its name, below the folder that was listed.
+    pub(crate) relative: String,
+    /// Place, length and version.
+    pub(crate) meta: ObjectMeta,
+    /// Reads it where the session's store cannot.
+    pub(crate) on_disk: Option<DiskFile>,
+}
+
+/// Returns the path on disk that `location` names: with its escapes undone, as paths are shown, or as it
+/// is written where nothing has that name.
+pub(crate) fn disk_path(location: &str) -> PathBuf {
+    let unescaped = match path_bytes(location) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(name) => path_of(name).filter(|path| path.exists()),
+    };
+    unescaped.unwrap_or_else(|| PathBuf::from(location))
+}
+
+#[cfg(unix)]
+fn path_of(name: Vec<u8>) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(name)))
+}
+
+#[cfg(not(unix))]
+fn path_of(name: Vec<u8>) -> Option<PathBuf> {
+    String::from_utf8(name).ok().map(PathBuf::from)
+}
+
+/// Returns the place of `path`, which is absolute, in a store; one of text that stands for it where no
+/// store has such a place.
+pub(crate) fn place_of(path: &DiskPath) -> Path {
+    Path::from_absolute_path(path).unwrap_or_else(|_| Path::from(text_of(path)))
+}
+
+/// Whether the session's store finds the file `path`.
+fn is_addressed(path: &DiskPath) -> bool {
+    let Ok(place) = Path::from_absolute_path(path) else { return false };
+    let name = place.filename().unwrap_or_default();
+    let (_, suffix) = name.split_once('#').unwrap_or_default();
+    suffix.is_empty() || !suffix.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn text_of(path: &DiskPath) -> String {
+    path_text(path.as_os_str().as_encoded_bytes()).into_owned()
+}
+
+/// Finds the file or pipe at `path`; `None` for a folder and where there is nothing.
+///
+/// # Errors
+/// A device, which may never end.
+pub(crate) async fn find(path: PathBuf) -> io::Result<Option<FoundFile>> {
+    let find = move || match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => Ok(None),
+        Ok(metadata) if is_device(&metadata) => Err(io::Error::other(
+            "it is a device, which may never end; write the part that is meant to a file",
+        )),
+        Ok(metadata) => Ok(Some(local_file(String::new(), path, &metadata))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    };
+    tokio::task::spawn_blocking(find).await?
+}
+
+/// Lists the files below `folder`, none where there is no such folder.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub(crate) async fn list(folder: PathBuf) -> io::Result<Vec<FoundFile>> {
+    let list = move || {
+        let mut listing = Listing { above: Vec::new(), files: Vec::new() };
+        match folder.is_dir() {
+            true => listing.folder(&folder, "").map(|()| listing.files),
+            false => Ok(Vec::new()),
+        }
+    };
+    tokio::task::spawn_blocking(list).await?
+}
+
+struct Listing {
+    /// Real paths of the folders on the way.
+    above: Vec<PathBuf>,
+    files: Vec<FoundFile>,
+}
+
+impl Listing {
+    fn folder(&mut self, folder: &DiskPath, relative: &str) -> io::Result<()> {
+        let failed = |error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", text_of(folder)))
+        };
+        let opened = folder.canonicalize().and_then(|real| Ok((real, folder.read_dir()?)));
+        let (real, entries) = match opened {
+            Ok(opened) => opened,
+            // It has just been removed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        if self.above.contains(&real) {
+            return Ok(()); // a link to a folder on the way here
+        }
+        self.above.push(real);
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let path = entry.path();
+            let name = format!("{relative}{}", text_of(DiskPath::new(&entry.file_name())));
+            // A link to nothing, or a file that has just been removed.
+            let Ok(metadata) = fs::metadata(&path) else { continue };
+            if metadata.is_dir() {
+                self.folder(&path, &format!("{name}/"))?;
+            } else if metadata.is_file() {
+                self.files.push(local_file(name, path, &metadata));
+            }
+        }
+        self.above.pop();
+        Ok(())
+    }
+}
+
+fn local_file(relative: String, path: PathBuf, metadata: &Metadata) -> FoundFile {
+    let meta = meta_of(&path, metadata);
+    let is_known = metadata.is_file() && metadata.len() > 0 && is_addressed(&path);
+    FoundFile { relative, meta, on_disk: (!is_known).then_some(DiskFile { path }) }
+}
+
+/// As the session's store makes it, so that a file has one version however it is found.
+fn meta_of(path: &DiskPath, metadata: &Metadata) -> ObjectMeta {
+    let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+    let micros = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    let (number, size) = (file_number(metadata), metadata.len());
+    ObjectMeta {
+        location: place_of(path),
+        last_modified: modified.into(),
+        size,
+        e_tag: Some(format!("{number:x}-{micros:x}-{size:x}")),
+        version: None,
+    }
+}
+
+#[cfg(unix)]
+fn file_number(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+#[cfg(not(unix))]
+fn file_number(_metadata: &Metadata) -> u64 {
+    0
+}
+
+#[cfg(unix)]
+fn is_device(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let file_type = metadata.file_type();
+    file_type.is_char_device() || file_type.is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_metadata: &Metadata) -> bool {
+    false
+}
+
+/// A store of one file, whatever place is asked for. It can be read, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DiskFile {
+    path: PathBuf,
+}
+
+impl fmt::Display for DiskFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DiskFile({})", text_of(&self.path))
+    }
+}
+
+impl DiskFile {
+    /// A store of `path`, unless the session's store finds it.
+    pub(crate) fn of(path: PathBuf) -> Option<Self> {
+        (!is_addressed(&path)).then_some(Self { path })
+    }
+
+    fn open(&self, options: &GetOptions) -> io::Result<GetResult> {
+        let mut file = File::open(&self.path)?;
+        let metadata = file.metadata()?;
+        let mut meta = meta_of(&self.path, &metadata);
+        let mut payload = None;
+        if meta.size == 0 {
+            let mut bytes = Vec::new();
+            (&mut file).take(MAX_UNKNOWN_BYTES).read_to_end(&mut bytes)?;
+            meta.size = bytes.len() as u64;
+            payload = Some(bytes);
+        }
+        let range = match &options.range {
+            Some(range) => range.as_range(meta.size).map_err(io::Error::other)?,
+            None => 0..meta.size,
+        };
+        let payload = match payload {
+            Some(bytes) => {
+                let bytes = bytes[range.start as usize..range.end as usize].to_vec().into();
+                GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed())
+            }
+            None => GetResultPayload::File(file, self.path.clone()),
+        };
+        Ok(GetResult { payload, meta, range, attributes: Attributes::default() })
+    }
+
+    fn refused<T>(&self) -> object_store::Result<T> {
+        let source = "one file, to be read".into();
+        Err(Error::NotSupported { source })
+    }
+}
+
+#[async_trait]
+impl ObjectStore for DiskFile {
+    async fn get_opts(&self, _: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        let file = self.clone();
+        let opened = tokio::task::spawn_blocking(move || file.open(&options)).await?;
+        opened.map_err(|error| {
+            let source = Box::new(error);
+            Error::Generic { store: "DiskFile", source }
+        })
+    }
+
+    async fn put_opts(
+        &self,
+        _: &Path,
+        _: PutPayload,
+        _: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        self.refused()
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        _: &Path,
+        _: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.refused()
+    }
+
+    fn delete_stream(
+        &self,
+        _: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        stream::iter([self.refused()]).boxed()
+    }
+
+    fn list(&self, _: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        stream::iter([self.refused()]).boxed()
+    }
+
+    async fn list_with_delimiter(&self, _: Option<&Path>) -> object_store::Result<ListResult> {
+        self.refused()
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> object_store::Result<()> {
+        self.refused()
+    }
+}

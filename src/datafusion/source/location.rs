@@ -1,0 +1,418 @@
+//! Locations: from what a user writes to files in an object store.
+//!
+//! ```text
+//! c.tadoc            a file below the working directory
+//! corpora, corpora/  a folder: its .tadoc files, sub-folders too, in order of path
+//! notes/             a living corpus, where the folder holds versions
+//! logs/2026-*.tadoc  a glob: * and ? stay inside a path segment, ** crosses, [a-z] is a class
+//! s3://b/c.tadoc     a URL, with the same three forms; the store is made on demand
+//! ```
+//!
+//! Nothing here runs while a query is planned logically: locations are resolved in `scan`. A file
+//! or folder whose name holds glob characters is found literally first. Files of this machine may have
+//! any name (`local_files`). Stores that the session does not know are built from the URL and the process's environment (credentials included) and
+//! registered; schemes beyond `file` and `memory` need this crate's features `s3` and `http`.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Component, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::datasource::object_store::ObjectStoreUrl;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use futures::TryStreamExt;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use regex::Regex;
+use url::Url;
+
+use crate::errors::mask_secrets;
+use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, place_of};
+use crate::store::LivingRoots;
+
+/// Extension of corpus files, with its dot.
+pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
+
+/// A file that a location led to.
+#[derive(Debug, Clone)]
+pub(crate) struct SourceFile {
+    /// Path in the words of the user: the location, or the location's folder and what follows.
+    pub(crate) path: String,
+    /// Store it lies in.
+    pub(crate) store_url: ObjectStoreUrl,
+    /// Place, length and version.
+    pub(crate) meta: ObjectMeta,
+    /// Reads it where the store cannot.
+    pub(crate) on_disk: Option<DiskFile>,
+}
+
+impl SourceFile {
+    /// Key of this version of the file: two equal keys have equal bytes.
+    pub(crate) fn version_key(&self) -> String {
+        let version = match &self.meta.e_tag {
+            Some(tag) => tag.clone(),
+            None => self.meta.last_modified.timestamp_micros().to_string(),
+        };
+        let url: &str = self.store_url.as_str();
+        format!("{url}{}#{}#{version}", self.meta.location, self.meta.size)
+    }
+}
+
+/// What kind of files a location must lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Corpora; a folder means its `.tadoc` files. A name may have been meant for a table.
+    Corpora,
+    /// The same where names are of files only.
+    CorpusFiles,
+    /// Any files; a folder means all of them but hidden ones.
+    Files,
+}
+
+impl Wanted {
+    fn accepts(self, relative: &str) -> bool {
+        match self {
+            Self::Corpora | Self::CorpusFiles => relative.ends_with(CORPUS_EXTENSION),
+            Self::Files => !relative.split('/').any(|part| part.starts_with('.')),
+        }
+    }
+}
+
+/// The files of `location`, in order of path; at least one.
+///
+/// # Errors
+/// A plan error that says what was tried.
+pub(crate) async fn resolve_files(
+    runtime: &RuntimeEnv,
+    location: &str,
+    wanted: Wanted,
+) -> Result<Vec<SourceFile>> {
+    let place = Place::parse(location)?;
+    let location = &*mask_secrets(location);
+    let (mut found, is_file) = match &place.disk {
+        Some(path) => found_on_disk(path, place.glob.is_none()).await.map_err(|error| {
+            plan_datafusion_err!("{location}: cannot look it up in the file system: {error}")
+        })?,
+        None => found_in_store(runtime, &place, location).await?,
+    };
+    if is_file && let Some(file) = found.pop() {
+        return Ok(vec![place.file(location.to_string(), file)]);
+    }
+    found.sort_unstable_by(|a, b| a.relative.cmp(&b.relative));
+    let num_below = found.len();
+    let names: Vec<String> = found.iter().map(|file| file.relative.clone()).collect();
+    let living = LivingRoots::among(&names);
+    let mut files = Vec::new();
+    for (file, relative) in found.into_iter().zip(&names) {
+        let accepted = match &place.glob {
+            Some(glob) => glob.is_match(relative),
+            None => wanted.accepts(relative),
+        };
+        if let Some(root) = living.root_of(relative)
+            && accepted
+            && wanted != Wanted::Files
+        {
+            let root = place.display(root);
+            return plan_err!(
+                "{location}: {} is a living corpus; query it by that name, not with other files",
+                root.trim_end_matches('/')
+            );
+        }
+        if accepted {
+            files.push(place.file(place.display(relative), file));
+        }
+    }
+    if files.is_empty() {
+        return Err(nothing_found(location, &place, wanted, num_below));
+    }
+    Ok(files)
+}
+
+/// The file at `path` and true, or else the files below it and false.
+async fn found_on_disk(
+    path: &std::path::Path,
+    may_be_file: bool,
+) -> io::Result<(Vec<FoundFile>, bool)> {
+    if may_be_file && let Some(file) = local_files::find(path.to_owned()).await? {
+        return Ok((vec![file], true));
+    }
+    Ok((local_files::list(path.to_owned()).await?, false))
+}
+
+/// The same for the place of a store.
+async fn found_in_store(
+    runtime: &RuntimeEnv,
+    place: &Place,
+    location: &str,
+) -> Result<(Vec<FoundFile>, bool)> {
+    let store = object_store(runtime, &place.url)?;
+    let explain = |error: object_store::Error| {
+        plan_datafusion_err!("{location}: cannot look it up in {}: {error}", place.store_name())
+    };
+    let file = |meta: ObjectMeta| {
+        let relative = place.relative(&meta.location).to_string();
+        FoundFile { relative, meta, on_disk: None }
+    };
+    if place.glob.is_none() && !place.path.as_ref().is_empty() {
+        match store.head(&place.path).await {
+            Ok(meta) => return Ok((vec![file(meta)], true)),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(explain(error)),
+        }
+    }
+    let prefix = Some(&place.path).filter(|path| !path.as_ref().is_empty());
+    let listed = store.list(prefix).try_collect().await;
+    let found: Vec<ObjectMeta> = listed.map_err(|error| match place.is_on_web() {
+        true => plan_datafusion_err!(
+            "{location}: the server has no such file, and lists no folders ({error}); name a file \
+             that is there"
+        ),
+        false => explain(error),
+    })?;
+    Ok((found.into_iter().map(file).collect(), false))
+}
+
+/// The store behind `url`, made and registered where the session does not know it.
+pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    if let Ok(store) = runtime.object_store_registry.get_store(url) {
+        return Ok(store);
+    }
+    // Configuration keys of the stores are the environment's names in lower case; others are ignored.
+    let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+    // Whoever writes http:// has said that it may be plain.
+    let plain = (url.scheme() == "http").then(|| ("allow_http".to_string(), "true".to_string()));
+    let (store, _) =
+        object_store::parse_url_opts(url, environment.chain(plain)).map_err(|error| {
+            let scheme = url.scheme();
+            plan_datafusion_err!(
+                "no object store for {scheme}://…: {error}; register one on the session, or build \
+             datafusion-tadoc with the feature for {scheme} (s3 or http)"
+            )
+        })?;
+    let store: Arc<dyn ObjectStore> = Arc::from(store);
+    runtime.register_object_store(url, Arc::clone(&store));
+    Ok(store)
+}
+
+/// The store of a resolved file.
+pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
+    match &file.on_disk {
+        Some(on_disk) => Ok(Arc::new(on_disk.clone())),
+        None => object_store(runtime, file.store_url.as_ref()),
+    }
+}
+
+/// Bytes of a file.
+pub(crate) async fn read_range(
+    store: &dyn ObjectStore,
+    file: &SourceFile,
+    range: Range<u64>,
+) -> Result<Bytes> {
+    if range.is_empty() {
+        // Some stores refuse to read nothing.
+        return Ok(Bytes::new());
+    }
+    let bytes = store.get_range(&file.meta.location, range).await;
+    bytes.map_err(|error| DataFusionError::from(error).context(file.path.clone()))
+}
+
+/// A location taken apart.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Scheme and authority.
+    pub(crate) url: Url,
+    /// File, folder or prefix inside the store; what precedes the first glob segment.
+    pub(crate) path: Path,
+    /// The same on the local disk, if it is there.
+    pub(crate) disk: Option<PathBuf>,
+    /// What the rest of a path must match.
+    pub(crate) glob: Option<Regex>,
+    /// What the user wrote before the part a listing adds, with its last slash.
+    shown_prefix: String,
+}
+
+impl Place {
+    pub(crate) fn parse(location: &str) -> Result<Self> {
+        let is_url = location.contains("://");
+        let is_literal = !is_url && disk_path(location).exists();
+        let split = if is_literal { None } else { split_glob(location) };
+        let (base, glob) = match split {
+            Some((base, pattern)) => (base, Some(glob_regex(pattern)?)),
+            None => (location, None),
+        };
+        let (url, path, disk) = if is_url { parse_url(base)? } else { parse_local(base)? };
+        let slash = if base.is_empty() || base.ends_with('/') { "" } else { "/" };
+        Ok(Self { url, path, disk, glob, shown_prefix: format!("{base}{slash}") })
+    }
+
+    /// A file of this place's store.
+    pub(crate) fn file(&self, path: String, found: FoundFile) -> SourceFile {
+        let store = &self.url[url::Position::BeforeScheme..url::Position::BeforePath];
+        // The parts of a URL that was parsed before always parse.
+        let store_url =
+            ObjectStoreUrl::parse(store).unwrap_or_else(|_| ObjectStoreUrl::local_filesystem());
+        let path = mask_secrets(&path);
+        SourceFile { path, store_url, meta: found.meta, on_disk: found.on_disk }
+    }
+
+    /// What follows this place in `location`.
+    fn relative<'a>(&self, location: &'a Path) -> &'a str {
+        let rest = location.as_ref().strip_prefix(self.path.as_ref());
+        rest.unwrap_or(location.as_ref()).trim_start_matches('/')
+    }
+
+    /// What lies below this place, in the words of the user.
+    pub(crate) fn display(&self, relative: &str) -> String {
+        format!("{}{relative}", self.shown_prefix)
+    }
+
+    /// Whether it is behind `http://` or `https://`. Most such servers cannot list.
+    pub(crate) fn is_on_web(&self) -> bool {
+        matches!(self.url.scheme(), "http" | "https")
+    }
+
+    fn store_name(&self) -> String {
+        match self.url.scheme() {
+            "file" => "the file system".into(),
+            _ => self.url[url::Position::BeforeScheme..url::Position::BeforePath].to_string(),
+        }
+    }
+}
+
+fn nothing_found(
+    location: &str,
+    place: &Place,
+    wanted: Wanted,
+    num_below: usize,
+) -> DataFusionError {
+    let tried = match place.url.scheme() {
+        "file" => format!("/{}", place.path),
+        _ => format!("{}/{}", place.store_name(), place.path),
+    };
+    let (kind, nor_table) = match wanted {
+        Wanted::Corpora => (".tadoc file", ", and no table of that name"),
+        Wanted::CorpusFiles => (".tadoc file", ""),
+        Wanted::Files => ("file that is not hidden", ""),
+    };
+    if place.glob.is_some() {
+        return plan_datafusion_err!(
+            "{location}: nothing matches; files below {tried}: {num_below}"
+        );
+    }
+    if num_below > 0 {
+        return plan_datafusion_err!(
+            "{location}: the folder {tried} holds no {kind}; other files: {num_below}"
+        );
+    }
+    plan_datafusion_err!("{location}: there is no file and no folder {tried}{nor_table}")
+}
+
+/// Splits at the last slash before the first glob character.
+fn split_glob(location: &str) -> Option<(&str, &str)> {
+    let is_query = location.starts_with("http://") || location.starts_with("https://");
+    let first = location.find(|c| matches!(c, '*' | '[') || (c == '?' && !is_query))?;
+    let cut = location[..first].rfind('/').map_or(0, |slash| slash + 1);
+    Some(location.split_at(cut))
+}
+
+/// `*` and `?` inside a segment, `**` across segments, `[abc]`, `[!abc]`; the rest is literal.
+fn glob_regex(pattern: &str) -> Result<Regex> {
+    let mut regex = String::from("^");
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        let class_end = rest.get(2..).and_then(|tail| tail.find(']')).map(|end| end + 2);
+        let len = match (c, class_end) {
+            _ if rest.starts_with("**/") => push(&mut regex, "(?:.*/)?", 3),
+            _ if rest.starts_with("**") => push(&mut regex, ".*", 2),
+            ('*', _) => push(&mut regex, "[^/]*", 1),
+            ('?', _) => push(&mut regex, "[^/]", 1),
+            ('[', Some(end)) => {
+                let class = rest[1..end].replace('\\', "\\\\").replace('[', "\\[");
+                let class = class.strip_prefix('!').map(|c| format!("^{c}")).unwrap_or(class);
+                push(&mut regex, &format!("[{class}]"), end + 1)
+            }
+            _ => push(&mut regex, &regex::escape(c.encode_utf8(&mut [0; 4])), c.len_utf8()),
+        };
+        rest = &rest[len..];
+    }
+    regex.push('$');
+    Regex::new(&regex).map_err(|_| plan_datafusion_err!("{pattern}: not a glob pattern"))
+}
+
+fn push(regex: &mut String, part: &str, len_bytes: usize) -> usize {
+    regex.push_str(part);
+    len_bytes
+}
+
+fn parse_url(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
+    let shown = mask_secrets(text);
+    let url = Url::parse(text).map_err(|e| plan_datafusion_err!("{shown}: not a URL: {e}"))?;
+    if url.scheme() == "file"
+        && let Ok(disk) = url.to_file_path()
+    {
+        return Ok((url, place_of(&disk), Some(disk)));
+    }
+    let path = Path::from_url_path(url.path())
+        .map_err(|e| plan_datafusion_err!("{shown}: not a path of an object store: {e}"))?;
+    Ok((url, path, None))
+}
+
+fn parse_local(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
+    let local = disk_path(if text.is_empty() { "." } else { text });
+    let absolute = std::fs::canonicalize(&local)
+        .or_else(|_| std::path::absolute(&local).map(|path| without_dots(&path)))
+        .map_err(|e| plan_datafusion_err!("{text}: not a path: {e}"))?;
+    let local: Url = AsRef::<Url>::as_ref(&ObjectStoreUrl::local_filesystem()).clone();
+    Ok((local, place_of(&absolute), Some(absolute)))
+}
+
+/// Resolves `..` by name, for paths that do not exist.
+fn without_dots(path: &std::path::Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        glob_regex(pattern).unwrap().is_match(path)
+    }
+
+    #[test]
+    fn globs_stay_inside_a_segment_unless_doubled() {
+        assert!(matches("*.txt", "a.txt") && !matches("*.txt", "b/a.txt"));
+        assert!(matches("**/*.txt", "a.txt") && matches("**/*.txt", "b/c/a.txt"));
+        assert!(matches("a?c", "abc") && !matches("a?c", "a/c"));
+        assert!(matches("[a-c]x", "bx") && !matches("[!a-c]x", "bx") && matches("[!a-c]x", "dx"));
+        assert!(matches("a+(b", "a+(b") && matches("[", "["));
+    }
+
+    #[test]
+    fn patterns_are_cut_from_their_folder() {
+        assert_eq!(split_glob("s3://b/x/*.tadoc"), Some(("s3://b/x/", "*.tadoc")));
+        assert_eq!(split_glob("*.tadoc"), Some(("", "*.tadoc")));
+        assert_eq!(split_glob("https://h/x?y=1"), None);
+        assert_eq!(split_glob("plain"), None);
+    }
+
+    #[test]
+    fn relative_locations_are_made_absolute_by_name() {
+        let place = Place::parse("no/../such/x.tadoc").unwrap();
+        let absolute = std::path::absolute("such/x.tadoc").unwrap();
+        assert_eq!(place.path, Path::from_absolute_path(absolute).unwrap());
+    }
+}

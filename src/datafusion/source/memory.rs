@@ -1,0 +1,217 @@
+//! How much memory segments take: before anything is read of them, while they are decoded, and with what queries
+//! derive from them.
+//!
+//! ```text
+//! held       ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇     by every segment
+//! decoding                          ▒▒    3 MiB or more for each that is decoded at the moment: one for each core
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryLimit;
+
+use crate::errors::datafusion_error;
+use crate::options::TadocOptions;
+use crate::source::sections::Sections;
+use crate::source::{LoadContext, OpenFile, Source};
+use crate::throughput::calibration::num_cores;
+use tadoc::Error;
+use tadoc::format::{FileFooter, SegmentMeta};
+use tadoc::segment::Segment;
+
+/// Peak memory of loading: the decoded segments, and the stored bytes of those in flight and what decoding them takes.
+pub(crate) fn estimate_bytes(
+    footer: &FileFooter,
+    parallel: usize,
+    sections: Sections,
+    options: &TadocOptions,
+) -> Result<usize> {
+    let segments = || footer.segments.iter();
+    let kept = |s: &SegmentMeta| sections.memory_bytes(s) - sections.decoding_bytes(s);
+    let decoded = segments().map(kept).fold(0, u64::saturating_add);
+    let in_flight = |s: &SegmentMeta| {
+        let stored = sections.range(s);
+        sections.decoding_bytes(s).saturating_add(stored.end - stored.start)
+    };
+    let most_in_flight = segments().map(in_flight).max().unwrap_or(0);
+    let parallel = parallel.min(footer.segments.len()) as u64;
+    let needed = decoded.saturating_add(most_in_flight.saturating_mul(parallel));
+    if needed > options.max_memory_bytes {
+        return Err(datafusion_error(Error::Capacity {
+            what: "opening the corpus",
+            requested: needed,
+            limit: options.max_memory_bytes,
+            knob: "tadoc.max_memory_bytes",
+        }));
+    }
+    usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
+}
+
+/// What a scan uses of segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Uses {
+    /// Words and their counts.
+    Words,
+    /// The grammar from the root on.
+    Text,
+    /// The places of words, too, which the inverse grammar tells.
+    #[default]
+    Places,
+}
+
+/// What segments need from their decoding to their use, before they are decoded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MemoryWhenUsed {
+    /// With what queries may derive from them.
+    held_bytes: u64,
+    /// Of one that is decoded, at most.
+    decoding_bytes: u64,
+    num_segments: u64,
+}
+
+impl MemoryWhenUsed {
+    pub(crate) fn of(segments: &[SegmentMeta], uses: Uses) -> Self {
+        let held = segments.iter().map(|segment| held_when_used(segment, uses));
+        let held_bytes = held.fold(0, u64::saturating_add);
+        let decoding = segments.iter().map(|segment| match uses {
+            Uses::Words => segment.words_decoding_bytes(),
+            Uses::Text | Uses::Places => segment.decoding_bytes(),
+        });
+        let decoding_bytes = decoding.max().unwrap_or(0);
+        Self { held_bytes, decoding_bytes, num_segments: segments.len() as u64 }
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            held_bytes: self.held_bytes.saturating_add(other.held_bytes),
+            decoding_bytes: self.decoding_bytes.max(other.decoding_bytes),
+            num_segments: self.num_segments + other.num_segments,
+        }
+    }
+
+    /// Bytes where `num_at_once` segments are decoded at once.
+    pub(crate) fn bytes(self, num_at_once: usize) -> u64 {
+        let num_at_once = self.num_segments.min(num_at_once as u64);
+        self.held_bytes.saturating_add(num_at_once.saturating_mul(self.decoding_bytes))
+    }
+}
+
+/// Says in `error`, where it is that the session's memory has no room for the segments of `source`, what has.
+pub(crate) fn too_little(
+    context: &LoadContext,
+    source: &Source,
+    error: DataFusionError,
+) -> DataFusionError {
+    let MemoryLimit::Finite(limit) = context.runtime.memory_pool.memory_limit() else {
+        return error;
+    };
+    if !matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
+        return error;
+    }
+    let of_file = |open: &OpenFile| MemoryWhenUsed::of(&open.footer.segments, context.uses);
+    let needed = source.corpora().iter().map(of_file);
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(num_cores());
+    if needed > context.options.max_memory_bytes {
+        return error;
+    }
+    // As portions are cut: half of the session's memory is for segments.
+    let enough = (2 * needed).div_ceil(1 << 20);
+    let (num_segments, first) = (needed_at_once(source), source.corpora().first());
+    let path = first.map_or("", |open| open.file.path.as_str());
+    DataFusionError::ResourcesExhausted(format!(
+        "{path}: {num_segments} must be in memory at once and need {needed} bytes, the session has {limit} for these and \
+         what is made of them; raise its memory limit (--memory-limit {enough}MiB)"
+    ))
+}
+
+fn needed_at_once(source: &Source) -> String {
+    let segments = source.corpora().iter().map(|open| open.footer.segments.len());
+    match segments.sum::<usize>() {
+        1 => "a segment".to_owned(),
+        num_segments => format!("{num_segments} segments"),
+    }
+}
+
+fn held_when_used(segment: &SegmentMeta, uses: Uses) -> u64 {
+    let terminals = u64::from(segment.num_words) + u64::from(segment.num_separators);
+    let ids = terminals + u64::from(segment.num_rules);
+    let elements = segment.num_elements;
+    let decoded = || segment.memory_bytes().saturating_sub(segment.decoding_bytes());
+    match uses {
+        Uses::Words => {
+            let decoding_bytes = segment.words_decoding_bytes();
+            segment.words_memory_bytes().saturating_sub(decoding_bytes)
+        }
+        Uses::Text => decoded().saturating_add(sums_bytes(elements, ids)),
+        Uses::Places => decoded()
+            .saturating_add(sums_bytes(elements, ids))
+            .saturating_add(inverse_bytes(elements, ids)),
+    }
+}
+
+/// Bytes of what every query may derive from a grammar: prefix sums (under 6 bytes an element), weights.
+fn sums_bytes(num_elements: u64, num_ids: u64) -> u64 {
+    num_elements.saturating_mul(6).saturating_add(num_ids.saturating_mul(8))
+}
+
+/// Bytes of the inverse of a grammar.
+fn inverse_bytes(num_elements: u64, num_ids: u64) -> u64 {
+    num_elements.saturating_mul(8).saturating_add(num_ids.saturating_mul(4))
+}
+
+/// Bytes of `segments` with everything that queries may derive from them.
+pub(crate) fn all_memory(segments: &[Arc<Segment>]) -> usize {
+    text_memory(segments) + places_memory(segments)
+}
+
+/// The same without [`places_memory`]: text runs and words of documents are in it, unless a segment
+/// [keeps none](tadoc::segment::Dag::keep_no_copies).
+pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
+    let of_segment = |segment: &Arc<Segment>| {
+        let dag = &segment.dag;
+        let decoded = segment.dictionary.memory_bytes() + dag.memory_bytes();
+        let sums = sums_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64);
+        let copies = dag.max_text_runs_bytes() + dag.max_doc_words_bytes();
+        decoded + segment.paths.memory_bytes() + sums as usize + copies
+    };
+    segments.iter().map(of_segment).sum()
+}
+
+/// Bytes of what queries derive from `segments` to find places.
+pub(crate) fn places_memory(segments: &[Arc<Segment>]) -> usize {
+    let of_segment = |segment: &Arc<Segment>| {
+        let dag = &segment.dag;
+        inverse_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64) as usize
+    };
+    segments.iter().map(of_segment).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tadoc::build::{CorpusBuilder, IngestOptions};
+    use tadoc::format::OpenLimits;
+    use tadoc::segment::Corpus;
+
+    #[test]
+    fn small_files_need_what_they_hold() {
+        let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+        let text: String = (0..200).map(|at| format!("word {} and {at}, ", at % 7)).collect();
+        builder.push_document("small.txt", text.as_bytes()).unwrap();
+        let (file, _) = builder.finish(None).unwrap();
+        let limits = OpenLimits::default();
+        let (footer, _) = Corpus::from_bytes("small.tadoc", &file, &limits).unwrap();
+        let segment = footer.segments[0].clone();
+        let small = MemoryWhenUsed::of(std::slice::from_ref(&segment), Uses::Places);
+        let decoding = segment.decoding_bytes();
+        assert_eq!(decoding, 3 << 20);
+        assert_eq!(small.bytes(16), small.held_bytes + decoding);
+        assert!(small.held_bytes < 64 << 10, "{small:?}");
+        // 5,000 files: 16 cores decode one each, the others wait or are done with it.
+        let all = (0..5_000).map(|_| small).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
+        assert_eq!(all.bytes(16), 5_000 * small.held_bytes + 16 * decoding);
+        assert!(all.bytes(16) < 512 << 20, "{all:?}");
+        assert_eq!(all, MemoryWhenUsed::of(&vec![segment; 5_000], Uses::Places));
+    }
+}

@@ -1,0 +1,221 @@
+//! Corpora and files by location, without a statement: the command line finds what SQL finds.
+//!
+//! ```text
+//! location ─▶ Resolver ─┬─ corpora ─▶ Found::Living   a folder or prefix with versions
+//!                       │             Found::Files    a .tadoc file; a folder or glob of them
+//!                       ├─ files   ─▶ FileAt          any files: what an ingest reads
+//!                       ├─ storage ─▶ Storage         where a living corpus is or begins
+//!                       └─ object  ─▶ store and path  where a new file goes
+//! ```
+//!
+//! The forms of a location are those of `location`. Nothing is kept but the stores.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::common::plan_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use object_store::{ObjectStore, ObjectStoreExt};
+
+use crate::errors::{core_error, datafusion_error, task_error};
+use crate::source::OpenFile;
+use crate::source::cache::check_profiles;
+use crate::source::footer::read_footer;
+use crate::source::location::{
+    Place, SourceFile, Wanted, object_store, read_range, resolve_files, store_of,
+};
+use crate::store::LivingPlace;
+use crate::throughput::calibration::num_cores;
+use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
+use tadoc::segment::{Corpus, Segment};
+use tadoc_store::{LivingStore, Part, Storage, storage_in};
+
+/// Finds what locations lead to. Clones share the stores.
+///
+/// ```
+/// use datafusion_tadoc::{Found, Resolver};
+///
+/// # #[tokio::main]
+/// # async fn main() -> datafusion::error::Result<()> {
+/// # let dir = tempfile::tempdir()?;
+/// # let file = dir.path().join("plays.tadoc").display().to_string();
+/// # let ctx = datafusion::prelude::SessionContext::new();
+/// # datafusion_tadoc::register_all(&ctx)?;
+/// # let copy = format!("COPY (SELECT 'a.txt' AS path, 'to be' AS text) TO '{file}'");
+/// # ctx.sql(&copy).await?.collect().await?;
+/// let found = Resolver::default().corpora(&file).await?;
+/// let Found::Files(files) = found else { panic!("no version is there") };
+/// let footer = files[0].footer(&Default::default()).await?;
+/// assert_eq!((files.len(), footer.num_docs()), (1, 1));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Resolver {
+    runtime: Arc<RuntimeEnv>,
+}
+
+/// The corpora that a location leads to.
+#[derive(Debug)]
+pub enum Found {
+    /// A living corpus.
+    Living(LivingStore),
+    /// Corpus files in order of path, at least one.
+    Files(Vec<FileAt>),
+}
+
+impl Resolver {
+    /// The corpora at `location`.
+    ///
+    /// # Errors
+    /// A plan error that says what was tried where nothing is there; those of the store.
+    pub async fn corpora(&self, location: &str) -> Result<Found> {
+        if let Some(place) = LivingPlace::of(location)?
+            && let Some(store) = place.open(&self.runtime).await?
+        {
+            return Ok(Found::Living(store));
+        }
+        Ok(Found::Files(self.resolve(location, Wanted::CorpusFiles).await?))
+    }
+
+    /// The files at `location`, in order of path, at least one; a folder means all below it that
+    /// are not hidden.
+    ///
+    /// # Errors
+    /// As [`Resolver::corpora`].
+    pub async fn files(&self, location: &str) -> Result<Vec<FileAt>> {
+        self.resolve(location, Wanted::Files).await
+    }
+
+    async fn resolve(&self, location: &str, wanted: Wanted) -> Result<Vec<FileAt>> {
+        let files = resolve_files(&self.runtime, location, wanted).await?;
+        files.into_iter().map(|file| self.file_at(file)).collect()
+    }
+
+    fn file_at(&self, file: SourceFile) -> Result<FileAt> {
+        Ok(FileAt { store: store_of(&self.runtime, &file)?, file })
+    }
+
+    /// The file of `part` of the living corpus at `location`; `None` for edits.
+    ///
+    /// # Errors
+    /// A plan error where `location` is none.
+    pub fn part(&self, location: &str, part: &Part) -> Result<Option<FileAt>> {
+        let file = LivingPlace::parse(location)?.file(part);
+        file.map(|file| self.file_at(file)).transpose()
+    }
+
+    /// The storage at `location`, for a living corpus that is there or begins there.
+    ///
+    /// # Errors
+    /// Where `location` is no place, and where no store can be made for it.
+    pub fn storage(&self, location: &Path) -> tadoc::Result<Arc<dyn Storage>> {
+        storage_in(location, |url| object_store(&self.runtime, url).map_err(core_error))
+    }
+
+    /// The store and the path of the file that `location` names, whether it is there or not.
+    ///
+    /// # Errors
+    /// A plan error for a folder or glob, and where no store can be made.
+    pub fn object(
+        &self,
+        location: &str,
+    ) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
+        let place = Place::parse(location)?;
+        if place.glob.is_some() || location.ends_with('/') || place.path.as_ref().is_empty() {
+            return plan_err!("{location}: expected the name of one file");
+        }
+        Ok((object_store(&self.runtime, &place.url)?, place.path))
+    }
+
+    /// One corpus of all documents of `files`, in order, with every segment checked.
+    ///
+    /// # Errors
+    /// Those of the stores and of damaged files; a plan error where the files were cut by different
+    /// tokenizers; what `limits` do not allow.
+    pub async fn open(&self, files: &[FileAt], limits: &OpenLimits) -> Result<Corpus> {
+        let mut opened = Vec::with_capacity(files.len());
+        for file in files {
+            let footer = Arc::new(file.footer(limits).await?);
+            opened.push(OpenFile { file: file.file.clone(), footer, portion: None });
+        }
+        check_profiles(&opened)?;
+        let segments = opened.iter().flat_map(|open| &open.footer.segments);
+        let memory_bytes = segments.map(SegmentMeta::memory_bytes).fold(0, u64::saturating_add);
+        limits.check_memory(memory_bytes).map_err(datafusion_error)?;
+        let places = files.iter().zip(&opened).flat_map(|(file, open)| {
+            (0..open.footer.segments.len()).map(move |segment_idx| (file, open, segment_idx))
+        });
+        // Boxed: the compiler cannot prove futures of borrowed files to be `Send`.
+        let loads: Vec<_> = places
+            .map(|(file, open, idx)| file.segment(Arc::clone(&open.footer), idx, limits).boxed())
+            .collect();
+        let segments = stream::iter(loads).buffered(num_cores()).try_collect().await?;
+        let profile = opened.first().map_or_else(Default::default, |open| open.footer.profile);
+        Ok(Corpus::new(profile, segments))
+    }
+}
+
+/// A file that is there.
+#[derive(Debug, Clone)]
+pub struct FileAt {
+    store: Arc<dyn ObjectStore>,
+    file: SourceFile,
+}
+
+impl FileAt {
+    /// The file in the words of the user: the location, or its folder and what follows.
+    pub fn name(&self) -> &str {
+        &self.file.path
+    }
+
+    /// Bytes of it.
+    pub fn len_bytes(&self) -> u64 {
+        self.file.meta.size
+    }
+
+    /// Bytes of a range.
+    ///
+    /// # Errors
+    /// Those of the store; a range that the file does not have.
+    pub async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        read_range(self.store.as_ref(), &self.file, range).await
+    }
+
+    /// All bytes, as they come.
+    ///
+    /// # Errors
+    /// Those of the store, here and in the stream.
+    pub async fn stream(&self) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let name = self.file.path.clone();
+        let failed = move |error| DataFusionError::from(error).context(name.clone());
+        let object = self.store.get(&self.file.meta.location).await.map_err(&failed)?;
+        Ok(object.into_stream().map_err(failed).boxed())
+    }
+
+    /// Its footer, if it is a corpus: one read, two where the footer is large.
+    ///
+    /// # Errors
+    /// Those of the store; the typed error of the crate where the bytes are no corpus.
+    pub async fn footer(&self, limits: &OpenLimits) -> Result<FileFooter> {
+        read_footer(self.store.as_ref(), limits, &self.file).await
+    }
+
+    async fn segment(
+        &self,
+        footer: Arc<FileFooter>,
+        segment_idx: usize,
+        limits: &OpenLimits,
+    ) -> Result<Arc<Segment>> {
+        let bytes = self.read(footer.segments[segment_idx].byte_range()).await?;
+        let (name, limits) = (self.file.path.clone(), limits.clone());
+        let decode = move || read_segment(&name, &footer, segment_idx, &bytes, &limits);
+        let decoded = tokio::task::spawn_blocking(decode).await.map_err(task_error)?;
+        decoded.map(Arc::new).map_err(datafusion_error)
+    }
+}

@@ -1,0 +1,238 @@
+//! Living corpora that a session has met, and the versions of them that it knows.
+//!
+//! ```text
+//! stores  place ──▶ LivingStore            knows the last version seen, so that little is listed
+//! views   place, commit ──▶ LivingView     edits, dropped ids, footers; the least recently used go
+//! ```
+//!
+//! A version that follows one that is known takes over its edits, in the place of the other, and reads
+//! only those since. Views are reserved in the session's memory pool.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::runtime_env::RuntimeEnv;
+
+use crate::errors::datafusion_error;
+use crate::options::TadocOptions;
+use crate::source::{CorpusCache, OpenFile};
+use crate::store::place::LivingPlace;
+use crate::store::view::{
+    LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes,
+};
+use tadoc::error::Error;
+use tadoc_store::{LivingStore, Version, VersionEdits};
+
+const MAX_STORES: usize = 256;
+const MAX_VIEWS: usize = 64;
+
+/// A living corpus that is there.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundCorpus {
+    pub(crate) place: LivingPlace,
+    pub(crate) store: LivingStore,
+    pub(crate) latest: Version,
+}
+
+impl FoundCorpus {
+    /// The version `asked`, or the latest.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where it is not there (any more), which says what is.
+    pub(crate) async fn version(&self, asked: Option<u64>) -> Result<Version> {
+        match asked {
+            Some(number) if number != self.latest.number => {
+                self.store.version(number).await.map_err(datafusion_error)
+            }
+            _ => Ok(self.latest.clone()),
+        }
+    }
+}
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct LivingCache {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    clock: u64,
+    stores: HashMap<String, LivingStore>,
+    views: HashMap<String, (u64, Arc<LivingView>)>,
+}
+
+impl LivingCache {
+    /// The living corpus at `location`, if one is there, and its latest version.
+    ///
+    /// # Errors
+    /// A plan error where `location` is none; those of the store and of the latest version.
+    pub(crate) async fn find(
+        &self,
+        runtime: &RuntimeEnv,
+        location: &str,
+    ) -> Result<Option<FoundCorpus>> {
+        let Some(place) = LivingPlace::of(location)? else { return Ok(None) };
+        let key = place.key();
+        let known = self.lock().stores.get(&key).cloned();
+        if let Some(store) = known {
+            match store.latest().await {
+                // Another corpus may have come to this place.
+                Ok(latest) if latest.profile == store.profile() => {
+                    return Ok(Some(FoundCorpus { place, store, latest }));
+                }
+                Ok(_) | Err(Error::Missing { .. }) => drop(self.lock().stores.remove(&key)),
+                Err(error) => return Err(datafusion_error(error)),
+            }
+        }
+        let Some(store) = place.open(runtime).await? else { return Ok(None) };
+        let latest = store.latest().await.map_err(datafusion_error)?;
+        let mut state = self.lock();
+        if state.stores.len() >= MAX_STORES {
+            state.stores.clear();
+        }
+        state.stores.insert(key, store.clone());
+        Ok(Some(FoundCorpus { place, store, latest }))
+    }
+
+    /// What a scan of `version` of `found` knows of it.
+    ///
+    /// # Errors
+    /// Those of the store; [`Error::Missing`] where a file of the version is not there any more;
+    /// where a file is not what the version names; where memory does not suffice.
+    pub(crate) async fn view(
+        &self,
+        corpora: &CorpusCache,
+        runtime: &Arc<RuntimeEnv>,
+        options: &TadocOptions,
+        found: &FoundCorpus,
+        version: Version,
+    ) -> Result<Arc<LivingView>> {
+        let key = format!("{}#{}", found.place.key(), version.commit_id);
+        if let Some(view) = self.known(&key) {
+            return Ok(view);
+        }
+        let place = found.store.place();
+        let edits = self.edits(found, &version).await?;
+        let dropped = dropped_docs(&version, &edits, options.max_memory_bytes)?;
+        let fresh_bytes = fresh_bytes(&edits);
+        let files = open_files(corpora, runtime, options, found, &version).await?;
+        let reservation =
+            MemoryConsumer::new(format!("TadocEdits[{place}]")).register(&runtime.memory_pool);
+        let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
+        let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize + table_bytes(&edits);
+        if reservation.try_grow(held).is_err() {
+            corpora.evict_but(&[]);
+            reservation.try_grow(held)?;
+        }
+        let view =
+            LivingView { key, place, version, edits, dropped, files, fresh_bytes, reservation };
+        let view = Arc::new(view);
+        self.lock().keep(Arc::clone(&view), options.max_memory_bytes);
+        Ok(view)
+    }
+
+    /// Forgets every view but those with a key in `keep`.
+    pub(crate) fn evict_but(&self, keep: &[String]) {
+        self.lock().views.retain(|key, _| keep.contains(key));
+    }
+
+    fn known(&self, key: &str) -> Option<Arc<LivingView>> {
+        let mut state = self.lock();
+        let now = state.tick();
+        let (last_used, view) = state.views.get_mut(key)?;
+        *last_used = now;
+        Some(Arc::clone(view))
+    }
+
+    /// The edits that apply to the parts of `version`, those of a known version before it not read
+    /// again.
+    async fn edits(
+        &self,
+        found: &FoundCorpus,
+        version: &Version,
+    ) -> Result<Vec<Arc<VersionEdits>>> {
+        let store = &found.store;
+        let mut edits = Vec::new();
+        let mut missing = version.edit_versions();
+        let known = self.lock().before(&found.place.key(), version);
+        if let Some(known) = known {
+            let next = known.version.number + 1;
+            let next = match next == version.number {
+                true => Ok(version.clone()),
+                false => store.version(next).await,
+            };
+            // Numbers alone do not say that it is the same corpus.
+            if next.is_ok_and(|next| next.parent_id == known.version.commit_id) {
+                edits.clone_from(&known.edits);
+                self.lock().views.remove(&known.key);
+                missing = known.version.number + 1..=version.number;
+            }
+        }
+        if !missing.is_empty() {
+            let read = store.edits(missing).await.map_err(datafusion_error)?;
+            edits.extend(read.into_iter().map(Arc::new));
+        }
+        Ok(edits)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The files of `version`, a version of `found`, with their footers; nothing of its edits is read.
+///
+/// # Errors
+/// Those of the store; [`Error::Missing`] where a file is not there any more; where one is not what the
+/// version names.
+pub(crate) async fn open_files(
+    corpora: &CorpusCache,
+    runtime: &Arc<RuntimeEnv>,
+    options: &TadocOptions,
+    found: &FoundCorpus,
+    version: &Version,
+) -> Result<Vec<OpenFile>> {
+    let files = version.parts.iter().filter_map(|part| found.place.file(part)).collect();
+    let opened = corpora.open(runtime, &options.open_limits(), files).await;
+    let files = opened.map_err(|error| explain_missing(&found.store.place(), error))?;
+    check_files(version, &files)?;
+    Ok(files)
+}
+
+impl State {
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// The last known version at `place` before `version`, with edits on the same parts.
+    fn before(&self, place: &str, version: &Version) -> Option<Arc<LivingView>> {
+        let is_before = |view: &&Arc<LivingView>| {
+            view.version.number < version.number
+                && view.version.edits_since == version.edits_since
+                && view.key.strip_suffix(&format!("#{}", view.version.commit_id)) == Some(place)
+        };
+        let views = self.views.values().map(|(_, view)| view);
+        views.filter(is_before).max_by_key(|view| view.version.number).cloned()
+    }
+
+    /// Keeps `view`, and drops those that were not used for longest where they are too many, or hold
+    /// more than `limit_bytes`.
+    fn keep(&mut self, view: Arc<LivingView>, limit_bytes: u64) {
+        let now = self.tick();
+        self.views.insert(view.key.clone(), (now, view));
+        let held = |views: &HashMap<String, (u64, Arc<LivingView>)>| {
+            views.values().map(|(_, view)| view.reservation.size() as u64).sum::<u64>()
+        };
+        while self.views.len() > MAX_VIEWS
+            || (self.views.len() > 1 && held(&self.views) > limit_bytes)
+        {
+            let oldest = self.views.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            self.views.remove(&oldest);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Paths of the documents of a version, read without anything else of them.
+//!
+//! ```text
+//! parts   [ file A: segments 0, 1 ][ edits of 9 ][ file B ]
+//! runs    ids 0.. | ids 40..        | ids 70..    | ids 72..
+//! ```
+//!
+//! Of a file that is not loaded only the sections of paths are read. 8 bytes a document and its path.
+
+use datafusion::error::Result;
+
+use crate::source::{CorpusCache, LoadContext};
+use crate::store::view::{LivingView, explain_missing};
+use tadoc::edits::Edit;
+use tadoc::segment::Paths;
+use tadoc_store::Part;
+
+/// See the module's description.
+#[derive(Debug, Default)]
+pub(crate) struct PathTable {
+    /// By id.
+    runs: Vec<Run>,
+    num_ids: u64,
+}
+
+/// Documents of consecutive ids.
+#[derive(Debug)]
+struct Run {
+    first_id: u64,
+    /// Paths before that of the first document.
+    num_before: usize,
+    paths: Paths,
+}
+
+impl PathTable {
+    /// The paths of `view`; of its files at `places` only, ascending, where these are given.
+    ///
+    /// # Errors
+    /// Those of the store, and of sections that are damaged.
+    pub(crate) async fn read(
+        cache: &CorpusCache,
+        context: &LoadContext,
+        view: &LivingView,
+        places: Option<&[usize]>,
+    ) -> Result<Self> {
+        let (mut table, mut files) = (Self::default(), view.files.iter().enumerate());
+        let is_left_out =
+            |place: usize| places.is_some_and(|places| places.binary_search(&place).is_err());
+        for part in &view.version.parts {
+            match (part, part.file_name().and_then(|_| files.next())) {
+                (_, Some((place, _))) if is_left_out(place) => table.num_ids += part.num_docs(),
+                (_, Some((_, open))) => {
+                    let paths = cache.paths(context, open).await;
+                    table.push_file(paths.map_err(|error| explain_missing(&view.place, error))?);
+                }
+                (Part::Edits { version, .. }, _) => table.push(0, added_paths(view, *version)),
+                (Part::File { .. }, None) => {}
+            }
+        }
+        Ok(table)
+    }
+
+    /// Path of document `id`; empty where there is none.
+    pub(crate) fn get(&self, id: u64) -> &str {
+        let behind = self.runs.partition_point(|run| run.first_id <= id);
+        let run = behind.checked_sub(1).map(|last| &self.runs[last]);
+        let path = run.and_then(|run| run.paths.get((id - run.first_id) as usize + run.num_before));
+        path.unwrap_or_default()
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.runs.iter().map(|run| size_of::<Run>() + run.paths.memory_bytes()).sum()
+    }
+
+    /// Appends the segments of a file, each with whether it goes on with a document.
+    fn push_file(&mut self, segments: Vec<(bool, Paths)>) {
+        let first_id = self.num_ids;
+        for (continues, paths) in segments {
+            let goes_on = continues && self.num_ids > first_id;
+            self.push(usize::from(goes_on), paths);
+        }
+    }
+
+    /// Appends the documents of `paths` behind `num_before` of them.
+    fn push(&mut self, num_before: usize, paths: Paths) {
+        if let Some(num_docs) = paths.len().checked_sub(num_before).filter(|&num_docs| num_docs > 0)
+        {
+            self.runs.push(Run { first_id: self.num_ids, num_before, paths });
+            self.num_ids += num_docs as u64;
+        }
+    }
+}
+
+/// Paths of the documents that the edits of version `number` added.
+fn added_paths(view: &LivingView, number: u64) -> Paths {
+    let place = view.edits.binary_search_by_key(&number, |edits| edits.version);
+    let edits = place.ok().map(|place| &view.edits[place]);
+    let mut paths = Paths::default();
+    for edit in edits.iter().flat_map(|edits| &edits.batch.edits) {
+        if let Edit::AddDocument { path, .. } = edit {
+            paths.push(path);
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_that_go_on_in_the_next_segment_are_told_once() {
+        let paths = |names: &[&str]| {
+            let mut paths = Paths::default();
+            names.iter().for_each(|name| paths.push(name));
+            paths
+        };
+        let mut table = PathTable::default();
+        table.push_file(vec![
+            (true, paths(&["a", "b"])),
+            (true, paths(&["b"])),
+            (false, paths(&[])),
+        ]);
+        table.push(0, paths(&["c"]));
+        table.push_file(vec![(true, paths(&["d"])), (true, paths(&["d", "e"]))]);
+        let found: Vec<&str> = (0..6).map(|id| table.get(id)).collect();
+        assert_eq!(found, ["a", "b", "c", "d", "e", ""]);
+        assert!(table.memory_bytes() > 0);
+    }
+}

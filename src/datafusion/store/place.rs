@@ -1,0 +1,155 @@
+//! Where living corpora may be: folders of the local disk, and prefixes of object stores.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStoreExt};
+
+use crate::errors::{core_error, datafusion_error};
+use crate::source::local_files::{DiskFile, FoundFile};
+use crate::source::location::{CORPUS_EXTENSION, Place, SourceFile, object_store};
+use tadoc::error::Error;
+use tadoc_store::{LivingStore, Part, Storage, StoreOptions, storage_in};
+
+/// A folder or prefix that may hold a living corpus.
+#[derive(Debug, Clone)]
+pub(crate) struct LivingPlace {
+    pub(super) place: Place,
+    location: String,
+}
+
+impl LivingPlace {
+    /// The place of `location`, whatever is there.
+    ///
+    /// # Errors
+    /// A plan error where it is no location.
+    pub(crate) fn parse(location: &str) -> Result<Self> {
+        Ok(Self { place: Place::parse(location)?, location: location.to_string() })
+    }
+
+    /// The place of `location`; `None` where that is a file or a glob.
+    ///
+    /// # Errors
+    /// A plan error where it is no location.
+    pub(crate) fn of(location: &str) -> Result<Option<Self>> {
+        let found = Self::parse(location)?;
+        let may_be = match found.folder() {
+            Some(folder) => folder.is_dir(),
+            None => !found.place.is_on_web() && !location.ends_with(CORPUS_EXTENSION),
+        };
+        Ok((may_be && found.place.glob.is_none()).then_some(found))
+    }
+
+    /// The place under one name, however it was spelled.
+    pub(crate) fn key(&self) -> String {
+        format!("{}{}", &self.place.url[..url::Position::BeforePath], self.place.path)
+    }
+
+    /// The corpus there, if there is one.
+    ///
+    /// # Errors
+    /// Those of the store and of the latest version.
+    pub(crate) async fn open(&self, runtime: &RuntimeEnv) -> Result<Option<LivingStore>> {
+        let path = &self.place.path;
+        if self.folder().is_none() && !path.as_ref().is_empty() {
+            let store = object_store(runtime, &self.place.url)?;
+            if store.head(path).await.is_ok() {
+                return Ok(None);
+            }
+        }
+        match LivingStore::open(self.storage(runtime)?, StoreOptions::default()).await {
+            Ok(store) => Ok(Some(store)),
+            Err(Error::Missing { .. }) => Ok(None),
+            Err(error) => Err(datafusion_error(error)),
+        }
+    }
+
+    /// Where a living corpus is, or begins.
+    ///
+    /// # Errors
+    /// A plan error where there is no store for the place.
+    pub(super) fn storage(&self, runtime: &RuntimeEnv) -> Result<Arc<dyn Storage>> {
+        let place = self.folder().unwrap_or_else(|| PathBuf::from(&self.location));
+        let store_of = |url: &url::Url| object_store(runtime, url).map_err(core_error);
+        storage_in(place, store_of).map_err(datafusion_error)
+    }
+
+    /// The file of `part`, if it is one. Such a file never changes, so that nothing is asked of the
+    /// store.
+    pub(crate) fn file(&self, part: &Part) -> Option<SourceFile> {
+        let Part::File { len_bytes, crc32c, .. } = part else { return None };
+        let name = part.file_name()?;
+        let parts = self.place.path.parts();
+        let meta = ObjectMeta {
+            location: parts.chain(Path::from(name.as_str()).parts()).collect(),
+            last_modified: Default::default(),
+            size: *len_bytes,
+            e_tag: Some(format!("crc32c-{crc32c:08x}")),
+            version: None,
+        };
+        let on_disk = self.folder().and_then(|folder| DiskFile::of(folder.join(&name)));
+        let found = FoundFile { relative: name.clone(), meta, on_disk };
+        Some(self.place.file(self.place.display(&name), found))
+    }
+
+    /// The folder, on the local disk.
+    fn folder(&self) -> Option<PathBuf> {
+        self.place.disk.clone()
+    }
+}
+
+/// The living corpora among files of a listing.
+pub(crate) struct LivingRoots<'a>(BTreeSet<&'a str>);
+
+impl<'a> LivingRoots<'a> {
+    /// Those of the files `names`, whose parts are divided by `/`.
+    pub(crate) fn among(names: &'a [String]) -> Self {
+        let root = |name: &'a String| {
+            let (folder, _) = name.rsplit_once('/').filter(|_| name.ends_with(".tadoc-version"))?;
+            without_last(folder, "versions")
+        };
+        Self(names.iter().filter_map(root).collect())
+    }
+
+    /// The corpus that the segment file `name` belongs to.
+    pub(crate) fn root_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let (folder, _) = name.rsplit_once('/')?;
+        without_last(folder, "segments").filter(|root| self.0.contains(root))
+    }
+}
+
+/// `folder` without its last part, if that is `last`.
+fn without_last<'a>(folder: &'a str, last: &str) -> Option<&'a str> {
+    let above = folder.strip_suffix(last)?;
+    if above.is_empty() { Some(above) } else { above.strip_suffix('/') }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_belong_to_the_versions_beside_them() {
+        let names = ["versions/1.tadoc-version", "a/b/versions/1.tadoc-version", "c/versions/x"];
+        let names = names.map(String::from);
+        let roots = LivingRoots::among(&names);
+        assert_eq!(roots.root_of("segments/1.tadoc"), Some(""));
+        assert_eq!(roots.root_of("a/b/segments/1.tadoc"), Some("a/b"));
+        for loose in ["1.tadoc", "a/b/1.tadoc", "a/segments/1.tadoc", "a/b/xsegments/1.tadoc"] {
+            assert_eq!(roots.root_of(loose), None, "{loose}");
+        }
+    }
+
+    #[test]
+    fn files_and_globs_are_no_places() {
+        for location in ["*.tadoc", "s3://bucket/x.tadoc", "no/such/folder", "http://host/notes"] {
+            assert!(LivingPlace::of(location).unwrap().is_none(), "{location}");
+        }
+        assert!(LivingPlace::of("src").unwrap().is_some());
+        assert!(LivingPlace::of("s3://bucket/notes/").unwrap().is_some());
+    }
+}

@@ -1,0 +1,217 @@
+//! From rows to a corpus file, for `COPY` and `INSERT`.
+//!
+//! ```text
+//! rows ─▶ channel ─▶ blocking thread: CorpusBuilder ─▶ out
+//!                      ├ blocks side by side     tadoc.blocks_at_once, fewer where memory is short
+//!                      └ rounds of grammars      tadoc.device: cores, or a device
+//! ```
+//!
+//! The file is the same whatever these two are. Memory is reserved as text comes: at most 2 blocks for
+//! the one that is filled, and 4 for each that is built, which is what a process was seen to take (`tadoc
+//! ingest`, blocks of 4 to 32 MiB of prose, logs and versions, 1 to 4 at once: 3.3 to 6.2 for the first and
+//! 2.3 to 4.8 for each other). Where the session's memory has no room, blocks that are being built are
+//! written first, and from then on fewer are.
+
+use std::fmt::{self, Write as _};
+use std::io::Write;
+
+use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::cast::{as_binary_view_array, as_string_view_array};
+use datafusion::common::exec_datafusion_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder};
+use futures::{Stream, StreamExt};
+use tokio::sync::mpsc::{Receiver, Sender};
+
+use crate::errors::datafusion_error;
+use crate::options::{Device, TadocOptions};
+use crate::placement::rounds_engine;
+use crate::source::columns::ColumnsWriter;
+use crate::write::sink::Roles;
+use tadoc::build::{BuilderKind, CorpusBuilder};
+use tadoc::format::FileFooter;
+
+/// Memory for each byte of a block while it is filled, and while it is built.
+const FILLING: usize = 2;
+const BUILDING: usize = 4;
+
+/// What goes from the query to the builder.
+pub(crate) enum Message {
+    Rows(RecordBatch),
+    End,
+}
+
+/// Sends `data` to the builder.
+pub(crate) async fn feed(
+    mut data: impl Stream<Item = Result<RecordBatch>> + Unpin,
+    sender: Sender<Message>,
+) -> Result<()> {
+    while let Some(batch) = data.next().await {
+        // A closed channel means that the builder failed; its error is the one to report.
+        if sender.send(Message::Rows(batch?)).await.is_err() {
+            return Ok(());
+        }
+    }
+    // Without this word the builder knows that its input broke off.
+    let _closed = sender.send(Message::End).await;
+    Ok(())
+}
+
+/// A corpus file that is to be built.
+pub(crate) struct Building {
+    pub(crate) schema: SchemaRef,
+    pub(crate) roles: Roles,
+    pub(crate) options: TadocOptions,
+    pub(crate) reservation: MemoryReservation,
+    pub(crate) metrics: ExecutionPlanMetricsSet,
+}
+
+impl Building {
+    /// Builds it on a blocking thread; what it fills to the end of the input it hands back.
+    pub(crate) fn run<W: Write>(
+        self,
+        mut rows: Receiver<Message>,
+        out: W,
+    ) -> Result<(W, FileFooter)> {
+        let mut columns = ColumnsWriter::try_new(&self.schema, self.roles.user())?;
+        let mut builder = self.builder(out)?;
+        let mut room = Room::new(&self);
+        loop {
+            match rows.blocking_recv() {
+                Some(Message::Rows(batch)) => {
+                    room.columns_bytes = columns.as_ref().map_or(0, ColumnsWriter::memory_bytes);
+                    room.text_bytes = room.text_bytes.saturating_add(batch.get_array_memory_size());
+                    self.make(&mut room, &mut builder)?;
+                    push_rows(&mut builder, &self.roles, &batch)?;
+                    if let Some(columns) = &mut columns {
+                        columns.write(&batch)?;
+                    }
+                }
+                Some(Message::End) => break,
+                None => return Err(datafusion_error(tadoc::Error::Cancelled)),
+            }
+        }
+        let at_once = MetricBuilder::new(&self.metrics).global_gauge("blocks_at_once");
+        at_once.set(room.num_blocks);
+        let columns = columns.map(ColumnsWriter::finish).transpose()?;
+        let (out, report) = builder.finish(columns).map_err(datafusion_error)?;
+        Ok((out, report.footer))
+    }
+
+    fn builder<W: Write>(&self, out: W) -> Result<CorpusBuilder<W>> {
+        let engine = rounds_engine(&self.options, &self.metrics)?;
+        let builder = CorpusBuilder::new(out, self.options.ingest_options());
+        let builder = builder
+            .map_err(datafusion_error)?
+            .with_blocks_at_once(self.options.max_blocks_at_once());
+        Ok(match engine {
+            Some(engine) => builder.with_engine(engine),
+            None => builder,
+        })
+    }
+
+    /// Reserves what `room` says, with fewer blocks at once where memory is short.
+    fn make<W: Write>(&self, room: &mut Room, builder: &mut CorpusBuilder<W>) -> Result<()> {
+        while let Err(full) = self.reservation.try_resize(room.len_bytes()) {
+            if room.num_blocks == 1 {
+                return Err(self.too_large(full));
+            }
+            room.num_blocks -= 1;
+            builder.set_blocks_at_once(room.num_blocks).map_err(datafusion_error)?;
+        }
+        Ok(())
+    }
+
+    fn too_large(&self, full: DataFusionError) -> DataFusionError {
+        full.context(format!(
+            "tadoc.block_bytes = {}: lower it, or raise the session's memory limit",
+            self.options.block_bytes
+        ))
+    }
+}
+
+/// What a file takes while it is built.
+struct Room {
+    block_bytes: usize,
+    num_blocks: usize,
+    /// Of the rows that came.
+    text_bytes: usize,
+    columns_bytes: usize,
+}
+
+impl Room {
+    fn new(building: &Building) -> Self {
+        Self {
+            block_bytes: building.options.ingest_options().block_bytes,
+            num_blocks: building.options.max_blocks_at_once(),
+            text_bytes: 0,
+            columns_bytes: 0,
+        }
+    }
+
+    fn len_bytes(&self) -> usize {
+        let of_blocks = self.block_bytes.saturating_mul(FILLING + BUILDING * self.num_blocks);
+        let of_text = self.text_bytes.saturating_mul(FILLING + BUILDING);
+        of_blocks.min(of_text).saturating_add(self.columns_bytes)
+    }
+}
+
+/// What `EXPLAIN` says of how files are built: the end of a sink's line.
+pub(crate) fn show_building(
+    options: &TadocOptions,
+    format: DisplayFormatType,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let separator = match format {
+        DisplayFormatType::TreeRender => "\n",
+        _ => ", ",
+    };
+    write!(f, "builder={}{separator}block_bytes={}", options.builder, options.block_bytes)?;
+    write!(f, "{separator}blocks_at_once={}{separator}", options.max_blocks_at_once())?;
+    match (options.device, options.builder) {
+        (Device::Cpu, _) | (_, BuilderKind::Rounds) => write!(f, "device={}", options.device)?,
+        (_, BuilderKind::Sequitur) => f.write_str("device=cpu: sequitur is serial")?,
+    }
+    f.write_char(')')
+}
+
+fn push_rows<W: Write>(
+    builder: &mut CorpusBuilder<W>,
+    roles: &Roles,
+    batch: &RecordBatch,
+) -> Result<()> {
+    let (text, path) = roles.text_and_path();
+    let bytes: ArrayRef = cast(batch.column(text), &DataType::BinaryView)?;
+    let bytes = as_binary_view_array(&bytes)?;
+    let paths = match path {
+        Some(path) => Some(cast(batch.column(path), &DataType::Utf8View)?),
+        None => None,
+    };
+    let paths = paths.as_ref().map(|paths| as_string_view_array(paths)).transpose()?;
+    check_texts(bytes)?;
+    for row in 0..batch.num_rows() {
+        let path = paths.filter(|paths| paths.is_valid(row)).map_or("", |paths| paths.value(row));
+        builder.push_document(path, bytes.value(row)).map_err(datafusion_error)?;
+    }
+    Ok(())
+}
+
+/// Refuses rows without text: whether they are empty documents or none is for the statement to say.
+pub(crate) fn check_texts(texts: &BinaryViewArray) -> Result<()> {
+    match texts.null_count() {
+        0 => Ok(()),
+        num_nulls => Err(no_text(num_nulls)),
+    }
+}
+
+/// The error for rows whose text is NULL.
+pub(crate) fn no_text(num_rows: usize) -> DataFusionError {
+    exec_datafusion_err!(
+        "the text of {num_rows} row(s) is NULL; store them as empty documents with coalesce(text, ''), or \
+         leave them out with WHERE text IS NOT NULL"
+    )
+}

@@ -1,0 +1,146 @@
+//! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`.
+//!
+//! The statement reads the footers and the types of the user columns, those that edits set too, which
+//! fixes the table's schema. Rows are always those of the files that are there when the table is scanned. `OPTIONS`
+//! lie on top of the session's settings for every query on the table; `version` pins a living corpus
+//! to one of its versions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::CreateExternalTable;
+
+use crate::errors::mask_secrets;
+use crate::functions::Documents;
+use crate::options::TadocOptions;
+use crate::scan::table::TadocTable;
+use crate::source::columns::user_fields;
+use crate::source::location::{Wanted, resolve_files};
+use crate::source::{CorpusCache, OpenFile};
+use crate::store::{begin_if_asked, no_versions, open_files, with_declared, with_hint};
+use tadoc_store::VersionEdits;
+
+/// Makes tables `STORED AS TADOC`.
+#[derive(Debug)]
+pub struct TadocTableFactory {
+    cache: Arc<CorpusCache>,
+}
+
+impl TadocTableFactory {
+    pub(crate) fn new(cache: Arc<CorpusCache>) -> Self {
+        Self { cache }
+    }
+}
+
+#[async_trait]
+impl TableProviderFactory for TadocTableFactory {
+    async fn create(
+        &self,
+        session: &dyn Session,
+        command: &CreateExternalTable,
+    ) -> Result<Arc<dyn TableProvider>> {
+        check(command)?;
+        let [location] = command.locations.as_slice() else {
+            return plan_err!(
+                "STORED AS TADOC: got {} locations, expected one; use a folder or a glob",
+                command.locations.len()
+            );
+        };
+        let mut table_options: HashMap<String, String> =
+            command.options.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let version = take_version(&mut table_options)?;
+        let session_options = TadocOptions::from_config(session.config_options());
+        let options = session_options.with_overrides(&table_options)?;
+        let runtime = session.runtime_env();
+        let declared = command.schema.as_arrow();
+        begin_if_asked(&self.cache.living, runtime, location, &options, declared).await?;
+        let Found { files, edits, is_living } =
+            self.find(session, location, &options, version).await?;
+        if !is_living && !declared.fields().is_empty() {
+            return plan_err!(
+                "STORED AS TADOC does not take a column list: columns come from the corpus; only \
+                 those of a living corpus are declared"
+            );
+        }
+        let user_columns = with_declared(user_fields(runtime, &files, &edits).await?, declared)?;
+        let function = Arc::new(Documents::new(user_columns.clone()));
+        let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
+        let definition = command.definition.as_deref().map(mask_secrets);
+        let table = table.with_version(version);
+        Ok(Arc::new(table.with_definition(table_options, definition, user_columns)))
+    }
+}
+
+/// What is at a location.
+struct Found {
+    files: Vec<OpenFile>,
+    /// Those that may set user columns.
+    edits: Vec<Arc<VersionEdits>>,
+    /// Whether it is a living corpus.
+    is_living: bool,
+}
+
+impl TadocTableFactory {
+    /// What is at `location` now.
+    async fn find(
+        &self,
+        session: &dyn Session,
+        location: &str,
+        options: &TadocOptions,
+        version: Option<u64>,
+    ) -> Result<Found> {
+        let runtime = session.runtime_env();
+        if let Some(found) = self.cache.living.find(runtime, location).await? {
+            let version = found.version(version).await?;
+            if version.sets_columns {
+                let known = &self.cache.living;
+                let view = known.view(&self.cache, runtime, options, &found, version).await?;
+                let (files, edits) = (view.files.clone(), view.edits.clone());
+                return Ok(Found { files, edits, is_living: true });
+            }
+            let files = open_files(&self.cache, runtime, options, &found, &version).await?;
+            return Ok(Found { files, edits: Vec::new(), is_living: true });
+        }
+        let files = resolve_files(runtime, location, Wanted::Corpora).await;
+        let files = files.map_err(|error| with_hint(error, location))?;
+        match version {
+            Some(version) => Err(no_versions(location, version, files.len())),
+            None => {
+                let files = self.cache.open(runtime, &options.open_limits(), files).await?;
+                Ok(Found { files, edits: Vec::new(), is_living: false })
+            }
+        }
+    }
+}
+
+/// Takes the option `version`, in any of the spellings of options.
+fn take_version(options: &mut HashMap<String, String>) -> Result<Option<u64>> {
+    let mut version = None;
+    for key in ["version", "tadoc.version", "format.version"] {
+        let Some(value) = options.remove(key) else { continue };
+        let Ok(number) = value.parse() else {
+            return plan_err!("version: got {value:?}, expected the number of a version");
+        };
+        version = Some(number);
+    }
+    Ok(version)
+}
+
+/// Refuses clauses that would be ignored.
+fn check(command: &CreateExternalTable) -> Result<()> {
+    let refused = [
+        (!command.table_partition_cols.is_empty(), "PARTITIONED BY"),
+        (!command.order_exprs.is_empty(), "WITH ORDER: rows are ordered by doc_id"),
+        (command.unbounded, "UNBOUNDED"),
+        (!command.column_defaults.is_empty(), "DEFAULT"),
+        (command.constraints.iter().next().is_some(), "constraints"),
+    ];
+    match refused.iter().find(|(is_given, _)| *is_given) {
+        Some((_, clause)) => plan_err!("STORED AS TADOC does not take {clause}"),
+        None => Ok(()),
+    }
+}

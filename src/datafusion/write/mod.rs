@@ -1,0 +1,10 @@
+//! What SQL writes beside living corpora: `COPY … STORED AS TADOC`, and tables by definition.
+
+pub(crate) mod building;
+mod factory;
+mod file_format;
+pub(crate) mod sink;
+pub(crate) mod upload;
+
+pub use factory::TadocTableFactory;
+pub use file_format::TadocFormatFactory;

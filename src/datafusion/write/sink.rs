@@ -1,0 +1,213 @@
+//! The sink of `COPY`: rows in, one corpus file out, all of it or nothing.
+//!
+//! ```text
+//! rows ─▶ building ─▶ upload ─▶ complete
+//! ```
+//!
+//! `INSERT` into a living corpus builds its files the same way. The upload is completed only after the
+//! builder has finished; a failing query, a refused value or a cancelled statement aborts it.
+//!
+//! A corpus that is there already is refused unless `tadoc.overwrite` says that it may go.
+//!
+//! Columns: `content` or `text` is the document (`content` wins, it has the exact bytes; NULL is
+//! refused), `path` its path (NULL or missing is the empty path); `doc_id`, `bytes` and
+//! `words` are derived and not stored; all others become user columns.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::{exec_datafusion_err, exec_err, plan_datafusion_err, plan_err};
+use datafusion::datasource::physical_plan::FileSinkConfig;
+use datafusion::datasource::sink::DataSink;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use tokio::sync::mpsc::channel;
+
+use crate::errors::{datafusion_error, mask_secrets};
+use crate::options::TadocOptions;
+use crate::source::columns::RESERVED;
+use crate::write::building::{Building, feed, show_building};
+use crate::write::upload::{ChunkWriter, stage};
+
+/// Writes a corpus; see the module's description.
+pub(crate) struct TadocSink {
+    config: FileSinkConfig,
+    roles: Roles,
+    options: TadocOptions,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl TadocSink {
+    pub(crate) fn try_new(config: FileSinkConfig, options: TadocOptions) -> Result<Self> {
+        let roles = Roles::find(&config.output_schema)?;
+        Ok(Self { config, roles, options, metrics: ExecutionPlanMetricsSet::new() })
+    }
+
+    /// Where the file goes: the path itself, or a new name inside the folder.
+    fn target(&self) -> Result<Path> {
+        let Some(base) = self.config.table_paths.first() else {
+            return Err(exec_datafusion_err!("COPY: no target"));
+        };
+        if self.config.file_output_mode.single_file_output(base) {
+            return Ok(base.prefix().clone());
+        }
+        // Names rise with time, so that later files come later in the corpus of the folder.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos());
+        Ok(base.prefix().clone().join(format!("part-{now:020}.tadoc")))
+    }
+
+    /// Refuses to replace what is at `target`, unless it may be replaced.
+    async fn check_free(&self, store: &dyn ObjectStore, target: &Path) -> Result<()> {
+        if self.options.overwrite {
+            return Ok(());
+        }
+        match store.head(target).await {
+            Ok(_) => exec_err!(
+                "COPY: {} exists; choose another name, or replace it with OPTIONS ('tadoc.overwrite' \
+                 'true')",
+                mask_secrets(&self.config.original_url)
+            ),
+            Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl fmt::Debug for TadocSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TadocSink").field("url", &self.config.original_url).finish()
+    }
+}
+
+impl DisplayAs for TadocSink {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tokenizer = self.options.tokenizer;
+        let separator = match format {
+            DisplayFormatType::TreeRender => "\n",
+            _ => ", ",
+        };
+        let url = mask_secrets(&self.config.original_url);
+        write!(f, "TadocSink(file={url}{separator}tokenizer={tokenizer}{separator}")?;
+        show_building(&self.options, format, f)
+    }
+}
+
+#[async_trait]
+impl DataSink for TadocSink {
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn schema(&self) -> &SchemaRef {
+        self.config.output_schema()
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let target = self.target()?;
+        let store = context.runtime_env().object_store(&self.config.object_store_url)?;
+        self.check_free(store.as_ref(), &target).await?;
+        let (row_sender, rows) = channel(2);
+        let feeding = feed(data, row_sender);
+        let memory = MemoryConsumer::new("TadocSink");
+        let building = Building {
+            schema: Arc::clone(self.config.output_schema()),
+            roles: self.roles.clone(),
+            options: self.options.clone(),
+            reservation: memory.register(&context.runtime_env().memory_pool),
+            metrics: self.metrics.clone(),
+        };
+        let build = move |out: ChunkWriter| {
+            let (out, footer) = building.run(rows, out)?;
+            out.finish().map_err(|e| datafusion_error(tadoc::Error::io("COPY: upload", e)))?;
+            Ok(footer.num_docs())
+        };
+        let bytes_written = MetricBuilder::new(&self.metrics).global_counter("bytes_written");
+        let (staged, num_docs) = stage(&store, &target, bytes_written, feeding, build).await?;
+        staged.complete().await?;
+        MetricBuilder::new(&self.metrics).global_counter("documents").add(num_docs as usize);
+        Ok(num_docs)
+    }
+}
+
+/// Which column plays which part.
+#[derive(Debug, Clone)]
+pub(crate) struct Roles {
+    text: usize,
+    path: Option<usize>,
+    user: Vec<usize>,
+}
+
+impl Roles {
+    /// The parts of the columns of `schema`.
+    ///
+    /// # Errors
+    /// A plan error where there is no text, and for columns of a wrong type.
+    pub(crate) fn find(schema: &Schema) -> Result<Self> {
+        let position = |name: &str| schema.fields().iter().position(|field| field.name() == name);
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let text = position("content").or_else(|| position("text")).ok_or_else(|| {
+            plan_datafusion_err!(
+                "STORED AS TADOC: got the columns {}, expected one named text or content; write \
+                 SELECT x AS text",
+                names.join(", ")
+            )
+        })?;
+        let path = position("path");
+        check_type(schema, text, "text or bytes", is_text_or_bytes)?;
+        if let Some(path) = path {
+            check_type(schema, path, "text", DataType::is_string)?;
+        }
+        let is_user = |&i: &usize| !RESERVED.contains(&names[i]);
+        let user: Vec<usize> = (0..names.len()).filter(is_user).collect();
+        let twice = user.iter().find(|&&i| names[..i].contains(&names[i]));
+        match twice {
+            Some(&i) => plan_err!("STORED AS TADOC: two columns are named {}", names[i]),
+            None => Ok(Self { text, path, user }),
+        }
+    }
+
+    /// Places of the columns that are kept as they are.
+    pub(crate) fn user(&self) -> Vec<usize> {
+        self.user.clone()
+    }
+
+    /// Place of the documents, and of their paths.
+    pub(crate) fn text_and_path(&self) -> (usize, Option<usize>) {
+        (self.text, self.path)
+    }
+}
+
+fn is_text_or_bytes(data_type: &DataType) -> bool {
+    let is_bytes =
+        matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    data_type.is_string() || is_bytes
+}
+
+fn check_type(
+    schema: &Schema,
+    position: usize,
+    allowed: &str,
+    is_allowed: fn(&DataType) -> bool,
+) -> Result<()> {
+    let field = schema.field(position);
+    match is_allowed(field.data_type()) {
+        true => Ok(()),
+        false => plan_err!(
+            "STORED AS TADOC: column {} is {}, expected {allowed}; write a CAST",
+            field.name(),
+            field.data_type()
+        ),
+    }
+}

@@ -38,7 +38,7 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// its path is known. So there is no moment in which a signal leaves the file behind.
 ///
 /// # Errors
-/// Those of `create`.
+/// The errors of `create`.
 pub fn protect(create: impl FnOnce() -> io::Result<StagedFile>) -> io::Result<StagedFile> {
     install(remove_and_exit);
     let mut unfinished = unfinished();
@@ -76,7 +76,7 @@ pub fn ask_first() {
     });
 }
 
-/// Whether the user asked to stop, since [`ask_first`].
+/// Returns true if the user asked to stop since [`ask_first`].
 pub fn is_asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }

@@ -45,7 +45,7 @@
 //! | `planner` | named arguments, depth of statements, the way out of mistakes |
 //! | `session` | registers all of it |
 //!
-//! What to ask: [`recipes`].
+//! Questions and their statements: [`recipes`].
 
 mod errors;
 mod functions;

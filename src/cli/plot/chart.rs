@@ -113,7 +113,7 @@ fn lines(area: &Area<'_>, all: &AllSeries, places: &[Option<f64>], y: Axis) -> D
     draw_lines(area, (&all.key_name, x), (&all.value_name, y), &curves).map(drop)
 }
 
-/// What the picture does not show.
+/// Notes about data that the picture does not show.
 fn notes(all: &AllSeries, places: &[Option<f64>]) -> Vec<String> {
     let missing = places.iter().filter(|place| place.is_none()).count();
     let note = || format!("{missing} rows without {} are left out", all.key_name);

@@ -18,14 +18,14 @@ use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, V
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// What drawing gives, or why there is nothing.
+/// The result of drawing.
 pub type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<io::Error>>;
 /// A part of a page.
 pub type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
-/// What lies between two scales.
+/// The area between two scales.
 pub type Plot<'a, 's, X, Y> = ChartContext<'a, SVGBackend<'s>, Cartesian2d<X, Y>>;
 
-/// Where numbers are along a side of a plot, which of them are marked, and their names.
+/// A side of a plot: the places of numbers, the marked numbers and their names.
 pub trait Scale: Ranged<ValueType = f64> + ValueFormatter<f64> {}
 impl<T: Ranged<ValueType = f64> + ValueFormatter<f64>> Scale for T {}
 
@@ -65,7 +65,7 @@ pub fn text(size: f64, color: RGBColor, side: HPos) -> TextStyle<'static> {
     TextStyle { font, color: color.to_backend_color(), pos: Pos::new(side, VPos::Center) }
 }
 
-/// What stands around a chart.
+/// The frame of a chart: title, notes and size.
 pub struct Page<'p> {
     pub title: &'p str,
     pub subtitle: &'p str,
@@ -110,7 +110,7 @@ impl Page<'_> {
 pub struct Axis {
     pub min: f64,
     pub max: f64,
-    /// What is marked.
+    /// The marked numbers.
     pub ticks: Vec<(f64, String)>,
 }
 

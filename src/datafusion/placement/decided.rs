@@ -1,4 +1,4 @@
-//! Where a scan counts, and why.
+//! The place where a scan counts, and the reason.
 
 use std::fmt;
 
@@ -17,12 +17,12 @@ pub(super) enum Place {
     Nowhere,
 }
 
-/// Where a scan counts, and why; the CPU unless it is placed.
+/// The place where a scan counts, and the reason. Without a decision it is the CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Placement {
     pub(super) place: Place,
     pub(super) reason: String,
-    /// Whether a device was chosen because all documents are asked for.
+    /// True if a device was chosen because all documents are asked for.
     pub(super) is_for_all: bool,
     /// The task, where its time says what it takes the next time.
     pub(super) timed: Option<Task>,

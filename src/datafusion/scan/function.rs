@@ -22,7 +22,7 @@ use crate::scan::signature::Signature;
 use crate::scan::{Run, Scan};
 use crate::source::memory::Uses;
 
-/// What rows of portions become together.
+/// The way in which rows of portions become rows of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
     /// Nothing: a row needs all segments.
@@ -30,14 +30,14 @@ pub(crate) enum Merge {
     /// The rows of the whole, one portion behind the other; column `doc_id`, if there is one, counts from the
     /// first document of each.
     Behind,
-    /// What [`TableFunction::combine`] makes of them.
+    /// The plan of [`TableFunction::combine`].
     Combined,
 }
 
-/// What a function asks of a portion.
+/// The question of a function to a portion.
 #[derive(Debug)]
 pub(crate) enum OfPortion {
-    /// What it asks of the whole.
+    /// The question to the whole.
     Same,
     /// The same of a document, which has another id there.
     Other(Arc<dyn TableFunction>),
@@ -46,7 +46,8 @@ pub(crate) enum OfPortion {
 }
 
 impl OfPortion {
-    /// What is asked of document `doc_id` of the whole by a function that `of_document` makes for an id.
+    /// Returns the question about document `doc_id` of the whole. `of_document` builds the function
+    /// for the id that the document has in the portion.
     pub(crate) fn of_document<F: TableFunction>(
         doc_id: u64,
         docs: Range<u64>,
@@ -68,7 +69,7 @@ pub(crate) trait PortionRows {
     /// a table of its name.
     ///
     /// # Errors
-    /// Those of planning a scan.
+    /// The errors of planning a scan.
     fn of_all(
         &self,
         function: Arc<dyn TableFunction>,
@@ -86,7 +87,7 @@ pub(crate) trait PortionRows {
     ) -> Result<LogicalPlanBuilder>;
 }
 
-/// What a function reads.
+/// The kind of files that a function reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// Corpora, whose footers are read and checked when the scan is made.
@@ -118,7 +119,7 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         self.signature().schema()
     }
 
-    /// What it reads.
+    /// Returns the kind of files that it reads.
     fn reads(&self) -> Reads {
         Reads::Corpora
     }
@@ -128,12 +129,12 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         vec![]
     }
 
-    /// Whether filters on this column are evaluated inside.
+    /// Returns true if the function evaluates filters on this column itself.
     fn claims_column(&self, _column: &str) -> bool {
         false
     }
 
-    /// Whether a filter on this column needs decoded text.
+    /// Returns true if a filter on this column needs decoded text.
     fn needs_text(&self, _column: &str) -> bool {
         false
     }
@@ -166,40 +167,42 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         0
     }
 
-    /// What it uses of segments, behind filters that need no text.
+    /// Returns the parts of segments that it uses, if no filter needs text.
     fn uses(&self, _scan: &Scan) -> Uses {
         Uses::Places
     }
 
-    /// Whether rows that a device counted can go out of any number of partitions.
+    /// Returns true if rows that a device counted can leave through any number of partitions.
     fn can_spread(&self) -> bool {
         false
     }
 
-    /// What rows of parts of a corpus become together, where memory has no room for all of it.
+    /// Returns the way in which rows of portions are joined, if memory has no room for the corpus.
     fn merge(&self, _scan: &Scan) -> Merge {
         Merge::Never
     }
 
-    /// How rows of the whole are made of `rows` of portions, for [`Merge::Combined`]: a plan with the columns that are asked for.
+    /// Returns a plan that makes the rows of the whole from `rows` of portions, for
+    /// [`Merge::Combined`]. The plan has the columns that are asked for.
     ///
     /// # Errors
-    /// Those of planning.
+    /// The errors of planning.
     fn combine(&self, _rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         not_impl_err!("{} of portions", self.signature().name)
     }
 
-    /// Whether of rows that [`combine`](Self::combine) makes those of one word become one, with the documents of all.
+    /// Returns true if rows of [`combine`](Self::combine) with the same word become one row with the
+    /// documents of all.
     fn joins_lists(&self) -> bool {
         false
     }
 
-    /// What is asked of a part of the corpus that has the documents `docs`.
+    /// Returns the question to the portion that has the documents `docs`.
     fn of_portion(&self, _docs: Range<u64>) -> OfPortion {
         OfPortion::Same
     }
 
-    /// What a device would do for a scan, or why none is asked.
+    /// Returns the task of a device for a scan, or the reason why no device is asked.
     ///
     /// # Errors
     /// The reason.
@@ -207,7 +210,7 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         Err("there is no kernel for this function")
     }
 
-    /// How the answer is computed, for EXPLAIN.
+    /// Returns facts about the computation, for EXPLAIN.
     fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
         vec![]
     }

@@ -12,19 +12,18 @@ use crate::output::note;
 
 /// Measure this machine, so that plans choose between CPU and GPU by its rates
 ///
-/// Reads a file or folder if one is named (storage), decodes and matches generated text and counts
-/// sequences of a generated corpus on one core and on all, and does the same on the first GPU if there is
-/// one. Takes a few seconds. The
-/// rates are kept beside your configuration and used by `tadoc.device = auto`, EXPLAIN and
-/// ingestion_model(). Nothing needs it: without them built-in rates are used, and a GPU that has none is
-/// measured when it is first opened.
+/// Reads a file or folder if one is named (storage). On one core and on all cores, decodes and
+/// matches generated text and counts sequences of a generated corpus. Does the same on the first
+/// GPU if there is one. Takes a few seconds. The rates are stored beside your configuration;
+/// `tadoc.device = auto`, EXPLAIN and ingestion_model() use them. Calibration is optional: without
+/// it, built-in rates are used, and a GPU without rates is measured when it is first opened.
 #[derive(Args)]
 pub struct Arguments {
     /// A file or folder on the storage that holds your data
     #[arg(value_name = "PATH")]
     storage: Option<PathBuf>,
 
-    /// Print the rates, keep nothing
+    /// Print the rates and store nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -61,7 +60,7 @@ fn keep(calibration: &Calibration) -> Outcome {
     Ok(())
 }
 
-/// The first GPU, or why there is none.
+/// Opens a probe of the first GPU. The error says why there is none.
 #[cfg(feature = "cuda")]
 fn probe() -> Result<Box<dyn DeviceProbe>, String> {
     use datafusion_tadoc::throughput::calibration::GpuProbe;

@@ -1,4 +1,4 @@
-//! `tadoc cat`: exact bytes of documents to standard output.
+//! `tadoc cat`: writes the exact bytes of documents to standard output.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,16 +13,16 @@ use tadoc::format::path_text;
 use crate::failure::{Failure, Outcome};
 use crate::places::Places;
 
-/// Longer documents are written piece by piece.
+/// Maximum bytes that are read at once. Longer documents are written in several steps.
 const PIECE_BYTES: u64 = 64 << 20;
-/// How many paths an error suggests.
+/// Number of paths that an error suggests.
 const NUM_SUGGESTIONS: usize = 3;
-/// Paths that are compared letter by letter for a suggestion.
+/// Maximum number of paths that are compared for a suggestion.
 const MAX_COMPARED: usize = 100_000;
 
 /// Write the exact bytes of documents
 ///
-/// A path that several documents share (lines and rows of one file) gives all of them, each
+/// A path that several documents share (lines or rows of one file) writes all of them, each
 /// followed by a line end.
 #[derive(Args)]
 #[command(
@@ -39,15 +39,16 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Paths of documents, as `SELECT path FROM documents(…)` shows them, or the names of their files
+    /// Paths of documents, as `SELECT path FROM documents(…)` shows them, or the names of their
+    /// files
     #[arg(value_name = "PATH", required_unless_present = "doc_ids")]
     paths: Vec<OsString>,
 
-    /// A document by its number, after those named by path (may be given several times)
+    /// Number of a document to write after those named by path (may be given several times)
     #[arg(long = "doc-id", value_name = "N")]
     doc_ids: Vec<u64>,
 
-    /// Of a living corpus, the documents as they were at this version
+    /// For a living corpus: write the documents as of this version
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }
@@ -81,7 +82,7 @@ fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> O
     Ok(())
 }
 
-/// The documents that each of `names` means, in order.
+/// Returns the ids of the documents that each of `names` refers to, in order.
 fn ids_of(corpus: &LivingCorpus, names: &[OsString]) -> Outcome<Vec<Vec<u64>>> {
     let mut found: HashMap<Cow<'_, str>, Vec<u64>> =
         names.iter().flat_map(|name| paths_of(name)).map(|path| (path, Vec::new())).collect();
@@ -101,13 +102,14 @@ fn ids_of(corpus: &LivingCorpus, names: &[OsString]) -> Outcome<Vec<Vec<u64>>> {
     names.iter().map(ids_of).collect()
 }
 
-/// The paths that `name` may mean: itself, then the path of a file of that name (see [`path_text`]).
+/// Returns the paths that `name` may refer to: `name` itself, and the escaped path of a file with
+/// that name (see [`path_text`]).
 fn paths_of(name: &OsStr) -> Vec<Cow<'_, str>> {
     let of_file = path_text(name.as_encoded_bytes());
     name.to_str().map(Cow::Borrowed).into_iter().chain([of_file]).collect()
 }
 
-/// Every document that is there and its path.
+/// Returns the id and path of every document that is not dropped.
 fn document_paths(corpus: &LivingCorpus) -> impl Iterator<Item = (u64, &str)> {
     let there = (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id));
     there.filter_map(|doc_id| Some((doc_id, corpus.path(doc_id)?)))
@@ -122,7 +124,8 @@ fn unknown_path(corpus: &LivingCorpus, path: &str) -> Failure {
     Failure::new(format!("there is no document `{path}`; {hint}"))
 }
 
-/// The paths that end or begin with `path`, or else those with the fewest differences.
+/// Returns suggestions for `path`: paths that end or begin with it, then those with the fewest
+/// differences.
 fn nearest_paths<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut nearest: Vec<(usize, &str)> = Vec::new();
     for candidate in paths.take(MAX_COMPARED) {
@@ -141,7 +144,7 @@ fn nearest_paths<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Vec<St
     nearest.into_iter().map(|(_, path)| format!("`{path}`")).collect()
 }
 
-/// Letters to insert, remove or replace to get from one text to the other.
+/// Returns the number of letters to insert, remove or replace to turn one text into the other.
 fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -1,6 +1,6 @@
-//! `tadoc clean-up`: old files of a living corpus removed.
+//! `tadoc clean-up`: removes old files of a living corpus.
 //!
-//! Nothing is written, so that it works where no space is left.
+//! The command writes nothing, so it works on a full disk.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::output::say;
 
 /// Remove old files of a living corpus
 ///
-/// Files go that neither the latest version needs nor one that was the latest within AGE: versions before
-/// that cannot be read any more, and what interrupted writers left behind is gone. Nothing is written:
-/// this also works on a full disk.
+/// Keeps the files of the latest version and of every version that was the latest within AGE, and
+/// removes all others. Older versions can then no longer be read. Files that interrupted writers
+/// left are removed too. The command writes nothing, so it works on a full disk.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -25,10 +25,10 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Versions of the last AGE (90s, 30m, 12h, 7d, 0) can still be read
+    /// Keep versions of the last AGE (90s, 30m, 12h, 7d, 0) readable
     ///
-    /// The age protects those that still read an old version or are about to commit. With 0 nobody
-    /// may do either.
+    /// The age protects readers of old versions and writers that are about to commit. With 0 there
+    /// must be none of either.
     #[arg(long, default_value = "7d", value_name = "AGE", value_parser = parse_age)]
     age: Duration,
 
@@ -59,7 +59,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// What a clean-up removed, or would.
+/// Formats what a clean-up removed, or would remove.
 pub fn told(living: &Living, cleaned: &CleanUp, dry_run: bool) -> String {
     let verb = if dry_run { "would remove" } else { "removed" };
     let files = plural(cleaned.removed.len() as u64, "file");

@@ -1,8 +1,8 @@
 //! `tadoc demo`: a corpus of text that is already on this machine, and a tour of queries on it.
 //!
-//! Nothing is downloaded. The text is the sources of the crates that cargo has unpacked (they had
-//! to be, to build this program); without them the documentation of the Rust toolchain, or this
-//! project's own files.
+//! Nothing is downloaded. The text is the sources of the crates that cargo has unpacked; they exist
+//! wherever this program was built. Without them, the demo takes the documentation of the Rust
+//! toolchain or the sources of this project.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,34 +21,35 @@ use crate::machine::Machine;
 use crate::output::{Output, say, write_file};
 use crate::sql::{self, Session};
 
-/// The queries of the tour; they name the corpus `demo.tadoc`.
+/// Queries of the tour. They name the corpus `demo.tadoc`.
 const TOUR: &str = include_str!("../../sql/examples/tour.sql");
 const CORPUS_NAME: &str = "demo.tadoc";
 const TOUR_NAME: &str = "tour.sql";
 
-/// Endings of files that hold text written by people.
+/// File name endings of text that people write.
 const TEXT_ENDINGS: [&str; 9] =
     [".rs", ".md", ".toml", ".txt", ".sql", ".html", ".py", ".rst", ".adoc"];
-/// Larger files in source trees are mostly generated.
+/// Maximum size of a file. Larger files in source trees are mostly generated.
 const MAX_FILE_BYTES: u64 = 1 << 20;
-/// Crates of bindings are huge and all alike; no crate may fill the corpus alone.
+/// Maximum bytes of text per crate. Crates of bindings are huge and similar to each other, and no
+/// single crate may fill the corpus.
 const MAX_CRATE_BYTES: u64 = 2 << 20;
 
 /// Take the tour on text that is already on this machine
 ///
 /// Compresses the sources of the crates that cargo has unpacked here (nothing is downloaded), then
-/// runs a handful of queries on them and shows what each one costs.
+/// runs a few queries on them and shows the time of each.
 #[derive(Args)]
 pub struct Arguments {
-    /// Folder for the corpus and the queries; it is created where there is none
+    /// Folder for the corpus and the queries; created if it does not exist
     #[arg(long, default_value = "tadoc-demo", value_name = "DIR")]
     dir: PathBuf,
 
-    /// Text to take at most
+    /// Maximum amount of text
     #[arg(long, default_value = "64MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_size: u64,
 
-    /// Take the text files of this folder instead
+    /// Read the text files of this folder instead
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
@@ -100,13 +101,13 @@ async fn take_tour(corpus: &Path) -> Outcome {
 
 /// One query of the tour.
 struct Stop {
-    /// Its comment.
+    /// Title: the comment above the query.
     title: String,
-    /// Its text, as in the file.
+    /// Text of the query, as in the file.
     sql: String,
 }
 
-/// Cuts a script of `-- title` lines and statements that end a line with `;`.
+/// Splits a script into stops: `-- title` lines, then a statement with `;` at the end of a line.
 fn stops(script: &str) -> Vec<Stop> {
     let mut stops = Vec::new();
     let (mut title, mut sql) = (Vec::new(), Vec::new());
@@ -137,7 +138,7 @@ fn farewell(dir: &Path) -> String {
     )
 }
 
-/// Text files up to the size asked for, and where they were found.
+/// Finds text files up to the requested size. Returns them and the folder that holds them.
 fn find_text(arguments: &Arguments) -> Outcome<(Vec<Input>, String)> {
     if let Some(folder) = &arguments.source {
         let inputs = text_files(std::slice::from_ref(folder), arguments.max_size, u64::MAX)?;
@@ -155,7 +156,7 @@ fn find_text(arguments: &Arguments) -> Outcome<(Vec<Input>, String)> {
     Err(Failure::new("found no text on this machine; pass --source FOLDER"))
 }
 
-/// `$CARGO_HOME/registry/src/*`: the crates that were unpacked to be built.
+/// Returns the folders `$CARGO_HOME/registry/src/*`, which hold the sources of unpacked crates.
 fn crate_sources() -> Vec<PathBuf> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(env::home_dir()?.join(".cargo")));
@@ -166,7 +167,7 @@ fn crate_sources() -> Vec<PathBuf> {
     folders
 }
 
-/// Documentation and standard library that came with the compiler.
+/// Returns the folders of the documentation and standard library of the Rust toolchain.
 fn toolchain_documents() -> Vec<PathBuf> {
     let mut rustc = Command::new("rustc");
     let rustc = rustc.args(["--print", "sysroot"]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -182,8 +183,10 @@ fn own_sources() -> Vec<PathBuf> {
     if folder.is_dir() { vec![folder.to_owned()] } else { Vec::new() }
 }
 
-/// Files with a text's ending below `folders`, in order, until `max_bytes` are full, and at most
-/// `max_part_bytes` of each folder inside `folders`.
+/// Collects the text files below `folders` in order, by their endings.
+///
+/// Takes at most `max_bytes` in total and `max_part_bytes` from each folder directly inside
+/// `folders`.
 fn text_files(folders: &[PathBuf], max_bytes: u64, max_part_bytes: u64) -> Outcome<Vec<Input>> {
     let mut inputs = Vec::new();
     let mut room = max_bytes;

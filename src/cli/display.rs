@@ -1,4 +1,5 @@
-//! Numbers as people read them: `1,234,567`, `45.2 MB`, `1.24 s`; sizes as they type them; and text that a terminal may have.
+//! Formats numbers for people (`1,234,567`, `45.2 MB`, `1.24 s`), parses sizes and ages, and
+//! escapes text for terminals.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use datafusion::arrow::temporal_conversions::timestamp_us_to_datetime;
 use tadoc::format::path_text;
 
-/// Text without control characters, which a terminal would obey: they are escaped.
+/// Escapes control characters, which a terminal would obey.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
@@ -22,12 +23,12 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// A path as documents have it, without control characters.
+/// Returns a path as documents have it, without control characters.
 pub fn path(path: &Path) -> String {
     plain(&path_text(path.as_os_str().as_encoded_bytes())).into_owned()
 }
 
-/// A count with a comma between groups of three digits.
+/// Formats a count with a comma between groups of three digits.
 pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -40,12 +41,12 @@ pub fn grouped(count: u64) -> String {
     text
 }
 
-/// `1 document`, `2 documents`, `0 documents`.
+/// Formats a count with its noun: `1 document`, `2 documents`, `0 documents`.
 pub fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// A number of bytes in decimal units.
+/// Formats a number of bytes in decimal units.
 pub fn bytes(len_bytes: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     if len_bytes < 1000 {
@@ -60,13 +61,13 @@ pub fn bytes(len_bytes: u64) -> String {
     format!("{value:.1} {}", UNITS[unit_idx])
 }
 
-/// Decimal megabytes a second.
+/// Formats a rate in decimal megabytes per second.
 pub fn rate(len_bytes: u64, elapsed: Duration) -> String {
     let rate_mb_per_s = len_bytes as f64 / 1e6 / elapsed.as_secs_f64().max(1e-9);
     format!("{rate_mb_per_s:.1} MB/s")
 }
 
-/// Seconds, or milliseconds, to three digits.
+/// Formats a duration in seconds or milliseconds, with three digits.
 pub fn seconds(elapsed: Duration) -> String {
     let secs = elapsed.as_secs_f64();
     match secs {
@@ -78,7 +79,7 @@ pub fn seconds(elapsed: Duration) -> String {
     }
 }
 
-/// `part` of `whole` in percent.
+/// Formats `part` of `whole` in percent.
 pub fn percent(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".to_owned(),
@@ -86,13 +87,13 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A time, microseconds from 1970, in UTC.
+/// Formats a time in UTC, given in microseconds since 1970.
 pub fn time(time_us: u64) -> String {
     let time = i64::try_from(time_us).ok().and_then(timestamp_us_to_datetime);
     time.map_or_else(|| time_us.to_string(), |time| time.format("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// Reads `90s`, `30m`, `12h`, `7d`, or `0`.
+/// Parses an age: `90s`, `30m`, `12h`, `7d`, or `0`.
 pub fn parse_age(text: &str) -> Result<Duration, String> {
     let refuse = || "expected an age such as 90s, 30m, 12h or 7d, or 0".to_owned();
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -109,8 +110,9 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(refuse)
 }
 
-/// Reads `4096`, `64MiB`, `1.5 GB`: binary units (KiB, MiB, GiB, TiB; also K, M, G, T) or
-/// decimal ones (kB, MB, GB, TB), in any case.
+/// Parses a size, such as `4096`, `64MiB` or `1.5 GB`.
+///
+/// Units are binary (KiB, MiB, GiB, TiB; also K, M, G, T) or decimal (kB, MB, GB, TB), in any case.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,8 +1,8 @@
-//! `tadoc edit`: changes of documents of a living corpus, all in one commit or none.
+//! `tadoc edit`: changes documents of a living corpus, all edits in one commit or none.
 //!
-//! Edits come from flags and from JSON lines, in the order of the command line. They are made on
-//! the documents as they are now before they are committed, so that what cannot be made is refused
-//! and named; where another commit comes first, they are looked at again.
+//! Edits come from flags and from JSON lines, in the order of the command line. Before the commit,
+//! they are tried on the current documents, so that an impossible edit is refused by name. If
+//! another commit comes first, they are tried again.
 
 mod flags;
 mod lines;
@@ -26,8 +26,9 @@ use crate::output::say;
 /// Change documents of a living corpus
 ///
 /// Edits are made in the order of the command line, all of them in one commit or none. ID is the
-/// number of a document (SELECT doc_id, path FROM documents('CORPUS')), OFFSET and LENGTH count
-/// bytes. A document keeps its number for ever; that of a dropped one is not used again.
+/// number of a document (SELECT doc_id, path FROM documents('CORPUS')). OFFSET and LENGTH count
+/// bytes. A document keeps its number forever, and the number of a dropped document is not used
+/// again.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -38,8 +39,8 @@ pub struct Arguments {
     #[command(flatten)]
     flags: Flags,
 
-    /// What offsets refer to: in_sequence (the text after the edit before) or in_batch (the text
-    /// before all of them)
+    /// Text that offsets refer to: in_sequence (the text after the previous edit) or in_batch (the
+    /// text before all edits)
     #[arg(long, default_value_t, value_name = "MODE", verbatim_doc_comment)]
     mode: EditMode,
 
@@ -47,12 +48,12 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     if_version: Option<u64>,
 
-    /// Only check whether the edits can be made
+    /// Only check if the edits can be made
     #[arg(long)]
     dry_run: bool,
 
-    /// Compress the corpus anew once its edits are more than this share of its bytes (and 1 MiB), or
-    /// 64 small files lie side by side; 0 for never
+    /// Compress the corpus anew once its edits exceed this share of its bytes (and 1 MiB), or once
+    /// 64 small files lie side by side; 0 means never
     #[arg(long, default_value_t = RECOMPRESS_RATIO, value_name = "SHARE", value_parser = parse_share)]
     recompress_ratio: f64,
 
@@ -79,11 +80,11 @@ JSON lines, one edit each (`file` names a file instead of `text`):
 
 Exit status: 0 done, 1 failed and nothing changed, 2 usage, 130 interrupted.";
 
-/// An edit and where it was asked for.
+/// An edit and its source in the arguments.
 pub struct Asked {
     /// The edit.
     edit: Edit,
-    /// Such as `--drop` or `edits.jsonl: line 3`.
+    /// Source of the edit, such as `--drop` or `edits.jsonl: line 3`.
     place: String,
 }
 
@@ -110,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return Ok(());
     }
     let version = commit(&living, arguments, &batch, &places)?;
-    // What is due is done even if nobody reads what was said.
+    // Recompression runs even if nobody reads the output.
     let said = if arguments.quiet { Ok(()) } else { say_committed(arguments, &batch, &version) };
     let ratio = arguments.recompress_ratio;
     let done = living.recompress(&version, ratio, IngestOptions::default());
@@ -136,7 +137,7 @@ fn commit(
     places: &[String],
 ) -> Outcome<Version> {
     let change = Change::edit(CommitKind::Edit, batch);
-    // The failure in our words, where it is ours.
+    // Holds our own failure. The closure itself can return only a library error.
     let refused = RefCell::new(None);
     let committed = living.wait(async {
         let update = living.store.update(async |latest: Version| {
@@ -144,7 +145,7 @@ fn commit(
                 refused.replace(Some(failure));
                 return Err(Error::Cancelled);
             }
-            // What only adds can always be made.
+            // Edits that only add documents can always be made.
             if batch.edits.iter().any(|edit| edit.doc_id().is_some()) {
                 let corpus = living.store.corpus(&latest, &OpenLimits::default()).await?;
                 if let Err(failure) = try_edits(corpus, batch, places) {
@@ -174,7 +175,7 @@ fn check_version(living: &Living, latest: &Version, expected: Option<u64>) -> Ou
     }
 }
 
-/// Makes the edits, in memory; names the first that cannot be made.
+/// Tries the edits in memory. An error names the first edit that cannot be made.
 fn try_edits(corpus: LivingCorpus, batch: &EditBatch, places: &[String]) -> Outcome {
     let try_first = |num_edits: usize| {
         let edits = batch.edits[..num_edits].to_vec();
@@ -193,7 +194,7 @@ fn try_edits(corpus: LivingCorpus, batch: &EditBatch, places: &[String]) -> Outc
     Err(Failure::from(error).within(&places[num_bad - 1]))
 }
 
-/// How many edits of each kind.
+/// Formats the number of edits of each kind.
 fn told(batch: &EditBatch) -> String {
     const KINDS: [&str; 7] = ["insert", "append", "delete", "add", "drop", "replace", "set"];
     let kind_of = |edit: &Edit| match edit {
@@ -212,7 +213,7 @@ fn told(batch: &EditBatch) -> String {
     counted.collect::<Vec<_>>().join(", ")
 }
 
-/// Numbers and paths of the documents that came.
+/// Returns the numbers and paths of the added documents.
 fn added<'a>(version: &Version, batch: &'a EditBatch) -> impl Iterator<Item = (u64, &'a str)> {
     let paths = batch.edits.iter().filter_map(|edit| match edit {
         Edit::AddDocument { path, .. } => Some(path.as_str()),
@@ -222,7 +223,7 @@ fn added<'a>(version: &Version, batch: &'a EditBatch) -> impl Iterator<Item = (u
     (version.num_doc_ids() - paths.len() as u64..).zip(paths)
 }
 
-/// The bytes of a file that an edit names.
+/// Reads the bytes of a file that an edit names.
 fn read(file: &Path) -> Outcome<Vec<u8>> {
     std::fs::read(file).map_err(|error| Failure::with_cause(file.display(), &error))
 }

@@ -1,7 +1,7 @@
-//! How a command fails: one line on standard error and an exit status.
+//! Failures of commands: one line on standard error and an exit status.
 //!
-//! The line starts with `error: ` and holds the whole cause chain, without backtraces. A reader
-//! that goes away (`tadoc cat … | head`) is no failure worth a line: it ends the program silently.
+//! The line starts with `error: ` and holds the whole chain of causes, without backtraces. A reader
+//! that closes the pipe (`tadoc cat … | head`) is not reported: the program ends silently.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -17,18 +17,18 @@ use crate::display;
 
 /// Exit status of a command that failed.
 const FAILED: u8 = 1;
-/// Exit status of a command line that could not be understood (clap uses the same).
+/// Exit status of a command line that is not understood (clap uses the same).
 const USAGE: u8 = 2;
 /// Exit status after an interrupt: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// Secrets of the statements of this process.
+/// Secrets in the statements of this process.
 static SECRETS: LazyLock<Mutex<Secrets>> = LazyLock::new(Mutex::default);
 
 /// Result of a command or of a step of it.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
-/// What to say and the status to exit with.
+/// Text of a failed command, and its exit status.
 #[derive(Debug)]
 pub struct Failure {
     text: Option<String>,
@@ -37,22 +37,22 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with its text, exit status 1.
+    /// Creates a failure with a text and exit status 1.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), status: FAILED, is_damage: false }
     }
 
-    /// The arguments do not fit together, exit status 2.
+    /// Creates a failure for arguments that do not fit together, with exit status 2.
     pub fn usage(text: impl Into<String>) -> Self {
         Self { status: USAGE, ..Self::new(text) }
     }
 
-    /// The user asked to stop, exit status 130.
+    /// Creates the failure of an interrupted command, with exit status 130.
     pub fn interrupted() -> Self {
         Self { status: INTERRUPTED, ..Self::new("interrupted") }
     }
 
-    /// `what: cause`, with the causes of the cause.
+    /// Creates a failure with the text `what: cause`, including the causes of `cause`.
     pub fn with_cause(what: impl fmt::Display, cause: &(dyn StdError + 'static)) -> Self {
         match is_broken_pipe(cause) {
             true => Self::broken_pipe(),
@@ -60,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// The same failure with `what: ` in front of its text; an interrupt is about no place.
+    /// Puts `what: ` in front of the text. An interrupt keeps its text.
     pub fn within(mut self, what: impl fmt::Display) -> Self {
         if self.status != INTERRUPTED {
             self.text = self.text.map(|text| format!("{what}: {text}"));
@@ -68,12 +68,12 @@ impl Failure {
         self
     }
 
-    /// Returns true where stored bytes are not what was written; where they could not be read, false.
+    /// Returns true if stored bytes are damaged, and false if they could not be read.
     pub fn is_damage(&self) -> bool {
         self.is_damage
     }
 
-    /// What would be printed.
+    /// Returns the text as [`Failure::report`] prints it.
     pub fn into_text(self) -> String {
         one_line(&masked(&self.text.unwrap_or_default()))
     }
@@ -81,7 +81,7 @@ impl Failure {
     /// Prints the text and returns the exit status.
     pub fn report(self) -> u8 {
         if let Some(text) = self.text {
-            // Where standard error is gone too there is nobody left to tell.
+            // If standard error is closed too, nobody can be told.
             let _ = writeln!(io::stderr(), "error: {}", one_line(&masked(&text)));
         }
         self.status
@@ -129,21 +129,23 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Remembers the secrets in `sql`, so that no text repeats them.
+/// Remembers the secrets in `sql`, so that no message repeats them.
 pub fn remember_secrets(sql: &str) {
     SECRETS.lock().unwrap_or_else(PoisonError::into_inner).remember(sql);
 }
 
-/// `text` without secrets.
+/// Masks the secrets in `text`.
 pub fn masked(text: &str) -> String {
     SECRETS.lock().unwrap_or_else(PoisonError::into_inner).mask(text)
 }
 
-/// Text of a query's error with the way out, without the names of its kinds, which say nothing to a user.
+/// Formats the error of a query with its remedy.
+///
+/// The names of DataFusion's error kinds are left out, because they say nothing to a user.
 fn query_error(error: &DataFusionError) -> String {
     let text = cause_of_query(error);
     let Some(way_out) = way_out(&text) else { return text };
-    // DataFusion's own guess is among other functions.
+    // DataFusion suggests names of other functions; our text replaces that.
     let (fault, _) = text.split_once(". Did you mean").unwrap_or((&text, ""));
     format!("{}; {way_out}", fault.trim_end_matches('.'))
 }
@@ -168,7 +170,7 @@ fn cause_of_query(error: &DataFusionError) -> String {
     }
 }
 
-/// Text of an error and of its causes; a cause that an outer text repeats is left out.
+/// Formats an error and its causes. A cause that an outer text repeats is left out.
 fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -182,7 +184,7 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-/// One line without control characters, which may come from the name of a file.
+/// Joins a text into one line without control characters, which may come from file names.
 fn one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     display::plain(&lines.join(" ")).into_owned()
@@ -199,14 +201,15 @@ fn is_damage(error: &(dyn StdError + 'static)) -> bool {
     causes(error).any(ours)
 }
 
-/// `error` and what lies below it.
+/// Returns `error` and its chain of sources.
 fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// Kind of the I/O error that `error` is or holds without naming it as its source.
+/// Returns the kind of an I/O error, also of one inside an [`ArrowError`] that does not report it
+/// as its source.
 fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return Some(error.kind());

@@ -13,8 +13,8 @@ use crate::living::Living;
 
 /// List the versions of a living corpus
 ///
-/// Every version that is kept, oldest first: when it was committed (UTC), what it did, and the id
-/// of the commit. Each can be read: tadoc cat CORPUS --version N PATH.
+/// Lists every version that is kept, oldest first: the time of its commit (UTC), the kind of
+/// change, and the id of the commit. To read an old version: tadoc cat CORPUS --version N PATH.
 #[derive(Args)]
 pub struct Arguments {
     /// The corpus: a folder or URL
@@ -28,7 +28,7 @@ pub struct Arguments {
 
 const HEADER: [&str; 8] =
     ["version", "time", "kind", "added", "dropped", "edits", "bytes", "commit"];
-/// Columns of words, which begin together; numbers end together.
+/// True for columns of words, which are aligned left. Columns of numbers are aligned right.
 const WORDS: [bool; 8] = [false, true, true, false, false, false, false, true];
 
 /// Runs the command.

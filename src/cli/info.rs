@@ -1,4 +1,4 @@
-//! `tadoc info`: what corpora hold, from their footers; of a living one from its version.
+//! `tadoc info`: contents of corpora, read from footers, and for a living corpus from its version.
 
 mod living;
 
@@ -16,9 +16,9 @@ use crate::places::{Corpora, CorpusFile, Places};
 
 /// Show what a corpus holds
 ///
-/// Only the footer is read, so this is instant for corpora of any size. G/N, the elements of the
-/// grammar for each token of the text, is the honest measure of how much the text repeats itself:
-/// 1 means not at all.
+/// Reads only the footer, so it is instant for corpora of any size. G/N is the number of elements
+/// of the grammar per token of the text. It measures how much the text repeats itself: 1 means no
+/// repetition.
 #[derive(Args)]
 #[command(disable_version_flag = true)]
 pub struct Arguments {
@@ -26,11 +26,11 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Write JSON instead, an object on a line for each file
+    /// Write JSON instead: one object per line and file
     #[arg(long)]
     json: bool,
 
-    /// Of a living corpus, this version instead of the latest
+    /// For a living corpus: show this version instead of the latest
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-/// One line: key, value for people, value for programs.
+/// One fact about a corpus: a key, its value for people and its value for programs.
 struct Fact {
     key: &'static str,
     shown: String,
@@ -115,7 +115,7 @@ fn facts(file: &CorpusFile) -> Vec<Fact> {
     ]
 }
 
-/// One line a fact.
+/// Formats facts as text, one line per fact.
 fn lines_of(facts: &[Fact]) -> String {
     let mut text = String::new();
     for Fact { key, shown, .. } in facts {
@@ -125,7 +125,7 @@ fn lines_of(facts: &[Fact]) -> String {
     text
 }
 
-/// `"key":value` of each fact.
+/// Formats each fact as `"key":value`.
 fn members_of(facts: &[Fact]) -> Vec<String> {
     facts.iter().map(|fact| format!("{}:{}", json_string(fact.key), fact.json)).collect()
 }
@@ -183,7 +183,7 @@ fn section_json(section: &SectionMeta) -> String {
     format!("{{\"kind\":{kind},\"offset\":{offset},\"bytes\":{len}}}")
 }
 
-/// `text` as a string of JSON.
+/// Returns `text` as a JSON string.
 pub fn json_string(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

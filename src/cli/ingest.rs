@@ -1,10 +1,10 @@
-//! `tadoc ingest`: text in, one compressed corpus out, or more documents of a living one.
+//! `tadoc ingest`: compresses text into one corpus, or adds documents to a living corpus.
 //!
 //! ```text
 //! reader thread: inputs ─▶ documents ─▶ batches ──bounded channel──▶ CorpusBuilder ─▶ Output
 //!                                      (columns stay with the reader      │
-//!                                       and are stored last)              └ --append ─▶ a part of a
-//!                                                                           living corpus, one commit
+//!                                       and are stored last)              └ --append ─▶ a part of
+//!                                                                     a living corpus, one commit
 //! ```
 
 use std::io::{BufWriter, Write};
@@ -32,76 +32,75 @@ use crate::places::local_path;
 use crate::progress::Progress;
 use crate::{display, interrupt};
 
-/// Batches that may wait between reader and builder.
+/// Maximum number of batches that wait between reader and builder.
 const WAITING_BATCHES: usize = 4;
-/// How often a builder that waits for input looks whether it should stop.
+/// Time after which a builder without input checks for an interrupt.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Compress text into a corpus
 ///
-/// Reads files, folders (with everything below, hidden files and symbolic links left out), globs, or
-/// standard input (`-`), on this machine and behind URLs (s3://, gs://, http://). Files compressed with
-/// gzip or zstd are read through. Any bytes will do: they come back
-/// exactly.
+/// Reads files, folders (recursively, without hidden files and symbolic links), globs, or standard
+/// input (`-`), on this machine and behind URLs (s3://, gs://, http://). Files compressed with gzip
+/// or zstd are decompressed. Any bytes are accepted, and they are returned exactly.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Files, folders, globs (quote them), URLs of these, or - for standard input
+    /// Files, folders, globs (in quotes), URLs of these, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// The corpus to write, such as notes.tadoc or s3://bucket/notes.tadoc; with --append a folder or
-    /// URL, such as notes/
+    /// The corpus to write, such as notes.tadoc or s3://bucket/notes.tadoc; with --append a folder
+    /// or URL, such as notes/
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Add the documents to the living corpus at FILE, which begins there if there is none
+    /// Add the documents to the living corpus at FILE, which is created if it does not exist
     ///
-    /// A living corpus is a folder, or a URL of an object store, to which documents are added and in
-    /// which they are edited (tadoc edit). All documents of an ingest come at once: one new version.
+    /// A living corpus is a folder, or a URL of an object store, whose documents can be added and
+    /// edited (tadoc edit). All documents of an ingest appear at once, in one new version.
     #[arg(long, conflicts_with = "force")]
     append: bool,
 
-    /// With --append: compress the corpus anew once its edits are more than this share of its bytes
-    /// (and 1 MiB), or 64 small files lie side by side; 0 for never
+    /// With --append: compress the corpus anew once its edits exceed this share of its bytes (and
+    /// 1 MiB), or once 64 small files lie side by side; 0 means never
     #[arg(long, requires = "append", default_value_t = RECOMPRESS_RATIO, value_name = "SHARE",
           value_parser = parse_share)]
     recompress_ratio: f64,
 
     /// From folders, take only files that match this glob (may be given several times)
     ///
-    /// A pattern without a slash is matched against file names, one with a slash against the path
-    /// inside the folder. `*` and `?` stay inside one component, `**` does not; `{a,b}` and `[abc]`
-    /// work as in a shell.
+    /// A pattern without a slash is matched against file names. A pattern with a slash is matched
+    /// against the path inside the folder. `*` and `?` stay inside one component, `**` does not;
+    /// `{a,b}` and `[abc]` work as in a shell.
     #[arg(long, value_name = "PATTERN", value_parser = Pattern::new)]
     glob: Vec<Pattern>,
 
-    /// What one document is: files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN
+    /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN
     ///
-    /// files: a whole file; its path is relative to the folder given, with the folder's name in
-    /// front when several paths are given.
-    /// lines: a line, without its line end (\n is not part of the document, \r is); its path is the
-    /// file's.
+    /// files: a whole file; its path is relative to the given folder. If several paths are given,
+    /// the folder's name stands in front.
+    /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
+    /// path of the file.
     /// jsonl, csv, parquet: a row. The column named after the colon is the text, a column called
     /// `path` is the path, all others become columns of the table (CREATE EXTERNAL TABLE t STORED
     /// AS TADOC LOCATION 'FILE').
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 
-    /// How text is cut into words: word (runs of letters, digits and _), uax29 or whitespace
+    /// Tokenizer that finds words: word (runs of letters, digits and _), uax29 or whitespace
     /// [default: word, or that of the living corpus]
     #[arg(long, value_name = "NAME", verbatim_doc_comment)]
     tokenizer: Option<TokenizerProfile>,
 
-    /// How the grammar is built: rounds (fast, parallel) or sequitur (the published baseline)
+    /// Builder of the grammar: rounds (fast, parallel) or sequitur (the published baseline)
     #[arg(long, default_value = "rounds", value_name = "NAME")]
     builder: BuilderKind,
 
-    /// Text that is compressed together; memory grows with it
+    /// Amount of text that is compressed together; memory grows with it
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     block_size: u64,
 
-    /// Threads to compute with (default: all cores)
+    /// Number of threads (default: all cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 
@@ -112,48 +111,49 @@ pub struct Arguments {
     #[arg(long)]
     force: bool,
 
-    /// Rows whose text is missing or null become empty documents instead of an error
+    /// Store rows whose text is missing or null as empty documents, instead of an error
     #[arg(long)]
     allow_missing: bool,
 
-    /// Write a corpus even if there is no file or not one document (always so for standard input)
+    /// Write a corpus even without any file or document (always so for standard input)
     #[arg(long)]
     allow_empty: bool,
 
-    /// Read what symbolic links inside folders point to
+    /// Follow symbolic links inside folders
     ///
-    /// Without it links are left out and counted, wherever they lead: a folder gives what is in it
-    /// and nothing else. A link that is named on the command line is always followed. One that leads
-    /// back to a folder on the way ends there.
+    /// Without this option, links inside folders are skipped and counted: a folder gives only its
+    /// own contents. A link that is named on the command line is always followed. A link back to a
+    /// folder on the current path is not followed.
     #[arg(long)]
     follow_links: bool,
 
-    /// Of rows, keep only text and path
+    /// Keep only text and path of rows
     #[arg(long)]
     no_columns: bool,
 
-    /// Most bytes of a row of JSON lines, CSV or Parquet, which is held in memory; files and lines may
-    /// have any length
+    /// Maximum size of a row of JSON lines, CSV or Parquet, which is held in memory; files and
+    /// lines may have any length
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_row_size: u64,
 
-    /// Store gzip and zstd files as they are, and say nothing of other packed ones
+    /// Store gzip and zstd files as they are, without warnings about other packed files
     ///
-    /// Files packed by xz, bzip2, lz4, lzip, compress, zip, 7z, rar and tar are never unpacked: their
-    /// packed bytes are stored, with a warning.
+    /// Files packed by xz, bzip2, lz4, lzip, compress, zip, 7z, rar and tar are never unpacked:
+    /// their packed bytes are stored, with a warning.
     #[arg(long)]
     no_decompress: bool,
 
-    /// Most bytes that a byte of a gzip or zstd file may give; the first 64 MiB are free
+    /// Maximum number of bytes that one byte of a gzip or zstd file may expand to; the first 64 MiB
+    /// are always allowed
     #[arg(long, default_value_t = ExpansionLimits::DEFAULT.max_ratio, value_name = "RATIO",
           value_parser = clap::value_parser!(u64).range(1..))]
     max_expansion: u64,
 
-    /// Most bytes that a gzip or zstd file may give in all
+    /// Maximum total size that a gzip or zstd file may expand to
     #[arg(long, default_value = "256GiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_expanded_size: u64,
 
-    /// Most memory for the window of a zstd file (zstd --long=31 takes 2GiB)
+    /// Maximum memory for the window of a zstd file (zstd --long=31 takes 2GiB)
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_window: u64,
 
@@ -208,7 +208,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-/// Refuses a name that can only be a folder's, as it is written; one that exists shows later.
+/// Refuses an output name that ends with a slash and does not exist. Existing folders are checked
+/// later.
 fn refuse_folder(output: &Path) -> Outcome {
     let shown = display::path(output);
     if !shown.ends_with('/') || output.exists() {
@@ -270,26 +271,26 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// One ingest, however it was asked for.
+/// One ingest, from any subcommand.
 pub struct Job {
-    /// For the library.
+    /// Options of the library.
     pub options: IngestOptions,
-    /// What one document is.
+    /// The unit that becomes one document.
     pub documents: Documents,
-    /// How inputs are read.
+    /// Options for reading inputs.
     pub read: ReadOptions,
-    /// What it takes of the machine.
+    /// Options for the machine.
     pub machine: Machine,
-    /// A corpus without documents is written.
+    /// If true, a corpus without documents is written.
     pub allow_empty: bool,
-    /// Nothing is shown.
+    /// If true, nothing is printed.
     pub quiet: bool,
-    /// To be said with what was done.
+    /// Notes that the summary repeats.
     pub notes: Vec<String>,
 }
 
 impl Job {
-    /// Reads `inputs`, writes `output` and gives it its name. Returns what was done, in words.
+    /// Reads `inputs`, writes `output` and makes it visible. Returns a summary in words.
     pub fn run(&self, inputs: &[Input], output: Output, path: &Path) -> Outcome<String> {
         let (writer, done) = self.write(inputs, BufWriter::new(output), &display::path(path))?;
         let output = writer.into_inner().map_err(|error| {
@@ -299,7 +300,7 @@ impl Job {
         Ok(done.summary(&display::path(path)))
     }
 
-    /// Reads `inputs` and writes a corpus file to `out`, which is called `name` in messages.
+    /// Reads `inputs` and writes a corpus file to `out`. Messages call it `name`.
     fn write<W: Write>(&self, inputs: &[Input], out: W, name: &str) -> Outcome<(W, Done)> {
         let start = Instant::now();
         let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
@@ -308,7 +309,8 @@ impl Job {
         let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?)?;
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let (inputs, documents, read) = (inputs.to_vec(), self.documents.clone(), self.read);
-        // Not waited for where the builder fails: it may wait for input that never comes.
+        // If the builder fails, the reader is not joined, as it may wait for input that never
+        // comes.
         let reader =
             thread::spawn(move || documents::read(&inputs, &documents, read, &mut Sender(sender)));
         let at_output = |failure: Failure| failure.within(name);
@@ -333,7 +335,7 @@ impl Job {
     }
 }
 
-/// Adds the documents of `inputs` to the living corpus, in one commit, and says so.
+/// Adds the documents of `inputs` to the living corpus in one commit, and prints a summary.
 fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
     interrupt::ask_first();
     let living = Living::open_or_create(&arguments.output, arguments.tokenizer)?;
@@ -352,7 +354,7 @@ fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
         let written = job.write(&inputs, out, &file).map(|(_, done)| done);
         let footer = match &written {
             Ok(done) if done.report.footer.num_docs() > 0 => Ok(done.report.footer.clone()),
-            // Whatever ends the file; the reason is handed out beside it.
+            // Any error ends the file. The real reason is in `kept`.
             _ => Err(Error::Cancelled),
         };
         *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
@@ -389,7 +391,7 @@ struct Built<W: Write> {
     num_docs: u64,
     /// Bytes of the inputs, after decompression.
     read_bytes: u64,
-    /// Time in which the builder had nothing to do.
+    /// Time that the builder spent waiting for input.
     waited: Duration,
 }
 
@@ -431,20 +433,21 @@ impl Sink for Sender {
     }
 }
 
-/// A corpus file that is written.
+/// A corpus file that was written.
 struct Done {
     report: IngestReport,
     notes: Vec<String>,
     start: Instant,
     /// Bytes of the inputs, after decompression.
     read_bytes: u64,
-    /// Time in which the builder had nothing to do.
+    /// Time that the builder spent waiting for input.
     waited: Duration,
 }
 
 impl Done {
-    /// What was done, in two lines: sizes of what is called `name`, then times. Ratio and rate are of
-    /// all bytes that were read; of rows these are more than their text.
+    /// Formats the result in two lines: the sizes of the corpus `name`, then the times.
+    ///
+    /// Ratio and rate refer to all bytes read. For rows, these are more than the bytes of the text.
     fn summary(&self, name: &str) -> String {
         let footer = &self.report.footer;
         let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);

@@ -1,10 +1,10 @@
-//! Which files are read: paths, folders, globs, URLs and `-` become a list of [`Input`]s.
+//! The files to read: turns paths, folders, globs, URLs and `-` into a list of [`Input`]s.
 //!
-//! A folder is read recursively in the order of its names. Hidden entries, symbolic links, pipes and
-//! devices in it are left out; links are followed on demand, unless they lead back to a folder on the
-//! way. What is named on the command line is always read, hidden or a link or a pipe; only a device,
-//! which may never end, is refused. Names are bytes: those that are no UTF-8 are escaped in the paths
-//! of documents ([`path_text`]), one to one.
+//! A folder is read recursively, ordered by name. Hidden entries, symbolic links, pipes and devices
+//! inside it are skipped. On demand, links are followed unless they lead back to a folder on the
+//! current path. An entry that is named on the command line is always read, even if it is hidden, a
+//! link or a pipe. Only a device is refused, because it may never end. Names are bytes. Names that
+//! are not UTF-8 are escaped one to one in the paths of documents ([`path_text`]).
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -19,19 +19,19 @@ use crate::living::url_of;
 use crate::pattern::{self, Pattern};
 use crate::places::{Places, StoredFile, local_path};
 
-/// Where the bytes of an [`Input`] come from.
+/// Source of the bytes of an [`Input`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file (or a pipe with a name).
+    /// A file or a named pipe.
     File(PathBuf),
-    /// A file of a store.
+    /// A file in a store.
     Stored(Box<StoredFile>),
     /// Standard input.
     Stdin,
 }
 
 impl Source {
-    /// Tells it from others.
+    /// Returns a path that is unique to this source.
     fn place(&self) -> PathBuf {
         match self {
             Self::File(path) => path.clone(),
@@ -44,16 +44,16 @@ impl Source {
 /// One file to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// Where its bytes come from.
+    /// Source of the bytes.
     pub source: Source,
-    /// What its documents are called: its name as text, see [`path_text`].
+    /// Path of the documents in the input: its name as text, see [`path_text`].
     pub path: String,
-    /// Size on disk, 0 where it is not known.
+    /// Size on disk in bytes, or 0 if unknown.
     pub len_bytes: u64,
 }
 
 impl Input {
-    /// The name to use in messages.
+    /// Returns the name of the input for messages.
     pub fn shown(&self) -> String {
         match &self.source {
             Source::File(path) => display::path(path),
@@ -63,16 +63,16 @@ impl Input {
     }
 }
 
-/// What is taken from folders.
+/// The conditions on files of folders.
 #[derive(Debug, Default)]
 pub struct Filter {
-    /// Only files that match one of these; all files where there is none.
+    /// Globs of which a file must match at least one. Without globs, all files are taken.
     pub patterns: Vec<Pattern>,
-    /// A file or folder to leave out, by its real path or URL: the output, when it exists already.
+    /// Real path or URL of a file or folder to skip: the output, if it exists already.
     pub skip: Option<PathBuf>,
-    /// Symbolic links are read as what they point to.
+    /// If true, symbolic links inside folders are followed.
     pub follow_links: bool,
-    /// Nothing to read is no error.
+    /// If true, an empty list of inputs is not an error.
     pub may_be_empty: bool,
 }
 
@@ -86,7 +86,7 @@ impl Filter {
         wanted && !self.skips(file)
     }
 
-    /// Whether `file` is the output, or inside it.
+    /// Returns true if `file` is the output or lies inside it.
     fn skips(&self, file: &Path) -> bool {
         let is_skipped = |skip: &Path| match url_of(file) {
             Some(url) => Path::new(url).starts_with(skip),
@@ -99,23 +99,23 @@ impl Filter {
 /// The files that a command line names.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// In order, each file once.
+    /// Inputs in order, each file once.
     pub inputs: Vec<Input>,
-    /// Entries of folders that are left out.
+    /// Numbers of skipped entries of folders.
     pub skipped: Skipped,
 }
 
-/// How many entries of folders are left out, without hidden ones.
+/// Numbers of skipped entries of folders, without hidden ones.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Skipped {
-    /// Symbolic links.
+    /// Number of symbolic links.
     links: u64,
-    /// Pipes, sockets and devices.
+    /// Number of pipes, sockets and devices.
     special: u64,
 }
 
 impl Skipped {
-    /// Says what is left out, and what to type to have it.
+    /// Returns messages that say what was skipped and how to read it.
     pub fn notes(self) -> Vec<String> {
         let links = display::plural(self.links, "symbolic link");
         let special = display::plural(self.special, "special file");
@@ -138,8 +138,8 @@ impl Skipped {
 /// Finds the inputs that `arguments` name.
 ///
 /// # Errors
-/// An argument that names nothing, the output or a device, a folder that cannot be read, or nothing to
-/// read at all where `filter` does not allow it.
+/// An argument names nothing, the output or a device; a folder cannot be read; or there is no
+/// input and `filter` does not allow that.
 pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     let mut found = Found::default();
     let folders = folder_names(arguments);
@@ -173,7 +173,7 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     }
 }
 
-/// Returns the input that is `argument` itself.
+/// Returns `argument` itself as an input.
 fn named_input(argument: &Path, metadata: &Metadata, filter: &Filter) -> Outcome<Input> {
     let shown = display::path(argument);
     if filter.skips(argument) {
@@ -191,7 +191,7 @@ fn named_input(argument: &Path, metadata: &Metadata, filter: &Filter) -> Outcome
     Ok(Input { source, path: clean(&text_of(argument)), len_bytes: metadata.len() })
 }
 
-/// Whether a file is a device that nobody types into (`/dev/null` is a file without bytes to many).
+/// Returns true if a file is a device other than a terminal. `/dev/null` counts as an empty file.
 #[cfg(unix)]
 fn is_endless(path: &Path, metadata: &Metadata) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -207,7 +207,7 @@ fn is_endless(_path: &Path, _metadata: &Metadata) -> bool {
     false
 }
 
-/// What stands in front of the documents of each folder.
+/// The naming of documents from several folders: their paths may need the folder's name in front.
 struct FolderNames {
     several: bool,
     ambiguous: bool,
@@ -223,14 +223,14 @@ impl FolderNames {
     }
 }
 
-/// Decides whether folder names are needed, and whether the last component is enough.
+/// Decides whether paths need folder names, and whether the last component of each is unique.
 fn folder_names(arguments: &[PathBuf]) -> FolderNames {
     let folders: HashSet<&PathBuf> = arguments.iter().filter(|path| path.is_dir()).collect();
     let names: HashSet<String> = folders.iter().map(|folder| name_of(folder)).collect();
     FolderNames { several: arguments.len() > 1, ambiguous: names.len() < folders.len() }
 }
 
-/// Last component of a folder; of its real path where it is written as `.` or `..`.
+/// Returns the last component of a folder. For `.` and `..`, it is taken from the real path.
 fn name_of(folder: &Path) -> String {
     let name_in = |path: &Path| path.file_name().map(|name| text_of(Path::new(name)));
     name_in(folder)
@@ -238,12 +238,12 @@ fn name_of(folder: &Path) -> String {
         .unwrap_or_else(|| clean(&text_of(folder)))
 }
 
-/// A path as text, see [`path_text`].
+/// Returns a path as text, see [`path_text`].
 fn text_of(path: &Path) -> String {
     path_text(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
-/// A path without `./` in front and `/` at the end.
+/// Removes `./` at the start and `/` at the end of a path.
 fn clean(path: &str) -> String {
     let mut text = path;
     while let Some(rest) = text.strip_prefix("./") {
@@ -266,8 +266,11 @@ fn add_folder(folder: &Path, prefix: &str, filter: &Filter, found: &mut Found) -
     Ok(())
 }
 
-/// Adds the files of the store at `url`: one by its name, those that match a glob by theirs, and those below a prefix by
-/// what follows it, with its last part in front where there are `several` arguments.
+/// Adds the files of a store at `url`.
+///
+/// A single file and the files that match a glob keep their full names. The path of a file below a
+/// prefix is its name after the prefix. If there are `several` arguments, the last component of the
+/// prefix stands in front.
 fn add_url(url: &Path, several: bool, filter: &Filter, inputs: &mut Vec<Input>) -> Outcome {
     let files = Places::new()?.files(url)?;
     let folder = format!("{}/", url.to_string_lossy().trim_end_matches('/'));
@@ -289,7 +292,8 @@ fn add_url(url: &Path, several: bool, filter: &Filter, inputs: &mut Vec<Input>) 
     Ok(())
 }
 
-/// Adds the files that match `glob`; the folder before its first special component is walked.
+/// Adds the files that match `glob`. It walks the folder before the first component with a
+/// wildcard.
 fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
     let Some(glob) = glob.to_str() else {
         let shown = display::path(glob);
@@ -327,19 +331,19 @@ fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
     )))
 }
 
-/// Which entries of a folder are looked at.
+/// The kinds of folder entries that [`walk`] visits.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Wanted {
-    /// Names that begin with a dot.
+    /// If true, names that begin with a dot are visited.
     pub hidden: bool,
-    /// What symbolic links point to.
+    /// If true, symbolic links are followed.
     pub links: bool,
 }
 
-/// Calls `found(file, path relative to folder, size)` for each file below `folder`, in order of names.
+/// Calls `found(file, path relative to folder, size)` for each file below `folder`, by name.
 ///
 /// # Errors
-/// A folder that cannot be read.
+/// A folder cannot be read.
 pub fn walk(
     folder: &Path,
     wanted: Wanted,
@@ -352,7 +356,7 @@ pub fn walk(
 
 struct Walk<'a> {
     wanted: Wanted,
-    /// Real paths of the folders on the way, where links are followed.
+    /// Real paths of the folders on the current path, kept only if links are followed.
     above: Vec<PathBuf>,
     skipped: Skipped,
     found: &'a mut dyn FnMut(&Path, &str, u64),
@@ -365,7 +369,7 @@ impl Walk<'_> {
         if self.wanted.links {
             let real = fs::canonicalize(folder).map_err(failed)?;
             if self.above.contains(&real) {
-                return Ok(()); // a link to a folder on the way here
+                return Ok(()); // a link back to a folder on the current path
             }
             self.above.push(real);
         }
@@ -389,7 +393,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let path = entry.path();
-        // A link to nothing, or a file that has just been removed, holds no text.
+        // A dangling link, or a file that was just removed, holds no text.
         let Ok(metadata) = fs::metadata(&path) else { return Ok(()) };
         if metadata.is_dir() {
             return self.folder(&path, &format!("{relative}{name}/"));
@@ -419,7 +423,7 @@ fn nothing_found(arguments: &[PathBuf], filter: &Filter, skipped: Skipped) -> Fa
     }
 }
 
-/// What is left out, for the end of a message.
+/// Formats the notes about skipped entries for the end of a message.
 fn and_notes(skipped: Skipped) -> String {
     skipped.notes().iter().map(|note| format!("; {note}")).collect()
 }
@@ -478,7 +482,7 @@ mod tests {
         let follow = Filter { follow_links: true, ..Filter::default() };
         let followed = ["a.md", "b.txt", "sub/c.txt", "two/b.txt", "z.md"];
         assert_eq!(paths_with(dir.path(), &["one"], &follow), followed);
-        // A link that is named is followed.
+        // A link that is named on the command line is followed.
         assert_eq!(paths(dir.path(), &["one/two"], &[]), ["b.txt"]);
         assert_eq!(paths(&dir.path().join("one"), &["z.md"], &[]).len(), 1);
     }

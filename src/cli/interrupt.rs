@@ -1,17 +1,16 @@
-//! Ctrl-C (and SIGTERM), in three ways. A process uses one of them.
+//! Handling of Ctrl-C and SIGTERM, in one of three ways per process.
 //!
 //! [`protect`]: while an output file is being written, the handler removes the unfinished file and
-//! exits with 130. The builder may compute for seconds between two chances to stop, so the
-//! handler's own thread does it. A finished output cannot be removed by it: the name of the
-//! temporary file is taken out under the same lock that covers the rename.
+//! exits with 130. The builder may compute for seconds without a chance to stop, so the handler's
+//! own thread does this. The handler cannot remove a finished output: the path of the temporary
+//! file is cleared under the same lock that covers the rename.
 //!
-//! [`ask_first`]: work that can be undone, and that looks often whether it [`is_asked`] to stop, ends
-//! itself and tidies up; after two seconds the process ends all the same.
+//! [`ask_first`]: work that can be undone, and that often checks [`is_asked`], ends itself and
+//! cleans up. After two seconds the process ends in any case.
 //!
-//! [`watch`]: queries are told to stop, so that what they write is cleaned up by whoever writes it;
-//! what has not stopped after a second is left behind and the process ends. tokio's own signal
-//! future will not do: it is woken by a worker thread that has nothing else to do, and busy queries
-//! leave none.
+//! [`watch`]: queries are told to stop, and each writer cleans up its own output. Queries that have
+//! not stopped after a second are abandoned, and the process ends. The signal future of tokio does
+//! not suffice: an idle worker thread has to wake it, and busy queries leave no thread idle.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -25,7 +24,7 @@ use tokio::sync::Notify;
 
 use crate::failure::INTERRUPTED;
 
-/// Time for queries to stop.
+/// Time that queries get to stop.
 pub const GRACE: Duration = Duration::from_secs(1);
 
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -35,7 +34,7 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// Creates a file with `create` and remembers it as unfinished.
 ///
 /// The handler is installed (once per process) before the file exists, and an interrupt waits until
-/// its path is known. So there is no moment in which a signal leaves the file behind.
+/// the path is known. So no signal can leave the file behind.
 ///
 /// # Errors
 /// The errors of `create`.
@@ -47,7 +46,7 @@ pub fn protect(create: impl FnOnce() -> io::Result<StagedFile>) -> io::Result<St
     Ok(file)
 }
 
-/// Runs `finish` (the rename); an interrupt waits until it has ended.
+/// Runs `finish` (the rename). An interrupt waits until it has ended.
 pub fn finish<T>(finish: impl FnOnce() -> T) -> T {
     let mut unfinished = unfinished();
     let result = finish();
@@ -55,7 +54,8 @@ pub fn finish<T>(finish: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Installs a handler that wakes the returned value, and ends the process if that does not.
+/// Installs a handler that wakes the returned value, and ends the process if it does not end
+/// itself.
 pub fn watch() -> Arc<Notify> {
     let interrupted = Arc::new(Notify::new());
     let woken = interrupted.clone();
@@ -67,7 +67,8 @@ pub fn watch() -> Arc<Notify> {
     interrupted
 }
 
-/// Installs a handler that only notes the wish to stop, and ends the process if nobody sees to it.
+/// Installs a handler that records the request to stop, and ends the process if it does not end
+/// itself.
 pub fn ask_first() {
     install(|| {
         ASKED.store(true, Ordering::Relaxed);
@@ -76,20 +77,20 @@ pub fn ask_first() {
     });
 }
 
-/// Returns true if the user asked to stop since [`ask_first`].
+/// Returns true if the user has asked to stop since [`ask_first`].
 pub fn is_asked() -> bool {
     ASKED.load(Ordering::Relaxed)
 }
 
 fn install(handler: impl FnMut() + Send + 'static) {
     INSTALLED.call_once(|| {
-        // Another handler in the process would only mean that the default action stays.
+        // If another handler is already installed, it stays in place.
         let _ = ctrlc::set_handler(handler);
     });
 }
 
 fn remove_and_exit() {
-    // The lock is kept to the end, so that no rename happens after the removal.
+    // The lock is held to the end, so that no rename happens after the removal.
     let unfinished = unfinished();
     if let Some(path) = unfinished.as_deref() {
         let _ = std::fs::remove_file(path);
@@ -98,7 +99,7 @@ fn remove_and_exit() {
 }
 
 fn exit() -> ! {
-    // Not by a macro that panics where nobody reads it.
+    // `eprintln!` would panic if standard error is closed.
     let _ = writeln!(std::io::stderr(), "error: interrupted");
     std::process::exit(i32::from(INTERRUPTED));
 }

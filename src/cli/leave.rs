@@ -1,8 +1,9 @@
 //! The end of the process.
 //!
-//! A thread may still be opening a GPU for statements that never came (`tadoc.device = auto`). What the driver has registered
-//! with `atexit` would wait for it, up to half a second, to close it again. Such a process ends without that: all output has
-//! been written by then, and the system frees the rest.
+//! With `tadoc.device = auto`, a thread may still be opening a GPU that no statement used. The
+//! driver registers handlers with `atexit`. They would wait for that thread for up to half a
+//! second and then close the GPU. Such a process ends without the handlers: all output is written
+//! by then, and the system frees the rest.
 
 #![allow(unsafe_code, reason = "one call that ends the process and has no safe form")]
 
@@ -10,12 +11,12 @@ use std::process::ExitCode;
 
 use datafusion_tadoc::is_opening_device;
 
-/// Ends `main` with `status`; at once where a GPU is being opened.
+/// Ends `main` with `status`, immediately if a GPU is being opened.
 pub fn leave(status: u8) -> ExitCode {
     #[cfg(unix)]
     if is_opening_device() {
         use std::io::Write;
-        // Where nobody reads it any more there is nobody to tell.
+        // An error means that nobody reads standard output any more.
         let _ = std::io::stdout().flush();
         // SAFETY: ends the process without running any more of its code.
         unsafe { libc::_exit(i32::from(status)) }

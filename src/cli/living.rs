@@ -1,4 +1,4 @@
-//! Living corpora: how one is opened or begins, and what runs its reads and writes.
+//! Opens and creates living corpora, and waits for their reads and writes.
 
 use std::fs;
 use std::future::Future;
@@ -17,19 +17,19 @@ use crate::failure::{Failure, Outcome};
 use crate::output::note;
 use crate::places::{Corpora, Places};
 
-/// The folders of a living corpus.
+/// Names of the folders inside a living corpus.
 const FOLDERS: [&str; 2] = ["segments", "versions"];
 
-/// Tells whether `path` is a folder that holds a living corpus.
+/// Returns true if `path` is a folder that holds a living corpus.
 pub fn is_living_folder(path: &Path) -> bool {
     path.join(FOLDERS[1]).is_dir()
 }
 
 /// An open living corpus.
 pub struct Living {
-    /// The handle.
+    /// The library's handle of the corpus.
     pub store: LivingStore,
-    /// What found it.
+    /// Resolver and runtime that opened the corpus.
     pub places: Places,
 }
 
@@ -37,7 +37,7 @@ impl Living {
     /// Opens the corpus at `place`.
     ///
     /// # Errors
-    /// There is none, or its latest version cannot be read.
+    /// There is no living corpus at `place`, or its latest version cannot be read.
     pub fn open(place: &Path) -> Outcome<Self> {
         let is_local = url_of(place).is_none();
         if is_local && !is_living_folder(place) {
@@ -49,10 +49,11 @@ impl Living {
         }
     }
 
-    /// Opens the corpus at `place`, or begins one of no documents there.
+    /// Opens the corpus at `place`, or creates one without documents there.
     ///
     /// # Errors
-    /// Another tokenizer than `profile` was asked for.
+    /// The corpus exists and has another tokenizer than `profile`, or it cannot be opened or
+    /// created.
     pub fn open_or_create(place: &Path, profile: Option<TokenizerProfile>) -> Outcome<Self> {
         let places = Places::new()?;
         let storage = places.resolver.storage(place)?;
@@ -67,15 +68,15 @@ impl Living {
         }
     }
 
-    /// Waits for `future`.
+    /// Waits for `future` and returns its output.
     ///
     /// # Errors
-    /// Its own.
+    /// Returns the error of `future`.
     pub fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Outcome<T> {
         Ok(self.places.wait(future)?)
     }
 
-    /// Version `number`, or the latest.
+    /// Returns version `number`, or the latest version if `number` is `None`.
     ///
     /// # Errors
     /// There is no such version.
@@ -86,8 +87,11 @@ impl Living {
         }
     }
 
-    /// Compresses the corpus anew where `version`, just committed, makes that due by `ratio`; returns
-    /// what was done, in words. The commit stands where this fails.
+    /// Compresses the corpus anew if its edits exceed the share `ratio` after the commit of
+    /// `version`.
+    ///
+    /// Returns a message if it did. If compression fails, the commit remains valid, and the
+    /// function prints a note.
     pub fn recompress(
         &self,
         version: &Version,
@@ -112,25 +116,25 @@ impl Living {
         }
     }
 
-    /// All documents of `version`.
+    /// Returns all documents of `version`.
     ///
     /// # Errors
-    /// A file that is missing or damaged.
+    /// A file of the version is missing or damaged.
     pub fn corpus(&self, version: &Version) -> Outcome<LivingCorpus> {
         self.wait(self.store.corpus(version, &OpenLimits::default()))
     }
 }
 
-/// A share such as 0.2.
+/// Parses a share, such as 0.2.
 ///
 /// # Errors
-/// What was expected.
+/// `text` is not a number from 0 to 1.
 pub fn parse_share(text: &str) -> std::result::Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a number from 0 to 1".into())
 }
 
-/// The error for a place without a living corpus.
+/// Builds the error for a place without a living corpus.
 fn no_corpus(place: &Path) -> Failure {
     let shown = place.display();
     let what = match (url_of(place), place.metadata()) {
@@ -142,10 +146,10 @@ fn no_corpus(place: &Path) -> Failure {
     Failure::new(format!("{what}; `tadoc ingest PATH -o FOLDER --append` begins a living corpus"))
 }
 
-/// Refuses places where there is no living corpus and none should begin.
+/// Checks that a living corpus exists at `place` or can be created there.
 ///
 /// # Errors
-/// A file, or a folder of other files.
+/// `place` is a file, or a folder that holds other files.
 pub fn check_place(place: &Path) -> Outcome {
     let shown = place.display();
     if url_of(place).is_some() || place.symlink_metadata().is_err() {
@@ -168,7 +172,7 @@ pub fn check_place(place: &Path) -> Outcome {
     }
 }
 
-/// The URL that `place` is, if it is one.
+/// Returns `place` as text if it is a URL.
 pub fn url_of(place: &Path) -> Option<&str> {
     place.to_str().filter(|text| text.contains("://"))
 }
@@ -184,7 +188,7 @@ async fn open_or_create(
             opened => return opened,
         }
         match LivingStore::create(Arc::clone(&storage), profile, StoreOptions::default()).await {
-            // Someone else began it a moment ago.
+            // Another process created the corpus in the meantime.
             Err(_) if open().await.is_ok() => {}
             created => return created,
         }

@@ -1,6 +1,7 @@
-//! What an ingest takes of the machine: blocks of text side by side, and a device for their grammars.
+//! Use of the machine by an ingest: the number of blocks built side by side, and the device for
+//! their grammars.
 //!
-//! The file that is written is the same whatever is chosen here.
+//! These choices do not change the written file.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,33 +12,34 @@ use tadoc::grammar::RoundsEngine;
 
 use crate::failure::{Failure, Outcome};
 
-/// Where grammars are built.
+/// The device that builds grammars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum DeviceChoice {
-    /// On the first GPU where there is one and the text is large, else on the cores
+    /// On the first GPU if there is one and the text is large, else on the cores
     #[default]
     Auto,
     /// On the cores
     Cpu,
-    /// On the first GPU, which must be there; short texts on the cores
+    /// On the first GPU, which must exist; short texts on the cores
     Gpu,
 }
 
-/// The options of an ingest for it.
+/// Ingest options for the machine.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Machine {
-    /// Blocks that are built side by side; memory grows with them [default: one for every 4 cores, 4 at most]
+    /// Blocks that are built side by side; memory grows with their number [default: one per 4
+    /// cores, at most 4]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_BLOCKS_AT_ONCE)))]
     blocks_at_once: Option<u16>,
 
-    /// Where grammars are built; the file is the same
+    /// Device that builds the grammars; the written file does not depend on it
     #[arg(long, default_value = "auto", value_name = "WHERE")]
     device: DeviceChoice,
 }
 
 impl Machine {
-    /// `builder`, which takes as much of the machine as is chosen.
+    /// Applies the options to `builder`.
     pub fn equip<W: Write>(&self, builder: CorpusBuilder<W>) -> Outcome<CorpusBuilder<W>> {
         let at_once = self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from);
         let builder = builder.with_blocks_at_once(at_once);

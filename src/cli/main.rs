@@ -1,19 +1,24 @@
 //! `tadoc`: the command line of datafusion-tadoc.
 //!
 //! ```text
-//! ingest   files, folders, globs, standard input ──▶ corpus.tadoc
-//! sql      statements, scripts or a prompt; every tadoc table function is registered
-//! info     what is in a corpus (reads the footer only)     verify   checks every stored byte
-//! cat      exact bytes of documents                        demo     a tour on text already here
-//! edit     changes documents of a living corpus            optimize compresses it anew
-//! history  versions of a living corpus                     clean-up removes what only old ones need
-//! plot     an SVG of what a query says                calibrate   rates of this machine for the model
+//! ingest    files, folders, globs, URLs, standard input ──▶ corpus.tadoc
+//! sql       statements, scripts or a prompt; every tadoc table function is registered
+//! info      contents of a corpus (reads the footer only)
+//! verify    checks every stored byte
+//! cat       exact bytes of documents
+//! demo      a tour on text that is already on this machine
+//! edit      changes documents of a living corpus
+//! optimize  compresses a living corpus anew
+//! history   versions of a living corpus
+//! clean-up  removes files that only old versions need
+//! plot      an SVG of the result of a query
+//! calibrate measures this machine for the throughput model
 //! ```
 //!
-//! One file per subcommand; beside them [`places`] (what locations lead to), [`inputs`] (which files),
-//! [`documents`] (files to documents), [`columns`] (the other columns of rows), [`output`] (files that are
-//! written) and [`failure`] (exit codes). The binary uses
-//! the public API of the library only.
+//! Each subcommand has its own file. Shared modules are [`places`] (the corpora at a location),
+//! [`inputs`] (the files to read), [`documents`] (from files to documents), [`columns`] (the user
+//! columns of rows), [`output`] (the files that commands write) and [`failure`] (exit codes). The
+//! binary uses only the public API of the library.
 
 mod calibrate;
 mod cat;

@@ -1,4 +1,4 @@
-//! `tadoc optimize`: a living corpus compressed anew, and old files removed.
+//! `tadoc optimize`: compresses a living corpus anew, and removes old files on demand.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::output::say;
 
 /// Compress a living corpus anew
 ///
-/// Files of which documents were edited, added documents, and small files side by side are rebuilt;
-/// large files that nothing touched stay as they are. Every document keeps its number, path, text
-/// and columns. Readers and writers go on meanwhile, and old versions can still be read, until
-/// --clean-up removes their files.
+/// Rebuilds files with edited documents, added documents, and small files that lie side by side.
+/// Large files without edits stay as they are. Every document keeps its number, path, text and
+/// columns. Readers and writers continue meanwhile. Old versions stay readable until --clean-up
+/// removes their files.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -32,14 +32,15 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
 
-    /// Remove the files that no version of the last AGE (90s, 30m, 12h, 7d, 0) needs, before and after
+    /// Remove files that no version of the last AGE (90s, 30m, 12h, 7d, 0) needs, before and after
     ///
-    /// The age protects those that still read an old version or are about to commit. With 0 nobody
-    /// may do either. Where the disk is too full even then, tadoc clean-up does this alone.
+    /// The age protects readers of old versions and writers that are about to commit. With 0 there
+    /// must be none of either. If the disk is too full even then, use tadoc clean-up, which writes
+    /// nothing.
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     clean_up: Option<Duration>,
 
-    /// Text that is compressed together; memory grows with it
+    /// Amount of text that is compressed together; memory grows with it
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = parse_size)]
     block_size: u64,
 
@@ -67,7 +68,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let merge_columns = Some(Arc::new(merge_columns) as _);
     let options = OptimizeOptions { ingest, merge_columns, ..OptimizeOptions::default() };
-    // What nobody needs goes first: the new files may need its room. The latest version stays whole.
+    // Unneeded files are removed first, as the new files may need their space. The latest version
+    // is not affected.
     let mut cleaned = clean_up(&living, arguments)?;
     let base = living.version(None)?;
     let plan = living.wait(living.store.optimize_plan(&base, &options))?;
@@ -80,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         (true, true) => lines.extend(planned(&plan)),
         (true, false) => {
             lines.push(rebuild(&living, &plan, &options)?);
-            // And what this made old.
+            // Then the files that the rebuild made obsolete.
             if let Some(CleanUp { removed, oldest_version }) = clean_up(&living, arguments)? {
                 let before = cleaned.get_or_insert_default();
                 before.removed.extend(removed);
@@ -95,27 +97,27 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// The clean-up that was asked for.
+/// Runs the clean-up if it was requested.
 fn clean_up(living: &Living, arguments: &Arguments) -> Outcome<Option<CleanUp>> {
     let clean_up = |age| living.wait(living.store.clean_up(age, arguments.dry_run));
     arguments.clean_up.map(clean_up).transpose()
 }
 
-/// Carries out what was planned.
+/// Carries out `plan` and returns a summary.
 fn rebuild(living: &Living, plan: &OptimizePlan, options: &OptimizeOptions) -> Outcome<String> {
     let version = living.wait(living.store.optimize(options))?;
-    // Another may have done it a moment ago.
+    // Another process may have optimized the corpus in the meantime.
     let version = version.map_or_else(|| living.version(None), Ok)?;
     done(living, plan, &version, options)
 }
 
-/// Parts that are rebuilt.
+/// Returns the parts of the base version that `plan` rebuilds.
 fn rebuilt(plan: &OptimizePlan) -> impl Iterator<Item = (&Stretch, &[Part])> {
     let stretches = plan.stretches().iter().filter(|stretch| stretch.is_rebuilt);
     stretches.map(|stretch| (stretch, &plan.base().parts[stretch.parts.clone()]))
 }
 
-/// What would be done.
+/// Formats the steps of `plan` for a dry run.
 fn planned(plan: &OptimizePlan) -> Vec<String> {
     let mut lines = vec![format!(
         "{} in {} would be built in",

@@ -1,12 +1,14 @@
-//! What commands write: files and objects that show when they are complete, and lines for the user.
+//! The output of commands: files and objects that become visible when they are complete, and
+//! messages to the user.
 //!
 //! ```text
 //! path, file://  a file beside its final name ─▶ sync ─▶ rename
 //! s3://, gs://   parts of an upload ─▶ complete           (see `upload`)
 //! ```
 //!
-//! A reader sees the old file or the whole new one. Errors and Ctrl-C leave nothing behind; what
-//! `kill -9` leaves, the next output in that folder removes ([`StagedFile`]).
+//! A reader sees either the old file or the whole new one. Errors and Ctrl-C leave nothing behind.
+//! A temporary file that `kill -9` leaves is removed by the next output in the same folder
+//! ([`StagedFile`]).
 
 mod upload;
 
@@ -26,12 +28,12 @@ use crate::places::local_path;
 /// Writes a line to standard output.
 ///
 /// # Errors
-/// Nobody reads it any more, which is no error of the command.
+/// Standard output cannot be written. If its reader has gone, the [`Failure`] is silent.
 pub fn say(line: impl Display) -> Outcome {
     Ok(writeln!(io::stdout().lock(), "{line}")?)
 }
 
-/// Writes a line to standard error, if there is someone who reads it.
+/// Writes a line to standard error and ignores errors.
 pub fn note(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -39,7 +41,7 @@ pub fn note(line: impl Display) {
 /// Writes the file `path` in one step; see [`Output`].
 ///
 /// # Errors
-/// As [`Output::create`]; the file cannot be written, and then is not there.
+/// The errors of [`Output::create`], or the file cannot be written. `path` is unchanged then.
 pub fn write_file(path: &Path, bytes: &[u8], replace: bool) -> Outcome {
     let mut output = LocalFile::create(path, replace)?;
     output.write_all(bytes).map_err(|error| {
@@ -48,19 +50,19 @@ pub fn write_file(path: &Path, bytes: &[u8], replace: bool) -> Outcome {
     output.persist()
 }
 
-/// An output that does not exist under its name yet.
+/// An output that is not yet visible under its name.
 pub enum Output {
-    /// On the local disk.
+    /// A file on the local disk.
     File(LocalFile),
-    /// In an object store.
+    /// An object in an object store.
     Object(Upload),
 }
 
 impl Output {
-    /// Starts a corpus that will be called `path`, a path or URL.
+    /// Starts a corpus with the final name `path`, a path or URL.
     ///
     /// # Errors
-    /// `path` is a folder or a device, exists and `replace` is false, or cannot be written to.
+    /// `path` is a folder or a device, it exists and `replace` is false, or it cannot be written.
     pub fn create(path: &Path, replace: bool) -> Outcome<Self> {
         let Some(local) = local_path(path)? else {
             return Ok(Self::Object(Upload::create(path, replace)?));
@@ -69,10 +71,10 @@ impl Output {
         Ok(Self::File(LocalFile::create(&local, replace)?))
     }
 
-    /// Makes the bytes durable and gives the output its name.
+    /// Makes the bytes durable and gives the output its final name.
     ///
     /// # Errors
-    /// Nothing has changed then.
+    /// The output cannot be completed. The old file, if any, is then unchanged.
     pub fn persist(self) -> Outcome {
         match self {
             Self::File(file) => file.persist(),
@@ -97,7 +99,7 @@ impl Write for Output {
     }
 }
 
-/// A file of the local disk that does not exist under its name yet.
+/// A file on the local disk that is not yet visible under its name.
 pub struct LocalFile {
     file: StagedFile,
     path: PathBuf,
@@ -107,7 +109,7 @@ pub struct LocalFile {
 impl LocalFile {
     fn create(path: &Path, replace: bool) -> Outcome<Self> {
         check_file(path, replace)?;
-        // What a link points to is replaced, not the link.
+        // For a symbolic link, the target is replaced and not the link.
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let path = target.as_path();
         let file = interrupt::protect(|| StagedFile::create(path)).map_err(|error| {
@@ -123,8 +125,8 @@ impl LocalFile {
         };
         file.file().sync_all().map_err(failed)?;
         interrupt::finish(|| file.complete(replace)).map_err(failed)?;
-        // Without this the new name may be lost with the power. Not every file system lets a
-        // folder be synced, and the file itself is complete: so a refusal is no failure.
+        // Without this sync a power failure may lose the new name. Some file systems refuse to sync
+        // a folder. The file itself is complete, so a refusal is not a failure.
         let _ = File::open(folder_of(&path)).and_then(|folder| folder.sync_all());
         Ok(())
     }
@@ -140,7 +142,7 @@ impl Write for LocalFile {
     }
 }
 
-/// Refuses folders as the name of a corpus file.
+/// Checks that the name of a corpus file is not a folder.
 fn check_corpus(path: &Path) -> Outcome {
     let shown = path.display();
     if is_living_folder(path) {
@@ -158,10 +160,10 @@ fn check_corpus(path: &Path) -> Outcome {
     Ok(())
 }
 
-/// Refuses files that can be seen to be wrong before any work is done.
+/// Checks the name of an output before any work is done.
 ///
 /// # Errors
-/// `path` is a folder or a device, exists and `replace` is false, or its folder is not there.
+/// `path` is a folder or a device, it exists and `replace` is false, or its folder does not exist.
 pub fn check_file(path: &Path, replace: bool) -> Outcome {
     let shown = path.display();
     if path.is_dir() {

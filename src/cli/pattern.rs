@@ -1,7 +1,8 @@
 //! Globs: `*` and `?` inside one path component, `**` across components, `[abc]`, `[!abc]`, `{a,b}`.
 //!
-//! A pattern is turned into a regular expression, so matching is linear in the path. Backslash
-//! escapes the next character. A pattern without a slash is matched against the file name.
+//! A pattern is compiled to a regular expression, so matching takes time linear in the path.
+//! A backslash escapes the next character. A pattern without a slash is matched against the file
+//! name.
 
 use regex::Regex;
 
@@ -16,19 +17,21 @@ impl Pattern {
     /// Compiles `text`.
     ///
     /// # Errors
-    /// Says what is wrong with the pattern, such as a bracket that is not closed.
+    /// The pattern is invalid, for example because a bracket is not closed. The text names the
+    /// fault.
     pub fn new(text: &str) -> Result<Self, String> {
         let source = to_regex(text)?;
         let regex = Regex::new(&source).map_err(|_| format!("`{text}` is no valid glob"))?;
         Ok(Self { text: text.to_owned(), regex })
     }
 
-    /// Whether the whole `path` matches.
+    /// Returns true if the whole `path` matches.
     pub fn matches_path(&self, path: &str) -> bool {
         self.regex.is_match(path)
     }
 
-    /// Whether the pattern matches `path`, or its last component where the pattern has no slash.
+    /// Returns true if `path` matches. A pattern without a slash is matched against the last
+    /// component.
     pub fn matches(&self, path: &str) -> bool {
         match self.text.contains('/') {
             true => self.matches_path(path),
@@ -36,13 +39,13 @@ impl Pattern {
         }
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// Whether `text` has a character that means something in a glob.
+/// Returns true if `text` has a character that is special in a glob.
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
@@ -84,7 +87,7 @@ fn to_regex(glob: &str) -> Result<String, String> {
     Ok(regex)
 }
 
-/// The rest of a bracket expression, after its `[`.
+/// Compiles the rest of a bracket expression, after its `[`.
 fn class(glob: &str, chars: &mut impl Iterator<Item = char>) -> Result<String, String> {
     let mut inside = String::new();
     let mut negated = false;

@@ -1,6 +1,6 @@
-//! Corpora by location: what a path or URL leads to, and reading it.
+//! Corpora by location: finds the corpora behind a path or URL, and reads them.
 //!
-//! The library finds them, as for SQL; here calls wait for their answers.
+//! The library resolves locations in the same way as for SQL. This module adds the waiting.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -23,10 +23,10 @@ use crate::failure::{Failure, Outcome};
 use crate::living::{Living, is_living_folder, url_of};
 use crate::sql;
 
-/// Finds what locations lead to, and waits. Clones share threads and stores.
+/// Resolves locations and waits for the results. Clones share threads and stores.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// Of the library.
+    /// The library's resolver of locations.
     pub resolver: Resolver,
     runtime: Arc<Runtime>,
 }
@@ -35,31 +35,34 @@ pub struct Places {
 pub enum Corpora {
     /// A living corpus.
     Living(Living),
-    /// Corpus files, at least one.
+    /// Corpus files, at least one of them.
     Files(Vec<StoredFile>),
 }
 
 impl Places {
-    /// Starts the threads that wait.
+    /// Starts the threads that run asynchronous reads.
     ///
     /// # Errors
-    /// The system has none.
+    /// The system cannot start the threads.
     pub fn new() -> Outcome<Self> {
         Ok(Self { resolver: Resolver::default(), runtime: Arc::new(sql::runtime()?) })
     }
 
-    /// Waits for `future`.
+    /// Waits for `future` and returns its output.
     pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
 
-    /// The corpora at `location`. Only a living one has versions: `version` must not be given of others.
+    /// Returns the corpora at `location`.
+    ///
+    /// `version` must be `None` unless `location` is a living corpus: only living corpora have
+    /// versions.
     ///
     /// # Errors
-    /// Nothing is there, or it cannot be looked up; a version of files.
+    /// Nothing is at `location`, it cannot be looked up, or `version` is given for corpus files.
     pub fn corpora(&self, location: &Path, version: Option<u64>) -> Outcome<Corpora> {
         let places = self.clone();
-        // By the name that was typed, which messages repeat.
+        // This path keeps the name that the user typed, which messages repeat.
         if is_living_folder(location) {
             let storage = self.resolver.storage(location)?;
             let store = self.wait(LivingStore::open(storage, StoreOptions::default()))?;
@@ -78,21 +81,21 @@ impl Places {
         }
     }
 
-    /// All files at the URL `location`, in order of name, at least one.
+    /// Returns all files at the URL `location`, ordered by name. There is at least one.
     ///
     /// # Errors
-    /// Nothing is there, or it cannot be looked up.
+    /// Nothing is at `location`, or it cannot be looked up.
     pub fn files(&self, location: &Path) -> Outcome<Vec<StoredFile>> {
         let files = self.wait(self.resolver.files(&text_of(location)))?;
         let stored = |file| StoredFile { file, places: self.clone() };
         Ok(files.into_iter().map(stored).collect())
     }
 
-    /// Opens and checks all documents at `location`: of files together, or of a version of a living
-    /// corpus.
+    /// Opens and checks all documents at `location`: those of all corpus files together, or those
+    /// of one version of a living corpus.
     ///
     /// # Errors
-    /// As [`Places::corpora`]; what is damaged.
+    /// The errors of [`Places::corpora`], or a file is damaged.
     pub fn open(&self, location: &Path, version: Option<u64>) -> Outcome<LivingCorpus> {
         let files = match self.corpora(location, version)? {
             Corpora::Living(living) => return living.corpus(&living.version(version)?),
@@ -103,20 +106,22 @@ impl Places {
         Ok(LivingCorpus::new(corpus))
     }
 
-    /// The file of `part` of the living corpus at `location`, and its footer; `None` for edits.
+    /// Returns the file of `part` of the living corpus at `location`, with its footer. Returns
+    /// `None` if the part consists of edits.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn part(&self, location: &Path, part: &Part) -> Outcome<Option<CorpusFile>> {
         let file = self.resolver.part(&text_of(location), part)?;
         file.map(|file| StoredFile { file, places: self.clone() }.open()).transpose()
     }
 }
 
-/// The path that `location` is on this machine, `file://` or not; `None` for what lies in a store.
+/// Returns the path of `location` on this machine, also for a `file://` URL. Returns `None` for a
+/// location in a store.
 ///
 /// # Errors
-/// A URL that is none.
+/// The URL is invalid.
 pub fn local_path(location: &Path) -> Outcome<Option<PathBuf>> {
     let Some(text) = url_of(location) else { return Ok(Some(location.to_owned())) };
     let url = Url::parse(text).map_err(|error| Failure::with_cause(text, &error))?;
@@ -127,8 +132,8 @@ pub fn local_path(location: &Path) -> Outcome<Option<PathBuf>> {
     path.map(Some).map_err(|()| Failure::new(format!("{text}: expected file:///FOLDER/NAME")))
 }
 
-/// A location as text, which SQL and URLs are made of: a name that is no UTF-8 is escaped, and the
-/// library undoes that.
+/// Returns a location as text for SQL and URLs. Names that are not UTF-8 are escaped; the library
+/// reverses the escapes.
 pub fn text_of(location: &Path) -> Cow<'_, str> {
     match url_of(location) {
         Some(url) => Cow::Borrowed(url),
@@ -136,19 +141,19 @@ pub fn text_of(location: &Path) -> Cow<'_, str> {
     }
 }
 
-/// A file of the disk or of a store; two are equal that have one name.
+/// A file on a disk or in a store. Two files with the same name are equal.
 #[derive(Debug, Clone)]
 pub struct StoredFile {
-    /// Of the library.
+    /// The library's handle of the file.
     pub file: FileAt,
     places: Places,
 }
 
 impl StoredFile {
-    /// Reads the footer, in two reads at most.
+    /// Reads the footer with at most two reads.
     ///
     /// # Errors
-    /// The file cannot be read, or is no corpus.
+    /// The file cannot be read, or it is not a corpus.
     pub fn open(self) -> Outcome<CorpusFile> {
         let footer = self.places.wait(self.file.footer(&OpenLimits::default()))?;
         let (name, len_bytes) = (self.file.name().to_owned(), self.file.len_bytes());
@@ -157,7 +162,7 @@ impl StoredFile {
 }
 
 impl StoredFile {
-    /// Reads all of it, as it comes.
+    /// Returns a reader that streams the whole file.
     pub fn reader(&self) -> impl Read + use<> {
         StoredBytes { file: self.clone(), stream: None, chunk: Bytes::new() }
     }
@@ -171,7 +176,7 @@ impl PartialEq for StoredFile {
 
 impl Eq for StoredFile {}
 
-/// The bytes of a file; asked for with the first read.
+/// A reader over the bytes of a file. The first read requests them.
 struct StoredBytes {
     file: StoredFile,
     stream: Option<BoxStream<'static, Result<Bytes>>>,
@@ -204,22 +209,22 @@ impl Read for StoredBytes {
     }
 }
 
-/// A corpus file and what its footer says.
+/// A corpus file with its footer.
 pub struct CorpusFile {
-    /// Name for messages.
+    /// Name of the file, for messages.
     pub name: String,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub len_bytes: u64,
-    /// What the file holds and where.
+    /// Footer: the sections of the file, the schema and the totals.
     pub footer: FileFooter,
     stored: StoredFile,
 }
 
 impl CorpusFile {
-    /// The bytes of a range of the file.
+    /// Reads the bytes of a range of the file.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// The range cannot be read.
     pub fn read(&self, range: Range<u64>) -> Outcome<Bytes> {
         Ok(self.stored.places.wait(self.stored.file.read(range))?)
     }

@@ -1,18 +1,18 @@
-//! The progress bar of an ingest: on a terminal, and only once the work has taken two seconds.
+//! The progress bar of an ingest. It shows on a terminal after two seconds of work.
 
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Short work needs no bar.
+/// Time without a bar, as short work does not need one.
 const SHOW_AFTER: Duration = Duration::from_secs(2);
 
 const WITH_TOTAL: &str = "{bar:32} {decimal_bytes}/{decimal_total_bytes} \
                           {decimal_bytes_per_sec}, {eta} left {msg}";
 const WITHOUT_TOTAL: &str = "{spinner} {decimal_bytes} {decimal_bytes_per_sec} {msg}";
 
-/// A bar over the bytes of the inputs as they lie on disk.
+/// A bar over the bytes of the inputs, counted as stored on disk.
 pub struct Progress {
     bar: ProgressBar,
     start: Instant,
@@ -20,7 +20,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar that ends at `total_bytes`, or only counts where that is 0.
+    /// Creates a bar that ends at `total_bytes`. If that is 0, the bar only counts.
     pub fn new(total_bytes: u64, quiet: bool) -> Self {
         let bar = match total_bytes {
             0 => ProgressBar::no_length(),
@@ -34,13 +34,13 @@ impl Progress {
         Self { bar, start: Instant::now(), is_wanted: !quiet && stderr().is_terminal() }
     }
 
-    /// Moves on; `num_docs` is what there is so far.
+    /// Advances the bar by `read_bytes` and shows `num_docs`, the number of documents so far.
     pub fn advance(&mut self, read_bytes: u64, num_docs: u64) {
         self.bar.inc(read_bytes);
         if self.is_wanted && self.start.elapsed() >= SHOW_AFTER {
             self.is_wanted = false;
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
-            // A block may take seconds to build; the clock goes on meanwhile.
+            // Building a block may take seconds; the clock continues meanwhile.
             self.bar.enable_steady_tick(Duration::from_millis(200));
         }
         self.bar.set_message(crate::display::plural(num_docs, "document"));

@@ -1,9 +1,10 @@
 //! `tadoc verify`: checks every stored byte of corpora, section by section.
 //!
-//! First the header and the checksum of each section, so that damage is located as closely as the
-//! format allows; then every segment is decoded and its rules are validated. One segment is held in
-//! memory at a time. Of a living corpus: every version that is kept, the files and edits of one, and
-//! whether these make a corpus. What cannot be read is not called damaged.
+//! The command first checks the header and the checksum of each section, so that damage is located
+//! as closely as the format allows. Then it decodes every segment and validates its rules. It holds
+//! one segment in memory at a time. For a living corpus, it checks every kept version, the files
+//! and edits of one version, and that these form a corpus. Data that cannot be read is not reported
+//! as damaged.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,18 +20,18 @@ use crate::failure::{Failure, Outcome};
 use crate::living::Living;
 use crate::places::{Corpora, CorpusFile, Places, StoredFile};
 
-/// Every file begins with as much that is no section.
+/// Bytes at the start of every file that belong to no section.
 const HEADER_BYTES: u64 = 64;
 
 /// Check every byte of a corpus
 ///
 /// Verifies the checksum of each section, then decodes every segment and validates its structure.
-/// Damage is reported section by section and gives exit status 1, and so does what cannot be read; all
-/// files are checked.
+/// All files are checked. Damage is reported section by section. Damage and files that cannot be
+/// read both give exit status 1.
 #[derive(Args)]
 #[command(disable_version_flag = true)]
 pub struct Arguments {
-    /// The corpora: files, living corpora, folders or globs of files; paths or URLs
+    /// The corpora: files, living corpora, or folders or globs of files; paths or URLs
     #[arg(required = true, value_name = "CORPUS")]
     corpora: Vec<PathBuf>,
 
@@ -38,7 +39,7 @@ pub struct Arguments {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Of a living corpus, the files of this version instead of the latest
+    /// For a living corpus: check the files of this version instead of the latest
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }
@@ -68,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     total.outcome()
 }
 
-/// How many corpora were checked, and how the checks ended.
+/// Number of checked corpora, and numbers of those that failed.
 #[derive(Default)]
 struct Total {
     num_checked: u64,
@@ -121,9 +122,9 @@ impl Total {
 #[derive(Default)]
 struct Report {
     lines: Vec<String>,
-    /// Bytes that are not what was written.
+    /// Damage: stored bytes that differ from the written ones.
     damages: Vec<String>,
-    /// Reasons why something could not be checked.
+    /// Reasons why something was not checked.
     unread: Vec<String>,
 }
 
@@ -144,7 +145,7 @@ impl Report {
     }
 }
 
-/// Checks a living corpus; damage ends what depends on it.
+/// Checks a living corpus. At the first failure, the dependent checks are skipped.
 fn verify_living(living: &Living, location: &Path, version: Option<u64>) -> Report {
     let mut report = Report::of(&location.display().to_string());
     if let Err(failure) = verify_version(living, version, &mut report) {
@@ -170,7 +171,7 @@ fn verify_version(living: &Living, version: Option<u64>, report: &mut Report) ->
     Ok(())
 }
 
-/// Checks the files of `version`, each as a whole.
+/// Checks each file of `version` as a whole.
 fn verify_parts(living: &Living, version: &Version, report: &mut Report) {
     let limits = OpenLimits::default();
     for part in &version.parts {
@@ -185,7 +186,7 @@ fn verify_parts(living: &Living, version: &Version, report: &mut Report) {
         let name = part.file_name().unwrap_or_default();
         report.lines.push(format!("  {name} {:<12} {verdict}", bytes(*len_bytes)));
         match checked {
-            // A version without one of its files is damaged, too.
+            // A version that lacks one of its files is damaged, too.
             Err(error) if is_damage(&error) => {
                 report.damages.push(Failure::from(error).into_text());
             }

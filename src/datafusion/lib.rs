@@ -1,12 +1,12 @@
 //! SQL on compressed text: corpora and GSST columns in DataFusion.
 //!
 //! ```text
-//! SQL ─ planner ─▶ functions/… (bound arguments, no I/O) ─▶ scan: table ─▶ provider ─▶ exec ─▶ rows
+//! SQL ─ planner ─▶ functions/… (bound arguments, no I/O) ─▶ scan: table ─▶ provider ─▶ exec ▶ rows
 //!       named args           CREATE EXTERNAL TABLE ─ write/factory ┘           │          ▲
 //!       any case             COPY TO ─ write/file_format ─ write/sink          └ source ──┘
 //! ```
 //!
-//! One call registers all of it:
+//! One call registers everything:
 //!
 //! ```
 //! use datafusion::prelude::*;
@@ -27,25 +27,25 @@
 //! # }
 //! ```
 //!
-//! Rooms, each of which names only those before it:
+//! Modules, roughly in order of dependency:
 //!
-//! | room | holds |
+//! | module | contents |
 //! | --- | --- |
-//! | `errors` | errors of the core as DataFusion's, secrets in texts, panics of libraries |
+//! | `errors` | conversion of the core's errors, masking of secrets, containment of panics |
 //! | [`throughput`] | the model of how fast text arrives, and rates of machines |
-//! | `options` | everything under `SET tadoc.` |
-//! | `source` | locations, files, footers, what is loaded and kept |
+//! | `options` | the settings under `SET tadoc.` |
+//! | `source` | locations, files, footers, and the cache of loaded corpora |
 //! | `store` | living corpora: versions, and statements that change them |
-//! | `placement` | cores or a device for a task |
-//! | `scan` | the table, its filters, the plan's node, rows on their way out |
-//! | `functions` | one table function a file, and the scalar functions |
+//! | `placement` | the choice between cores and a device for a task |
+//! | `scan` | the table, its filters, the plan node, and the output of rows |
+//! | `functions` | one file for each table function, and the scalar functions |
 //! | `portions` | corpora larger than memory |
-//! | `gsst`, `parquet_files` | string columns in Parquet files, and Parquet files without any |
+//! | `gsst`, `parquet_files` | GSST columns in Parquet files, and plain Parquet files |
 //! | `write` | `COPY TO` and `CREATE EXTERNAL TABLE` |
-//! | `planner` | named arguments, depth of statements, the way out of mistakes |
-//! | `session` | registers all of it |
+//! | `planner` | named arguments, the depth limit of statements, hints for errors |
+//! | `session` | registration with a session |
 //!
-//! Questions and their statements: [`recipes`].
+//! [`recipes`] lists common questions and their SQL statements.
 
 mod errors;
 mod functions;
@@ -79,7 +79,7 @@ pub use self::session::{
 pub use self::source::{FileAt, Found, Resolver, enough_memory};
 pub use self::write::{TadocFormatFactory, TadocTableFactory};
 
-/// The Rust examples of the README, run as tests.
+/// Rust examples of the README, which run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct ReadmeExamples;

@@ -7,10 +7,10 @@
 //! OPTIONS (tokenizer 'uax29')            the SQL planner     hands over  "format.tokenizer"
 //! ```
 //!
-//! All three spellings are accepted, values are checked when they are set, and every entry is
-//! listed under its full name, so that `SHOW tadoc.max_hits` works. DataFusion's
-//! `extensions_options!` handles the first spelling only, which is why the trait is implemented by
-//! hand. Options of one table or one `COPY` lie on top of the session's.
+//! All three spellings are accepted. Values are checked when they are set. Every entry is listed
+//! under its full name, so that `SHOW tadoc.max_hits` works. DataFusion's `extensions_options!`
+//! supports only the first spelling, so the trait is implemented by hand. Options of a table or of
+//! a `COPY` override those of the session.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -35,17 +35,18 @@ use tadoc_store::RECOMPRESS_RATIO;
 /// Largest value of `tadoc.max_statement_depth`.
 const MAX_STATEMENT_DEPTH: u64 = 4_000;
 
-/// Where queries run.
+/// The processor that runs queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Device {
-    /// Chosen for each query, from the throughput model for GSST columns and by what a task takes for
-    /// corpora; grammars of large blocks are built on the GPU.
+    /// Chosen for each query. GSST columns use the throughput model; corpora use the cost of the
+    /// task. Grammars of large blocks are built on the GPU.
     #[default]
     Auto,
     /// The CPU.
     Cpu,
-    /// The GPU where the query has work for it; without a device such a query fails. What has no
-    /// kernel for corpora runs on the CPU, and so does what a device fails at there; EXPLAIN says why.
+    /// The GPU, if the query has work for it. Such a query fails without a device. Corpus tasks
+    /// without a kernel run on the CPU, and so do corpus tasks that fail on the device. EXPLAIN
+    /// gives the reason.
     Gpu,
 }
 
@@ -72,7 +73,7 @@ impl FromStr for Device {
     }
 }
 
-/// The settings under `tadoc.`; see the table in each field's description, or `SHOW ALL`.
+/// The settings under `tadoc.`. `SHOW ALL` lists them.
 ///
 /// ```
 /// use datafusion::prelude::*;
@@ -87,55 +88,58 @@ impl FromStr for Device {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TadocOptions {
-    /// Where queries run.
+    /// Processor that runs queries.
     pub device: Device,
-    /// How corpus functions walk the grammar.
+    /// Traversal of the grammar in corpus functions.
     pub traversal: Traversal,
-    /// Largest text, in bytes, that one document or one extraction may expand to.
+    /// Maximum size, in bytes, of the text of one document or one extraction.
     pub max_output_bytes: u64,
-    /// Largest number of rows one `search` may find.
+    /// Maximum number of rows that one `search` may find.
     pub max_hits: u64,
-    /// Most words and patterns of one query of `search`, `term_count` and `kwic`.
+    /// Maximum number of words and patterns in one query of `search`, `term_count` and `kwic`.
     pub max_query_terms: u64,
-    /// Longest text, in bytes, of such a query.
+    /// Maximum length, in bytes, of such a query.
     pub max_query_bytes: u64,
-    /// Deepest statement that `tadoc sql` plans; see
+    /// Maximum depth of a statement that `tadoc sql` plans; see
     /// [`check_statement_depth`](crate::check_statement_depth). At most 4,000.
     pub max_statement_depth: u64,
-    /// Memory, in bytes, for the decoded form of the corpora a session keeps; also the largest
-    /// corpus it opens. Held inside the session's memory pool.
+    /// Memory, in bytes, for the decoded corpora that a session keeps. Also the size of the largest
+    /// corpus that it opens. The memory is reserved in the session's memory pool.
     pub max_memory_bytes: u64,
-    /// What a word is, for corpora written by `COPY`.
+    /// Tokenizer profile of corpora written by `COPY`.
     pub tokenizer: TokenizerProfile,
     /// Grammar builder for corpora written by `COPY`.
     pub builder: BuilderKind,
-    /// Text, in bytes, of one segment written by `COPY`; sets its peak memory.
+    /// Text, in bytes, of one segment written by `COPY`. Determines the peak memory of `COPY`.
     pub block_bytes: u64,
-    /// Blocks that `COPY` and `INSERT` build side by side, fewer where the session's memory has no room
-    /// for them; none is by the cores. The file is the same.
+    /// Number of blocks that `COPY` and `INSERT` build in parallel; `None` derives it from the
+    /// number of cores. If the session's memory is too small, fewer blocks are built in parallel.
+    /// The file is the same.
     pub blocks_at_once: Option<u16>,
-    /// Whether `COPY` may replace a corpus.
+    /// Permission for `COPY` to replace an existing corpus.
     pub overwrite: bool,
-    /// Whether `CREATE EXTERNAL TABLE` begins a living corpus where nothing is.
+    /// Permission for `CREATE EXTERNAL TABLE` to create a living corpus at a location without
+    /// files.
     pub create: bool,
-    /// What the offsets of `INSERT INTO "d$edits"` refer to.
+    /// Text that the offsets of `INSERT INTO "d$edits"` refer to.
     pub edit_mode: EditMode,
-    /// The share of a living corpus's bytes above which edits are compressed, by the statement that
-    /// brings them there; 0 and 1 for never.
+    /// Share of edits in the bytes of a living corpus. A statement whose commit exceeds it
+    /// compresses the edits. 0 and 1 disable this.
     pub recompress_ratio: f64,
-    /// Columns that become GSST columns in files written `STORED AS GSST`, with commas between
-    /// them; empty is all text.
+    /// Columns that become GSST columns in files written `STORED AS GSST`, separated by commas. An
+    /// empty list selects all text columns.
     pub gsst_columns: String,
-    /// Width of GSST codes, 8 or 12.
+    /// Width of GSST codes in bits, 8 or 12.
     pub gsst_code_bits: CodeWidth,
-    /// How rows are cut into symbols.
+    /// Method that cuts rows into symbols.
     pub gsst_parse: Parse,
-    /// Rows of a row group of files written `STORED AS GSST`.
+    /// Number of rows in a row group of files written `STORED AS GSST`.
     pub gsst_row_group_rows: u64,
-    /// Compression of ordinary columns of such files, in Parquet's names.
+    /// Compression of the ordinary columns of such files, by Parquet's names.
     pub gsst_compression: Compression,
-    /// Most device memory, in bytes, on each device, and most pinned host memory kept for it (1 GiB
-    /// at most). All sessions of a process share the devices: what the scan that started last says.
+    /// Maximum memory, in bytes, on each device, and maximum pinned host memory kept for it (at
+    /// most 1 GiB). All sessions of a process share the devices, so the value of the scan that
+    /// started last applies.
     pub gpu_memory_bytes: u64,
 }
 
@@ -170,19 +174,20 @@ impl Default for TadocOptions {
 }
 
 impl TadocOptions {
-    /// The session's settings, or the defaults where [`register_all`](crate::register_all) was
+    /// Returns the session's settings, or the defaults if [`register_all`](crate::register_all) was
     /// not called on it.
     pub fn from_config(config: &ConfigOptions) -> Self {
         config.extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// The `OPTIONS` of a `COPY` or of a table's format that are ours, not DataFusion's own.
+    /// Returns the `OPTIONS` of a `COPY` or of a table's format without those of DataFusion itself
+    /// (`execution.`).
     pub(crate) fn of_format(options: &HashMap<String, String>) -> HashMap<String, String> {
         let ours = options.iter().filter(|(key, _)| !key.starts_with("execution."));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// These settings with the `OPTIONS` of a statement on top.
+    /// Returns these settings, overridden by the `OPTIONS` of a statement.
     ///
     /// # Errors
     /// A configuration error that names the first unknown key or refused value.
@@ -196,12 +201,12 @@ impl TadocOptions {
         Ok(options)
     }
 
-    /// Limits for opening files.
+    /// Returns the limits for opening files.
     pub fn open_limits(&self) -> OpenLimits {
         OpenLimits { max_memory_bytes: self.max_memory_bytes, ..OpenLimits::default() }
     }
 
-    /// How `COPY` builds a corpus.
+    /// Returns the options with which `COPY` builds a corpus.
     pub fn ingest_options(&self) -> IngestOptions {
         IngestOptions {
             profile: self.tokenizer,
@@ -211,12 +216,12 @@ impl TadocOptions {
         }
     }
 
-    /// How many blocks `COPY` builds side by side where memory has room for them.
+    /// Returns the number of blocks that `COPY` builds in parallel if memory suffices.
     pub(crate) fn max_blocks_at_once(&self) -> usize {
         self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from)
     }
 
-    /// How files are written `STORED AS GSST`.
+    /// Returns the options for writing files `STORED AS GSST`.
     pub fn gsst_parquet_options(&self) -> GsstParquetOptions {
         let names = self.gsst_columns.split(',').map(str::trim).filter(|name| !name.is_empty());
         let names: Vec<String> = names.map(str::to_owned).collect();
@@ -369,7 +374,7 @@ pub(crate) const OPTIONS: [(&str, &str); 22] = [
     ("gpu_memory_bytes", "Most memory on each device; what the scan that started last says."),
 ];
 
-/// The value of `tadoc.gsst_parse`.
+/// Returns the value of `tadoc.gsst_parse`.
 pub(crate) fn shown_parse(parse: Parse) -> &'static str {
     match parse {
         Parse::Greedy => "greedy",
@@ -377,7 +382,7 @@ pub(crate) fn shown_parse(parse: Parse) -> &'static str {
     }
 }
 
-/// The value of `tadoc.gsst_compression`, with its level where it has one.
+/// Returns the value of `tadoc.gsst_compression`, with its level if it has one.
 fn shown_compression(compression: Compression) -> String {
     match compression {
         Compression::GZIP(level) => format!("gzip({})", level.compression_level()),
@@ -392,14 +397,14 @@ where
     T::Err: fmt::Display,
 {
     value.parse().map_err(|allowed: T::Err| {
-        // A typed error of the core already says what was expected.
+        // A typed error of the core already contains the expected values.
         let text = allowed.to_string();
         let allowed = text.rsplit_once("expected ").map_or(text.as_str(), |(_, allowed)| allowed);
         refused(name, value, allowed)
     })
 }
 
-/// A number of blocks; none for `auto`.
+/// Parses a number of blocks; `auto` gives `None`.
 fn parse_blocks(name: &str, value: &str) -> Result<Option<u16>> {
     if value == "auto" {
         return Ok(None);
@@ -409,7 +414,7 @@ fn parse_blocks(name: &str, value: &str) -> Result<Option<u16>> {
     number.map(Some).ok_or_else(|| refused(name, value, &allowed()))
 }
 
-/// The deepest statement that fits the stacks of `tadoc sql`.
+/// Parses a maximum depth of statements, limited by the stacks of `tadoc sql`.
 fn parse_depth(name: &str, value: &str) -> Result<u64> {
     let depth = value.parse().ok().filter(|depth| (1..=MAX_STATEMENT_DEPTH).contains(depth));
     let allowed = || format!("a whole number from 1 to {MAX_STATEMENT_DEPTH}");
@@ -420,7 +425,7 @@ fn parse_flag(name: &str, value: &str) -> Result<bool> {
     value.parse().map_err(|_| refused(name, value, "true or false"))
 }
 
-/// A count, or bytes with an optional KiB, MiB or GiB.
+/// Parses a count, or a number of bytes with an optional KiB, MiB or GiB.
 fn parse_len(name: &str, value: &str, least: u64) -> Result<u64> {
     let text = value.trim();
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];

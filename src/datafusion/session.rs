@@ -1,4 +1,4 @@
-//! The one place that registers everything with a session.
+//! Registration of everything with a session.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::source::CorpusCache;
 use crate::store::{LivingCatalogs, LivingStatements};
 use crate::write::{TadocFormatFactory, TadocTableFactory};
 
-/// Name of corpora in `STORED AS`.
+/// Name of the file type of corpora in `STORED AS`.
 pub const FILE_TYPE: &str = "TADOC";
-/// Name of Parquet files with GSST columns in `STORED AS`.
+/// Name of the file type of Parquet files with GSST columns in `STORED AS`.
 pub const GSST_FILE_TYPE: &str = "GSST";
 
 /// Registers the table functions, the scalar functions, the file type `TADOC`, named arguments, the
-/// `tadoc.` options and the tables of living corpora (`"d$history"`) with `ctx`. Corpora that queries
-/// open are kept by this registration.
+/// `tadoc.` options and the tables of living corpora (`"d$history"`) with `ctx`. The registration
+/// caches the corpora that queries open.
 ///
 /// # Errors
-/// None today: registrations of a session return results, and so does this one.
+/// Never fails today. The result matches DataFusion's own registrations.
 pub fn register_all(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
@@ -42,19 +42,20 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-/// Says that no statement comes after the next one in this process: with `tadoc.device = auto` no device is opened beside
-/// it for statements after it.
+/// Declares that the next statement is the last one of this process. With `tadoc.device = auto`, no
+/// device is then opened in the background for later statements.
 pub fn expect_last_statement() {
     gsst::device::expect_nothing_more();
 }
 
-/// Returns true while a thread opens a GPU. Nobody waits for it. A process that ends meanwhile should end without what
-/// is registered with `atexit`: the driver's part of that waits until the GPU is open.
+/// Returns true while a thread opens a GPU. No query waits for that thread. A process that ends
+/// during this time should end without running its `atexit` handlers, because the driver's handler
+/// waits until the GPU is open.
 pub fn is_opening_device() -> bool {
     gsst::device::is_opening()
 }
 
-/// [`register_all`] for sessions that are still being built.
+/// Variant of [`register_all`] for sessions that are still being built.
 ///
 /// ```
 /// use datafusion::execution::SessionStateBuilder;
@@ -66,8 +67,8 @@ pub fn is_opening_device() -> bool {
 /// assert!(ctx.state().table_functions().contains_key("word_count"));
 /// ```
 pub trait TadocSessionStateBuilderExt: Sized {
-    /// Adds everything that [`register_all`] registers. A run-time environment or a list of catalogs of
-    /// the builder's own must be set before.
+    /// Adds everything that [`register_all`] registers. Set the run-time environment and the list
+    /// of catalogs of the builder before this call.
     #[must_use]
     fn with_tadoc(self) -> Self;
 }
@@ -102,7 +103,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).collect();
         formats.push(Arc::<GsstFormatFactory>::default());
         formats.push(Arc::new(TadocFormatFactory));
-        // Before others: the names of our functions are ours.
+        // First in the list, so that the function names of this crate take precedence.
         self.relation_planners().get_or_insert_default().insert(0, Arc::new(TadocRelationPlanner));
         self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
         let rules = self.physical_optimizer_rules().get_or_insert_default();

@@ -1,19 +1,20 @@
-//! Tests that have a process of their own: their binary again, for one case.
+//! Runs a test in a process of its own: starts the test binary again for one case.
 //!
-//! Some faults of a device last as long as their process, and so do environment variables and the working directory.
+//! Some faults of a device last as long as the process. The same holds for environment variables
+//! and the working directory.
 
 use std::fs::File;
 use std::process::Command;
 
-/// In the environment of a process that is there for one case.
+/// Environment variable that names the case of a process that runs only this case.
 const CASE: &str = "TADOC_TEST_CASE";
 
-/// Whether this process is there for the test `name`, with the names of its modules, alone.
+/// Returns true if this process runs only the test `name`. `name` includes its modules.
 pub fn is_alone(name: &str) -> bool {
     std::env::var(CASE).is_ok_and(|current| current == name)
 }
 
-/// Runs the test `name` in another process, which has what `prepare` gives it.
+/// Runs the test `name` in another process, which `prepare` configures.
 pub fn run_apart(name: &str, prepare: impl FnOnce(&mut Command)) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture"]).env(CASE, name);
@@ -23,8 +24,10 @@ pub fn run_apart(name: &str, prepare: impl FnOnce(&mut Command)) {
     assert!(run.status.success() && out.contains("1 passed"), "{}\n{out}\n{err}", run.status);
 }
 
-/// A file that one case of this machine has at a time, for as long as it is open: threads and
-/// processes wait, those of other binaries too. A device that one of them fills has no memory for others.
+/// Waits for a lock that one case of this machine holds at a time, and returns the locked file.
+///
+/// The lock also covers other threads, processes and binaries. It is released when the file is
+/// closed. If one case fills the device, other cases have no memory there.
 pub fn next_turn() -> File {
     let turn = File::create(std::env::temp_dir().join("tadoc-gpu-faults.turn")).unwrap();
     turn.lock().unwrap();

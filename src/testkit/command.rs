@@ -11,9 +11,9 @@ pub struct Folder {
     program: PathBuf,
 }
 
-/// What a command gave back.
+/// The result of a command.
 pub struct Ran {
-    /// Exit status, -1 for a signal.
+    /// Exit status, or -1 after a signal.
     pub status: i32,
     /// Standard output.
     pub stdout: Vec<u8>,
@@ -22,7 +22,8 @@ pub struct Ran {
 }
 
 impl Folder {
-    /// A folder for commands of `program`: `env!("CARGO_BIN_EXE_tadoc")`, which only suites of its package have.
+    /// Creates a folder for commands of `program`. That is `env!("CARGO_BIN_EXE_tadoc")`, which is
+    /// defined only in suites of the program's package.
     pub fn of(program: &str) -> Self {
         Self { folder: tempfile::tempdir().unwrap(), program: program.into() }
     }
@@ -35,7 +36,7 @@ impl Folder {
         self.path().join(name)
     }
 
-    /// Writes a file, and the folders above it.
+    /// Writes a file, and creates the folders above it.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         let path = self.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -45,9 +46,9 @@ impl Folder {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(self.path()).args(arguments).stdin(Stdio::null());
-        // Errors must be the same whatever the caller's environment says.
+        // Error texts must not depend on the caller's environment.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LOG");
-        // Requests to other machines end at a port of this one where nobody listens.
+        // Requests to other machines are sent to a local port where nothing listens.
         command.env("NO_PROXY", "127.0.0.1").env_remove("no_proxy");
         for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
             command.env(name, "http://127.0.0.1:9");
@@ -55,12 +56,12 @@ impl Folder {
         command
     }
 
-    /// Runs `tadoc` with these arguments.
+    /// Runs `tadoc` with `arguments`.
     pub fn run(&self, arguments: &[&str]) -> Ran {
         Ran::from(self.command(arguments).output().unwrap())
     }
 
-    /// Runs it with bytes on standard input.
+    /// Runs `tadoc` with `input` on standard input.
     pub fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -69,17 +70,17 @@ impl Folder {
         Ran::from(child.wait_with_output().unwrap())
     }
 
-    /// Runs it and expects success; gives standard output.
+    /// Runs `tadoc`, expects success, and returns standard output.
     pub fn ok(&self, arguments: &[&str]) -> String {
         self.run(arguments).ok()
     }
 
-    /// Runs it and expects exit status 1 and exactly one line `error: <text>`.
+    /// Runs `tadoc` and expects exit status 1 and exactly one line `error: <text>`.
     pub fn fails(&self, arguments: &[&str], text: &str) {
         self.run(arguments).fails(text);
     }
 
-    /// Runs it and expects success; gives the most memory that it had resident at a time.
+    /// Runs `tadoc`, expects success, and returns its peak resident memory in KiB.
     #[cfg(target_os = "linux")]
     pub fn peak_kib(&self, arguments: &[&str]) -> u64 {
         let (ran, peak_kib, _) = self.run_watched(arguments);
@@ -87,15 +88,17 @@ impl Folder {
         peak_kib
     }
 
-    /// Runs it; gives the most memory that it had resident at a time, without what more than 32 MiB of code are
-    /// resident of a binary that is not optimized.
+    /// Runs `tadoc` and returns its peak resident memory in KiB.
+    ///
+    /// Code beyond 32 MiB is not counted, as the binary may be built without optimizations.
     #[cfg(target_os = "linux")]
     pub fn run_measured(&self, arguments: &[&str]) -> (Ran, u64) {
         let (ran, peak_kib, code_kib) = self.run_watched(arguments);
         (ran, peak_kib - code_kib.saturating_sub(32 << 10))
     }
 
-    /// Runs it; gives the most memory that it had resident at a time, and of that what is of files.
+    /// Runs `tadoc` and returns its peak resident memory, and its peak resident memory of files, in
+    /// KiB.
     #[cfg(target_os = "linux")]
     fn run_watched(&self, arguments: &[&str]) -> (Ran, u64, u64) {
         let (stdout, stderr) = (self.join(".stdout"), self.join(".stderr"));
@@ -105,7 +108,7 @@ impl Folder {
         let status = format!("/proc/{}/status", child.id());
         let (mut peak_kib, mut code_kib) = (0, 0);
         let exit = loop {
-            // Gone once it has ended: what it says rises up to then.
+            // The file is gone once the process has ended. The values grow until then.
             let text = fs::read_to_string(&status).unwrap_or_default();
             peak_kib = peak_kib.max(kib_of(&text, "VmHWM:"));
             code_kib = code_kib.max(kib_of(&text, "RssFile:"));
@@ -122,27 +125,28 @@ impl Folder {
         (Ran::from(Output { status: exit, stdout, stderr }), peak_kib, code_kib)
     }
 
-    /// Exact bytes of one document.
+    /// Returns the exact bytes of one document.
     pub fn cat(&self, corpus: &str, path: &str) -> Vec<u8> {
         let ran = self.run(&["cat", corpus, path]);
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "cat {path}");
         ran.stdout
     }
 
-    /// Rows of a query as CSV lines, without the header.
+    /// Returns the rows of a query as CSV lines, without the header.
     pub fn rows(&self, sql: &str) -> Vec<String> {
         let text = self.ok(&["sql", "--quiet", "--format", "csv", "-c", sql]);
         text.lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// The same with `corpus` as table `d`, which has the user columns too.
+    /// Returns the rows of a query on table `d` as CSV lines. The table is `corpus`, with its user
+    /// columns.
     pub fn table_rows(&self, corpus: &str, sql: &str) -> Vec<String> {
         let table = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{corpus}'");
         let text = self.ok(&["sql", "--quiet", "--format", "csv", "-c", &table, "-c", sql]);
         text.lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// Names in the folder, sorted.
+    /// Returns the names of the entries in the folder, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path()).unwrap();
         let mut names: Vec<String> =
@@ -152,7 +156,7 @@ impl Folder {
     }
 }
 
-/// A line of `/proc/PID/status`; 0 where it is not there.
+/// Returns the number in a line of `/proc/PID/status`, or 0 if the line is missing.
 #[cfg(target_os = "linux")]
 fn kib_of(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -1,17 +1,19 @@
-//! What suites of the device share: the first device or a word about it, fillings, random text.
+//! Helpers that suites of the device share: the first device, fill bytes, and random text.
 
 use std::io::Write;
 
 use gsst::CodeWidth;
 use tadoc_cuda::Device;
 
-/// What outputs are filled with before a kernel writes them.
+/// Bytes that fill outputs before a kernel writes them.
 pub const POISONS: [u8; 2] = [0xA5, 0x5A];
 
 pub const WIDTHS: [CodeWidth; 2] = [CodeWidth::Eight, CodeWidth::Twelve];
 
-/// The first device; `None`, with a line that says so, where there is none. `REQUIRE_GPU=1` makes
-/// that a failure.
+/// Opens the first device. Without a device, prints a note and returns `None`.
+///
+/// # Panics
+/// The device cannot be opened and `REQUIRE_GPU` is set to a value other than 0.
 pub fn open_device() -> Option<Device> {
     match Device::open(0) {
         Ok(device) => Some(device),
@@ -23,12 +25,13 @@ pub fn open_device() -> Option<Device> {
     }
 }
 
-/// A line past the test harness, which shows what tests print only where they fail.
+/// Prints a line directly to standard error, as the test harness shows captured output only for
+/// failed tests.
 pub fn say(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Reproducible numbers (xorshift).
+/// A generator of reproducible numbers (xorshift).
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! How documents become a corpus: profiles and builders to try, files in memory.
+//! Builds corpora from documents: profiles and builders to try, and files in memory.
 
 use tadoc::Corpus;
 use tadoc::build::{BuilderKind, CorpusBuilder, IngestOptions};
@@ -13,7 +13,8 @@ pub const PROFILES: [TokenizerProfile; 3] =
 
 pub const BUILDERS: [BuilderKind; 2] = [BuilderKind::Rounds, BuilderKind::Sequitur];
 
-/// Defaults but for what is given; a block of a few bytes cuts documents and makes many segments.
+/// Returns default options with these values. A block of a few bytes cuts documents and gives many
+/// segments.
 pub fn options(
     profile: TokenizerProfile,
     builder: BuilderKind,
@@ -22,12 +23,12 @@ pub fn options(
     IngestOptions { profile, builder, block_bytes, ..IngestOptions::default() }
 }
 
-/// Documents named by their number.
+/// Turns texts into documents named by their numbers.
 pub fn numbered(texts: impl IntoIterator<Item = Vec<u8>>) -> Vec<Document> {
     texts.into_iter().enumerate().map(|(i, text)| (format!("doc/{i}.txt"), text)).collect()
 }
 
-/// The bytes of the `.tadoc` file of `documents`.
+/// Returns the bytes of the `.tadoc` file of `documents`.
 pub fn compress(documents: &[Document], options: &IngestOptions) -> Vec<u8> {
     let mut builder = CorpusBuilder::new(Vec::new(), *options).unwrap();
     for (path, text) in documents {
@@ -36,7 +37,7 @@ pub fn compress(documents: &[Document], options: &IngestOptions) -> Vec<u8> {
     builder.finish(None).unwrap().0
 }
 
-/// The corpus in a `.tadoc` file, checked against its own footer.
+/// Opens the corpus in a `.tadoc` file and checks it against its footer.
 pub fn open(file: &[u8]) -> Corpus {
     let (footer, corpus) = Corpus::from_bytes("test.tadoc", file, &OpenLimits::default()).unwrap();
     assert_eq!(footer.num_docs(), corpus.num_docs());
@@ -44,12 +45,12 @@ pub fn open(file: &[u8]) -> Corpus {
     corpus
 }
 
-/// Documents in, corpus out, through the bytes of a file.
+/// Builds the corpus of `documents`, through the bytes of a file.
 pub fn corpus_of(documents: &[Document], options: &IngestOptions) -> Corpus {
     open(&compress(documents, options))
 }
 
-/// Path of a document.
+/// Returns the path of a document.
 pub fn path_of(corpus: &Corpus, doc_id: u64) -> &str {
     let (segment_idx, doc) = corpus.doc_parts(doc_id).next().unwrap();
     corpus.segments()[segment_idx].paths.get(doc).unwrap()

@@ -1,4 +1,4 @@
-//! Documents as a list of texts, and random operations on them.
+//! A model of edited documents as a list of texts, with random operations on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use tadoc::text::TokenizerProfile;
 use crate::naive;
 use crate::scrambled::PIECES;
 
-/// Operations of a batch are fewer than this.
+/// Upper bound for the number of operations in a batch (exclusive).
 pub const MAX_OPERATIONS: usize = 120;
 
 /// A small deterministic random sequence (SplitMix64).
@@ -31,7 +31,8 @@ impl Random {
         (self.number() % end as u64) as usize
     }
 
-    /// A text of fewer than `num_pieces` pieces; rarely with a stretch that has no place to cut.
+    /// Returns a text of fewer than `num_pieces` pieces, rarely with a long run that has no place
+    /// to cut.
     pub fn text(&mut self, num_pieces: usize) -> Vec<u8> {
         let mut text = Vec::new();
         for _ in 0..self.below(num_pieces) {
@@ -44,7 +45,7 @@ impl Random {
         text
     }
 
-    /// A place in `len` bytes, the ends more often than others.
+    /// Returns a place in `len` bytes. Both ends are more likely than other places.
     fn place(&mut self, len: usize) -> usize {
         match self.below(8) {
             0 => 0,
@@ -54,20 +55,20 @@ impl Random {
     }
 }
 
-/// The documents; dropped ones are none.
+/// The documents, with `None` for dropped ones.
 pub struct Model {
     pub docs: Vec<Option<Vec<u8>>>,
 }
 
-/// Start and end of what is deleted, and what is put in, in the text before the batch.
+/// Start and end of the deleted range in the text before the batch, and the inserted text.
 type Change = (usize, usize, Vec<u8>);
 
-/// A batch on its way.
+/// A batch in progress.
 struct Batch {
     mode: EditMode,
     profile: TokenizerProfile,
     before: Vec<Option<Vec<u8>>>,
-    /// By document.
+    /// Changes by document.
     changes: BTreeMap<usize, Vec<Change>>,
     /// Documents that were dropped or replaced.
     whole: BTreeSet<usize>,
@@ -78,7 +79,7 @@ impl Model {
         Self { docs: docs.into_iter().map(Some).collect() }
     }
 
-    /// Makes up a batch and runs it; returns the operations and their answers.
+    /// Generates a batch and runs it. Returns the operations and their answers.
     pub fn run_batch(
         &mut self,
         random: &mut Random,
@@ -98,7 +99,7 @@ impl Model {
         run
     }
 
-    /// An operation that can be run next.
+    /// Generates an operation that is valid next.
     fn operation(&self, random: &mut Random, batch: &Batch) -> Option<Operation> {
         let alive: Vec<usize> = (0..self.docs.len()).filter(|&i| self.docs[i].is_some()).collect();
         let kind = random.below(100);
@@ -142,7 +143,7 @@ impl Model {
         }))
     }
 
-    /// A word that is in a document, or one that may be.
+    /// Returns a word of a document, or one that may occur.
     pub fn word(&self, random: &mut Random, profile: TokenizerProfile) -> String {
         let words = match self.docs.get(random.below(self.docs.len().max(1))) {
             Some(Some(text)) if text.len() < 10_000 => naive::words(profile, text),
@@ -218,7 +219,7 @@ impl Model {
 }
 
 impl Batch {
-    /// The text that offsets of edits refer to.
+    /// Returns the text that the offsets of edits refer to.
     fn text_before<'a>(&'a self, model: &'a Model, doc_id: u64) -> &'a [u8] {
         match self.mode {
             EditMode::InSequence => model.text(doc_id),
@@ -227,7 +228,7 @@ impl Batch {
     }
 }
 
-/// The text that comes of `changes`, all of which refer to `text`.
+/// Applies `changes` to `text`. The offsets of all changes refer to `text`.
 fn all_at_once(text: &[u8], changes: &[Change]) -> Vec<u8> {
     let mut is_kept = vec![true; text.len()];
     let mut put_in: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
@@ -244,7 +245,7 @@ fn all_at_once(text: &[u8], changes: &[Change]) -> Vec<u8> {
     result
 }
 
-/// Where `word` stands in `text`.
+/// Returns the offsets of `word` in `text`.
 pub fn offsets(profile: TokenizerProfile, text: &[u8], word: &str) -> Vec<u64> {
     if memchr::memmem::find(text, word.as_bytes()).is_none() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Segments of rules that a test says, with made-up words.
+//! Segments of rules that a test specifies, with made-up words.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use tadoc::text::{Dictionary, TokenizerProfile};
 
 pub const NUM_SEPARATORS: u32 = 4;
 
-/// `num_words` words of several lengths, then the separators "", "\n", ",", ", ".
+/// Builds a dictionary of `num_words` words of several lengths, then the separators "", "\n", ",",
+/// ", ".
 fn dictionary(num_words: u32) -> Dictionary {
     let word = |id: u32| format!("w{id:05}{}", "x".repeat(id as usize % 9));
     let mut tokens: Vec<String> = (0..num_words).map(word).collect();
@@ -18,8 +19,8 @@ fn dictionary(num_words: u32) -> Dictionary {
     Dictionary::from_parts(num_words, offsets, tokens.concat().into_bytes().into()).unwrap()
 }
 
-/// A segment of these rules; rule r is element `num_words + NUM_SEPARATORS + r`. `None` where an
-/// expansion is too long for any corpus.
+/// Builds a segment of `rules`. Rule r is element `num_words + NUM_SEPARATORS + r`. Returns `None`
+/// if an expansion is too long for any corpus.
 pub fn segment(rules: &[Vec<u32>], doc_offsets: Vec<u32>, num_words: u32) -> Option<Arc<Segment>> {
     let dictionary = dictionary(num_words);
     let mut rule_offsets = vec![0];

@@ -1,16 +1,16 @@
-//! What the test suites of the workspace share: texts, models, naive oracles.
+//! Helpers that the test suites of the workspace share: texts, models and naive oracles.
 //!
-//! Nothing here is published; unit tests and suites name it as a dev-dependency. It depends on the
-//! core only, with the feature `store` on living corpora and with `cuda` on devices too, so that suites of
+//! This crate is not published. Unit tests and suites use it as a dev-dependency. It depends only
+//! on the core. The feature `store` adds living corpora, and `cuda` adds devices. So suites of
 //! these build without DataFusion.
 //!
 //! ```text
-//! documents, texts, grammars     what suites try: real and random text, grammars that a test says
+//! documents, texts, grammars     inputs: real and random text, grammars that a test specifies
 //! scrambled                      random corpora under arbitrary grammars, and their plain text
-//! naive, reading                 the answers the slow way
-//! edit_model, living             texts that are edited, and versions of them that are stored
-//! malformed                      files that are damaged or falsified
-//! random                         numbers of a case
+//! naive, reading                 the answers, computed in the slow way
+//! edit_model, living             edited texts, and stored versions of them
+//! malformed                      damaged and falsified files
+//! random                         the random numbers of a test case
 //! alone, command, device         processes, the program `tadoc`, and the first device
 //! ```
 
@@ -38,7 +38,7 @@ use tadoc::Corpus;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::OpenLimits;
 
-/// Returns a corpus of `texts` whose paths are their numbers, built in blocks of `block_bytes`.
+/// Builds a corpus of `texts` in blocks of `block_bytes`. Paths are the numbers of the texts.
 pub fn corpus_of_texts(block_bytes: usize, texts: &[String]) -> Corpus {
     let options = IngestOptions { block_bytes, ..IngestOptions::default() };
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
@@ -49,7 +49,7 @@ pub fn corpus_of_texts(block_bytes: usize, texts: &[String]) -> Corpus {
     Corpus::from_bytes("memory", &file, &OpenLimits::default()).unwrap().1
 }
 
-/// The root folder of the workspace.
+/// Returns the root folder of the workspace.
 pub fn root() -> &'static Path {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().nth(2).unwrap()

@@ -1,4 +1,4 @@
-//! What a living corpus must hold: plain texts, and the steps that change them.
+//! A model of a living corpus: plain texts, and steps that change them.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use tadoc_store::{
     Change, CommitKind, LivingStore, RetryPolicy, Storage, StoreOptions, Version, WrittenPart,
 };
 
-/// Documents by id; none where it was dropped.
+/// Texts by document id, with `None` for dropped documents.
 pub type Texts = Vec<Option<Vec<u8>>>;
 
-/// Attempts follow one another at once.
+/// Returns store options that retry at once.
 pub fn eager() -> StoreOptions {
     let retry =
         RetryPolicy { max_attempts: 60, first_wait: Duration::ZERO, max_wait: Duration::ZERO };
     StoreOptions { retry, ..StoreOptions::default() }
 }
 
-/// One commit, or a clean-up.
+/// A commit or a clean-up.
 #[derive(Debug, Clone)]
 pub enum Step {
     Append(Vec<&'static str>),
@@ -42,7 +42,7 @@ pub fn batch(edits: Vec<Edit>) -> EditBatch {
     EditBatch { edits, ..EditBatch::default() }
 }
 
-/// Steps of every kind, those that build on one another included.
+/// Returns steps of every kind, including steps that build on each other.
 pub fn workload() -> Vec<Step> {
     let insert = Edit::InsertText { doc_id: 0, offset_bytes: 1, text: b"\xff mid".to_vec() };
     let delete = Edit::DeleteText { doc_id: 1, offset_bytes: 0, len_bytes: 3 };
@@ -59,7 +59,7 @@ pub fn workload() -> Vec<Step> {
     ]
 }
 
-/// Step `i` of a writer beside readers.
+/// Returns step `i` of a writer that runs beside readers.
 pub fn round(i: usize) -> Step {
     match i % 4 {
         0 => Step::Append(vec!["one", "two words"]),
@@ -69,7 +69,7 @@ pub fn round(i: usize) -> Step {
     }
 }
 
-/// Makes `edits` in sequence; documents that they add get the ids from `next_id` on.
+/// Applies `edits` in sequence. Added documents get the ids from `next_id` on.
 fn apply(texts: &mut Texts, edits: &[Edit], mut next_id: usize) {
     for edit in edits {
         let at = edit.doc_id().map_or(next_id, |id| id as usize);
@@ -94,7 +94,7 @@ fn apply(texts: &mut Texts, edits: &[Edit], mut next_id: usize) {
     }
 }
 
-/// The texts after `step`.
+/// Returns the texts after `step`.
 pub fn after(texts: &Texts, step: &Step) -> Texts {
     let mut texts = texts.clone();
     match step {
@@ -110,7 +110,7 @@ pub fn after(texts: &Texts, step: &Step) -> Texts {
     texts
 }
 
-/// The texts of `version`.
+/// Reads the texts of `version`.
 pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
     let corpus = store.corpus(version, &OpenLimits::default()).await?;
     let text = |doc_id| match corpus.is_dropped(doc_id) {
@@ -120,7 +120,7 @@ pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
     (0..corpus.num_docs()).map(text).collect()
 }
 
-/// Writes a segment file of `texts`; dropped ones are empty.
+/// Writes a segment file of `texts`. Dropped documents become empty ones.
 pub async fn write_texts(store: &LivingStore, texts: Texts) -> Result<WrittenPart> {
     store
         .write_part(move |out| {
@@ -133,7 +133,7 @@ pub async fn write_texts(store: &LivingStore, texts: Texts) -> Result<WrittenPar
         .await
 }
 
-/// The change that compresses `version` anew.
+/// Builds the change that compresses `version` anew.
 pub async fn optimization(store: &LivingStore, version: &Version) -> Result<Change> {
     let texts = texts(store, version).await?;
     let mut dropped: Vec<std::ops::Range<u64>> = Vec::new();
@@ -161,19 +161,19 @@ pub async fn run(store: &LivingStore, step: &Step) -> Result<()> {
     store.commit(&base, &change).await.map(drop)
 }
 
-/// What was acknowledged, and what may or may not have happened.
+/// The versions that were acknowledged, and the one whose commit may or may not have happened.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// Texts of version 1, 2, ….
+    /// Texts of versions 1, 2, ….
     pub acknowledged: Vec<Texts>,
-    /// Texts of the version after those, if a commit failed.
+    /// Texts of the next version, if its commit failed.
     pub in_flight: Option<Texts>,
-    /// A clean-up began.
+    /// True if a clean-up has begun.
     pub has_cleaned: bool,
 }
 
 impl Ledger {
-    /// Creates a corpus in `storage` and runs `steps` up to the first that fails.
+    /// Creates a corpus in `storage` and runs `steps` up to the first failure.
     pub async fn write(&mut self, storage: impl Storage, steps: &[Step]) -> Result<()> {
         self.in_flight = Some(Texts::new());
         let store = LivingStore::create(storage, TokenizerProfile::Word, eager()).await?;
@@ -193,8 +193,8 @@ impl Ledger {
         self.acknowledged.iter().chain(&self.in_flight).nth(number as usize - 1)
     }
 
-    /// Checks that what is in `storage` is what was acknowledged, or one commit more; and that it
-    /// goes on from there.
+    /// Checks that `storage` holds the acknowledged versions, or one commit more, and that further
+    /// steps succeed.
     pub async fn check(&self, storage: impl Storage + Clone) -> Result<()> {
         let store = match LivingStore::open(storage.clone(), eager()).await {
             Err(Error::Missing { .. }) if self.acknowledged.is_empty() => {
@@ -222,7 +222,7 @@ impl Ledger {
             false => assert!(numbers.iter().copied().eq(1..=latest.number), "{numbers:?}"),
             true => assert_eq!(numbers.last(), Some(&latest.number)),
         }
-        // It goes on.
+        // Further steps must succeed.
         let expected = after(self.texts_of(latest.number).unwrap(), &Step::Edit(vec![add("on")]));
         run(&store, &Step::Edit(vec![add("on")])).await?;
         run(&store, &Step::Optimize).await?;

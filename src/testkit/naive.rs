@@ -1,5 +1,6 @@
-//! The same answers the slow, obvious way: from the documents' own bytes, with other tokenizers than
-//! the crate's (the `regex` crate, `unicode-segmentation`), no grammar and no decoder.
+//! Answers computed in the slow, obvious way from the bytes of the documents. The tokenizers are
+//! not those of the crate (they use the `regex` crate and `unicode-segmentation`), and there is no
+//! grammar and no decoder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -10,17 +11,18 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::documents::Document;
 
-/// Longest word in bytes; a longer one counts as several (a contract, so written out once more).
+/// Maximum bytes of a word. A longer word counts as several. This is a contract of the crate, so
+/// the number is repeated here.
 const MAX_WORD_BYTES: usize = 65_536;
 
-/// A word of a document and where it begins.
+/// A word of a document and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<'a> {
     pub text: &'a str,
     pub byte_offset: usize,
 }
 
-/// A place a query matches.
+/// A place that a query matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub doc_id: u64,
@@ -29,9 +31,9 @@ pub struct Place {
     pub word_index: u64,
 }
 
-/// The words of a document, in order.
+/// Returns the words of a document, in order.
 pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
-    // Neither pattern matches invalid UTF-8: the `regex` crate's Unicode classes never do.
+    // Neither pattern matches invalid UTF-8, as the Unicode classes of the `regex` crate never do.
     static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\w+").unwrap());
     static NOT_BLANK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"[^\s\x00]+").unwrap());
     let runs: Vec<(usize, &[u8])> = match profile {
@@ -46,7 +48,8 @@ pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
         .collect()
 }
 
-/// Segments between word boundaries that have a letter or digit, of each stretch of valid UTF-8.
+/// Returns the parts between word boundaries that have a letter or digit, of each run of valid
+/// UTF-8.
 fn uax29_runs(text: &[u8]) -> Vec<(usize, &[u8])> {
     let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
     let stretches = text.utf8_chunks().flat_map(|chunk| chunk.valid().split('\0'));
@@ -57,7 +60,7 @@ fn uax29_runs(text: &[u8]) -> Vec<(usize, &[u8])> {
         .collect()
 }
 
-/// A word as pieces of at most [`MAX_WORD_BYTES`], cut between characters.
+/// Splits a word into parts of at most [`MAX_WORD_BYTES`], between characters.
 fn split(mut byte_offset: usize, mut rest: &str) -> Vec<Word<'_>> {
     let mut pieces = Vec::new();
     while !rest.is_empty() {
@@ -68,7 +71,7 @@ fn split(mut byte_offset: usize, mut rest: &str) -> Vec<Word<'_>> {
     pieces
 }
 
-/// How often each word occurs.
+/// Counts the occurrences of each word.
 pub fn word_count(profile: TokenizerProfile, documents: &[Document]) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for word in documents.iter().flat_map(|(_, text)| words(profile, text)) {
@@ -77,7 +80,7 @@ pub fn word_count(profile: TokenizerProfile, documents: &[Document]) -> BTreeMap
     counts
 }
 
-/// The documents each word occurs in, ascending.
+/// Returns the documents that contain each word, in ascending order.
 pub fn inverted_index(
     profile: TokenizerProfile,
     documents: &[Document],
@@ -94,7 +97,8 @@ pub fn inverted_index(
     index
 }
 
-/// Every place of every item, in the documents that hold all of them, whatever separates the words.
+/// Returns all places of all items, in the documents that contain every item. Any separator may
+/// stand between the words.
 pub fn search(
     profile: TokenizerProfile,
     documents: &[Document],

@@ -1,8 +1,8 @@
-//! A small deterministic sequence of numbers: a failing case is named by its number alone.
+//! A small deterministic sequence of numbers. The number of a failing case is enough to repeat it.
 
 use std::ops::Range;
 
-/// Numbers that counts, lengths and offsets like to break at.
+/// Numbers at which counts, lengths and offsets often fail.
 const EDGES: [u64; 20] = [
     0,
     1,
@@ -26,7 +26,7 @@ const EDGES: [u64; 20] = [
     u64::MAX,
 ];
 
-/// SplitMix64.
+/// A generator of random numbers (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -38,7 +38,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, or 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.number() % end.max(1) as u64) as usize
     }
@@ -51,7 +51,7 @@ impl Random {
         &of[self.below(of.len())]
     }
 
-    /// A range inside `0..len`, mostly a short one, not empty unless `len` is 0.
+    /// Returns a range inside `0..len`, mostly a short one. It is empty only if `len` is 0.
     pub fn range(&mut self, len: usize) -> Range<usize> {
         let start = self.below(len);
         let longest = if self.one_in(3) { len } else { 16 };
@@ -59,7 +59,7 @@ impl Random {
         start..(start + wanted).min(len)
     }
 
-    /// What a field of `value` may lie: an edge, a neighbour, something else.
+    /// Returns a false value for a field of `value`: a neighbour, an edge or another number.
     pub fn lie(&mut self, value: u64) -> u64 {
         match self.below(5) {
             0 => value.wrapping_add(1),

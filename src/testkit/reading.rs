@@ -1,7 +1,8 @@
-//! What the tasks answer by reading words one after the other: no grammar, no segments, no ids.
+//! Answers of the tasks, computed by reading one word after the other, without grammar, segments
+//! or ids.
 //!
-//! Words are compared as they are given, so the same reading serves texts and their ranks, which are
-//! faster to compare where there is much to read.
+//! Most functions compare words as they are given. So they work on texts and on the ranks of words,
+//! which compare faster in large corpora.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +14,7 @@ use tadoc::text::TokenizerProfile;
 use crate::documents::Document;
 use crate::naive;
 
-/// A word of a document, placed.
+/// A word of a document with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedWord {
     pub text: String,
@@ -21,17 +22,17 @@ pub struct PlacedWord {
     pub byte_len: u64,
 }
 
-/// What a corpus was made from, as the oracles see it.
+/// The plain content of a corpus, for the oracles.
 #[derive(Debug, Clone)]
 pub struct Plain {
     pub docs: Vec<Vec<u8>>,
-    /// Words of each document; where parts of a document were tokenized on their own, so are these.
+    /// Words of each document. If parts of a document were tokenized separately, so were these.
     pub words: Vec<Vec<PlacedWord>>,
     pub profile: TokenizerProfile,
 }
 
 impl Plain {
-    /// Whole documents, in words as [`naive::words`] finds them.
+    /// Splits whole documents into words with [`naive::words`].
     pub fn of(profile: TokenizerProfile, documents: &[Document]) -> Self {
         let placed = |word: naive::Word<'_>| PlacedWord {
             text: word.text.to_owned(),
@@ -46,7 +47,7 @@ impl Plain {
         }
     }
 
-    /// The words of each document.
+    /// Returns the words of each document as texts.
     pub fn texts(&self) -> Vec<Vec<&str>> {
         let texts =
             self.words.iter().map(|words| words.iter().map(|word| &word.text[..]).collect());
@@ -58,10 +59,11 @@ impl Plain {
     }
 }
 
-/// A document, a word of it and how often that occurs there.
+/// A document id, a word of the document, and its count there.
 pub type Term = (u64, String, u64);
 
-/// By document, then word; nothing for a document that is not there.
+/// Counts the words of each document, ordered by document and word. Ids of missing documents give
+/// no rows.
 pub fn terms(plain: &Plain, docs: &[u64]) -> Vec<Term> {
     let mut rows = Vec::new();
     for &doc_id in docs {
@@ -73,7 +75,7 @@ pub fn terms(plain: &Plain, docs: &[u64]) -> Vec<Term> {
     rows
 }
 
-/// The first `top` rows of each document by `key`, ties by word.
+/// Returns the first `top` rows of each document, ordered by `key` and then by word.
 pub fn best<K: Ord>(rows: &[Term], top: usize, key: impl Fn(&Term) -> K) -> Vec<Term> {
     let mut best = Vec::new();
     for of_doc in rows.chunk_by(|a, b| a.0 == b.0) {
@@ -84,17 +86,17 @@ pub fn best<K: Ord>(rows: &[Term], top: usize, key: impl Fn(&Term) -> K) -> Vec<
     best
 }
 
-/// Sequences of words and how often each occurs.
+/// Sequences of words with their counts.
 pub type Counts<W> = BTreeMap<Vec<W>, u64>;
 
-/// The sequences of `n` words of a document.
+/// Counts the sequences of `n` words in a document.
 pub fn sequences_of<W: Ord + Copy>(words: &[W], n: usize) -> Counts<W> {
     let mut counts = Counts::new();
     words.windows(n).for_each(|window| *counts.entry(window.to_vec()).or_default() += 1);
     counts
 }
 
-/// The sequences of `n` words of all documents.
+/// Counts the sequences of `n` words in all documents.
 pub fn sequences<W: Ord + Copy>(docs: &[Vec<W>], n: usize) -> Counts<W> {
     let mut all = Counts::new();
     for (sequence, count) in docs.iter().flat_map(|words| sequences_of(words, n)) {
@@ -103,7 +105,7 @@ pub fn sequences<W: Ord + Copy>(docs: &[Vec<W>], n: usize) -> Counts<W> {
     all
 }
 
-/// The documents of each sequence, as they rank: by count from the highest, then by id.
+/// The ranked documents of each sequence: by falling count, then by id.
 pub type Ranked<W> = BTreeMap<Vec<W>, BTreeSet<(Reverse<u64>, u64)>>;
 
 pub fn ranked<W: Ord + Copy>(docs: &[Vec<W>], n: usize) -> Ranked<W> {
@@ -116,7 +118,8 @@ pub fn ranked<W: Ord + Copy>(docs: &[Vec<W>], n: usize) -> Ranked<W> {
     ranked
 }
 
-/// Pairs of words less than `window` words apart, the lesser first, that occur `min_count` times.
+/// Counts pairs of words less than `window` words apart, with the smaller word first. Returns those
+/// that occur at least `min_count` times.
 pub fn pairs<W: Ord + Copy>(docs: &[Vec<W>], window: usize, min_count: u64) -> Counts<W> {
     let mut pairs = Counts::new();
     for words in docs {
@@ -131,10 +134,10 @@ pub fn pairs<W: Ord + Copy>(docs: &[Vec<W>], window: usize, min_count: u64) -> C
     pairs
 }
 
-/// Whether a word is what a query asks for.
+/// A test that returns true if a word matches a pattern.
 pub type Fits = Box<dyn Fn(&str) -> bool>;
 
-/// The words that a word, wildcard or regular expression of a query asks for.
+/// Returns a test for words that match a pattern: a word, a wildcard or a regular expression.
 pub fn fits(pattern: &str) -> Fits {
     let regex = match source_of(pattern) {
         Some(source) => whole(source),
@@ -143,7 +146,7 @@ pub fn fits(pattern: &str) -> Fits {
     Box::new(move |word| regex.is_match(word))
 }
 
-/// The same in any case.
+/// Returns a test for words that match a pattern in any case.
 pub fn fits_in_any_case(pattern: &str) -> Fits {
     let folded = in_any_case(pattern);
     if let Some(source) = source_of(pattern) {
@@ -157,8 +160,10 @@ pub fn fits_in_any_case(pattern: &str) -> Fits {
     }
 }
 
-/// What two patterns have in common that ask for the same words in any case. What follows a sigma
-/// says which one it is, and that a wildcard leaves open.
+/// Folds a pattern, so that patterns that match the same words in any case become equal.
+///
+/// The two lower-case sigmas are unified in a wildcard, because the next letter decides between
+/// them and a wildcard leaves it open.
 pub fn in_any_case(pattern: &str) -> String {
     match pattern {
         regex if source_of(regex).is_some() => regex.to_owned(),
@@ -186,7 +191,8 @@ fn whole(source: &str) -> Regex {
     Regex::new(&format!("^(?:{source})$")).unwrap()
 }
 
-/// Hits of all items, each a sequence of patterns, in documents that hold all of them.
+/// Returns the hits of all items in documents that contain every item. An item is a sequence of
+/// patterns.
 pub fn hits(plain: &Plain, items: &[Vec<String>], fits: impl Fn(&str) -> Fits) -> Vec<Hit> {
     let distinct: BTreeSet<&Vec<String>> = items.iter().collect();
     let patterns = |item: &Vec<String>| item.iter().map(|pattern| fits(pattern)).collect();
@@ -214,7 +220,7 @@ fn hits_of_item(plain: &Plain, item: Vec<Fits>) -> Vec<Hit> {
     hits
 }
 
-/// Left, match and right of `hit`.
+/// Returns the text of `hit` and the text of `width` words before and after it: left, match, right.
 pub fn context<'p>(plain: &'p Plain, hit: &Hit, width: usize) -> [&'p [u8]; 3] {
     let (doc, words) = (&plain.docs[hit.doc_id as usize], &plain.words[hit.doc_id as usize]);
     let (start, end) = (hit.byte_offset as usize, (hit.byte_offset + hit.byte_len) as usize);
@@ -226,7 +232,7 @@ pub fn context<'p>(plain: &'p Plain, hit: &Hit, width: usize) -> [&'p [u8]; 3] {
     [&doc[left..start], &doc[start..end], &doc[end..right]]
 }
 
-/// How many of `hits` lie in each document.
+/// Counts the hits of each document.
 pub fn counts_by_document(hits: &[Hit]) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
     hits.iter().for_each(|hit| *counts.entry(hit.doc_id).or_default() += 1);

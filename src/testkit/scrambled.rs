@@ -1,9 +1,9 @@
-//! Random corpora for the oracle tests: hostile little texts under arbitrary grammars.
+//! Random corpora for the oracle tests: small hostile texts under arbitrary grammars.
 //!
 //! The grammars do not come from a builder. Pairs, single elements and longer runs at random places
-//! become rules, so that single-use rules, unit rules, rules of separators only and deep nesting
-//! all occur, more of them than a builder would ever leave. Texts mix word, separator, multi-byte
-//! and invalid pieces from a tiny alphabet; documents are cut over segments between any two tokens.
+//! become rules. So single-use rules, unit rules, rules of separators only and deep nesting all
+//! occur, more often than in the output of any builder. Texts mix word, separator, multi-byte and
+//! invalid pieces from a tiny alphabet. Documents are cut between segments at any two tokens.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 
 use crate::reading::{PlacedWord, Plain};
 
-/// Pieces that texts are strung together from.
+/// Pieces of the texts.
 pub const PIECES: [&[u8]; 30] = [
     b"a",
     b"b",
@@ -49,25 +49,25 @@ pub const PIECES: [&[u8]; 30] = [
     b"don't",
 ];
 
-/// A corpus and what it was made from.
+/// A corpus and its plain content.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub plain: Plain,
     pub corpus: Corpus,
 }
 
-/// What [`Case`]s are made from; its `Debug` form is what a failing test prints.
+/// The parameters of a [`Case`]. A failing test prints its `Debug` form.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     pub profile: TokenizerProfile,
     /// Documents as indexes into [`PIECES`].
     pub docs: Vec<Vec<usize>>,
-    /// Where segments end: a document, and a share of its tokens (256ths) that stay before the cut.
+    /// Ends of segments: a document, and the share of its tokens (in 256ths) before the cut.
     pub cuts: Vec<(usize, u8)>,
     pub seed: u64,
 }
 
-/// Recipes of all profiles with any number of segments.
+/// Generates recipes of all profiles with any number of segments.
 pub fn recipes() -> impl Strategy<Value = Recipe> {
     let sentence = prop::collection::vec(0..PIECES.len(), 1..9);
     let texts = prop::collection::vec(sentence, 1..5).prop_flat_map(|sentences| {
@@ -111,7 +111,8 @@ impl Recipe {
             let (mut start, mut placed) = (0, Vec::new());
             for &(_, share) in self.cuts.iter().filter(|&&(cut_doc, _)| cut_doc == doc_idx) {
                 let end = ends.get(ends.len() * share as usize / 256).copied().unwrap_or(0);
-                // A cut at the very start or end of a document is a border between documents.
+                // A cut at the start or end of a document is a border between documents and is
+                // ignored.
                 if end <= start || end >= doc.len() {
                     continue;
                 }
@@ -139,7 +140,7 @@ impl Recipe {
     }
 }
 
-/// Whole documents in one segment.
+/// Builds a case of whole documents in one segment.
 pub fn case_of(profile: TokenizerProfile, docs: Vec<Vec<u8>>, seed: u64) -> Case {
     let segment = segment_of(profile, &docs, false, seed);
     let placed = |doc: &Vec<u8>| {
@@ -152,7 +153,7 @@ pub fn case_of(profile: TokenizerProfile, docs: Vec<Vec<u8>>, seed: u64) -> Case
     Case { plain: Plain { docs, words, profile }, corpus }
 }
 
-/// Where each token of `text` ends.
+/// Returns the end of each token of `text`.
 fn token_ends(profile: TokenizerProfile, text: &[u8]) -> Vec<usize> {
     let (mut at, mut ends) = (0, Vec::new());
     for_each_token(profile, text, |token| {
@@ -179,7 +180,7 @@ fn place_words(
     });
 }
 
-/// One segment of `docs` under a random grammar.
+/// Builds one segment of `docs` under a random grammar.
 pub fn segment_of(
     profile: TokenizerProfile,
     docs: &[Vec<u8>],
@@ -204,7 +205,7 @@ pub fn segment_of(
     Segment { dictionary: block.dictionary, dag, paths, continues }
 }
 
-/// One document of 2^60 times "ab ", and a small one.
+/// Builds a corpus of one document with 2^60 times "ab ", and a small one.
 pub fn bomb() -> Corpus {
     let dictionary = Dictionary::from_parts(2, vec![0, 2, 4], "abzz".into()).unwrap();
     let mut rules: Vec<Vec<u32>> = vec![vec![3, 1, 0, 0]];
@@ -236,7 +237,7 @@ impl Random {
     }
 }
 
-/// A grammar for `tokens` of random shape, without rules of nothing but the `empty` separator.
+/// Builds a grammar of random shape for `tokens`. No rule consists only of the `empty` separator.
 pub fn scrambled_grammar(
     tokens: &[u32],
     doc_offsets: &[usize],
@@ -245,7 +246,8 @@ pub fn scrambled_grammar(
     seed: u64,
 ) -> Grammar {
     let mut random = Random(seed);
-    // Bodies: first the documents, then the rules, whose ids count from `num_terminals` meanwhile.
+    // Bodies of the documents, then of the rules. Until `number`, rule ids count from
+    // `num_terminals`.
     let mut bodies: Vec<Vec<u32>> =
         doc_offsets.windows(2).map(|range| tokens[range[0]..range[1]].to_vec()).collect();
     let num_docs = bodies.len();
@@ -258,7 +260,7 @@ pub fn scrambled_grammar(
             continue;
         }
         let id = num_terminals + (bodies.len() - num_docs) as u32;
-        // A unit rule that replaced every use of its element would be one name for another.
+        // If a unit rule replaced every use of its element, it would only rename the element.
         let keeps_some = random.below(3) == 0;
         for body in &mut bodies {
             replace(body, &run, id, |at| keeps_some && at % 2 == 1);
@@ -277,7 +279,7 @@ fn pick(
     (!fitting.is_empty()).then(|| fitting[random.below(fitting.len())])
 }
 
-/// Replaces uses of `run` from left to right, the first always, others unless kept.
+/// Replaces uses of `run` from left to right: the first one always, others unless `is_kept`.
 fn replace(body: &mut Vec<u32>, run: &[u32], id: u32, is_kept: impl Fn(usize) -> bool) {
     let (mut replaced, mut at, mut seen) = (Vec::new(), 0, 0);
     while at < body.len() {
@@ -295,12 +297,13 @@ fn replace(body: &mut Vec<u32>, run: &[u32], id: u32, is_kept: impl Fn(usize) ->
     *body = replaced;
 }
 
-/// Drops unused rules and numbers the others parents first.
+/// Drops unused rules and numbers the others, parents before children.
 fn number(bodies: Vec<Vec<u32>>, num_docs: usize, num_terminals: u32) -> Grammar {
     let child_of =
         |element: u32| element.checked_sub(num_terminals).map(|rule| num_docs + rule as usize);
     let mut level = vec![0usize; bodies.len()];
-    // Longest path from a document; at most as many passes as there are bodies.
+    // Level: length of the longest path from a document. There are at most as many passes as
+    // bodies.
     level[..num_docs].fill(1);
     loop {
         let before = level.clone();
@@ -338,7 +341,7 @@ fn number(bodies: Vec<Vec<u32>>, num_docs: usize, num_terminals: u32) -> Grammar
     Grammar { num_terminals, rule_offsets, symbols, doc_offsets }
 }
 
-/// One document of 2^`doublings` times "a b", from a grammar of a few bytes.
+/// Builds a corpus of one document with 2^`doublings` times "a b", from a grammar of a few bytes.
 pub fn doubled(doublings: u32) -> Corpus {
     let offsets = vec![0, 1, 2];
     let dictionary = Dictionary::from_parts(2, offsets, b"ab".as_slice().into()).unwrap();

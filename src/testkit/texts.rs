@@ -1,4 +1,4 @@
-//! Texts to try: tiny ones that broke something somewhere, random ones, and real ones.
+//! Test texts: tiny ones that once failed, random ones, and real ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use proptest::sample::{Index, select};
 use crate::documents::Document;
 use crate::root;
 
-/// Pieces random texts are made of: words that touch and do not, each way of ending a line, NUL,
-/// invalid and cut UTF-8, joiners, digits with points, scripts without blanks.
+/// Pieces of random texts: words that touch and words that do not, each kind of line end, NUL,
+/// invalid and truncated UTF-8, joiners, digits with points, and scripts without blanks.
 const PIECES: &[&[u8]] = &[
     b"a",
     b"b",
@@ -62,7 +62,7 @@ const PIECES: &[&[u8]] = &[
     b"\xed\xa0\x80",
 ];
 
-/// Tiny documents every suite begins with.
+/// Returns tiny documents that every suite tries first.
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = PIECES.iter().map(|piece| piece.to_vec()).collect();
     let texts: &[&[u8]] = &[
@@ -97,7 +97,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A random text with repetition: a few phrases of [`PIECES`], again and again.
+/// Generates random texts with repetition: a few phrases of [`PIECES`], repeated many times.
 pub fn any_text() -> impl Strategy<Value = Vec<u8>> {
     let phrase = prop::collection::vec(select(PIECES), 1..12).prop_map(|pieces| pieces.concat());
     let phrases = prop::collection::vec(phrase, 1..6);
@@ -106,7 +106,8 @@ pub fn any_text() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Documents: a random text cut at random places, so that borders lie anywhere, and noise.
+/// Generates documents: a random text cut at random places, so that borders lie anywhere, and
+/// noise.
 pub fn any_texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let cuts = prop::collection::vec(any::<Index>(), 0..12);
     let noise = prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..3);
@@ -118,12 +119,12 @@ pub fn any_texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     })
 }
 
-/// Sizes of a block: so small that every document is cut, so large that nothing is.
+/// Generates block sizes: from sizes that cut every document to one that cuts nothing.
 pub fn any_block_bytes() -> impl Strategy<Value = usize> {
     select(&[1usize, 7, 40, 200, 1 << 20][..])
 }
 
-/// `len` bytes without a blank, line end or repetition worth naming.
+/// Returns `len` bytes without blanks and line ends, and almost without repetition.
 pub fn unbroken(len: usize) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_.";
     let mut state = 42u64;
@@ -135,7 +136,7 @@ pub fn unbroken(len: usize) -> Vec<u8> {
     (0..len).map(next).collect()
 }
 
-/// The files below a folder, in path order; none where there is no folder.
+/// Reads the files below a folder, in path order. Returns none if the folder does not exist.
 pub fn documents_below(folder: &Path) -> Vec<Document> {
     let mut paths = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -153,13 +154,15 @@ pub fn documents_below(folder: &Path) -> Vec<Document> {
     paths.into_iter().map(read).collect()
 }
 
-/// Real text that is always there: the sources of the workspace.
+/// Reads the sources of the workspace: real text that is always available.
 pub fn own_sources() -> Vec<Document> {
     documents_below(&root().join("src"))
 }
 
-/// The corpora of the project's machines, each with its name: `TADOC_CORPORA`, or
-/// `../shared/corpora`. Says so and returns none where there is neither.
+/// Reads the corpora of the project's machines, each with its name.
+///
+/// The folder is `TADOC_CORPORA`, or `../shared/corpora`. If it does not exist, the function prints
+/// a note and returns no corpora.
 pub fn real_corpora() -> Vec<(String, Vec<Document>)> {
     let beside = || root().join("../shared/corpora");
     let folder = std::env::var_os("TADOC_CORPORA").map_or_else(beside, PathBuf::from);

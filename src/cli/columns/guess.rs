@@ -1,19 +1,20 @@
-//! What the texts of a CSV column mean: a type is taken only where every value comes back from it
-//! as it was written (`007` stays a text, so does a number with more digits than an `i64` holds).
+//! Guesses the types of CSV columns.
 //!
-//! Linear in the cells; a type that a value rules out is not tried again.
+//! A column gets a type only if every value can be written back exactly (`007` stays a text, and so
+//! does a number with more digits than an `i64` holds). Time is linear in the number of cells. A
+//! type that one value rules out is not tried again.
 
 use std::collections::HashMap;
 
 use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 
-/// The types still possible, by column.
+/// The types that are still possible for each column.
 #[derive(Default)]
 pub struct Guesses(HashMap<String, Guess>);
 
 impl Guesses {
-    /// Looks at all values of `batch`.
+    /// Tests all values of `batch`.
     pub fn observe(&mut self, batch: &RecordBatch) {
         for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
             let guess = self.0.entry(field.name().clone()).or_default();
@@ -22,7 +23,7 @@ impl Guesses {
         }
     }
 
-    /// The narrowest type that holds all values of a column.
+    /// Returns the narrowest type that holds all values of `column`.
     pub fn of(&self, column: &str) -> Option<DataType> {
         self.0.get(column).map(Guess::data_type)
     }
@@ -78,7 +79,7 @@ fn is_integer(value: &str) -> bool {
     value.parse::<i64>().is_ok_and(|number| number.to_string() == value)
 }
 
-/// A decimal number of at most 15 digits, so that its value is kept to the last of them.
+/// Returns true for a decimal number of at most 15 digits, which an `f64` keeps exactly.
 fn is_float(value: &str) -> bool {
     let digits = value.strip_prefix('-').unwrap_or(value);
     let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
@@ -94,7 +95,7 @@ fn is_float(value: &str) -> bool {
         && value.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// `YYYY-MM-DD` with a day that exists.
+/// Returns true for `YYYY-MM-DD` with a day that exists.
 fn is_date(value: &str) -> bool {
     let parts: Vec<&str> = value.split('-').collect();
     let [year, month, day] = parts[..] else { return false };
@@ -119,7 +120,8 @@ fn days_of(year: u32, month: u32) -> u32 {
     }
 }
 
-/// A date, `T` or a blank, `HH:MM:SS`, up to six digits of a second; no time zone.
+/// Returns true for a date, `T` or a blank, `HH:MM:SS`, and up to six digits of a second. Time
+/// zones are not allowed.
 fn is_timestamp(value: &str) -> bool {
     let Some((date, time)) = value.split_once(['T', ' ']) else { return false };
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -150,7 +152,7 @@ mod tests {
     fn guess(values: &[&str]) -> DataType {
         let mut guess = Guess::default();
         values.iter().for_each(|value| guess.observe(value));
-        // Whatever is guessed, the cast must take every value.
+        // The cast to the guessed type must accept every value.
         let column: ArrayRef = Arc::new(StringArray::from(values.to_vec()));
         let options = CastOptions { safe: false, ..CastOptions::default() };
         cast_with_options(&column, &guess.data_type(), &options).unwrap();

@@ -1,13 +1,14 @@
-//! The other columns of rows: collected while reading, stored in the corpus as one Parquet section.
+//! The user columns of rows: collects them while rows are read, and stores them in the corpus as
+//! one Parquet section.
 //!
 //! ```text
 //! batches ──▶ one temporary file: run 0 │ run 1 │ …      a run = batches of one schema
 //!                                  └──────┬──────┘
-//!                    one schema (by name) ▼  casts, nulls for what a run lacks
-//!                                    Parquet, one row a document
+//!                    one schema (by name) ▼  casts, nulls for columns that a run lacks
+//!                                    Parquet, one row per document
 //! ```
 //!
-//! Types of JSON lines and CSV are known for certain only at the end, hence the temporary file.
+//! The types of JSON lines and CSV are certain only at the end, so a temporary file is needed.
 //! Memory is one batch and the compressed Parquet bytes.
 
 mod guess;
@@ -29,25 +30,25 @@ use datafusion_tadoc::user_columns::{self, join_schemas, parquet_properties, sto
 use self::guess::Guesses;
 use crate::failure::{Failure, Outcome};
 
-/// Columns that every corpus has; a user's column of such a name gets another one.
+/// Names of columns that every corpus has. A user column with such a name is renamed.
 const TAKEN_NAMES: [&str; 6] = ["doc_id", "path", "bytes", "words", "text", "content"];
 
-/// Levels of structures and lists in one another that a column may have. The metadata of Arrow, which
-/// Parquet files carry, is read to a depth of 64.
+/// Maximum nesting of structures and lists in a column. The Arrow metadata inside Parquet files is
+/// read to a depth of 64.
 const MAX_DEPTH: usize = 50;
 
 /// Columns ready to be stored.
 pub struct StoredColumns {
-    /// One row a document.
+    /// Parquet bytes with one row per document.
     pub parquet: Vec<u8>,
-    /// What the user should know about names and types.
+    /// Messages to the user about names and types.
     pub notes: Vec<String>,
 }
 
-/// Collects the other columns, row by row in the order of the documents.
+/// Collects user columns row by row, in the order of the documents.
 #[derive(Default)]
 pub struct Columns {
-    /// Whether all values are texts whose types are to be guessed.
+    /// Guessed types, if all values are texts.
     narrow: Option<Guesses>,
     runs: Vec<Run>,
     writer: Option<StreamWriter<BufWriter<File>>>,
@@ -56,15 +57,15 @@ pub struct Columns {
 
 struct Run {
     schema: SchemaRef,
-    /// The input of its first row, for messages.
+    /// Name of the input of the first row, for messages.
     input: String,
-    /// Where the run begins in the temporary file; none where it has no columns.
+    /// Start of the run in the temporary file, or `None` if the run has no columns.
     offset: Option<u64>,
     num_rows: usize,
 }
 
 impl Columns {
-    /// Columns whose cells are texts that may mean numbers, dates or booleans.
+    /// Creates columns whose cells are texts that may hold numbers, dates or booleans.
     pub fn of_texts() -> Self {
         Self { narrow: Some(Guesses::default()), ..Self::default() }
     }
@@ -118,10 +119,10 @@ impl Columns {
         Ok(())
     }
 
-    /// All rows as Parquet; none where no row has another column.
+    /// Returns all rows as Parquet, or `None` if there are no user columns.
     ///
     /// # Errors
-    /// Types that cannot be joined (the text names the column), or I/O.
+    /// The types of a column cannot be joined (the text names the column), or I/O fails.
     pub fn into_parquet(mut self) -> Outcome<Option<StoredColumns>> {
         self.end_run()?;
         let schema = self.joined_schema()?;
@@ -135,7 +136,7 @@ impl Columns {
         Ok(Some(StoredColumns { parquet, notes }))
     }
 
-    /// The message for columns of `run` that do not join with those before it, for this `reason`.
+    /// Formats the message for a `run` whose columns cannot be joined with earlier runs.
     fn not_joined(&self, run: &Run, reason: &str) -> String {
         let differs = |earlier: &&Run| join_schemas(&earlier.schema, &run.schema).is_err();
         let earlier = self.runs.iter().find(differs).unwrap_or(run);
@@ -146,7 +147,7 @@ impl Columns {
         format!("{reason} ({inputs}); pass --no-columns to keep the text only")
     }
 
-    /// The columns of all runs by name, each with a type that holds all of its values.
+    /// Joins the columns of all runs by name. Each gets a type that holds all of its values.
     fn joined_schema(&self) -> Outcome<Schema> {
         let mut schema = Schema::empty();
         for run in &self.runs {
@@ -170,7 +171,7 @@ impl Columns {
     }
 }
 
-/// Levels of fields in `field`, itself included.
+/// Returns the number of nested levels of `field`, including itself.
 fn depth(field: &Field) -> usize {
     let inner = match field.data_type() {
         DataType::Struct(fields) => fields.iter().map(|field| depth(field)).max(),
@@ -180,7 +181,7 @@ fn depth(field: &Field) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// The same columns under names that are free.
+/// Renames the columns whose names are taken, and notes the new names.
 fn stored_schema(schema: &Schema, notes: &mut Vec<String>) -> Schema {
     let is_taken = |name: &str| TAKEN_NAMES.contains(&name) || schema.field_with_name(name).is_ok();
     let fields = schema.fields().iter().map(|field| {
@@ -224,7 +225,7 @@ fn empty_rows(run: &Run) -> Result<RecordBatch, ArrowError> {
     RecordBatch::try_new_with_options(run.schema.clone(), Vec::new(), &options)
 }
 
-/// `batch` with the columns of `schema`, under the names of `stored`.
+/// Returns `batch` with the columns of `schema`, under the names in `stored`.
 fn conform(
     batch: &RecordBatch,
     schema: &Schema,

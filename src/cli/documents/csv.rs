@@ -1,8 +1,8 @@
-//! CSV with a header line; `.tsv` files are cut at tabs.
+//! CSV with a header line. `.tsv` files are split at tabs.
 //!
-//! Every cell is read as text first; [`Columns`] gives a column a narrower type when all of its
-//! values allow it. An empty cell of the text column is an empty document. Memory is a few times
-//! [`BATCH_BYTES`] and a row.
+//! Every cell is first read as text. [`Columns`] gives a column a narrower type if all of its
+//! values fit. An empty cell of the text column is an empty document. Memory is a few times
+//! [`BATCH_BYTES`], plus a row.
 //!
 //! [`Columns`]: crate::columns::Columns
 
@@ -22,10 +22,10 @@ use super::open::{Opened, open};
 use super::rows::{PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
 
-/// Rows decoded at once. Cells can be long texts, so this is small.
+/// Number of rows decoded at once. It is small because cells can be long texts.
 const BATCH_ROWS: usize = 256;
 
-/// Reads the rows of one input; `column` holds the text.
+/// Reads the rows of one input. `column` is the name of the text column.
 pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
     let mut opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
     let max_bytes = rows.options.max_row_bytes;
@@ -45,7 +45,7 @@ pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
         true => reader,
         false => reader.with_projection(indices(&schema, &[column, PATH_COLUMN])),
     };
-    // The header goes through the decoder too, so that the lines in its errors are right.
+    // The header is decoded too, so that line numbers in errors are right.
     let mut feeder = Feeder::new(reader.build_decoder(), header);
     let mut row_idx = 0;
     loop {
@@ -62,7 +62,8 @@ pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
     }
 }
 
-/// An empty cell is a text without bytes, whereas for other columns it is a null.
+/// Takes the rows of `batch`. The decoder reads empty cells as nulls; in the text column they are
+/// empty documents.
 fn take(column: &str, batch: &RecordBatch, rows: &mut Rows<'_, '_>, row_idx: usize) -> Outcome {
     let asked = rows.options.allow_missing;
     rows.options.allow_missing = true;
@@ -71,11 +72,12 @@ fn take(column: &str, batch: &RecordBatch, rows: &mut Rows<'_, '_>, row_idx: usi
     taken
 }
 
-/// Feeds a decoder: the header, then the input.
+/// Feeds a decoder with the header and then with the input.
 struct Feeder {
     decoder: Decoder,
     header: Cursor<Vec<u8>>,
-    /// Bytes of the row that is not complete, but for those that came together with the end of another.
+    /// Bytes of the incomplete row. Those that were decoded together with the end of the previous
+    /// row are not counted.
     row_bytes: u64,
 }
 
@@ -84,7 +86,8 @@ impl Feeder {
         Self { decoder, header: Cursor::new(header), row_bytes: 0 }
     }
 
-    /// Decodes until a batch is full or the input ends (then true). `row_idx` is that of the first row.
+    /// Decodes until a batch is full or the input ends, and returns true at the end of the input.
+    /// `row_idx` is the index of the first row of the batch.
     fn feed(&mut self, opened: &mut Opened, rows: &Rows<'_, '_>, row_idx: usize) -> Outcome<bool> {
         let mut batch_bytes = 0;
         loop {
@@ -98,7 +101,7 @@ impl Feeder {
                 Err(error) => return Err(opened.failed(rows.input, &error)),
             };
             let is_end = bytes.is_empty();
-            // A batch of large rows ends early, and can end only where a row does.
+            // A batch of large rows ends early. It can end only at the end of a row.
             let is_large = batch_bytes >= BATCH_BYTES;
             let bytes = if is_large { up_to_line_end(bytes) } else { bytes };
             let (len, num_rows) =
@@ -120,14 +123,14 @@ impl Feeder {
     }
 }
 
-/// Decodes some of `bytes`; returns how many, and the rows that they complete.
+/// Decodes a part of `bytes`. Returns the number of decoded bytes and of completed rows.
 fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<(usize, usize), ArrowError> {
     let before = decoder.capacity();
     let len = decoder.decode(bytes)?;
     Ok((len, before.saturating_sub(decoder.capacity())))
 }
 
-/// As much of `bytes` as one row can end with: a row ends nowhere but at an end of a line.
+/// Returns `bytes` up to the first line end, as a row can end only there.
 fn up_to_line_end(bytes: &[u8]) -> &[u8] {
     match memchr2(b'\n', b'\r', bytes) {
         Some(end) => &bytes[..=end],
@@ -135,7 +138,8 @@ fn up_to_line_end(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// The first record, which may span lines inside quotes; cut where it is longer than `max_bytes`.
+/// Reads the first record, which may span lines inside quotes. It is cut if it is longer than
+/// `max_bytes`.
 fn read_header(reader: &mut dyn BufRead, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut header = Vec::new();
     let mut reader = reader.take(max_bytes.saturating_add(1));
@@ -157,7 +161,7 @@ fn delimiter(path: &str) -> u8 {
     if name.to_ascii_lowercase().ends_with(".tsv") { b'\t' } else { b',' }
 }
 
-/// All columns as texts; columns without a name or with one that is taken get one.
+/// Builds a schema with all columns as texts. Columns with an empty or repeated name get a new one.
 fn schema_of(header: &[u8], delimiter: u8) -> Result<Schema, ArrowError> {
     let format = Format::default().with_header(true).with_delimiter(delimiter);
     let (schema, _) = format.infer_schema(Cursor::new(header), Some(0))?;

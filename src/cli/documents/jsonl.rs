@@ -1,8 +1,8 @@
-//! JSON lines: one object a line.
+//! JSON lines: one object per line.
 //!
-//! Lines are gathered to chunks; each chunk is typed and decoded on its own, and [`Columns`] joins
-//! the types of all chunks. So nothing has to be read twice, and standard input works. Memory is a few
-//! times the chunk: [`BATCH_BYTES`] and a row.
+//! Lines are gathered into chunks. Each chunk is typed and decoded on its own, and [`Columns`]
+//! joins the types of all chunks. So nothing is read twice, and standard input works. Memory is a
+//! few times the size of a chunk, which is [`BATCH_BYTES`] plus a row.
 //!
 //! [`Columns`]: crate::columns::Columns
 
@@ -20,7 +20,7 @@ use super::open::{Opened, open};
 use super::rows::{self, PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
 
-/// Reads the rows of one input; `field` holds the text.
+/// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, rows: &mut Rows<'_, '_>) -> Outcome {
     let mut opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
     let mut chunk = Chunk { lines: Vec::new(), first_line: 1 };
@@ -37,7 +37,8 @@ pub fn read(field: &str, rows: &mut Rows<'_, '_>) -> Outcome {
             chunk.strip_byte_order_mark();
             take_chunk(field, &chunk, rows)?;
             chunk.first_line += chunk.num_line_ends();
-            // Not cleared: one large row must not hold its memory for the rest of the file.
+            // A new vector instead of `clear`: the memory of one large row must not be kept to the
+            // end.
             chunk.lines = Vec::new();
         }
         if is_end {
@@ -46,8 +47,8 @@ pub fn read(field: &str, rows: &mut Rows<'_, '_>) -> Outcome {
     }
 }
 
-/// Appends the next line and returns its length, 0 at the end of the input. Of a line longer than
-/// `max_bytes` it reads one byte more than these.
+/// Appends the next line and returns its length, or 0 at the end of the input. It reads at most
+/// `max_bytes` + 1 bytes.
 fn read_line(opened: &mut Opened, max_bytes: u64, lines: &mut Vec<u8>) -> io::Result<u64> {
     let mut limited = (&mut *opened.reader).take(max_bytes.saturating_add(1));
     limited.read_until(b'\n', lines).map(|len| len as u64)
@@ -65,7 +66,7 @@ impl Chunk {
         }
     }
 
-    /// Lines that hold something, with their numbers.
+    /// Returns the lines that are not blank, with their numbers.
     fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let numbered = self.lines.split(|&byte| byte == b'\n').enumerate();
         let numbered = numbered.map(|(idx, line)| (self.first_line + idx, line));
@@ -76,7 +77,7 @@ impl Chunk {
         self.lines.iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    /// The number of the last line, which is not complete.
+    /// Returns the number of the last line, which may be incomplete.
     fn last_line(&self) -> usize {
         self.first_line + self.num_line_ends()
     }
@@ -128,13 +129,14 @@ fn only(schema: &Schema, names: &[&str]) -> Schema {
 }
 
 fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBatch, ArrowError> {
-    // Numbers and booleans in a column of texts become texts.
+    // Numbers and booleans in a column of texts are read as texts.
     let reader = ReaderBuilder::new(schema.clone()).with_coerce_primitive(true);
     let mut reader = reader.with_batch_size(num_rows.max(1)).build(Cursor::new(lines))?;
     reader.next().unwrap_or_else(|| Ok(RecordBatch::new_empty(schema)))
 }
 
-/// Names the line that is no JSON object, or the one whose types do not fit those before it.
+/// Builds the failure that names the first line that is not a JSON object, or whose types do not
+/// fit the lines before it.
 fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     for (number, line) in chunk.lines() {
         if let Err(error) = infer_json_schema(Cursor::new(line), None) {
@@ -152,7 +154,8 @@ fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     ))
 }
 
-/// The first line that cannot be typed together with those before it, by bisection.
+/// Returns the number of the first line that cannot be typed together with the lines before it.
+/// The search is a bisection.
 fn first_conflict(chunk: &Chunk) -> usize {
     let lines: Vec<(usize, &[u8])> = chunk.lines().collect();
     let fits = |num_lines: usize| {
@@ -164,7 +167,7 @@ fn first_conflict(chunk: &Chunk) -> usize {
     lines.get(conflict_idx).map_or(chunk.first_line, |(number, _)| *number)
 }
 
-/// Names the line with a value that its type cannot hold.
+/// Builds the failure that names the line with a value that does not fit its type.
 fn bad_value(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     let alone = |line: &[u8]| {
         let (schema, num_rows) = infer_json_schema(Cursor::new(line), None)?;
@@ -180,7 +183,7 @@ fn bad_value(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     ))
 }
 
-/// The text of an error without the name of its kind.
+/// Returns the text of an error without the name of its kind.
 fn plain(error: &ArrowError) -> String {
     let text = error.to_string();
     let (kind, rest) = text.split_once(": ").unwrap_or(("", &text));

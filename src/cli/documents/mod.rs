@@ -1,16 +1,16 @@
-//! From inputs to documents: what one document is, and who reads it.
+//! Reads inputs into documents.
 //!
 //! ```text
-//! Input ─open─▶ bytes ─decompress─▶ text ─┬─ files   one document a file
-//!                                         ├─ lines   one document a line
-//!                                         ├─ jsonl   one document a row: text column ─▶ Batch
-//!                                         ├─ csv                         path column ─▶ Batch
-//!                                         └─ parquet                     the others  ─▶ Columns
+//! Input ─open─▶ bytes ─decompress─▶ text ─┬─ files   one document per file
+//!                                         ├─ lines   one document per line
+//!                                         ├─ jsonl   one document per row: text column ─▶ Batch
+//!                                         ├─ csv                           path column ─▶ Batch
+//!                                         └─ parquet                       the others  ─▶ Columns
 //! ```
 //!
-//! Readers hand over [`Batch`]es of at most [`BATCH_BYTES`] of text. A document may go on in the next
-//! batch, so memory does not grow with a file or a line. A row is in memory as a whole:
-//! `--max-row-size` bounds it.
+//! Readers pass on [`Batch`]es of at most [`BATCH_BYTES`] of text. A document may continue in the
+//! next batch, so memory does not grow with a file or a line. A row is held in memory as a whole,
+//! and `--max-row-size` limits its size.
 
 mod csv;
 mod jsonl;
@@ -30,13 +30,13 @@ use crate::columns::{Columns, StoredColumns};
 use crate::failure::Outcome;
 use crate::inputs::Input;
 
-/// Most text that is handed over at once.
+/// Maximum bytes of text in a batch.
 pub const BATCH_BYTES: usize = 4 << 20;
 
-/// Most bytes of a row unless chosen otherwise: those of a block.
+/// Default for the maximum bytes of a row. It equals the default size of a block.
 const MAX_ROW_BYTES: u64 = 128 << 20;
 
-/// What one document is.
+/// The unit that becomes one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Documents {
     /// A whole file.
@@ -85,18 +85,18 @@ impl fmt::Display for Documents {
     }
 }
 
-/// How inputs are read.
+/// Options for reading inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
-    /// gzip and zstd inputs are decompressed.
+    /// If true, gzip and zstd inputs are decompressed.
     pub decompress: bool,
-    /// How far.
+    /// Limits of decompression.
     pub expansion: ExpansionLimits,
-    /// Most bytes of a row.
+    /// Maximum bytes of a row.
     pub max_row_bytes: u64,
-    /// Rows without a text become empty documents instead of an error.
+    /// If true, rows without a text become empty documents instead of an error.
     pub allow_missing: bool,
-    /// The other columns of rows are kept, not only text and path.
+    /// If true, user columns of rows are kept, besides text and path.
     pub keep_columns: bool,
 }
 
@@ -112,16 +112,16 @@ impl Default for ReadOptions {
     }
 }
 
-/// Some documents, their texts one after another.
+/// A batch of documents, with their texts one after another.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// The texts.
+    /// Texts of the documents.
     pub text: Vec<u8>,
-    /// Path of each document and where its text ends.
+    /// Path of each document, and the end of its text.
     pub documents: Vec<(Arc<str>, usize)>,
-    /// Whether the last document goes on in the next batch.
+    /// True if the last document continues in the next batch.
     pub goes_on: bool,
-    /// Bytes read since the batch before.
+    /// Bytes read since the previous batch.
     pub read: Counts,
 }
 
@@ -130,9 +130,9 @@ pub struct Batch {
 pub struct Part<'a> {
     /// Path of the document.
     pub path: &'a str,
-    /// The next bytes of its text.
+    /// Next bytes of the document's text.
     pub text: &'a [u8],
-    /// Whether it ends with them.
+    /// True if the document ends with these bytes.
     pub is_last: bool,
 }
 
@@ -142,7 +142,7 @@ impl Batch {
         self.documents.push((path.clone(), self.text.len()));
     }
 
-    /// The documents, in order.
+    /// Returns the documents in order.
     pub fn iter(&self) -> impl Iterator<Item = Part<'_>> {
         let mut begin = 0;
         self.documents.iter().enumerate().map(move |(idx, (path, end))| {
@@ -153,26 +153,29 @@ impl Batch {
     }
 }
 
-/// Where batches go; an error means that nobody takes them any more.
+/// A receiver of batches.
 pub trait Sink {
     /// Takes a batch. Waits while the receiver is busy.
+    ///
+    /// # Errors
+    /// The receiver takes no more batches.
     fn take(&mut self, batch: Batch) -> Outcome;
 }
 
-/// What reading inputs gives beside their documents.
+/// The result of reading inputs, besides their documents.
 #[derive(Default)]
 pub struct Read {
-    /// The other columns of the rows, if there are any.
+    /// User columns of the rows, if there are any.
     pub columns: Option<StoredColumns>,
-    /// To be told the user.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
 /// Reads all `inputs` in order.
 ///
 /// # Errors
-/// A file that cannot be read or does not hold what `documents` says; the text names the file, the
-/// line where there are lines, and the way out.
+/// A file cannot be read, or it does not fit `documents`. The text names the file, the line if
+/// there are lines, and the remedy.
 pub fn read(
     inputs: &[Input],
     documents: &Documents,
@@ -198,7 +201,7 @@ pub fn read(
     Ok(Read { columns: columns.into_parquet()?, warnings: sink.packed.warnings() })
 }
 
-/// Joins small documents to batches, and divides long ones.
+/// Joins small documents into batches, and divides long ones.
 pub struct Gather<'a> {
     batch: Batch,
     packed: Packed,
@@ -212,7 +215,7 @@ impl Gather<'_> {
         self.end_document(path)
     }
 
-    /// Adds to the text of the document that is open.
+    /// Appends text to the open document.
     fn append(&mut self, path: &Arc<str>, mut text: &[u8]) -> Outcome {
         while !text.is_empty() {
             let room = BATCH_BYTES - self.batch.text.len();
@@ -228,22 +231,22 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// Ends the document that is open.
+    /// Ends the open document.
     fn end_document(&mut self, path: &Arc<str>) -> Outcome {
         self.batch.end_document(path);
-        // Empty documents count too: a million of them must not wait in one batch.
+        // Empty documents count too, so that a batch does not collect a million of them.
         match self.batch.text.len() + 64 * self.batch.documents.len() < BATCH_BYTES {
             true => Ok(()),
             false => self.flush(),
         }
     }
 
-    /// Counts bytes read.
+    /// Adds to the number of bytes read.
     fn count_read(&mut self, read: Counts) {
         self.batch.read += read;
     }
 
-    /// Notes that `input` begins with `head`, where its packed bytes are not meant.
+    /// Notes that `input` is packed if `head` says so, unless its packed bytes are wanted.
     fn count_packed(&mut self, input: &Input, options: ReadOptions, head: &Head) {
         if options.decompress {
             self.packed.count(input, head);
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!(texts(&batch), expected(false));
     }
 
-    /// Joins the documents again.
+    /// A sink that joins the parts of documents again.
     #[derive(Default)]
     struct Joined {
         docs: Vec<Vec<u8>>,

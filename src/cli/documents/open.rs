@@ -1,12 +1,12 @@
-//! Opens an input for reading; gzip and zstd are recognised by their first bytes.
+//! Opens an input for reading. gzip and zstd are recognised by their first bytes.
 //!
 //! ```text
-//! disk ─▶ counted ─▶ gzip, zstd ─▶ counted, limited ─▶ buffer ─▶ whoever reads
+//! disk ─▶ counted ─▶ gzip, zstd ─▶ counted, limited ─▶ buffer ─▶ reader of the format
 //! ```
 //!
-//! Decompression is streamed, so a small file that expands to a huge one takes disk and time but no
-//! memory; [`ExpansionLimits`] end it before it takes too much of these. Bytes are counted before
-//! decompression, as sizes on disk are what a progress bar can know, and behind it.
+//! Decompression is streamed. A small file that expands to a huge one takes disk space and time but
+//! no memory, and [`ExpansionLimits`] stop it before it takes too much of these. Bytes are counted
+//! before decompression, because a progress bar knows only sizes on disk, and after it.
 
 use std::cell::Cell;
 use std::fmt;
@@ -22,32 +22,33 @@ use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
 
 const BUFFER_BYTES: usize = 1 << 18;
-/// Logarithms of the windows that zstd knows.
+/// Base-2 logarithms of the window sizes of zstd.
 const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
-/// Text that any input may give, however small it is: ratios of small inputs say nothing.
+/// Bytes of text that every input may expand to. The ratios of small inputs say nothing.
 const FREE_BYTES: u64 = 64 << 20;
-/// What zstd says of a window above its limit, and of memory that it cannot have.
+/// Error text of zstd for a window above its limit.
 const ZSTD_WINDOW: &str = "Frame requires too much memory for decoding";
+/// Error text of zstd for memory that it cannot allocate.
 const ZSTD_NO_MEMORY: &str = "Allocation error : not enough memory";
 
-/// How much a compressed input may give.
+/// Limits on the expansion of a compressed input.
 #[derive(Debug, Clone, Copy)]
 pub struct ExpansionLimits {
-    /// Bytes for each byte of the input; the first 64 MiB are free.
+    /// Maximum bytes of text per byte of the input. The first 64 MiB are always allowed.
     pub max_ratio: u64,
-    /// Bytes in all.
+    /// Maximum bytes of text in total.
     pub max_bytes: u64,
-    /// Bytes of a window of zstd, which is held in memory.
+    /// Maximum bytes of a zstd window, which is held in memory.
     pub max_window_bytes: u64,
 }
 
 impl ExpansionLimits {
-    /// Fits nearly everything: gzip cannot come to more than 1,032 to one, and what people compress to
-    /// less than a thousandth is made to be.
+    /// Default limits, which nearly all files meet. gzip reaches at most 1,032 to 1, and files with
+    /// a ratio above 1,000 are usually made for that purpose.
     pub const DEFAULT: Self =
         Self { max_ratio: 1000, max_bytes: 1 << 38, max_window_bytes: 128 << 20 };
 
-    /// The exceeded limit, if there is one.
+    /// Returns the exceeded limit, if there is one.
     fn exceeded(&self, read: Counts) -> Option<Expansion> {
         let max_by_ratio = read.disk_bytes.saturating_mul(self.max_ratio).max(FREE_BYTES);
         match read.text_bytes {
@@ -62,7 +63,7 @@ impl ExpansionLimits {
     }
 }
 
-/// A limit that decompression has come to.
+/// A limit that decompression has exceeded.
 #[derive(Debug)]
 enum Expansion {
     Ratio(u64, Counts),
@@ -90,12 +91,12 @@ impl fmt::Display for Expansion {
 
 impl std::error::Error for Expansion {}
 
-/// Bytes that were read.
+/// Numbers of bytes read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// From disk: compressed ones of compressed inputs.
+    /// Bytes from disk, before decompression.
     pub disk_bytes: u64,
-    /// The same after decompression.
+    /// Bytes of text, after decompression.
     pub text_bytes: u64,
 }
 
@@ -106,11 +107,11 @@ impl AddAssign for Counts {
     }
 }
 
-/// An opened input and counts of its bytes.
+/// An opened input that counts its bytes.
 pub struct Opened {
     /// The text, decompressed.
     pub reader: Box<dyn BufRead>,
-    /// `gzip` or `zstd` where the input is compressed.
+    /// Codec, `gzip` or `zstd`, if the input is decompressed.
     pub codec: Option<&'static str>,
     disk_bytes: Counter,
     text_bytes: Counter,
@@ -120,7 +121,7 @@ pub struct Opened {
 
 type Counter = Rc<Cell<u64>>;
 
-/// Opens `input`; compressed ones give their text, within `limits`, unless `decompress` is false.
+/// Opens `input`. Compressed inputs are decompressed within `limits`, unless `decompress` is false.
 ///
 /// # Errors
 /// The file does not exist or cannot be read.
@@ -168,7 +169,7 @@ impl Opened {
         Self { reader, codec, disk_bytes, text_bytes, taken, max_window_bytes }
     }
 
-    /// What was read since the last call.
+    /// Returns the bytes read since the last call.
     pub fn take_counts(&mut self) -> Counts {
         let all = Counts { disk_bytes: self.disk_bytes.get(), text_bytes: self.text_bytes.get() };
         let before = std::mem::replace(&mut self.taken, all);
@@ -178,7 +179,7 @@ impl Opened {
         }
     }
 
-    /// The failure to report when reading fails.
+    /// Builds the failure for a read error.
     pub fn failed(&self, input: &Input, error: &io::Error) -> Failure {
         let Some(codec) = self.codec else { return failed(input, error) };
         let shown = input.shown();
@@ -209,7 +210,7 @@ fn failed(input: &Input, error: &io::Error) -> Failure {
     Failure::with_cause(format!("{}: cannot read", input.shown()), error)
 }
 
-/// Fills `bytes` as far as the input goes.
+/// Fills `bytes` as far as the input goes, and returns the number of bytes read.
 fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut len = 0;
     while len < bytes.len() {
@@ -223,7 +224,7 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(len)
 }
 
-/// Counts what passes.
+/// A reader that counts its bytes.
 struct Counted<R> {
     inner: R,
     bytes: Counter,
@@ -237,11 +238,11 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Counts the text that passes, and ends it at the limits.
+/// A reader that counts the text and stops at the limits.
 struct Limited {
     inner: Box<dyn Read>,
     limits: ExpansionLimits,
-    /// Bytes from disk and of text.
+    /// Counters of bytes from disk and bytes of text.
     counters: (Counter, Counter),
 }
 

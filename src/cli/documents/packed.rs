@@ -1,19 +1,19 @@
-//! Inputs that are packed in a way that is not read through: they are documents of their packed bytes,
-//! and the user should know.
+//! Recognises inputs in packed formats that are not unpacked. Their packed bytes are stored, and
+//! the user gets a warning.
 //!
-//! They are recognised by their first bytes, behind gzip or zstd where these are undone: a `.tar.gz` is
-//! a tar archive. 262 bytes of each input are looked at.
+//! Formats are recognised by their first bytes, after gzip or zstd is decompressed: a `.tar.gz`
+//! counts as a tar archive. The first 262 bytes of each input are examined.
 
 use std::collections::BTreeMap;
 
 use crate::display;
 use crate::inputs::Input;
 
-/// Where a tar archive says that it is one.
+/// Offset of the magic bytes of a tar archive.
 const TAR_AT: usize = 257;
 const HEAD_BYTES: usize = TAR_AT + b"ustar".len();
 
-/// A way of packing: its name, how it begins, and what unpacks it.
+/// A packed format: its name, its magic bytes and their offset, and the command that unpacks it.
 struct Kind {
     name: &'static str,
     at: usize,
@@ -26,7 +26,8 @@ const KINDS: [Kind; 9] = [
     Kind {
         name: "bzip2",
         at: 4,
-        // Behind `BZh` and a digit: the digits of pi, or of its root where there is no block.
+        // These follow `BZh` and a digit. They are the digits of pi. A file without blocks has the
+        // digits of its square root instead.
         magic: b"1AY&SY",
         unpacked_by: "bzip2 -dc FILE | tadoc ingest -",
     },
@@ -56,7 +57,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Adds the bytes that follow.
+    /// Adds the next bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         let room = HEAD_BYTES - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..room.min(bytes.len())]);
@@ -69,19 +70,19 @@ impl Head {
     }
 }
 
-/// The packed inputs that were met: by kind, how many, and the name of the first.
+/// The packed inputs found so far: for each kind, their number and the name of the first.
 #[derive(Default)]
 pub struct Packed(BTreeMap<usize, (u64, String)>);
 
 impl Packed {
-    /// Counts `input`, which begins with `head`.
+    /// Counts `input`, which begins with `head`, if it is packed.
     pub fn count(&mut self, input: &Input, head: &Head) {
         if let Some(kind_idx) = head.kind_idx() {
             self.0.entry(kind_idx).or_insert_with(|| (0, input.shown())).0 += 1;
         }
     }
 
-    /// Says what is stored packed, one text a kind.
+    /// Returns one warning for each packed format that was stored.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |(&kind_idx, (count, first)): (&usize, &(u64, String))| {
             let Kind { name, unpacked_by, .. } = KINDS[kind_idx];

@@ -1,8 +1,8 @@
-//! Parquet rows. The reader needs to seek, so other sources than plain files are copied to a
-//! temporary file first.
+//! Reads Parquet rows. The reader needs to seek, so other sources than plain files are first copied
+//! to a temporary file.
 //!
-//! Rows are decoded in batches of about [`BATCH_BYTES`] as the file tells their size. Texts are views
-//! into the pages, so that one value of a dictionary in a thousand rows is in memory once.
+//! Rows are decoded in batches of about [`BATCH_BYTES`], according to the sizes in the file. Texts
+//! are views into the pages, so a dictionary value that a thousand rows share is in memory once.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -24,10 +24,10 @@ use super::rows::{PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Source;
 
-/// Most rows decoded at once.
+/// Maximum number of rows decoded at once.
 const BATCH_ROWS: usize = 1024;
 
-/// Reads the rows of one input; `column` holds the text.
+/// Reads the rows of one input. `column` is the name of the text column.
 pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
     let file = rows.input.shown();
     let bad = |error: &(dyn std::error::Error + 'static)| {
@@ -62,7 +62,7 @@ pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What the reader needs to know of `file`, with views for the texts in `column`.
+/// Reads the metadata of `file`, with view types for the texts in `column`.
 fn metadata(column: &str, file: &File) -> Result<ArrowReaderMetadata, ParquetError> {
     let metadata = ArrowReaderMetadata::load(file, ArrowReaderOptions::new())?;
     let fields = metadata.schema().fields().iter().map(|field| {
@@ -79,11 +79,12 @@ fn metadata(column: &str, file: &File) -> Result<ArrowReaderMetadata, ParquetErr
     let schema =
         Schema::new_with_metadata(fields.collect::<Vec<_>>(), metadata.schema().metadata().clone());
     let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
-    // Not every schema can be asked for; the values are the same.
+    // Not every schema is accepted. The schema of the file gives the same values.
     Ok(ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options).unwrap_or(metadata))
 }
 
-/// How many rows are about [`BATCH_BYTES`], where rows are largest.
+/// Returns the number of rows that take about [`BATCH_BYTES`] in the row group with the largest
+/// rows.
 fn batch_rows(metadata: &ParquetMetaData) -> usize {
     let row_bytes = metadata.row_groups().iter().map(|group| {
         let (bytes, num_rows) = (group.total_byte_size(), group.num_rows());
@@ -92,7 +93,8 @@ fn batch_rows(metadata: &ParquetMetaData) -> usize {
     (BATCH_BYTES / row_bytes.max().unwrap_or(0).max(1)).clamp(1, BATCH_ROWS)
 }
 
-/// A part of `whole` for the progress bar: columns are read in any order, rows come in order.
+/// Returns the part of `whole` for the progress bar, in proportion to the rows. Columns are read in
+/// any order, but rows come in order.
 fn share(whole: u64, num_rows: u64, all_rows: u64) -> u64 {
     (u128::from(whole) * u128::from(num_rows) / u128::from(all_rows.max(1))) as u64
 }

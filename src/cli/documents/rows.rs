@@ -1,4 +1,5 @@
-//! Rows as documents: one column is the text, `path` is the path, the others are kept as columns.
+//! Turns rows into documents: one column is the text, `path` is the path, and the others are user
+//! columns.
 
 use std::sync::Arc;
 
@@ -12,23 +13,23 @@ use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 
-/// Column that gives the path of a row's document.
+/// Name of the column with the path of a row's document.
 pub const PATH_COLUMN: &str = "path";
 
-/// Where the rows of one input go.
+/// Receivers of the rows of one input.
 pub struct Rows<'a, 'b> {
-    /// The file that is read.
+    /// The input.
     pub input: &'a Input,
-    /// How it is read.
+    /// Options for reading it.
     pub options: ReadOptions,
-    /// Takes the other columns.
+    /// Receiver of user columns.
     pub columns: &'a mut Columns,
-    /// Takes the documents.
+    /// Receiver of documents.
     pub sink: &'a mut Gather<'b>,
 }
 
 impl Rows<'_, '_> {
-    /// Adds the rows of `batch`; `locate` names row `i` of it, such as `line 17`.
+    /// Adds the rows of `batch`. `locate` names a row by its index in the batch, such as `line 17`.
     pub fn take(
         &mut self,
         text_column: &str,
@@ -62,7 +63,7 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// Checks that `schema` has the text column and that it holds text.
+    /// Checks that `schema` has the text column and that the column holds text.
     pub fn check_text_column(&self, text_column: &str, schema: &Schema) -> Outcome {
         let file = self.input.shown();
         match schema.field_with_name(text_column) {
@@ -79,7 +80,7 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// The failure of a row of more than `--max-row-size`, at `place`.
+    /// Builds the failure for a row at `place` that is larger than `--max-row-size`.
     pub fn too_large(&self, place: &str) -> Failure {
         Failure::new(format!(
             "{}: {place} is larger than {}; a row is held in memory as a whole: pass a larger \
@@ -103,14 +104,14 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Names of the columns whose type is `wanted`, for messages.
+/// Formats the names of the columns whose type is `wanted`, for messages.
 pub fn names(schema: &Schema, wanted: impl Fn(&DataType) -> bool) -> String {
     let fields = schema.fields().iter().filter(|field| wanted(field.data_type()));
     let names: Vec<String> = fields.map(|field| format!("`{}`", field.name())).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Whether values of this type are texts (or bytes) as they are.
+/// Returns true if values of this type are texts or bytes.
 pub fn is_text(data_type: &DataType) -> bool {
     use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View};
     match data_type {
@@ -120,7 +121,7 @@ pub fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// The bytes of a text column as `BinaryView`: a value of a dictionary is not copied for each row.
+/// Returns a text column as `BinaryView`. Dictionary values are not copied for each row.
 fn text_bytes(column: &ArrayRef) -> Outcome<ArrayRef> {
     let plain = match column.data_type() {
         DataType::Dictionary(_, values) if values.is_string() => {

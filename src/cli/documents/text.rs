@@ -1,4 +1,4 @@
-//! Files and lines as documents, of any length: they are handed over as they are read.
+//! Reads files and lines of any length as documents. Their bytes are passed on as they are read.
 
 use std::io::{BufRead, ErrorKind};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{Gather, ReadOptions};
 use crate::failure::Outcome;
 use crate::inputs::Input;
 
-/// One document: all bytes of the file.
+/// Reads an input as one document with all of its bytes.
 pub fn read_file(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) -> Outcome {
     let mut opened = open(input, options.decompress, options.expansion)?;
     let path: Arc<str> = Arc::from(input.path.as_str());
@@ -32,8 +32,8 @@ pub fn read_file(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) -> 
     sink.end_document(&path)
 }
 
-/// One document for each line, without its `\n`; a `\r` before it stays. Text after the last line
-/// end is a line too.
+/// Reads an input as one document per line, without the `\n`. A `\r` before it stays. Text after
+/// the last line end is a line, too.
 pub fn read_lines(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) -> Outcome {
     let mut opened = open(input, options.decompress, options.expansion)?;
     let path: Arc<str> = Arc::from(input.path.as_str());
@@ -65,7 +65,7 @@ pub fn read_lines(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) ->
     }
 }
 
-/// Some bytes that follow; none at the end.
+/// Returns the next bytes of the input, or none at its end.
 fn next_bytes<'a>(opened: &'a mut Opened, input: &Input) -> Outcome<&'a [u8]> {
     let is_end = loop {
         match opened.reader.fill_buf() {
@@ -76,7 +76,7 @@ fn next_bytes<'a>(opened: &'a mut Opened, input: &Input) -> Outcome<&'a [u8]> {
     };
     match is_end {
         true => Ok(&[]),
-        // They are there, so this reads nothing.
+        // The buffer is filled, so this call reads nothing.
         false => Ok(opened.reader.fill_buf()?),
     }
 }

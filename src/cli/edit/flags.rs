@@ -1,5 +1,5 @@
-//! The flags of edits, in the order of the command line, which clap's derive does not keep between
-//! flags of different names.
+//! The flags of edits, in the order of the command line. The derive macro of clap does not keep the
+//! order between flags of different names.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -12,7 +12,7 @@ use tadoc::format::path_text;
 use super::{Asked, lines, read};
 use crate::failure::{Failure, Outcome};
 
-/// Name, names of its values, help.
+/// A flag: its name, the names of its values, and its help text.
 type Kind = (&'static str, &'static [&'static str], &'static str);
 
 const KINDS: [Kind; 7] = [
@@ -25,7 +25,7 @@ const KINDS: [Kind; 7] = [
     ("from", &["FILE"], "Make the edits of FILE, one JSON object a line; - is standard input"),
 ];
 
-/// Edits as they were asked for.
+/// The edit flags of a command line, in order.
 #[derive(Clone, Default)]
 pub struct Flags(Vec<Flag>);
 
@@ -36,10 +36,10 @@ struct Flag {
 }
 
 impl Flags {
-    /// The edits, those in files read.
+    /// Returns the edits. Reads the files that the flags name.
     ///
     /// # Errors
-    /// A number that is none, a file that cannot be read or holds something else.
+    /// A number is invalid, or a file cannot be read or holds something else.
     pub fn edits(&self) -> Outcome<Vec<Asked>> {
         let mut edits = Vec::new();
         for flag in &self.0 {
@@ -90,7 +90,7 @@ impl Flag {
     }
 }
 
-/// The `N` numbers of `value`, between colons.
+/// Parses `value` as `N` numbers separated by colons.
 fn numbers<const N: usize>(value: &OsStr, expected: &str) -> Outcome<[u64; N]> {
     let text = value.to_string_lossy();
     let numbers: Option<Vec<u64>> = text.split(':').map(|number| number.parse().ok()).collect();
@@ -104,7 +104,7 @@ impl Args for Flags {
         KINDS.iter().fold(command, |command, &(name, values, help)| {
             let arg = Arg::new(name).long(name).help(help).action(ArgAction::Append);
             let arg = arg.num_args(values.len()).value_names(values);
-            // Texts may begin with a hyphen.
+            // The text of a value may begin with a hyphen.
             command.arg(arg.value_parser(value_parser!(OsString)).allow_hyphen_values(true))
         })
     }

@@ -1,4 +1,5 @@
-//! Edits from JSON lines: one object a line, with `op` and the fields of that operation, no others.
+//! Reads edits from JSON lines: one object per line, with `op` and only the fields of that
+//! operation.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,7 +10,7 @@ use tadoc::edits::Edit;
 use super::{Asked, read};
 use crate::failure::{Failure, Outcome};
 
-/// The operations and their fields; `text` may be `file` instead.
+/// Names of the operations and their fields. `file` may stand instead of `text`.
 const OPERATIONS: [(&str, &[&str]); 6] = [
     ("append", &["doc_id", "text"]),
     ("insert", &["doc_id", "pos", "text"]),
@@ -19,10 +20,10 @@ const OPERATIONS: [(&str, &[&str]); 6] = [
     ("drop", &["doc_id"]),
 ];
 
-/// The edits of a file; `-` is standard input.
+/// Reads the edits of a file; `-` is standard input.
 ///
 /// # Errors
-/// A file that cannot be read, or a line that is no edit; the text names the line and the field.
+/// The file cannot be read, or a line is not a valid edit. The text names the line and the field.
 pub fn read_edits(path: &Path) -> Outcome<Vec<Asked>> {
     let is_stdin = path.as_os_str() == "-";
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
@@ -50,7 +51,7 @@ pub fn read_edits(path: &Path) -> Outcome<Vec<Asked>> {
 
 fn edit_of(line: &[u8]) -> Outcome<Edit> {
     let value: Value = serde_json::from_slice(line).map_err(|error| {
-        // It counts lines inside the line.
+        // The parser's line number counts lines inside this line, so it is cut off.
         let text = error.to_string();
         let text = text.split(" at line").next().unwrap_or_default().to_owned();
         Failure::new(format!("column {}: no JSON: {text}", error.column()))
@@ -110,7 +111,7 @@ impl Fields {
         value.as_u64().ok_or_else(|| misfit(name, expected, value))
     }
 
-    /// The bytes of `text`, or of the file that `file` names.
+    /// Returns the bytes of `text`, or of the file that `file` names.
     fn content(&self) -> Outcome<Vec<u8>> {
         match (self.members.contains_key("file"), self.members.contains_key("text")) {
             (true, true) => Err(Failure::new("field `file`: expected it or `text`, got both")),

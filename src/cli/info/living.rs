@@ -1,4 +1,4 @@
-//! What a living corpus holds: its version, and the footers of its files.
+//! Contents of a living corpus, read from its version and the footers of its files.
 
 use std::io::{self, Write};
 
@@ -45,7 +45,7 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
     ])
 }
 
-/// Bytes of text in the files, if all of them can be read.
+/// Returns the number of bytes of text in the files, or `None` if a file cannot be read.
 fn text_bytes(living: &Living, arguments: &Arguments, version: &Version) -> Option<u64> {
     let mut text_bytes = 0u64;
     for part in &version.parts {

@@ -1,13 +1,14 @@
-//! An output in an object store: parts are sent as they fill, and the object shows when it is complete.
+//! An output in an object store: sends parts as they fill, and shows the object when it is
+//! complete.
 //!
 //! ```text
-//! write ─▶ buffer of a part ─▶ up to 4 parts under way ─▶ persist: complete, or put where there was one part
+//! write ─▶ buffer of a part ─▶ up to 4 parts in flight ─▶ persist: complete, or put a single part
 //! ```
 //!
-//! Memory: the parts. An output that fits one part is refused by the store itself where the name is taken;
-//! a larger one looks before it completes, so that of two writers within that moment the later wins.
-//! An interrupt gives the upload up; after `kill -9` the store keeps parts that nobody sees, until its
-//! rule for unfinished uploads takes them.
+//! Memory: the buffered parts. If the output fits into one part, the store itself refuses a name
+//! that is taken. For a larger output, this module checks the name before it completes the upload.
+//! If two writers complete in between, the later one wins. An interrupt aborts the upload. After
+//! `kill -9` the store keeps invisible parts until its rule for unfinished uploads removes them.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,12 +23,12 @@ use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::places::{Places, text_of};
 
-/// Bytes of a part; stores take 10,000 of them.
+/// Bytes of a part. Stores accept 10,000 parts.
 const PART_BYTES: usize = 16 << 20;
-/// Parts under way at the same time.
+/// Maximum number of parts in flight.
 const MAX_PARTS: usize = 4;
 
-/// An object that does not show yet.
+/// An object that is not yet visible.
 pub struct Upload {
     places: Places,
     store: Arc<dyn ObjectStore>,
@@ -40,10 +41,10 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Starts an object that will be called `url`.
+    /// Starts an object with the final name `url`.
     ///
     /// # Errors
-    /// The URL is none of a corpus in a store that takes objects; it is taken and `replace` is false.
+    /// `url` is not the URL of a corpus in a writable store, or it exists and `replace` is false.
     pub fn create(url: &Path, replace: bool) -> Outcome<Self> {
         let shown = text_of(url).into_owned();
         if shown.starts_with("http:") || shown.starts_with("https:") {
@@ -68,7 +69,7 @@ impl Upload {
         Ok(upload)
     }
 
-    /// Completes the object.
+    /// Completes the object and makes it visible.
     pub fn persist(mut self) -> Outcome {
         let outcome = match self.parts.is_some() {
             false => self.put(),
@@ -83,7 +84,7 @@ impl Upload {
         outcome.map(|_| ())
     }
 
-    /// Puts what fits one part.
+    /// Writes an output that fits into one part.
     fn put(&mut self) -> Outcome<PutResult> {
         let mode = if self.replace { PutMode::Overwrite } else { PutMode::Create };
         let options = PutOptions { mode, ..PutOptions::default() };
@@ -116,7 +117,7 @@ impl Upload {
         Failure::with_cause(format!("{}: cannot write", self.shown), error)
     }
 
-    /// Sends the buffer as a part.
+    /// Sends the buffer as one part.
     fn send(&mut self) -> io::Result<()> {
         let part = Bytes::from(std::mem::take(&mut self.buffer));
         let sent = async {
@@ -156,7 +157,7 @@ impl Write for Upload {
 impl Drop for Upload {
     fn drop(&mut self) {
         if let Some(parts) = self.parts.take() {
-            // A store that cannot abort shows nothing either way.
+            // If the store cannot abort, the object remains invisible anyway.
             let _aborted = self.places.wait(parts.abort());
         }
     }

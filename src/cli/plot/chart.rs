@@ -1,4 +1,4 @@
-//! Series as bars or lines.
+//! Draws series as bars or lines.
 
 use super::drawing::{
     Area, Axis, Bars, COLORS, Curve, Drawn, Group, LINES_HEIGHT, Page, draw_lines,
@@ -6,16 +6,16 @@ use super::drawing::{
 use super::series::{AllSeries, Series};
 use crate::failure::{Failure, Outcome};
 
-/// More would not be told apart.
+/// Maximum number of groups. More could not be told apart.
 const MAX_GROUPS: usize = 100;
 const MAX_LABEL_CHARS: usize = 32;
 const MAX_SUBTITLE_CHARS: usize = 130;
-/// Dates that are named along the axis.
+/// Maximum number of dates that are named along the axis.
 const MAX_NAMED: usize = 6;
-/// Neighbours at up to so many times the smallest distance have nothing missing between them.
+/// Largest distance between neighbours without a missing place, in multiples of the smallest one.
 const STEP_TOLERANCE: f64 = 1.5;
 
-/// The picture. `sql` stands below its title.
+/// Draws the picture. `sql` stands below its title.
 pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String> {
     if all.series.len() > COLORS.len() {
         return Err(Failure::new(format!(
@@ -79,7 +79,7 @@ fn bars(all: &AllSeries) -> Outcome<Bars> {
     }
     let name = |(series, color): (&Series, _)| (cut(&series.name, MAX_LABEL_CHARS), color);
     Ok(Bars {
-        // The axis says what a single one is.
+        // The axis names a single series.
         series: match all.series.as_slice() {
             [_] => vec![(String::new(), COLORS[0])],
             several => several.iter().zip(COLORS).map(name).collect(),
@@ -113,14 +113,14 @@ fn lines(area: &Area<'_>, all: &AllSeries, places: &[Option<f64>], y: Axis) -> D
     draw_lines(area, (&all.key_name, x), (&all.value_name, y), &curves).map(drop)
 }
 
-/// Notes about data that the picture does not show.
+/// Returns notes about data that the picture does not show.
 fn notes(all: &AllSeries, places: &[Option<f64>]) -> Vec<String> {
     let missing = places.iter().filter(|place| place.is_none()).count();
     let note = || format!("{missing} rows without {} are left out", all.key_name);
     (missing > 0).then(note).into_iter().collect()
 }
 
-/// The points of a series by ascending place, parted where no line leads on.
+/// Returns the points of a series by ascending place, split where values or places are missing.
 fn runs_of(series: &Series, places: &[Option<f64>], step: Option<f64>) -> Vec<Vec<(f64, f64)>> {
     let placed = |&(row, value): &(usize, Option<f64>)| Some((places[row]?, value));
     let mut placed: Vec<(f64, Option<f64>)> = series.values.iter().filter_map(placed).collect();
@@ -138,8 +138,11 @@ fn runs_of(series: &Series, places: &[Option<f64>], step: Option<f64>) -> Vec<Ve
     runs
 }
 
-/// The largest distance of neighbours where places are regular: at least half of them are about as far
-/// apart as the nearest two (months have 28 to 31 days). None where they are not, and nothing is missing.
+/// Returns the largest distance between neighbours without a missing place.
+///
+/// Places are regular if at least half of the neighbours are about as far apart as the nearest two
+/// (months have 28 to 31 days). Returns `None` for irregular places, where nothing counts as
+/// missing.
 fn step_of(places: &[Option<f64>]) -> Option<f64> {
     let mut places: Vec<f64> = places.iter().copied().flatten().collect();
     places.sort_by(f64::total_cmp);
@@ -150,12 +153,12 @@ fn step_of(places: &[Option<f64>]) -> Option<f64> {
     (2 * num_near >= places.len() - 1).then_some(step)
 }
 
-/// A date without a time of day that says nothing.
+/// Formats a date, without a time of day that is midnight.
 fn date(name: &str) -> String {
     name.trim_end_matches('Z').trim_end_matches("T00:00:00").to_owned()
 }
 
-/// `text` with at most `max_chars` characters.
+/// Cuts `text` to at most `max_chars` characters.
 fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -171,7 +174,7 @@ mod tests {
     fn regular_places_have_a_step() {
         let step = |places: &[f64]| step_of(&places.iter().copied().map(Some).collect::<Vec<_>>());
         assert_eq!(step(&[1990.0, 1992.0, 1991.0, 1995.0, 1990.0]), Some(1.5));
-        // Days of months, one of which is missing.
+        // Ends of months as days of the year, with one missing.
         assert_eq!(step(&[0.0, 31.0, 59.0, 120.0, 151.0]), Some(42.0));
         assert_eq!(step(&[1.0, 10.0, 100.0, 1000.0]), None);
         assert_eq!(step(&[7.0]), None);

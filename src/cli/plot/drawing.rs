@@ -1,13 +1,14 @@
-//! Bar charts and line charts as SVG, by plotters.
+//! Bar charts and line charts as SVG, drawn with plotters.
 //!
 //! ```text
 //! title, subtitle                           Page
-//! bars, or lines with names at their ends   Bars, draw_lines: numbers lie on an Axis or another Scale
+//! bars, or lines with names at their ends   Bars, draw_lines; numbers lie on an Axis or a Scale
 //! notes                                     Page
 //! ```
 //!
-//! The same chart gives the same bytes. There are no scripts, fonts or links in the file. plotters puts
-//! everything at whole units, so that one is half a pixel. `benches/figures.rs` draws with this, too.
+//! The same chart gives the same bytes. The file has no scripts, fonts or links. plotters rounds
+//! all positions to whole units, so a unit is half a pixel. `benches/figures.rs` uses this file,
+//! too.
 
 use std::io;
 use std::ops::Range;
@@ -18,18 +19,19 @@ use plotters::coord::ranged1d::{BoldPoints, KeyPointHint, NoDefaultFormatting, V
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// The result of drawing.
+/// Result of drawing.
 pub type Drawn<T = ()> = Result<T, DrawingAreaErrorKind<io::Error>>;
 /// A part of a page.
 pub type Area<'s> = DrawingArea<SVGBackend<'s>, Shift>;
 /// The area between two scales.
 pub type Plot<'a, 's, X, Y> = ChartContext<'a, SVGBackend<'s>, Cartesian2d<X, Y>>;
 
-/// A side of a plot: the places of numbers, the marked numbers and their names.
+/// A scale along one side of a plot. It maps numbers to positions, and marks and names some of
+/// them.
 pub trait Scale: Ranged<ValueType = f64> + ValueFormatter<f64> {}
 impl<T: Ranged<ValueType = f64> + ValueFormatter<f64>> Scale for T {}
 
-/// Colours that also differ for the colour-blind (after Okabe and Ito), dark enough for text.
+/// Colours that colour-blind readers can distinguish (after Okabe and Ito), dark enough for text.
 pub const COLORS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -46,21 +48,21 @@ pub const FAINT: RGBColor = RGBColor(107, 107, 107);
 const WIDTH: u32 = 2000;
 const HEAD: u32 = 140;
 const LEFT: i32 = 40;
-/// Below a plot, for the names of marks and of the scale.
+/// Space below a plot for the names of its marks and its scale.
 const FOOT: u32 = 100;
 /// Height of a line of text.
 const LINE: i32 = 34;
-/// Height of a chart of lines.
+/// Height of a line chart.
 pub const LINES_HEIGHT: u32 = 960;
-/// Height of a bar and of the space below it.
+/// Height of a bar with the space below it.
 const ROW: f64 = 30.0;
-/// Rows above a group of bars.
+/// Space above a group of bars, in rows.
 const GAP: f64 = 0.8;
 const LEGEND_COLUMNS: usize = 4;
 
-/// A style for text that begins, ends or has its middle where it stands.
+/// Returns a text style. `side` is the side of the text that lies at its position.
 pub fn text(size: f64, color: RGBColor, side: HPos) -> TextStyle<'static> {
-    // plotters divides by this.
+    // plotters divides the size by this factor.
     let font = FontDesc::new(FontFamily::SansSerif, size * 1.24, FontStyle::Normal);
     TextStyle { font, color: color.to_backend_color(), pos: Pos::new(side, VPos::Center) }
 }
@@ -71,12 +73,12 @@ pub struct Page<'p> {
     pub subtitle: &'p str,
     /// Height of the chart.
     pub height: u32,
-    /// Lines of text below it.
+    /// Notes below the chart, one per line.
     pub notes: &'p [String],
 }
 
 impl Page<'_> {
-    /// A whole document with what `draw` makes between title and notes.
+    /// Returns a whole SVG document. `draw` draws the chart between title and notes.
     pub fn to_svg(&self, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Drawn<String> {
         let height = HEAD + self.height + LINE as u32 * (self.notes.len() as u32 + 1);
         let mut svg = String::new();
@@ -93,12 +95,12 @@ impl Page<'_> {
         }
         page.present()?;
         drop((page, above, notes));
-        // In place of the first line, which says how many pixels wide it is, and no title.
+        // This replaces the first line, which sets a width in pixels and has no title.
         let body = svg.split_once('\n').map_or("", |(_, body)| body);
         let title = self.title.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let head = format!(r#"xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}""#);
         let svg = format!("<svg {head}>\n<title>{title}</title>\n{body}");
-        // XML does not have all characters.
+        // XML does not allow all characters.
         let is_barred =
             |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
         Ok(svg.replace(is_barred, "\u{fffd}"))
@@ -110,13 +112,14 @@ impl Page<'_> {
 pub struct Axis {
     pub min: f64,
     pub max: f64,
-    /// The marked numbers.
+    /// Marked numbers and their names.
     pub ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// An axis on which all of `values` lie, from 0 on where `is_from_zero`, both ends on ticks; these are
-    /// whole where all values are.
+    /// Creates an axis for all of `values`, with both ends on ticks.
+    ///
+    /// It starts at 0 if `is_from_zero`. Ticks are whole numbers if all values are.
     pub fn of(values: impl IntoIterator<Item = f64>, is_from_zero: bool) -> Self {
         let start = if is_from_zero { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
         let widen = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
@@ -124,7 +127,7 @@ impl Axis {
         let least_step = if values.iter().all(|value| value.fract() == 0.0) { 1.0 } else { 0.0 };
         let (low, high) = values.into_iter().fold(start, widen);
         let (low, high) = if low <= high { (low, high) } else { (0.0, 1.0) };
-        // Less than a number may be, so that their difference is one.
+        // The limits keep the difference of both ends finite.
         let (low, high) = (low.max(f64::MIN / 8.0), high.min(f64::MAX / 8.0));
         let high = if low < high { high } else { low + low.abs().max(1.0) };
         let step = round_step(((high - low) / 8.0).max(least_step));
@@ -161,14 +164,15 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// The least of 1, 2 and 5 times a power of ten that is not less.
+/// Returns the smallest number that is not less than `least`, of 1, 2 and 5 times powers of ten.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let fits = |multiple: &f64| multiple * power >= least * (1.0 - 1e-9);
     [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
 }
 
-/// A number with as many digits as the step needs; thousands apart from 10,000 on: 1990 may be a year.
+/// Formats a number with as many digits as `step` needs. Thousands are separated from 10,000 on, as
+/// 1990 may be a year.
 fn named(value: f64, step: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -179,13 +183,13 @@ fn named(value: f64, step: f64) -> String {
     }
 }
 
-/// A number at a bar, whole or with at least two digits.
+/// Formats the number at a bar, as a whole number or with at least two digits.
 fn shown(value: f64) -> String {
     let is_whole = value.fract() == 0.0 || value >= 10.0;
     if is_whole { grouped(value) } else { named(value, 10_f64.powf(value.log10().floor() - 1.0)) }
 }
 
-/// A rounded number with its thousands apart: `1,000`.
+/// Formats a rounded number with separated thousands: `1,000`.
 pub fn grouped(value: f64) -> String {
     if value.abs() >= 1e15 {
         return format!("{value:.2e}");
@@ -201,7 +205,7 @@ pub fn grouped(value: f64) -> String {
     grouped
 }
 
-/// The lines of a plot and what is written along its sides.
+/// Configures the grid of a plot and the texts along its sides.
 fn mesh<'a, 'b, 's, X: Scale, Y: Scale>(
     plot: &'b mut Plot<'a, 's, X, Y>,
     x_name: &str,
@@ -213,23 +217,23 @@ fn mesh<'a, 'b, 's, X: Scale, Y: Scale>(
     mesh
 }
 
-/// A line.
+/// A line of a line chart.
 pub struct Curve {
-    /// Stands right of its end.
+    /// Name, which is drawn to the right of the line's end.
     pub name: String,
     pub color: RGBColor,
-    /// Points by ascending place that are joined; one alone is a dot.
+    /// Runs of joined points, by ascending place. A run of one point is drawn as a dot.
     pub runs: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws curves, the first one on top, between scales with their names.
+/// Draws curves between two scales with names. The first curve lies on top.
 pub fn draw_lines<'s, X: Scale, Y: Scale>(
     area: &Area<'s>,
     (x_name, x): (&str, X),
     (y_name, y): (&str, Y),
     curves: &[Curve],
 ) -> Drawn<Plot<'static, 's, X, Y>> {
-    // Digits are about this wide.
+    // Width of a digit, approximately.
     let width = |value: &f64| 15 * y.format_ext(value).len();
     let widest = y.key_points(BoldPoints(0)).iter().map(width).max();
     let mut builder = ChartBuilder::on(area);
@@ -260,8 +264,9 @@ pub fn draw_lines<'s, X: Scale, Y: Scale>(
     Ok(plot)
 }
 
-/// Places for lines of text in the same order, from ascending ones: each at least a line below the one
-/// before, and none below `bottom`.
+/// Moves ascending positions of text lines apart and keeps their order.
+///
+/// Each position is at least one line below the previous one, and none is below `bottom`.
 fn moved_apart(wanted: impl Iterator<Item = i32>, bottom: i32) -> Vec<i32> {
     let below = |free: &mut i32, y: i32| {
         let place = y.max(*free);
@@ -277,19 +282,20 @@ fn moved_apart(wanted: impl Iterator<Item = i32>, bottom: i32) -> Vec<i32> {
     places
 }
 
-/// Bars from the lower end of their scale on.
+/// Bars that start at the lower end of their scale.
 pub struct Bars {
-    /// Names and colours of the bars of a group, in their order; one without a name is not explained.
+    /// Names and colours of the bars of a group, in order. Those without a name are not in the
+    /// legend.
     pub series: Vec<(String, RGBColor)>,
-    /// From top to bottom.
+    /// Groups from top to bottom.
     pub groups: Vec<Group>,
 }
 
 /// Bars that belong together.
 pub struct Group {
-    /// Stands left of them.
+    /// Label, which is drawn to the left of the group.
     pub label: String,
-    /// One for each series; `None` has no bar.
+    /// Values, one per series. `None` has no bar.
     pub values: Vec<Option<f64>>,
 }
 
@@ -298,7 +304,7 @@ impl Bars {
     pub fn height(&self) -> u32 {
         let num_bars: usize = self.groups.iter().map(Group::num_bars).sum();
         let num_rows = num_bars as f64 + GAP * (self.groups.len() + 1) as f64;
-        // The ends are units of their own.
+        // One more unit, as both ends of the range take a unit.
         self.legend_height() + (ROW * num_rows).round() as u32 + 1 + FOOT
     }
 
@@ -310,7 +316,7 @@ impl Bars {
         self.legend().count().div_ceil(LEGEND_COLUMNS) as u32 * LINE as u32
     }
 
-    /// Draws them on a scale with its name.
+    /// Draws the bars on a scale with a name.
     pub fn draw<X: Scale>(&self, area: &Area<'_>, (x_name, x): (&str, X)) -> Drawn {
         let (legend, area) = area.split_vertically(self.legend_height());
         for (i, (name, color)) in self.legend().enumerate() {
@@ -408,10 +414,10 @@ mod tests {
         let svg = page.to_svg(|area| bars.draw(area, ("", Axis::of([20.0], true)))).unwrap();
         assert!(svg.contains("<title>a &amp; b</title>"), "{svg}");
         assert!(svg.contains("\na\u{fffd}&lt;b\n"), "{svg}");
-        // Half of what lies between 500 and 1799.
+        // Half of the distance between 500 and 1799.
         let bar = r##"width="650" height="26" opacity="1" fill="#D55E00""##;
         assert_eq!(svg.matches(bar).count(), 1, "{svg}");
-        // Of the other series only the mark beside its name.
+        // The first series has only its mark in the legend.
         assert_eq!(svg.matches("#0072B2").count(), 1, "{svg}");
     }
 }

@@ -1,4 +1,4 @@
-//! `tadoc plot`: an SVG of what a query says.
+//! `tadoc plot`: draws the rows of a query as an SVG.
 //!
 //! ```text
 //! first column    second            others     drawn as
@@ -26,15 +26,16 @@ use crate::output::{check_file, write_file};
 use crate::sql::{Session, runtime};
 use crate::{display, interrupt};
 
-/// More rows than a picture shows.
+/// Maximum number of rows. More do not fit into a picture.
 const MAX_ROWS: usize = 100_000;
 
-/// Draw what a query says as an SVG
+/// Draw the rows of a query as an SVG
 ///
-/// The first column says what is compared: text gives bars, numbers and dates give lines. The other
-/// columns are numbers, or a text that names the bar or line and its number. A line ends where a value is
-/// NULL, and where rows are missing: most are one step apart, and two are more. Several statements share
-/// one session; the last one is drawn.
+/// The first column is compared: text gives bars, numbers and dates give lines. The other columns
+/// are numbers, or a text that names the bar or line and then its number. A line is interrupted
+/// where a value is NULL. If most neighbours are one step apart, it is also interrupted where two
+/// are further apart, as rows are missing there. Several statements share one session; the last
+/// one is drawn.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -42,7 +43,7 @@ pub struct Arguments {
     #[arg(value_name = "SQL")]
     sql: String,
 
-    /// The file to write; standard output without it
+    /// The file to write; without it, standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -55,7 +56,7 @@ pub struct Arguments {
     title: Option<String>,
 }
 
-/// Endings of pictures that are no SVG.
+/// File name endings of pictures that are not SVG.
 const OTHER_PICTURES: [&str; 12] =
     ["png", "jpg", "jpeg", "gif", "webp", "avif", "bmp", "tif", "tiff", "pdf", "ps", "eps"];
 
@@ -91,7 +92,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// Refuses a name that promises another kind of picture.
+/// Refuses a file name with the ending of another kind of picture.
 fn refuse_other_pictures(path: &Path) -> Outcome {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     if !OTHER_PICTURES.contains(&ending.to_ascii_lowercase().as_str()) {

@@ -1,4 +1,4 @@
-//! The rows of a query as labels, places and values.
+//! Converts the rows of a query to labels, places and values.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -7,36 +7,37 @@ use datafusion::arrow::util::display::array_value_to_string;
 
 use crate::failure::{Failure, Outcome};
 
-/// What is drawn.
+/// The data to draw.
 pub struct AllSeries {
-    /// Names of the first column and of the values.
+    /// Name of the first column.
     pub key_name: String,
+    /// Name of the values.
     pub value_name: String,
-    /// By row: the first column as text.
+    /// First column as text, by row.
     pub labels: Vec<String>,
-    /// By row: the first column as a number that is there and finite, unless it is text.
+    /// First column as finite numbers, by row, or `None` if it is text.
     pub places: Option<Vec<Option<f64>>>,
-    /// Whether places are numbers to be read as such, not dates.
+    /// True if places are numbers, false if they are dates.
     pub is_numeric: bool,
-    /// In the order of columns, or in which their names occur first.
+    /// Series in the order of the columns, or in the order in which their names first occur.
     pub series: Vec<Series>,
 }
 
-/// Values that belong together.
+/// A series of values.
 pub struct Series {
     pub name: String,
-    /// Row and value, if that is there and finite.
+    /// Rows with their values. `None` stands for a value that is missing or not finite.
     pub values: Vec<(usize, Option<f64>)>,
 }
 
 impl Series {
-    /// Rows and values that are there.
+    /// Returns the rows that have a value.
     pub fn present(&self) -> impl Iterator<Item = (usize, f64)> {
         self.values.iter().filter_map(|&(row, value)| Some((row, value?)))
     }
 }
 
-/// Reads the rows of a query.
+/// Converts the rows of a query to series.
 pub fn series_of(rows: &RecordBatch) -> Outcome<AllSeries> {
     let schema = rows.schema();
     let name = |idx: usize| schema.field(idx).name().clone();
@@ -68,7 +69,8 @@ pub fn series_of(rows: &RecordBatch) -> Outcome<AllSeries> {
     })
 }
 
-/// The first column as numbers; none inside where it is text, none at all where it is neither.
+/// Returns the first column as numbers. The result is `Some(None)` if it is text, and `None` if it
+/// is neither text, numbers nor dates.
 fn places(key: &ArrayRef) -> Option<Option<Vec<Option<f64>>>> {
     if is_text(key.data_type()) {
         return Some(None);
@@ -84,7 +86,7 @@ fn places(key: &ArrayRef) -> Option<Option<Vec<Option<f64>>>> {
     Some(Some(numbers.map(|number| number.filter(|number| number.is_finite())).collect()))
 }
 
-/// Values by the text beside them.
+/// Groups `values` by the text beside them.
 fn by_name(names: &ArrayRef, values: &ArrayRef) -> Outcome<Vec<Series>> {
     let mut series: Vec<Series> = Vec::new();
     for (row, value) in numbers(values)? {
@@ -98,7 +100,7 @@ fn by_name(names: &ArrayRef, values: &ArrayRef) -> Outcome<Vec<Series>> {
     Ok(series)
 }
 
-/// Rows and values of a column.
+/// Returns the rows and values of a column.
 fn numbers(column: &ArrayRef) -> Outcome<Vec<(usize, Option<f64>)>> {
     let values = cast(column, &DataType::Float64)?;
     let values = values.as_primitive::<Float64Type>().iter();

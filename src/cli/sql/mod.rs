@@ -31,9 +31,10 @@ use self::resident::ResidentPool;
 
 /// Ask questions in SQL
 ///
-/// Statements come from -c, from files, from standard input, or from a prompt. Corpora are named by
-/// their path: word_count('notes.tadoc'), or registered with CREATE EXTERNAL TABLE … STORED AS
-/// TADOC. Files that DataFusion knows (CSV, JSON, Parquet) can be used in the same statement.
+/// Statements come from -c, from files, from standard input, or from a prompt. A statement names a
+/// corpus by its path, as in word_count('notes.tadoc'), or as a table after CREATE EXTERNAL TABLE …
+/// STORED AS TADOC. Files that DataFusion knows (CSV, JSON, Parquet) can be used in the same
+/// statement.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -41,29 +42,29 @@ pub struct Arguments {
     #[arg(short, long = "command", value_name = "SQL")]
     commands: Vec<String>,
 
-    /// Run the statements of this file, after those of -c; - is standard input
+    /// Run the statements of this file, after those of -c; - reads standard input
     #[arg(short, long = "file", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// How rows are written: table, csv, tsv, json, ndjson; automatic is table
+    /// Output format of rows: table, csv, tsv, json, ndjson; automatic means table
     #[arg(long, value_enum, default_value = "automatic", hide_possible_values = true)]
     format: Format,
 
-    /// Rows that a table shows at most (inf for all); other formats always write every row
+    /// Maximum number of rows that a table shows (inf for all); other formats write all rows
     #[arg(long, default_value = "40", value_name = "N")]
     maxrows: MaxRows,
 
-    /// Memory that queries may use, such as 4GiB (default: no limit)
+    /// Maximum memory of queries, such as 4GiB (default: no limit)
     #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
     memory_limit: Option<u64>,
 
-    /// Write rows only: no row counts, no times, no banner
+    /// Write only rows: no row counts, no times, no banner
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// The formats, under the names that datafusion-cli has for them (it calls ndjson `nd-json` in
-/// places).
+/// An output format, under its name in datafusion-cli. Some places of datafusion-cli call ndjson
+/// `nd-json`.
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
     Table,
@@ -118,7 +119,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Some(scripts) => runtime.block_on(run_scripts(session, scripts)),
         None => runtime.block_on(session.prompt()),
     };
-    // Dropping the runtime would wait for queries that compute without end.
+    // Dropping the runtime would wait for queries that never end.
     runtime.shutdown_timeout(interrupt::GRACE);
     outcome
 }
@@ -139,18 +140,20 @@ async fn run_scripts(session: Session, scripts: Vec<String>) -> Outcome {
     }
 }
 
-/// Stack of each thread that plans or runs statements. One of `tadoc.max_statement_depth`, 4,000, takes
-/// 27 KB for each step without optimizations. What is not used takes no memory.
+/// Bytes of stack of each thread that plans or runs statements.
+///
+/// A statement of the maximum depth, `tadoc.max_statement_depth` = 4,000, takes 27 KB per level in
+/// a build without optimizations. Unused stack takes no memory.
 pub const STACK_BYTES: usize = 128 << 20;
 
-/// The runtime that queries run on.
+/// Creates the runtime that queries run on.
 pub fn runtime() -> Outcome<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build();
     runtime.map_err(|error| Failure::with_cause("starting threads", &error))
 }
 
-/// What is to be run; none where the user is to be asked.
+/// Returns the scripts to run, or `None` to open the prompt.
 fn scripts(arguments: &Arguments) -> Outcome<Option<Vec<String>>> {
     let mut scripts = arguments.commands.clone();
     for path in &arguments.files {
@@ -181,12 +184,13 @@ fn read_script(path: &Path) -> Outcome<String> {
     }
 }
 
-/// Lets `COPY` to Parquet end a row group where it has an eighth of `limit`; it would keep a million rows.
+/// Makes `COPY` to Parquet end a row group at an eighth of `limit`, as the default is a million
+/// rows.
 fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
     if config.execution.parquet.max_row_group_bytes.is_none() {
         let bytes = (limit / 8).max(1).to_string();
         config.set("datafusion.execution.parquet.max_row_group_bytes", &bytes)?;
-        // Only a writer that has all columns counts them.
+        // Only the writer that has all columns measures the bytes of a row group.
         config.execution.parquet.allow_single_file_parallelism = false;
     }
     Ok(())
@@ -196,7 +200,7 @@ fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
 pub struct Session {
     context: SessionContext,
     options: PrintOptions,
-    /// Where memory is limited.
+    /// Memory pool, if memory is limited.
     memory: Option<Arc<ResidentPool>>,
 }
 
@@ -212,7 +216,7 @@ impl Session {
         Self::with_options(options, arguments.memory_limit)
     }
 
-    /// A session that prints whole tables.
+    /// Creates a session that prints whole tables.
     pub fn for_tables() -> Outcome<Self> {
         let options = PrintOptions {
             format: PrintFormat::Table,
@@ -247,7 +251,7 @@ impl Session {
         Ok(Self { context: context.enable_url_table(), options, memory })
     }
 
-    /// Registers catalogs and functions.
+    /// Registers catalogs and table functions.
     pub async fn prepare(&self) -> Outcome {
         let context = &self.context;
         context.refresh_catalogs().await?;

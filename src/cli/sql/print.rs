@@ -1,8 +1,8 @@
-//! Rows to standard output.
+//! Prints rows to standard output.
 //!
-//! csv, tsv, json and ndjson are streamed batch by batch and are always complete (datafusion-cli's
-//! own printer keeps what fits `maxrows` only). A table needs all widths first, so it collects the
-//! rows it shows, and counts the rest.
+//! csv, tsv, json and ndjson are streamed batch by batch and are always complete. (The printer of
+//! datafusion-cli keeps only `maxrows` rows.) A table needs the widths of all columns first. It
+//! collects the rows that it shows and counts the others.
 
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use futures::StreamExt;
 
 use crate::{display, failure};
 
-/// How many rows there were, and how many of them were written.
+/// Numbers of rows: those of the result, and those written.
 pub struct Printed {
     num_rows: u64,
     num_shown: u64,
     is_relation: bool,
 }
 
-/// Whether `maxrows` does not count: plans and descriptions are read as a whole.
+/// Returns true if `maxrows` does not apply, as plans and descriptions are always shown whole.
 pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
     matches!(
         plan,
@@ -40,7 +40,7 @@ pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
     )
 }
 
-/// Plans and descriptions without the secrets of the session.
+/// Masks the secrets of the session in plans and descriptions.
 pub fn masked(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = stream.schema();
     let masked = stream.map(|batch| masked_batch(&batch?));
@@ -59,7 +59,7 @@ fn masked_batch(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(batch.schema(), columns)?)
 }
 
-/// `12 rows, 0.34 s`.
+/// Formats the footer, such as `12 rows, 0.34 s`.
 pub fn footer(printed: &Printed, elapsed: Duration) -> String {
     let time = display::seconds(elapsed);
     match (printed.is_relation, printed.num_shown < printed.num_rows) {
@@ -96,7 +96,7 @@ pub async fn print(
         PrintFormat::NdJson => print_json_lines(stream, &mut writer).await,
     };
     let printed = printed.and_then(|printed| writer.flush().map(|()| printed).map_err(Into::into));
-    // Writers of formats tell of failures in words.
+    // The writers of formats wrap I/O errors in texts, so the kind is taken from `is_closed`.
     match printed {
         Err(_) if is_closed.load(Ordering::Relaxed) => {
             Err(io::Error::from(ErrorKind::BrokenPipe).into())
@@ -105,7 +105,7 @@ pub async fn print(
     }
 }
 
-/// Standard output; notes that its reader has left.
+/// Standard output. It notes when its reader closes it.
 struct Reader<'a> {
     is_closed: &'a AtomicBool,
 }
@@ -165,7 +165,7 @@ async fn print_separated(
         return Ok(printed);
     }
     let mut writer = WriterBuilder::new().with_header(true).with_delimiter(delimiter).build(writer);
-    // Without a batch there would be no header.
+    // Without a batch the writer would write no header.
     writer.write(&RecordBatch::new_empty(schema))?;
     while let Some(batch) = stream.next().await {
         let batch = batch?;
@@ -209,7 +209,7 @@ async fn print_json_lines(
 }
 
 impl Printed {
-    /// Nothing printed yet. Statements such as CREATE give a relation without columns.
+    /// Creates counts of 0. Statements such as CREATE give a relation without columns.
     fn of(schema: &SchemaRef) -> Self {
         Self { num_rows: 0, num_shown: 0, is_relation: !schema.fields().is_empty() }
     }

@@ -1,7 +1,8 @@
-//! The prompt of `tadoc sql`: rustyline reads, datafusion-cli knows the commands that begin with a
-//! backslash, and statements run as those of scripts do.
+//! The prompt of `tadoc sql`.
 //!
-//! An error is told and the prompt goes on. The history is kept in `.history` without secrets.
+//! rustyline reads the lines, datafusion-cli runs the commands that begin with a backslash, and
+//! statements run as in scripts. After an error, the prompt continues. The history is kept in
+//! `.history`, with secrets masked.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -23,11 +24,11 @@ use rustyline::{Context, Editor, Helper};
 use super::{Session, read_script};
 use crate::failure::{Failure, Outcome};
 
-/// Where the lines of earlier sessions are kept, in the working directory.
+/// File of the lines of earlier sessions, in the working directory.
 const HISTORY: &str = ".history";
 const PROMPT: &str = "> ";
 
-/// What follows a line.
+/// The next action of the prompt.
 #[derive(PartialEq, Eq)]
 enum Next {
     Ask,
@@ -35,7 +36,7 @@ enum Next {
 }
 
 impl Session {
-    /// Answers lines until the user leaves.
+    /// Reads and answers lines until the user leaves.
     pub async fn answer_lines(mut self) -> Outcome {
         let mut editor = Editor::<Lines, DefaultHistory>::new().map_err(ended)?;
         editor.set_helper(Some(Lines::new()));
@@ -92,8 +93,8 @@ fn ended(error: ReadlineError) -> Failure {
     Failure::with_cause("the prompt ended", &error)
 }
 
-/// datafusion-cli's helper, but for when a line is complete: it parses what was typed with a function
-/// that calls itself, however deep that is.
+/// The helper of datafusion-cli with another test for complete lines. That of datafusion-cli parses
+/// the text with a recursive function of unbounded depth.
 struct Lines(CliHelper);
 
 impl Lines {
@@ -102,7 +103,7 @@ impl Lines {
     }
 }
 
-/// Whether `text` is a command or ends in a semicolon outside of quotes.
+/// Returns true if `text` is a command, or ends in a semicolon outside of quotes.
 fn is_complete(text: &str) -> bool {
     let text = text.trim_end();
     if text.starts_with('\\') {
@@ -113,7 +114,7 @@ fn is_complete(text: &str) -> bool {
     }
     match Tokenizer::new(&GenericDialect, text).tokenize() {
         Ok(tokens) => tokens.last() == Some(&Token::SemiColon),
-        // What is wrong otherwise is told when it runs.
+        // Other errors are reported when the statement runs.
         Err(error) => {
             let open_quote = ["Unterminated", "Expected close"];
             !open_quote.iter().any(|text| error.message.contains(text))

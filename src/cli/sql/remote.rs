@@ -1,15 +1,15 @@
-//! Stores behind `s3://`, `gs://`, `http://` and others that a statement names.
+//! Registers the stores behind `s3://`, `gs://`, `http://` and other URLs in a statement.
 //!
 //! ```text
-//! CREATE EXTERNAL TABLE … LOCATION 's3://b/x.csv' OPTIONS ('aws.region' '…', 'format.delimiter' ';')
-//! COPY … TO 's3://b/y.parquet'                     └──── store ─────┘  └───── file format ─────┘
+//! CREATE EXTERNAL TABLE … LOCATION 's3://b/x' OPTIONS ('aws.region' '…', 'format.delimiter' ';')
+//! COPY … TO 's3://b/y.parquet' OPTIONS (…)             └─── store ────┘  └──── file format ───┘
 //! ```
 //!
-//! DataFusion wants a store registered before a plan reads or writes there, and has its formats refuse
-//! options of stores that the session does not know. datafusion-cli does both where it is handed the text
-//! of a statement, but texts made of parsed statements are without options and columns. So plans are
-//! taken as they are. Formats of this crate know options of their own only: those of the store are taken
-//! out. A table `STORED AS TADOC` that names none finds its store itself.
+//! DataFusion needs a store to be registered before a plan reads or writes there, and its formats
+//! refuse store options that the session does not know. datafusion-cli registers both from the text
+//! of a statement. The text of a parsed statement lacks its options and columns, so this module
+//! works on plans. The formats of this project accept only their own options, so the store options
+//! are removed for them. A table `STORED AS TADOC` without store options finds its store itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use super::Session;
 use crate::failure;
 
 impl Session {
-    /// Runs `plan`, of which DDL is done and queries are begun.
+    /// Runs `plan`: executes DDL at once, and starts queries.
     pub async fn execute(&self, plan: LogicalPlan) -> Result<DataFrame> {
         let mut asked = plan.clone();
         self.register_stores(&mut asked, false).await?;
@@ -46,8 +46,8 @@ impl Session {
         }
     }
 
-    /// Registers the stores that `plan` names, with the options that it gives them; asks S3 for the
-    /// region of a bucket where `resolve_region` says so.
+    /// Registers the stores that `plan` names, with their options in the plan. If `resolve_region`
+    /// is true, S3 is asked for the region of a bucket.
     async fn register_stores(&self, plan: &mut LogicalPlan, resolve_region: bool) -> Result<()> {
         let is_table = is_table(plan);
         let explained = match plan {
@@ -88,7 +88,7 @@ impl Session {
     }
 }
 
-/// Takes secrets out of the statement that a catalog keeps and shows.
+/// Masks secrets in the statement that a catalog keeps and shows.
 fn mask_definition(plan: &mut LogicalPlan) {
     let definition = match plan {
         LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => &mut table.definition,
@@ -98,7 +98,7 @@ fn mask_definition(plan: &mut LogicalPlan) {
     *definition = definition.take().map(|text| failure::masked(&text));
 }
 
-/// Whether `fault`, which `plan` met, is what S3 answers where a bucket lies in another region.
+/// Returns true if `fault` of `plan` may mean that an S3 bucket is in another region.
 fn may_be_elsewhere(plan: &LogicalPlan, fault: &object_store::Error) -> bool {
     let is_s3 = matches!(fault, object_store::Error::Generic { store, .. }
         if store.eq_ignore_ascii_case("s3"));
@@ -109,7 +109,7 @@ fn is_table(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Ddl(DdlStatement::CreateExternalTable(_)))
 }
 
-/// Those of `options` that are for stores of `scheme`.
+/// Returns the entries of `options` that configure stores of `scheme`.
 fn store_options(scheme: &str, options: &HashMap<String, String>) -> HashMap<String, String> {
     let prefix = match scheme {
         "s3" | "oss" | "cos" => AwsOptions::PREFIX,
@@ -121,7 +121,7 @@ fn store_options(scheme: &str, options: &HashMap<String, String>) -> HashMap<Str
     of_store.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// The store that `url` lies in, if its kind is known here.
+/// Returns the store of `url`, or `None` if the scheme is not known here.
 async fn store_at(
     url: &Url,
     options: &HashMap<String, String>,
@@ -136,7 +136,7 @@ async fn store_at(
         "cos" => Arc::new(get_cos_object_store_builder(url, &with(options)?)?.build()?),
         "gs" | "gcs" => Arc::new(get_gcs_object_store_builder(url, &with(options)?)?.build()?),
         "http" | "https" => {
-            // Whoever writes http:// has said that it may be plain.
+            // A URL with http:// asks for plain HTTP.
             let plain = ClientOptions::new().with_allow_http(true);
             let server = &url[..Position::BeforePath];
             Arc::new(HttpBuilder::new().with_client_options(plain).with_url(server).build()?)
@@ -145,7 +145,7 @@ async fn store_at(
     }))
 }
 
-/// The default with `options` on top.
+/// Returns the defaults with `options` applied.
 fn with<T: ExtensionOptions + Default>(options: &HashMap<String, String>) -> Result<T> {
     let mut all = T::default();
     options.iter().try_for_each(|(key, value)| all.set(key, value))?;

@@ -1,4 +1,5 @@
-//! The pool of `--memory-limit`: it counts what operators say, and looks at what the process has resident.
+//! The memory pool of `--memory-limit`. It counts the bytes that operators report and checks the
+//! resident memory of the process.
 //!
 //! ```text
 //!                0            7/8     limit     5/4 and 16 MiB
@@ -8,11 +9,12 @@
 //!                │ others ───────────────────────┤
 //! ```
 //!
-//! Operators count what they keep, not what they copy it to, and some (windows) count nothing. So requests are refused,
-//! too, when the process has more than the limit in memory: first those of operators that have something to write
-//! to disk, which do so, then all others, such as that of a scan for its next rows, which end the statement. What cannot
-//! be written to disk finds an eighth of the limit that nobody else takes. A thread looks on, too, for growth behind which
-//! nobody asks.
+//! Operators count the memory that they keep, but not their copies of it, and some (windows) count
+//! nothing. So the pool also refuses requests when the process has too much resident memory. It
+//! first refuses operators that have data to spill; they write it to disk. Beyond 5/4 of the limit
+//! it refuses all operators, for example a scan that asks for its next rows, and the statement
+//! fails. An eighth of the limit is reserved for operators that cannot spill. A thread also watches
+//! the resident memory, because it can grow without any request.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -30,19 +32,22 @@ use tokio::sync::oneshot::{self, Receiver};
 
 use super::heap;
 
-/// Consumers that a refusal names.
+/// Number of consumers that a refusal names.
 const NUM_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
-/// Of the limit: what can spill takes no more than all but such a part, and spills nothing shorter than half of it.
+/// Reciprocal of the share of the limit that is reserved for consumers that cannot spill. A
+/// consumer does not spill less than half of that share.
 const PART_OF_OTHERS: usize = 8;
-/// Resident memory beyond the limit that is no sign of anything uncounted.
+/// Bytes of resident memory beyond the limit that are tolerated.
 const SLACK_BYTES: usize = 16 << 20;
-/// Deals rows out to partitions, few at a time, and counts what several of them share several times. What it would write to
-/// disk, nobody reads any more: with DataFusion 55.2 `sequence_count(…, n => 2000)` of 40 portions stands still for good.
+/// Name of the operator whose memory is not counted. It deals few rows at a time to partitions, and
+/// counts rows several times if partitions share them. It must not spill: with DataFusion 55.2,
+/// nobody reads the spilled rows any more, and `sequence_count(…, n => 2000)` of 40 portions hangs
+/// forever.
 const UNCOUNTED: &str = "RepartitionExec";
-/// How often the thread looks: what is copied meanwhile is little.
+/// Time between two checks by the thread. Operators copy little within this time.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// See the module's description.
+/// The memory pool of `--memory-limit`; see the module docs.
 #[derive(Debug)]
 pub struct ResidentPool {
     counted: TrackConsumersPool<GreedyMemoryPool>,
@@ -51,19 +56,19 @@ pub struct ResidentPool {
 }
 
 impl ResidentPool {
-    /// One of `limit` bytes, for a process that does nothing yet.
+    /// Creates a pool of `limit` bytes.
     pub fn new(limit: usize) -> Arc<Self> {
         let counted = TrackConsumersPool::new(GreedyMemoryPool::new(limit), NUM_NAMED);
         Arc::new(Self { counted, limit, resident: Resident::new() })
     }
 
-    /// Returns true for one that writes to disk when it is refused, and has something worth it.
+    /// Returns true if the consumer spills when it is refused, and has enough bytes to spill.
     fn gives_way(&self, reservation: &MemoryReservation) -> bool {
         let worth_it = self.limit / PART_OF_OTHERS / 2;
         reservation.consumer().can_spill() && reservation.size() > worth_it
     }
 
-    /// Bytes that are resident, where they are too many for one who asks.
+    /// Returns the resident bytes of the process if they are too many for a request, else `None`.
     fn too_many(&self, gives_way: bool) -> Option<usize> {
         let most = if gives_way { self.limit } else { self.limit.saturating_add(self.limit / 4) };
         let is_too_many = |bytes: &usize| *bytes > most.saturating_add(SLACK_BYTES);
@@ -79,32 +84,33 @@ impl ResidentPool {
         )
     }
 
-    /// A statement with this limit, for which `enough` bytes are enough.
+    /// Creates a statement under this limit. `enough` is the number of bytes that suffices for it.
     pub fn statement(self: &Arc<Self>, enough: Option<u64>) -> Statement {
         Statement { pool: Arc::clone(self), enough }
     }
 
-    /// Tells when the process has too much in memory, until the receiver goes.
+    /// Starts a thread that sends an error if the process has too much resident memory. The thread
+    /// ends when the receiver is dropped.
     fn watch(self: &Arc<Self>) -> Receiver<DataFusionError> {
         let (sender, receiver) = oneshot::channel();
         let pool = Arc::clone(self);
         let look = move || {
             while !sender.is_closed() {
                 if let Some(resident) = pool.too_many(false) {
-                    // Where the statement has ended meanwhile nobody asks.
+                    // The receiver is gone if the statement has ended.
                     let _ = sender.send(pool.refusal("the statement", resident));
                     return;
                 }
                 thread::sleep(LOOK_EVERY);
             }
         };
-        // Without a thread there is what the pool sees.
+        // If no thread can be started, only requests to the pool are checked.
         let _ = thread::Builder::new().name("tadoc-memory".to_owned()).spawn(look);
         receiver
     }
 }
 
-/// A statement whose memory is limited.
+/// A statement with limited memory.
 #[derive(Debug)]
 pub struct Statement {
     pool: Arc<ResidentPool>,
@@ -112,10 +118,11 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Runs `rows` to their end, or until the process has too much in memory.
+    /// Runs `rows` to completion, or until the process has too much resident memory.
     ///
     /// # Errors
-    /// Those of `rows`; where memory is short, with a limit that is enough.
+    /// The error of `rows`. If memory is exhausted, the text names a sufficient limit, if it is
+    /// known.
     pub async fn run<T>(&self, rows: impl Future<Output = Result<T>>) -> Result<T> {
         let outcome = tokio::select! {
             outcome = rows => outcome,
@@ -202,10 +209,10 @@ fn is_uncounted(reservation: &MemoryReservation) -> bool {
     reservation.consumer().name().starts_with(UNCOUNTED)
 }
 
-/// Memory that the process has resident, but for files that are mapped.
+/// Resident memory of the process, without mapped files.
 #[derive(Debug)]
 struct Resident {
-    /// Where the system says it.
+    /// The system's file with the numbers, if there is one.
     statm: Option<File>,
 }
 
@@ -214,7 +221,7 @@ impl Resident {
         Self { statm: File::open("/proc/self/statm").ok() }
     }
 
-    /// `None` on systems that do not say it so.
+    /// Returns the resident bytes, or `None` if the system does not report them.
     #[cfg(target_os = "linux")]
     fn bytes(&self) -> Option<usize> {
         use std::os::unix::fs::FileExt;

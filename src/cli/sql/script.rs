@@ -1,7 +1,7 @@
-//! Runs a script statement by statement and stops at the first that fails.
+//! Runs a script statement by statement and stops at the first failure.
 //!
-//! Statements are parsed one at a time, so those before a syntax error have run, and `SET` may
-//! change the dialect of what follows in the next script.
+//! Statements are parsed one at a time, so the statements before a syntax error have run. `SET` can
+//! change the dialect for the next script.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
 use crate::output::note;
 
-/// The statements of a script, parsed as they are asked for.
+/// The statements of a script, parsed on demand.
 struct Statements<'a>(DFParser<'a>);
 
 impl<'a> Statements<'a> {
@@ -28,15 +28,15 @@ impl<'a> Statements<'a> {
         Ok(Self(DFParserBuilder::new(script).with_dialect(dialect).build()?))
     }
 
-    /// Returns true where no statement is left.
+    /// Returns true if no statement is left.
     fn is_at_end(&mut self) -> bool {
         let parser = &mut self.0.parser;
         while parser.consume_token(&Token::SemiColon) {}
         parser.peek_token().token == Token::EOF
     }
 
-    /// The next statement, which may be `max_depth` deep: even a parsed one that is deeper cannot be
-    /// dropped safely.
+    /// Parses the next statement. The depth is checked before parsing, because a parsed statement
+    /// deeper than `max_depth` cannot even be dropped safely.
     fn next(&mut self, max_depth: u64) -> Result<Option<Statement>> {
         if self.is_at_end() {
             return Ok(None);
@@ -57,8 +57,8 @@ impl<'a> Statements<'a> {
 }
 
 impl Session {
-    /// Runs all statements of `script`, which `is_last` where no other script comes. Of a long one no more
-    /// than one statement is there in parsed form.
+    /// Runs all statements of `script`. `is_last` says that no other script follows. Only one
+    /// statement at a time is held in parsed form.
     pub async fn run_script(&self, script: &str, is_last: bool) -> Outcome {
         failure::remember_secrets(script);
         let dialect = self.dialect()?;
@@ -76,7 +76,7 @@ impl Session {
         TadocOptions::from_config(self.context.state().config_options()).max_statement_depth
     }
 
-    /// How scripts are written.
+    /// Returns the SQL dialect of scripts.
     fn dialect(&self) -> Result<Box<dyn Dialect>> {
         let state = self.context.state();
         let name = &state.config_options().sql_parser.dialect;
@@ -112,7 +112,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs all statements of `script`; the rows of the last one, and its text.
+    /// Runs all statements of `script`. Returns the rows of the last one, and its text.
     pub async fn rows_of(&self, script: &str) -> Outcome<(SendableRecordBatchStream, String)> {
         failure::remember_secrets(script);
         let dialect = self.dialect()?;

@@ -1,8 +1,8 @@
-//! Suggestions for names that were probably mistyped.
+//! Suggestions for mistyped names.
 
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 
-/// The candidate closest to `name`, if one is near enough to be a slip of the finger.
+/// Returns the candidate closest to `name`, if it is near enough to be a typing error.
 pub(crate) fn closest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,

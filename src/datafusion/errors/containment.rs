@@ -1,9 +1,10 @@
-//! Panics of libraries that read foreign bytes, as errors.
+//! Containment of panics in libraries that read foreign bytes.
 //!
-//! parquet and arrow are made for files that are whole: some damaged ones make them panic. Where such
-//! bytes go in, [`contain_panics`] makes an error of it, and keeps the line that a panic prints
-//! (`thread … panicked`) off standard error. Panics of other crates are contained, too, but their line
-//! stays: they are defects that somebody should hear of. Without a panic it costs some nanoseconds.
+//! The crates parquet and arrow expect intact files; some damaged files make them panic.
+//! [`contain_panics`] converts such a panic to an error and suppresses the line that a panic prints
+//! to standard error (`thread … panicked`). Panics of other crates are contained too, but their
+//! line is printed, because they are defects that should be reported. Without a panic the cost is
+//! some nanoseconds.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -13,19 +14,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tadoc::error::{Error, Result};
 
-/// Crates whose panics are about the bytes that they were given, as they stand in paths of sources. `bytes` cuts them
-/// where a damaged file says.
+/// Crates whose panics are caused by their input bytes, as they appear in source paths. `bytes` is
+/// included because it slices at offsets that come from the file.
 const READERS: [&str; 3] = ["/parquet-", "/arrow-", "/bytes-"];
 
 thread_local! {
-    /// How many calls of [`contain_panics`] this thread is in.
+    /// Number of nested calls of [`contain_panics`] on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 static INSTALLED: Once = Once::new();
 static ALL_THREADS: AtomicBool = AtomicBool::new(false);
 
-/// What `work` returns, or an error about `what` where it panics.
+/// Returns the result of `work`, or an error about `what` if it panics.
 ///
 /// ```
 /// use datafusion_tadoc::contain_panics;
@@ -35,7 +36,7 @@ static ALL_THREADS: AtomicBool = AtomicBool::new(false);
 /// ```
 ///
 /// # Errors
-/// [`Error::External`] with `what` and the panic's text.
+/// [`Error::External`] with `what` and the text of the panic.
 pub fn contain_panics<T>(what: &str, work: impl FnOnce() -> T) -> Result<T> {
     install();
     DEPTH.set(DEPTH.get() + 1);
@@ -47,8 +48,8 @@ pub fn contain_panics<T>(what: &str, work: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
-/// Keeps the panic lines of the readers off standard error in all threads: for a process that contains
-/// every panic of its statements.
+/// Suppresses the panic lines of the reading libraries in all threads. Intended for a process that
+/// contains every panic of its statements.
 pub fn quiet_readers() {
     ALL_THREADS.store(true, Ordering::Relaxed);
     install();

@@ -1,8 +1,8 @@
-//! From the crate's errors to DataFusion's.
+//! Conversion of the core's errors to DataFusion's.
 //!
-//! What a host branches on keeps its meaning: limits become `ResourcesExhausted`, a caller's
-//! mistake becomes `Execution`, and everything about bytes stays our own typed error inside
-//! `External`, where `downcast_ref::<tadoc::Error>()` finds it.
+//! Errors that a host distinguishes keep their meaning. Limits become `ResourcesExhausted`, and
+//! mistakes of the caller become `Execution`. Errors about bytes remain typed errors inside
+//! `External`, where `downcast_ref::<tadoc::Error>()` finds them.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -12,7 +12,8 @@ use datafusion::error::{DataFusionError, Result};
 use super::containment::contain_panics;
 use tadoc::error::Error;
 
-/// Wraps `error` in the DataFusion variant of the same meaning; one of DataFusion comes back.
+/// Wraps `error` in the DataFusion variant with the same meaning. A wrapped DataFusion error is
+/// unwrapped.
 pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
     match error {
         Error::Capacity { .. } => DataFusionError::ResourcesExhausted(error.to_string()),
@@ -28,7 +29,7 @@ pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
     }
 }
 
-/// Returns the error of the same meaning, with the same text, for an error of string columns.
+/// Converts an error of string columns to the core's error with the same meaning and text.
 pub(crate) fn from_gsst(error: gsst::Error) -> Error {
     match error {
         gsst::Error::Format { file, section, offset, reason } => {
@@ -55,18 +56,18 @@ pub(crate) fn gsst_error(error: gsst::Error) -> DataFusionError {
     datafusion_error(from_gsst(error))
 }
 
-/// Carries an error of DataFusion through the library; [`datafusion_error`] hands it back.
+/// Wraps a DataFusion error for passing it through the core; [`datafusion_error`] unwraps it.
 pub(crate) fn core_error(error: DataFusionError) -> Error {
     Error::external("query", error)
 }
 
-/// What `work` ends in, or an error about `what` where a library panics in it.
+/// Returns the result of `work`, or an error about `what` if a library panics in it.
 ///
 /// # Errors
-/// The panic, as [`contain_panics`] tells it.
+/// The panic, as an error of [`contain_panics`].
 pub async fn contain_panics_of<T>(what: &str, work: impl Future<Output = T>) -> Result<T> {
     let mut work = pin!(work);
-    // Behind a panic it is not polled again.
+    // After a panic the future is not polled again.
     let polled = poll_fn(|context| match contain_panics(what, || work.as_mut().poll(context)) {
         Ok(poll) => poll.map(Ok),
         Err(error) => std::task::Poll::Ready(Err(datafusion_error(error))),
@@ -74,7 +75,7 @@ pub async fn contain_panics_of<T>(what: &str, work: impl Future<Output = T>) -> 
     polled.await
 }
 
-/// An error of a task of our own that was aborted or broke.
+/// Returns the error for a background task that was aborted or panicked.
 pub(crate) fn task_error(error: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
     datafusion_error(Error::external("background task", error))
 }

@@ -1,4 +1,4 @@
-//! Errors: from the core's to DataFusion's, without secrets.
+//! Errors: conversion from the core to DataFusion, masking of secrets, containment of panics.
 
 mod closest;
 mod containment;

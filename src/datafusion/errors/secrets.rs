@@ -1,35 +1,37 @@
-//! Secrets in text that leaves: passwords in URLs, keys and tokens in options.
+//! Masking of secrets in output: passwords in URLs, keys and tokens in options.
 //!
 //! ```text
 //! http://ann:pw@host/x              http://***@host/x
 //! 'aws.secret_access_key' 'abc'     'aws.secret_access_key' ***
 //! ```
 //!
-//! Locations and options travel through plans, definitions and errors of DataFusion and of stores, so
-//! text is masked where it leaves: errors, plans, histories. [`Secrets`] remembers the values in a
-//! session's statements, and masks them where a text has them without their names. Time is O(text).
+//! Locations and options pass through plans, definitions and errors of DataFusion and of stores. So
+//! text is masked at the output: in errors, plans and histories. [`Secrets`] remembers the secret
+//! values in the statements of a session, and masks them in texts that contain them without their
+//! names. Time is O(text).
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// What stands in the place of a secret.
+/// Replacement for a secret.
 const MASK: &str = "***";
-/// Shorter values may be parts of other words.
+/// Minimum length of a value that is masked without its name. Shorter values may be parts of other
+/// words.
 const MIN_VALUE_BYTES: usize = 4;
 
-/// What precedes the host in a URL.
+/// Pattern of the user and password before the host of a URL.
 const USER: &str = r#"(?<name>[A-Za-z][A-Za-z0-9+.-]*://)(?<value>[^/\s'"?\#]*)(?<rest>@)"#;
-/// The name of a secret option in quotes, and its value in quotes.
+/// Pattern of the quoted name of a secret option and its quoted value.
 const QUOTED: &str = r#"(?xi)
     (?<name> ['"] [\w.-]* KEY ['"] \s* (?: => | = | : )? \s* )
     (?<value> '(?:[^']|'')*' | "(?:[^"\\]|\\.)*" ) (?<rest>)"#;
-/// Such a name with a dot in it, or before `=`, and its value up to a blank.
+/// Pattern of such a name that contains a dot or stands before `=`, and its value up to a blank.
 const BARE: &str = r#"(?xi)
     (?<name> [\w-]+ \. [\w.-]* KEY ['"]? (?: \s* (?: => | = | : ) \s* | \s+ ) | \b [\w-]* KEY = )
     (?<value> '(?:[^']|'')*' | "(?:[^"\\]|\\.)*" | [^\s,;)'"}\]&]+ ) (?<rest>)"#;
-/// Ends of the names of secret options.
+/// Pattern of the ends of the names of secret options.
 const KEY: &str = r"(?: secret\w* | password | passwd | passphrase | token | credentials? | private_key
     | account_key | api_key | access_key | access_key_id | sas_key | signature | sig )";
 
@@ -38,8 +40,8 @@ static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     patterns.into_iter().flatten().collect()
 });
 
-/// `text` with `***` in the place of passwords in URLs, and of the values of options whose names say
-/// that they are secret.
+/// Returns `text` with `***` in place of passwords in URLs and of the values of options with secret
+/// names.
 ///
 /// ```
 /// use datafusion_tadoc::mask_secrets;
@@ -56,14 +58,14 @@ pub fn mask_secrets(text: &str) -> String {
     PATTERNS.iter().fold(text.to_owned(), mask)
 }
 
-/// The secrets of the statements of a session.
+/// Secret values in the statements of a session.
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: BTreeSet<String>,
 }
 
 impl Secrets {
-    /// Remembers the secrets in `text`, a statement.
+    /// Remembers the secrets in the statement `text`.
     pub fn remember(&mut self, text: &str) {
         for found in PATTERNS.iter().flat_map(|pattern| pattern.captures_iter(text)) {
             let value = &found["value"];
@@ -79,9 +81,9 @@ impl Secrets {
         }
     }
 
-    /// [`mask_secrets`] of `text`, with the values of this session masked wherever they stand.
+    /// Returns [`mask_secrets`] of `text`, with all remembered values masked too.
     pub fn mask(&self, text: &str) -> String {
-        // From the last in order of bytes: a value comes before those that it begins.
+        // Descending byte order, so that a value is replaced before its own prefixes.
         let replace = |text: String, value: &String| text.replace(value.as_str(), MASK);
         self.values.iter().rev().fold(mask_secrets(text), replace)
     }

@@ -1,6 +1,7 @@
-//! `cooccurrence(corpus [, window] [, min_count] [, fold])`: which words stand near each other, and how often.
+//! The function `cooccurrence(corpus [, window] [, min_count] [, fold])`: pairs of words that occur
+//! near each other, and their counts.
 //!
-//! A pair of positions of one document, less than `window` words apart, counts once.
+//! Two positions of one document that are less than `window` words apart count as one pair.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -176,7 +177,8 @@ impl Cooccurrence {
         let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
         Cooccurrences::in_parts(vocabulary, pairing, traversal, memory_bytes, make, send)
             .map_err(datafusion_error)?;
-        // Of pairs that are no rows a device tells, too.
+        // A device counts the pairs below `min_count` too. The cores do not, so their number of
+        // rows is recorded only if it is that of all pairs.
         if self.min_count <= 1 {
             note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
         }

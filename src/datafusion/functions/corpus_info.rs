@@ -1,11 +1,11 @@
-//! `corpus_info(corpus)`: one row per fact, from the footers alone.
+//! The function `corpus_info(corpus)`: one row per fact, from the footers alone.
 //!
-//! Of a living corpus with edits the facts about its texts are those of the version that the edits
-//! make, for which it is loaded; what concerns files remains that of the files.
+//! For a living corpus with edits, the facts about texts are those of the version with its edits,
+//! for which the corpus is loaded. The facts about files remain those of the files.
 //!
-//! `reuse` is G/N, elements of the grammar over tokens of the text: the honest measure of how much
-//! a query saves. Words and separators are counted per segment and summed, so that a word of two
-//! segments counts twice in `dictionary_words`.
+//! `reuse` is G/N, the elements of the grammar over the tokens of the text: the honest measure of
+//! how much work a query saves. Words and separators are counted per segment and summed, so that a
+//! word of two segments counts twice in `dictionary_words`.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ impl Totals {
         }
     }
 
-    /// O(G).
+    /// Counts the totals of a loaded corpus. O(G).
     fn of_corpus(corpus: &Corpus) -> Self {
         let mut totals = Self { segments: corpus.segments().len() as u64, ..Self::default() };
         for segment in corpus.segments() {
@@ -179,7 +179,7 @@ fn stored(footers: &[&FileFooter], kind: SectionKind) -> u64 {
     all.filter(|section| section.kind == kind).map(|section| section.len).sum()
 }
 
-/// The values of all files, each once, in order of appearance.
+/// Returns the values of all files, each once, in order of appearance.
 fn distinct(footers: &[&FileFooter], of: impl Fn(&FileFooter) -> String) -> String {
     let mut values: Vec<String> = Vec::new();
     for value in footers.iter().map(|footer| of(footer)) {

@@ -1,13 +1,15 @@
-//! `corpus_verify(corpus)`: every checksum, every structural check, every document decoded.
+//! The function `corpus_verify(corpus)`: checks every checksum and every structure, and decodes
+//! every document.
 //!
-//! A damaged file is an answer here, not an error: its rows say what is wrong. For each file come
-//! its sections in order, one `decode` per segment, and `file` for the checks that concern all of
-//! it (header, padding, footer). `refused` means that a limit stopped the check, which the detail
-//! names. Reads whole files, one at a time.
+//! A damaged file is a result, not an error: its rows say what is wrong. The rows of a file are its
+//! sections in order, `decode` for each segment, and `file` for the checks of the whole file
+//! (header, padding, footer). The status `refused` means that a limit stopped the check; the detail
+//! names the limit. Whole files are read, one at a time.
 //!
-//! Of a living corpus come the files of the version, each with a row `part` (is it the file that the
-//! version names), then a row `edits` for each version with edits, and where all is well a row
-//! `apply`: the edits are made, and every document of the result is decoded.
+//! For a living corpus, the rows are those of the version's files, each with a row `part` that says
+//! if it is the file that the version names. A row `edits` follows for each version with edits. If
+//! all checks succeed, the last row is `apply`: the edits are applied, and every document of the
+//! result is decoded.
 
 use std::sync::Arc;
 
@@ -109,7 +111,7 @@ impl TableFunction for CorpusVerify {
     }
 }
 
-/// All bytes of `file`, memory for them and what they decode to reserved.
+/// Reads all bytes of `file`. Reserves memory for them and for the decoded segments.
 async fn read_file(run: &Run, file: &SourceFile, reservation: &MemoryReservation) -> Result<Bytes> {
     reservation.try_resize(file.meta.size as usize)?;
     let store = store_of(&run.runtime, file)?;
@@ -120,13 +122,13 @@ async fn read_file(run: &Run, file: &SourceFile, reservation: &MemoryReservation
     Ok(bytes)
 }
 
-/// Sends the rows of one file; false says stop.
+/// Sends the rows of one file. Returns false if the function should stop.
 pub(super) async fn send(run: &mut Run, file: &str, rows: &[Row]) -> Result<bool> {
     let columns = run.scan.projection.iter().map(|&i| column(file, rows, i)).collect();
     run.output.send_columns_async(columns, rows.len()).await
 }
 
-/// What one check found.
+/// Result of one check.
 pub(super) struct Row {
     pub(super) segment: Option<usize>,
     pub(super) section: &'static str,
@@ -161,7 +163,8 @@ fn status(outcome: &Result<(), Error>) -> &'static str {
     }
 }
 
-/// Memory the decoded file takes, as far as its footer can be read; threads decode a segment each.
+/// Returns the memory that the decoded file takes, or 0 if its footer cannot be read. Each thread
+/// decodes one segment at a time.
 pub(super) fn decoded_bytes(path: &str, bytes: &Bytes, options: &TadocOptions) -> usize {
     let footer = footer(path, bytes, options);
     let segments = || footer.iter().flat_map(|footer| &footer.segments);
@@ -213,7 +216,7 @@ pub(super) fn verify_file(path: &str, bytes: &Bytes, options: &TadocOptions) -> 
 }
 
 fn section_row(path: &str, bytes: &Bytes, segment: Option<usize>, section: &SectionMeta) -> Row {
-    // The footer was checked: sections lie inside the file.
+    // The checked footer guarantees that sections lie inside the file.
     let (start, len) = (section.offset as usize, section.len as usize);
     let stored = bytes.get(start..start.saturating_add(len)).unwrap_or_default();
     let got = crc32c::crc32c(stored);

@@ -1,4 +1,5 @@
-//! What functions share that answer document by document: which documents, and their rows.
+//! Shared code of functions that answer document by document: the choice of documents, and their
+//! rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,19 +19,19 @@ use tadoc::analytics::{DocSelection, Fold, TermVectors};
 use tadoc::query::{Query, check_num_hits};
 use tadoc::segment::Corpus;
 
-/// The column that filters are taken over on.
+/// Name of the column on which filters are claimed.
 pub(super) const DOC_ID: &str = "doc_id";
-/// Documents looked at by one evaluation of a filter.
+/// Number of documents that one evaluation of a filter covers.
 const FILTER_DOCS: usize = 65_536;
-/// Text that makes a partition worth its thread.
+/// Bytes of text that make a partition worth its thread.
 const PARTITION_BYTES: u64 = 1 << 20;
 
-/// Documents of the run's partition that pass the filters on `doc_id`.
+/// Returns the documents of the run's partition that pass the filters on `doc_id`.
 pub(super) fn selected_documents(run: &Run) -> Result<DocSelection> {
     selected_of(run, range_of(run))
 }
 
-/// Documents of all partitions that do.
+/// Returns the documents of all partitions that pass the filters on `doc_id`.
 pub(super) fn all_selected_documents(run: &Run) -> Result<DocSelection> {
     selected_of(run, 0..run.scan.num_doc_ids())
 }
@@ -45,8 +46,8 @@ fn selected_of(run: &Run, range: Range<u64>) -> Result<DocSelection> {
     DocSelection::list(kept).map_err(datafusion_error)
 }
 
-/// The documents of `range` that pass the filters that need no text; `column` makes a column for some of
-/// them.
+/// Returns the documents of `range` that pass the filters that need no text. `column` makes a
+/// column for some of the documents.
 pub(super) fn passing_documents(
     scan: &Scan,
     range: Range<u64>,
@@ -64,8 +65,8 @@ pub(super) fn passing_documents(
     Ok(kept)
 }
 
-/// The documents that the filters on `doc_id` leave to a search, ascending; `None` where there are no
-/// filters.
+/// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.
+/// Returns `None` if there are no filters.
 pub(super) fn searched_documents(run: &Run) -> Result<Option<Vec<u64>>> {
     if !run.scan.is_filtered() {
         return Ok(None);
@@ -75,14 +76,15 @@ pub(super) fn searched_documents(run: &Run) -> Result<Option<Vec<u64>>> {
     Ok(Some(docs))
 }
 
-/// Partitions worth having where all text is gone through.
+/// Returns the number of partitions that are worth their threads if all text is processed.
 pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
     let most = (target as u64).min(scan.num_docs()).max(1);
     (scan.len_bytes() / PARTITION_BYTES).clamp(1, most) as usize
 }
 
-/// Partitions worth having where segments are searched: not for a part of the documents or rows, nor where each of them
-/// had to count the documents of all `query`'s items first.
+/// Returns the number of partitions that are worth their threads if segments are searched. It is
+/// one if only some documents or rows are asked for. It is also one if `query` has several items,
+/// because each partition would first have to count the documents of all items.
 pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -> usize {
     if scan.is_filtered() || scan.limit.is_some() || query.items().len() > 1 {
         return 1;
@@ -91,13 +93,14 @@ pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -
     num_partitions(scan, target).min(segments.sum()).max(1)
 }
 
-/// The segments of `corpus` that the run's partition searches: equal shares, in order.
+/// Returns the segments of `corpus` that the run's partition searches. Partitions have equal
+/// shares, in order.
 pub(super) fn searched_segments(run: &Run, corpus: &Corpus) -> Range<usize> {
     let share = |partition: usize| corpus.segments().len() * partition / run.scan.num_partitions;
     share(run.partition)..share(run.partition + 1)
 }
 
-/// Occurrences that all partitions found together.
+/// Number of hits that all partitions have found together.
 pub(super) struct NumHits {
     found: Arc<AtomicU64>,
     max_hits: u64,
@@ -112,14 +115,14 @@ impl NumHits {
     /// Adds `num_hits`.
     ///
     /// # Errors
-    /// Where there are more than `tadoc.max_hits`.
+    /// An error if there are more hits than `tadoc.max_hits`.
     pub(super) fn add(&self, num_hits: usize) -> Result<()> {
         let found = self.found.fetch_add(num_hits as u64, Ordering::Relaxed) + num_hits as u64;
         check_num_hits(found, self.max_hits).map_err(datafusion_error)
     }
 }
 
-/// The term vectors of a corpus, which all partitions share.
+/// Returns the term vectors of a corpus, which all partitions share.
 pub(super) fn term_vectors(
     run: &Run,
     loaded: &LoadedCorpus,
@@ -128,7 +131,8 @@ pub(super) fn term_vectors(
     run.shared.prepared(|| new_term_vectors(run, loaded, fold))
 }
 
-/// The term vectors of a corpus: counted on a device, or as cursors go.
+/// Builds the term vectors of a corpus. A device counts them, or the cores count document by
+/// document while a cursor moves.
 pub(super) fn new_term_vectors(
     run: &Run,
     loaded: &LoadedCorpus,
@@ -139,18 +143,19 @@ pub(super) fn new_term_vectors(
     Ok(on_device.unwrap_or_else(|| TermVectors::new(vocabulary, run.scan.options.traversal)))
 }
 
-/// What a device would do for term vectors. Of documents that filters or a limit choose the cores count
-/// only these.
+/// Returns the device task for term vectors. It is marked as partial if filters or a limit choose
+/// documents, because the cores count only these.
 pub(super) fn terms_task(scan: &Scan) -> Task {
     Task::TermVector { is_part: scan.is_filtered() || scan.limit.is_some() }
 }
 
-/// Words by row of the vocabulary.
+/// Returns the words at `rows` of the vocabulary.
 pub(super) fn words_at(words: &StringViewArray, rows: &[u32]) -> Result<ArrayRef> {
     Ok(take(words as &dyn Array, &UInt32Array::from(rows.to_vec()), None)?)
 }
 
-/// The id of a document for each of its rows, which end at `offsets`, one more than documents.
+/// Returns a column with the document's id in each row. The rows of document `ids[i]` are those
+/// from `offsets[i]` to `offsets[i + 1]`.
 pub(super) fn doc_ids(ids: &[u64], offsets: &[u64]) -> Result<ArrayRef> {
     let num_rows = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
     int64(ids.iter().zip(num_rows).flat_map(|(&id, num_rows)| std::iter::repeat_n(id, num_rows)))

@@ -1,11 +1,14 @@
-//! `doc_term_matrix(corpus [, fold])`: a row of a sparse matrix for each document, for LDA, GloVe and the like.
+//! The function `doc_term_matrix(corpus [, fold])`: a row of a sparse matrix for each document, for
+//! LDA, GloVe and similar methods.
 //!
 //! `word_ids` are the columns of the matrix, ascending: the word with id `i` is row `i` of
-//! `word_count(corpus)`, from 0. The lists of all documents one behind the other are the `indices`
-//! and `data` of a CSR matrix, the ends of the lists its `indptr`; Arrow stores them just so.
+//! `word_count(corpus)`, from 0. The concatenated lists of all documents are the `indices` and
+//! `data` of a CSR matrix, and the ends of the lists are its `indptr`. Arrow stores them in exactly
+//! this way.
 //!
-//! Of a corpus larger than memory it is refused; `tokens` and `term_vector` are not. Tried and dropped: lists by DataFusion's
-//! `array_agg` with ORDER BY, of `term_vector` and the ids of words: 212 s and 13 GB for 1.07 GB of text.
+//! The function is refused if the corpus is larger than memory; `tokens` and `term_vector` are not.
+//! Tried and dropped: lists by DataFusion's `array_agg` with ORDER BY, over `term_vector` and the
+//! ids of words. They took 212 s and 13 GB for 1.07 GB of text.
 
 use std::sync::Arc;
 

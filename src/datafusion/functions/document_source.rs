@@ -1,15 +1,15 @@
-//! Where the rows of `documents` come from: no more of a corpus than a query uses.
+//! The sources of the rows of `documents`: a query reads no more of a corpus than it uses.
 //!
-//! | the query uses | what is read |
+//! | the query uses | data that is read |
 //! | --- | --- |
 //! | ids and user columns | nothing of the corpus |
-//! | of a living corpus, paths too | the sections of paths of its files; where ids are filtered on, of those with such ids |
-//! | of a living corpus, lengths or texts of few documents | the files that hold them, and their edits |
-//! | anything else, and where the version is made already | the corpus |
+//! | of a living corpus, paths too | path sections of its files, or of those with ids that pass |
+//! | of a living corpus, lengths or texts of few documents | their files and edits |
+//! | anything else, or a version that is assembled already | the corpus |
 //!
-//! A version is made of all its edits, for all statements that follow; one that changes a row need not
-//! wait for that. Which documents a query reads is known before where its filters are on ids, paths and
-//! user columns only.
+//! A version is assembled with all its edits, for all statements that follow. A statement that
+//! changes one row need not wait for that. The documents that a query reads are known before only
+//! if its filters are on ids, paths and user columns.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,20 +35,20 @@ use tadoc::segment::Corpus;
 /// User columns that a query needs, by position in the schema.
 pub(super) type UserColumns = Arc<[Option<ArrayRef>]>;
 
-/// See the module's description.
+/// Source of the rows of `documents`. See the module's description.
 pub(super) enum DocumentSource {
-    /// Nothing is asked of the corpus.
+    /// Nothing of the corpus is used.
     Ids,
-    /// Nothing but paths is asked of it.
+    /// Only paths of the corpus are used.
     Named(PathTable),
     Made(Arc<LoadedCorpus>, DocumentDecoder),
-    /// Few documents, and texts of theirs that were read and not yet taken.
+    /// Few documents, and the bytes of texts that were appended and not yet taken.
     Few(FewDocuments, Vec<u8>),
 }
 
 impl DocumentSource {
-    /// What the scan of `run` needs, and the ids of its rows before filters on text, if they were found
-    /// on the way.
+    /// Opens the source that the scan of `run` needs. Also returns the ids of the rows before
+    /// filters on text, if opening the source has found them.
     pub(super) async fn open(run: &Run, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
         let scan = &run.scan;
         if !(PATH..USER).any(|position| scan.uses(position)) {
@@ -66,7 +66,7 @@ impl DocumentSource {
         Ok((Self::Made(loaded, decoder), None))
     }
 
-    /// What reads document `id`, which is there.
+    /// Opens the source of document `id`, which exists.
     pub(super) async fn of_document(run: &Run, id: u64) -> Result<Self> {
         let scan = &run.scan;
         if let Some(view) = scan.living()
@@ -81,8 +81,8 @@ impl DocumentSource {
         Ok(Self::Made(loaded, decoder))
     }
 
-    /// The documents that the filters leave and their ids; `None` where these are not few and more than
-    /// their paths is asked for.
+    /// Opens the source of the documents that pass the filters, and returns their ids. Returns
+    /// `None` if the query uses more than their paths and they are not few.
     async fn of_few(
         run: &Run,
         view: &Arc<LivingView>,
@@ -117,7 +117,7 @@ impl DocumentSource {
         Ok(Some((source, Some(ids))))
     }
 
-    /// The corpus, where all of it is there.
+    /// Returns the corpus, if all of it is loaded.
     pub(super) fn corpus(&self) -> Option<&Corpus> {
         match self {
             Self::Made(loaded, _) => Some(&loaded.corpus),
@@ -125,7 +125,7 @@ impl DocumentSource {
         }
     }
 
-    /// Bytes of memory held beside what is shared.
+    /// Returns the bytes of memory that are not shared with others.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Few(few, _) => few.memory_bytes(),
@@ -134,7 +134,7 @@ impl DocumentSource {
         }
     }
 
-    /// Bytes of document `id`.
+    /// Returns the bytes of the text of document `id`.
     pub(super) fn len_bytes(&self, id: u64) -> Result<u64> {
         match self {
             Self::Made(loaded, _) => document_len_bytes(&loaded.corpus, id),
@@ -146,7 +146,7 @@ impl DocumentSource {
         .map_err(datafusion_error)
     }
 
-    /// Appends the bytes of document `id` to what is to be taken.
+    /// Appends the bytes of document `id` to the pending text.
     pub(super) fn append_text(&mut self, id: u64) -> Result<()> {
         match self {
             Self::Made(_, decoder) => decoder.append_document(id),
@@ -176,7 +176,7 @@ impl DocumentSource {
         Ok(passage)
     }
 
-    /// Bytes that were appended and not taken.
+    /// Returns the number of bytes of the pending text.
     pub(super) fn text_len_bytes(&self) -> usize {
         match self {
             Self::Made(_, decoder) => decoder.bytes().len(),
@@ -185,7 +185,7 @@ impl DocumentSource {
         }
     }
 
-    /// Takes what was appended.
+    /// Takes the pending text.
     pub(super) fn take_text(&mut self) -> Vec<u8> {
         match self {
             Self::Made(_, decoder) => decoder.take(),
@@ -194,7 +194,7 @@ impl DocumentSource {
         }
     }
 
-    /// Column `position`, which is none of text, for documents `ids`.
+    /// Returns the column `position`, which has no text of documents, for the documents `ids`.
     pub(super) fn column(
         &self,
         position: usize,
@@ -222,12 +222,12 @@ impl DocumentSource {
     }
 }
 
-/// All of document `doc_id`.
+/// Returns the query for the whole document `doc_id`.
 fn whole(doc_id: u64) -> ExtractQuery {
     ExtractQuery { doc_id, byte_offset: 0, byte_len: u64::MAX }
 }
 
-/// The user column at `position` for documents `ids`.
+/// Returns the user column at `position` for the documents `ids`.
 fn user_column(position: usize, ids: &[u64], user: &UserColumns) -> Result<ArrayRef> {
     match &user[position] {
         Some(array) => rows_of(array, ids),
@@ -243,18 +243,18 @@ fn rows_of(array: &ArrayRef, ids: &[u64]) -> Result<ArrayRef> {
     }
 }
 
-/// Most bytes of text at once; a view addresses 2^31 - 1.
+/// Returns the largest number of bytes of text at once. A view addresses 2^31 - 1 bytes.
 fn max_output_bytes(scan: &Scan) -> u64 {
     scan.options.max_output_bytes.min(i32::MAX as u64)
 }
 
-/// Whether the query asks more of documents than their names.
+/// Returns true if the query uses lengths or texts of documents.
 fn uses_texts(scan: &Scan) -> bool {
     [BYTES, TEXT, CONTENT].iter().any(|&position| scan.uses(position))
 }
 
-/// Whether filters may leave few documents, and tell which without any text; words are only counted in
-/// a version that is made.
+/// Returns true if filters may leave few documents, and if they can be evaluated without any text.
+/// Returns false if words are counted, because this needs an assembled version.
 fn may_be_few(scan: &Scan) -> bool {
     let mut stages = scan.columns_stage.iter().chain(&scan.dynamic_stages);
     let tells = |position: &usize| matches!(*position, DOC_ID | PATH) || *position >= USER;
@@ -264,7 +264,7 @@ fn may_be_few(scan: &Scan) -> bool {
         && stages.all(|stage| stage.columns.iter().all(tells))
 }
 
-/// Documents of a version that is not made, picked by their names.
+/// Choice of documents of a version that is not assembled, by ids, paths and user columns.
 struct Picking {
     scan: Arc<Scan>,
     paths: Option<PathTable>,
@@ -272,7 +272,7 @@ struct Picking {
 }
 
 impl Picking {
-    /// Those of `range` that pass the filters on columns.
+    /// Returns the documents of `range` that pass the filters on columns.
     fn passing(&self, range: Range<u64>) -> Result<Vec<u64>> {
         passing_documents(&self.scan, range, |position, ids| match (position, &self.paths) {
             (DOC_ID, _) => int64(ids.iter().copied()),

@@ -1,17 +1,18 @@
-//! `documents(corpus)` and tables `STORED AS TADOC`: one row per document.
+//! The function `documents(corpus)` and tables `STORED AS TADOC`: one row per document.
 //!
 //! ```text
 //! ids of the partition ─▶ candidates ─▶ columns filter ─▶ decode ─▶ text filter ─▶ rows
 //!                         (grammar)     (no text)         (1 MiB at a time)
 //! ```
 //!
-//! Text is decoded only where it goes out or is filtered on, and only for documents that survived
-//! the two stages before; how much of the corpus is loaded for that is `document_source`'s business.
-//! User columns are read of the files that hold documents which filters on ids leave, and what edits set is
-//! laid over them before any filter.
-//! `count(*)` comes from the footers. User columns are part of the schema
-//! where the table is registered; a bare path has the six fixed columns, because a schema must be
-//! known before anything is read.
+//! Text is decoded only if it is returned or filtered on, and only for documents that pass the two
+//! stages before. `document_source` decides how much of the corpus is loaded for that. User columns
+//! are read only from files with documents that pass the filters on ids. The values that edits set
+//! replace them before any filter runs.
+//!
+//! `count(*)` comes from the footers. User columns are part of the schema if the table is
+//! registered. A bare path has the six fixed columns, because a schema must be known before
+//! anything is read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,10 +47,10 @@ pub(super) const BYTES: usize = 2;
 pub(super) const WORDS: usize = 3;
 pub(super) const TEXT: usize = 4;
 pub(super) const CONTENT: usize = 5;
-/// The first user column.
+/// Position of the first user column.
 pub(super) const USER: usize = 6;
 
-/// Text that makes a partition worth its thread.
+/// Bytes of text that make a partition worth its thread.
 const PARTITION_BYTES: u64 = 4 << 20;
 
 /// The function `documents` in SQL.
@@ -79,7 +80,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// Documents with `user_columns` behind the fixed ones.
+    /// Builds the function with `user_columns` after the fixed columns.
     pub(crate) fn new(user_columns: Vec<FieldRef>) -> Self {
         let fixed = DEFINITION.signature.fields().into_iter().map(Arc::new);
         Self { schema: Arc::new(Schema::new(fixed.chain(user_columns).collect::<Vec<_>>())) }
@@ -152,7 +153,7 @@ impl TableFunction for Documents {
     }
 }
 
-/// Ids of the run's partition: equal shares, in order.
+/// Returns the document ids of the run's partition. Partitions have equal shares, in order.
 pub(super) fn range_of(run: &Run) -> Range<u64> {
     let num_ids = u128::from(run.scan.num_doc_ids());
     let share =
@@ -160,7 +161,7 @@ pub(super) fn range_of(run: &Run) -> Range<u64> {
     share(run.partition)..share(run.partition + 1)
 }
 
-/// User columns that the query needs, by position in the schema.
+/// Reads the user columns that the query needs, by position in the schema.
 async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<Option<ArrayRef>>> {
     let scan = &run.scan;
     let mut needed: Vec<usize> = scan.stages().flat_map(|stage| stage.columns.clone()).collect();
@@ -187,14 +188,14 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
     Ok(columns)
 }
 
-/// Where rows of user columns come from: of files whose documents are all filtered out by id,
-/// nothing is read.
+/// Returns the sources of the rows of user columns. Files are not read if filters on ids leave none
+/// of their documents.
 async fn row_sources(run: &Run) -> Result<Vec<RowSource<'_>>> {
     let mut sources = run.scan.row_sources();
     if run.scan.columns_stage.as_ref().is_none_or(|stage| stage.columns != [DOC_ID]) {
         return Ok(sources);
     }
-    // Filters of joins and sorts above may be on the columns that are to be read.
+    // Dynamic filters of joins and sorts above may use the columns that are to be read.
     let scan = Scan { dynamic_stages: Vec::new(), ..run.scan.as_ref().clone() };
     let range = range_of(run);
     let pick = move || passing_documents(&scan, range, |_, ids| int64(ids.iter().copied()));
@@ -212,13 +213,13 @@ async fn row_sources(run: &Run) -> Result<Vec<RowSource<'_>>> {
     Ok(sources)
 }
 
-/// One partition of a documents scan.
+/// A partition of a documents scan.
 struct Scanner {
     run: Run,
     source: DocumentSource,
     user: UserColumns,
     reservation: MemoryReservation,
-    /// What the reservation holds beside decoded text.
+    /// Bytes of the reservation that are not for decoded text.
     held_bytes: usize,
 }
 
@@ -233,7 +234,8 @@ impl Scanner {
         Self { run, source, user, reservation, held_bytes }
     }
 
-    /// Sends the rows; `passed` are the documents that pass the filters on columns, where they are known.
+    /// Sends the rows. `passed` has the documents that pass the filters on columns, if they are
+    /// known.
     fn run(mut self, passed: Option<Vec<u64>>) -> Result<()> {
         let scan = Arc::clone(&self.run.scan);
         let batch_size = self.run.output.batch_size();
@@ -255,7 +257,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// Documents of the partition that can match the demands of all text filters.
+    /// Returns the documents of the partition that can match the demands of all text filters.
     fn ids(&self) -> Vec<u64> {
         let (scan, range) = (&self.run.scan, range_of(&self.run));
         let Some(candidates) = self.source.corpus().and_then(|corpus| self.candidates(corpus))
@@ -269,7 +271,8 @@ impl Scanner {
         candidates[start..end].to_vec()
     }
 
-    /// Documents of `corpus` that can match the demands of all text filters; `None` for all documents.
+    /// Returns the documents of `corpus` that can match the demands of all text filters, or `None`
+    /// for all documents.
     fn candidates(&self, corpus: &Corpus) -> Option<Vec<u64>> {
         let compute = || {
             let mut all: Option<Vec<u64>> = None;
@@ -316,7 +319,7 @@ impl Scanner {
             }
             let (batch, len_bytes) = self.next_batch(rest)?;
             rest = &rest[batch.len()..];
-            // Decoded bytes, and as much again where invalid ones must be replaced.
+            // Decoded bytes, and the same again for the replacement of invalid ones.
             self.reservation.try_resize(self.held_bytes + 2 * len_bytes as usize)?;
             let mut ends = Vec::with_capacity(batch.len());
             for &id in batch {
@@ -341,7 +344,8 @@ impl Scanner {
         Ok(true)
     }
 
-    /// The longest beginning of `ids` that fits into a batch, one document at least.
+    /// Returns the longest prefix of `ids` that fits into a batch, at least one document, and its
+    /// bytes.
     fn next_batch<'a>(&self, ids: &'a [u64]) -> Result<(&'a [u64], u64)> {
         let most = batch_bytes(&self.run.runtime.memory_pool);
         let most = most.min(self.run.scan.options.max_output_bytes);
@@ -352,7 +356,7 @@ impl Scanner {
                 return Ok((&ids[..i], sum));
             }
             if i == 0 && len > self.run.scan.options.max_output_bytes.min(i32::MAX as u64) {
-                // Refused by the decoder with its own text, before anything is reserved.
+                // The decoder refuses the document with its own error, before anything is reserved.
                 return Ok((&ids[..1], 0));
             }
             sum = sum.saturating_add(len);
@@ -383,7 +387,7 @@ impl Scanner {
         self.run.output.send_columns(columns, kept.len())
     }
 
-    /// Column `position` for `ids`; `texts` are theirs, where decoded.
+    /// Returns the column `position` for `ids`. `texts` are their texts, if decoded.
     fn column(&self, position: usize, ids: &[u64], texts: Option<&Texts>) -> Result<ArrayRef> {
         match (position, texts) {
             (TEXT, Some(texts)) => Ok(Arc::new(texts.text()?)),
@@ -397,12 +401,12 @@ fn needs_decoding(scan: &Scan) -> bool {
     scan.uses(TEXT) || scan.uses(CONTENT)
 }
 
-/// Paths of documents.
+/// Returns the paths of documents.
 pub(super) fn paths(corpus: &Corpus, ids: &[u64]) -> ArrayRef {
     views(ids.iter().map(|&id| path_of(corpus, id)))
 }
 
-/// Path of document `id`; empty where there is none.
+/// Returns the path of document `id`; empty if there is none.
 pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
     let part = corpus.doc_parts(id).next();
     part.and_then(|(segment_idx, doc)| corpus.segments()[segment_idx].paths.get(doc)).unwrap_or("")

@@ -1,8 +1,9 @@
-//! `extract(corpus, doc_id, byte_offset, byte_len)`: one passage, by descending the grammar.
+//! The function `extract(corpus, doc_id, byte_offset, byte_len)`: one passage, read by descending
+//! the grammar.
 //!
-//! A length past the end is cut there. A passage that begins or ends inside a character shows
-//! U+FFFD for the part of it. Of a living corpus that is not loaded, only the file that holds the
-//! document is.
+//! A length past the end of the document is cut there. If a passage begins or ends inside a
+//! character, U+FFFD replaces the partial character. If a living corpus is not loaded, only the
+//! file that holds the document is loaded.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
-//! Few documents of a living corpus as they are now, read without the others.
+//! Few documents of a living corpus in their current state, read without the other documents.
 //!
 //! ```text
 //! ids 3, 40   parts   [ file A: 0..9 ][ edits of 7: 9..11 ][ file B: 11..30 ][ file C: 30.. ]
 //!             loaded        A                                                      C
 //! ```
 //!
-//! A version is made of all its files and edits, for all statements that follow; one that needs few
-//! documents waits for the files that hold these, and for their edits. O(edits), and what those take.
+//! A version is assembled from all its files and edits, for all statements that follow. A statement
+//! that needs few documents waits only for the files that hold them, and for their edits. It takes
+//! O(edits) plus the time for those files.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,21 +23,22 @@ use tadoc::error::Error;
 use tadoc::read::ExtractQuery;
 use tadoc_store::assemble_documents;
 
-/// Most documents that are read without the others.
+/// Largest number of documents that are read without the others.
 const MAX_FEW_DOCS: usize = 1024;
-/// Most edits of theirs: with more it is time to make the version, once for all.
+/// Largest number of edits of these documents. With more edits the version is assembled, once for
+/// all statements.
 const MAX_FEW_EDITS: usize = 4096;
 
-/// See the module's description.
+/// Few documents of a living corpus. See the module's description.
 pub(super) struct FewDocuments {
     corpus: LivingCorpus,
     max_output_bytes: u64,
-    /// Keeps the memory of the files reserved.
+    /// Files of the documents. They are kept so that their memory stays reserved.
     _files: Vec<Arc<LoadedFile>>,
 }
 
 impl FewDocuments {
-    /// Whether it is worth it to read `ids` of `view`, ascending, without the others.
+    /// Returns true if it pays to read `ids` of `view`, ascending, without the others.
     pub(super) fn are_few(view: &LivingView, ids: &[u64]) -> bool {
         let edits = view.edits.iter().flat_map(|edits| &edits.batch.edits);
         let is_asked = |id: &u64| ids.binary_search(id).is_ok();
@@ -44,10 +46,11 @@ impl FewDocuments {
         ids.len() <= MAX_FEW_DOCS && of_asked.nth(MAX_FEW_EDITS).is_none()
     }
 
-    /// The documents `ids` of `view`, ascending; text that is read may have `max_output_bytes`.
+    /// Reads the documents `ids` of `view`, ascending. A text that is read later may have at most
+    /// `max_output_bytes`.
     ///
     /// # Errors
-    /// Those of the store, of damaged files, and of memory that does not suffice.
+    /// Errors of the store, of damaged files, and of insufficient memory.
     pub(super) async fn read(
         run: &Run,
         view: &Arc<LivingView>,
@@ -65,17 +68,17 @@ impl FewDocuments {
         tokio::task::spawn_blocking(read).await.map_err(task_error)?.map_err(datafusion_error)
     }
 
-    /// Bytes of memory held beside the files.
+    /// Returns the bytes of memory held beside the files.
     pub(super) fn memory_bytes(&self) -> usize {
         self.corpus.memory_bytes()
     }
 
-    /// Path of document `id`; empty where there is none.
+    /// Returns the path of document `id`; empty if there is none.
     pub(super) fn path(&self, id: u64) -> &str {
         self.corpus.path(id).unwrap_or_default()
     }
 
-    /// Bytes of document `id`.
+    /// Returns the bytes of the text of document `id`.
     pub(super) fn len_bytes(&self, id: u64) -> tadoc::Result<u64> {
         self.corpus.len_bytes(id)
     }

@@ -1,7 +1,9 @@
-//! `ingestion_model(link_gb_per_s)`: how fast text arrives with each codec behind such a link.
+//! The function `ingestion_model(link_gb_per_s)`: the rate at which text arrives over a link with
+//! each codec.
 //!
-//! The rows of [`ingestion::rows`](crate::throughput::rows), from published measurements and from
-//! this machine's calibration, which `tadoc calibrate` measures. Nothing else is read.
+//! The rows are those of [`throughput::rows`](crate::throughput::rows). They come from published
+//! measurements and from this machine's calibration, which `tadoc calibrate` measures. Nothing else
+//! is read.
 
 use std::sync::Arc;
 

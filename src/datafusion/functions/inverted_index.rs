@@ -1,8 +1,9 @@
-//! `inverted_index(corpus [, fold])`: the documents of each word.
+//! The function `inverted_index(corpus [, fold])`: the documents of each word.
 //!
-//! Both traversals of the papers exist and can be forced with `tadoc.traversal`; what is chosen for
-//! the segments, and why, is in EXPLAIN, and that nothing is walked where the words of documents are kept. Filters on `word` and `doc_count` run over the dictionary,
-//! so that lists are made of the words that pass only.
+//! Both traversals of the papers are implemented and can be forced with `tadoc.traversal`. EXPLAIN
+//! shows the choice for the segments and its reason, or that no rules are visited because segments
+//! keep the words of documents. Filters on `word` and `doc_count` run over the dictionary, so that
+//! lists are made only for the words that pass.
 
 use std::iter::repeat;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use tadoc::segment::{Dag, Segment};
 const WORD: usize = 0;
 const DOC_COUNT: usize = 1;
 const DOC_IDS: usize = 2;
-/// Document ids of one batch: 32 MiB.
+/// Largest number of document ids of one batch: 32 MiB.
 const MAX_IDS: usize = 1 << 22;
 
 /// The function `inverted_index` in SQL.
@@ -162,7 +163,7 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     })
 }
 
-/// Whether more than words is asked for.
+/// Returns true if more than words is asked for.
 fn needs_lists(scan: &Scan) -> bool {
     scan.uses(DOC_COUNT) || scan.uses(DOC_IDS)
 }
@@ -185,8 +186,10 @@ fn build(
     analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
 }
 
-/// Memory of a segment's lists before they are made: as long as the text, or all documents for each word, or two documents for
-/// each element, which is what the words of documents have at most on the corpora of `benches/README.md`.
+/// Returns the estimated memory of a segment's lists before they are made. It is the smallest of
+/// three sizes: the length of the text, all documents for each word, and two documents for each
+/// element. The words of documents have at most the last size on the corpora of
+/// `benches/README.md`.
 fn usual_bytes(dag: &Dag) -> usize {
     let grammar = dag.grammar();
     let num_words = dag.num_words() as usize;
@@ -195,11 +198,12 @@ fn usual_bytes(dag: &Dag) -> usize {
     4 * (num_listed.min(len_words) + num_words)
 }
 
-/// What is said of a way that is taken on a device.
+/// Text for EXPLAIN if a device answers.
 const OF_DEVICE: &str = "of the device: there is one way, tadoc.traversal does not apply";
 
-/// How the documents of each segment are counted: from the words that it keeps, or by the traversal that `choose` has, and
-/// its reason; a segment like the one before is not repeated.
+/// Describes how the documents of each segment are counted: from the words of documents that it
+/// keeps, or by the traversal of `choose`, with its reason. Consecutive segments with the same
+/// choice are described once.
 pub(super) fn shown_choices(
     scan: &Scan,
     choose: impl Fn(&SegmentMeta) -> (Traversal, String),
@@ -233,7 +237,7 @@ pub(super) fn shown_choices(
     runs.map(shown).collect::<Vec<_>>().join("; ")
 }
 
-/// The traversal of a task over sequences of `n` words of all segments, and its reason.
+/// Describes the traversal of a task over sequences of `n` words in all segments, with its reason.
 pub(super) fn shown_choice(scan: &Scan, task: TraversalTask, n: usize) -> String {
     if scan.placement.is_on_device() {
         return OF_DEVICE.to_owned();
@@ -253,7 +257,7 @@ pub(super) fn shown_choice(scan: &Scan, task: TraversalTask, n: usize) -> String
     }
 }
 
-/// How many of `rows` go into one batch.
+/// Returns the number of `rows` that go into one batch.
 fn batch_len(index: &analytics::InvertedIndex, rows: &[usize], batch_size: usize) -> usize {
     let mut num_ids = 0;
     let fits = |&&row: &&usize| {

@@ -1,7 +1,8 @@
-//! `kwic(corpus, query [, width] [, fold])`: every match in its context, as concordances show them.
+//! The function `kwic(corpus, query [, width] [, fold])`: every hit in its context, as concordances
+//! show them.
 //!
-//! Contexts are text as it stands in the document, cut at words. Only they are decoded. Filters on
-//! `doc_id` choose the documents before any match is looked for.
+//! Contexts are text as it stands in the document, cut at words. Only contexts are decoded. Filters
+//! on `doc_id` choose the documents before the search.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

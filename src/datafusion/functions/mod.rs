@@ -1,8 +1,6 @@
 //! Table functions, one per file, and the list of them.
 //!
-//! A function is bound to its arguments while the query is planned (no I/O), prepared when the
-//! scan is made (files and footers are known, so that more can be refused with a plan error), and
-//! run once per partition.
+//! `scan::function` describes how they are bound, prepared and run.
 
 mod cooccurrence;
 mod corpus_info;
@@ -47,7 +45,7 @@ use crate::source::CorpusCache;
 pub(crate) use documents::Documents;
 pub(crate) use scalar::{CorpusFunction, Home};
 
-/// Every table function, in the order of the reference.
+/// Definitions of all table functions, in the order of the reference.
 static FUNCTIONS: [&Definition; 21] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
@@ -82,7 +80,7 @@ pub fn find_signature(name: &str) -> Option<&'static Signature> {
     signatures().find(|signature| signature.name.eq_ignore_ascii_case(name))
 }
 
-/// DataFusion's view of one of our functions: parses arguments, nothing else.
+/// A table function as DataFusion calls it. It only parses arguments and binds the function.
 #[derive(Debug)]
 pub(crate) struct TadocFunction {
     definition: &'static Definition,
@@ -90,7 +88,7 @@ pub(crate) struct TadocFunction {
 }
 
 impl TadocFunction {
-    /// Returns every table function, over one cache.
+    /// Returns every table function, with one cache for all.
     pub(crate) fn all(cache: &Arc<CorpusCache>) -> impl Iterator<Item = (&'static str, Arc<Self>)> {
         FUNCTIONS.iter().map(move |definition| {
             let function = Self { definition, cache: Arc::clone(cache) };

@@ -1,8 +1,9 @@
-//! `ranked_inverted_index(corpus [, n] [, fold])`: the documents of each sequence of n words, those that
-//! repeat it most first.
+//! The function `ranked_inverted_index(corpus [, n] [, fold])`: the documents of each sequence of n
+//! words, by falling count.
 //!
-//! Filters on `doc_id`, `count` and `rank` run before texts are made, so that `WHERE rank <= 3` writes few of
-//! them; those on `doc_id` alone choose the documents before any is counted, where no rank is asked for.
+//! Filters on `doc_id`, `count` and `rank` run before texts are made, so that `WHERE rank <= 3`
+//! makes few texts. If all filters are on `doc_id` and no rank is asked for, they choose the
+//! documents before counting.
 
 use std::sync::Arc;
 
@@ -189,7 +190,7 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
         .map_err(datafusion_error)
 }
 
-/// The documents that are counted.
+/// Returns the documents that are counted.
 fn documents(run: &Run, loaded: &LoadedCorpus) -> Result<DocSelection> {
     let docs = match ranks_matter(&run.scan) {
         true => DocSelection::all(&loaded.corpus),
@@ -199,19 +200,19 @@ fn documents(run: &Run, loaded: &LoadedCorpus) -> Result<DocSelection> {
     Ok(docs)
 }
 
-/// Whether documents that a filter drops have a part in the rows: in ranks they have, and filters on
-/// counts know them after counting only.
+/// Returns true if documents that a filter drops affect the rows. They affect ranks. Filters on
+/// counts can drop documents only after counting.
 fn ranks_matter(scan: &Scan) -> bool {
     scan.uses(RANK) || scan.stages().any(|stage| stage.columns != [DOC_ID_POSITION])
 }
 
-/// Sends the rows of some sequences; false says stop.
+/// Sends the rows of some sequences. Returns false if the function should stop.
 fn send_index(
     run: &mut Run,
     index: &analytics::RankedInvertedIndex,
     words: &StringViewArray,
 ) -> Result<bool> {
-    // For each row its sequence.
+    // The sequence of each row.
     let sequences: Vec<u32> =
         (0..index.len()).flat_map(|row| index.places_of(row).map(move |_| row as u32)).collect();
     let sequence = |row: usize| sequences[row] as usize;

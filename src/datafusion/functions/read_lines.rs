@@ -1,7 +1,7 @@
-//! `read_lines(glob)`: the lines of plain files as rows, in order of path and number.
+//! The function `read_lines(glob)`: the lines of plain files as rows, in order of path and number.
 //!
-//! A line ends at `\n` or at the end of the file; `\r` before `\n` belongs to the end. Files
-//! ending in `.gz` and `.zst` are unpacked.
+//! A line ends at `\n` or at the end of the file; `\r` before `\n` belongs to the end. Files that
+//! end in `.gz` and `.zst` are unpacked.
 
 use std::sync::Arc;
 
@@ -104,14 +104,15 @@ async fn send(run: &mut Run, path: &str, batch: Batch) -> Result<bool> {
     run.output.send_columns_async(columns, num_rows).await
 }
 
-/// The lines of a text that are still to come.
+/// Lines of a text that are not read yet.
 struct Lines {
     rest: Bytes,
     num_before: u64,
 }
 
 impl Lines {
-    /// At most `num_lines` lines and about 1 MiB, one line at least; `None` at the end.
+    /// Returns the next lines: at most `num_lines` and about 1 MiB, at least one. Returns `None` at
+    /// the end.
     fn next_batch(&mut self, num_lines: usize) -> Option<Batch> {
         let first_number = self.num_before + 1;
         let mut batch = Batch { first_number, bytes: Vec::new(), ends: Vec::new() };

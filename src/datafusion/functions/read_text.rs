@@ -1,7 +1,7 @@
-//! `read_text(glob)`: plain files as rows, one file each, in order of path.
+//! The function `read_text(glob)`: plain files as rows, one row per file, in order of path.
 //!
-//! Files ending in `.gz` and `.zst` are unpacked; `tadoc.max_output_bytes` bounds what one file
-//! may unpack to. Rows are grouped into batches of 1 MiB of text; a file alone may be larger.
+//! Files that end in `.gz` and `.zst` are unpacked. `tadoc.max_output_bytes` bounds the unpacked
+//! size of one file. Rows are grouped into batches of 1 MiB of text; a single file may be larger.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -79,7 +79,8 @@ impl TableFunction for ReadText {
                     true => read_file(&run, file).await?,
                     false => Bytes::new(),
                 };
-                // Grows in steps as the group does: the bytes, and their place in the buffer.
+                // The reservation grows with the group. It counts the bytes as read, and their copy
+                // in the group's buffer.
                 reservation.try_resize(2 * (group.bytes.len() + text.len()))?;
                 group.push(&file.path, &text);
                 let is_full =
@@ -95,7 +96,7 @@ impl TableFunction for ReadText {
     }
 }
 
-/// Files that go out together.
+/// Files that are sent together.
 #[derive(Default)]
 struct Group {
     paths: Vec<String>,
@@ -132,14 +133,14 @@ impl Group {
     }
 }
 
-/// The bytes of `file`, unpacked by its ending.
+/// Reads the bytes of `file` and unpacks them as its ending says.
 pub(super) async fn read_file(run: &Run, file: &SourceFile) -> Result<Bytes> {
     let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
     check_len(file.meta.size, limit)?;
     let store = store_of(&run.runtime, file)?;
     let bytes = store.get(&file.meta.location).await?.bytes().await?;
     run.counter("bytes_read").add(bytes.len());
-    // Of some files the length shows when they are read.
+    // The length of some files is known only after they are read.
     check_len(bytes.len() as u64, limit)?;
     let packing = Packing::of(&file.path);
     if packing == Packing::None {

@@ -1,8 +1,8 @@
-//! `repeated_phrases(corpus [, min_words] [, min_count] [, fold])`: what a corpus repeats, in phrases
-//! as long as they can be: boilerplate, licences, templates of logs.
+//! The function `repeated_phrases(corpus [, min_words] [, min_count] [, fold])`: the phrases that a
+//! corpus repeats, each as long as possible.
 //!
-//! Those that cover most words (words times count) come first. Filters on `words` and `count` run
-//! before texts are made.
+//! Examples are boilerplate, licences and templates of logs. Phrases that cover most words (words
+//! times count) come first. Filters on `words` and `count` run before texts are made.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use tadoc::analytics::{self, DocSelection, Fold};
 
 const PHRASE: usize = 0;
 const WORDS: usize = 1;
-/// Of a longer phrase the words that go into so many bytes are shown.
+/// Largest number of bytes of a phrase's text. Words beyond it are omitted.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-/// Text of one batch, which Arrow's views could not address past 2 GiB.
+/// Bytes of text of one batch. Arrow's views cannot address more than 2 GiB.
 const BATCH_BYTES: usize = 32 << 20;
 
 /// The function `repeated_phrases` in SQL.
@@ -153,8 +153,9 @@ impl RepeatedPhrases {
     }
 }
 
-/// How many of `rows` go into one batch, one at least. Words are short: that many bytes of text are
-/// passed by little.
+/// Returns the number of `rows` that go into one batch, at least one. The size is estimated with 16
+/// bytes for each word; words are short, so that the text exceeds [`BATCH_BYTES`] at most by
+/// little.
 fn batch_len(phrases: &analytics::RepeatedPhrases, rows: &[usize]) -> usize {
     let mut num_bytes = 0;
     let fits = |&&row: &&usize| {

@@ -1,9 +1,11 @@
-//! `search(corpus, query [, doc_id] [, fold])`: places of words and phrases, by climbing the grammar.
+//! The function `search(corpus, query [, doc_id] [, fold])`: the places of words and phrases, found
+//! by climbing the grammar.
 //!
-//! The query is parsed when the scan is made, with the corpus's own tokenizer, so a query without
-//! a word is a plan error. Hits come segment by segment, several of them at once; `tadoc.max_hits` bounds their number
-//! and a pushed limit ends the search early. Filters on `doc_id`, like the argument, choose the documents
-//! before any match is looked for; hits in others count for no limit.
+//! The query is parsed when the scan is made, with the corpus's own tokenizer, so that a query
+//! without a word is a plan error. Hits come segment by segment; several segments are searched at
+//! once. `tadoc.max_hits` bounds the number of hits, and a pushed limit ends the search early.
+//! Filters on `doc_id`, like the argument `doc_id`, choose the documents before the search. Hits in
+//! other documents count for no limit.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -76,7 +78,7 @@ pub(crate) struct Search {
     doc_id: Option<u64>,
 }
 
-/// A query as it was written; how it is cut into words is up to the corpora of a scan.
+/// A query as it was written. The corpora of a scan determine how it is cut into words.
 #[derive(Debug, Clone)]
 pub(super) struct QueryText {
     text: String,
@@ -95,7 +97,7 @@ impl QueryText {
         Query::parse_within(scan.source.profile(), &self.text, &limits)?.folded(self.fold)
     }
 
-    /// The arguments for EXPLAIN.
+    /// Returns the arguments for EXPLAIN.
     pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
         let query = ("query", self.text.clone());
         [query].into_iter().chain(shown_fold(self.fold)).collect()
@@ -202,8 +204,8 @@ impl Search {
     }
 }
 
-/// The outcome of a search whose rows were sent while it went on: what sending met comes first, and
-/// a search that nobody waits for any more is no error.
+/// Returns the outcome of a search whose rows were sent while it ran. An error of sending has
+/// priority. A search that was cancelled because nobody reads any more is no error.
 pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<()> {
     sent?;
     match searched {
@@ -227,7 +229,7 @@ fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool
     })
 }
 
-/// Refuses a document id that the corpus does not have, or has no longer.
+/// Refuses a document id that the corpus does not have, or that was dropped.
 pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u64>) -> Result<()> {
     let num_ids = scan.num_doc_ids();
     match doc_id {

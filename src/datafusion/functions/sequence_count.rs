@@ -1,9 +1,10 @@
-//! `sequence_count(corpus [, n] [, by_doc] [, fold])`: how often sequences of n words occur.
+//! The function `sequence_count(corpus [, n] [, by_doc] [, fold])`: the number of occurrences of
+//! sequences of n words.
 //!
-//! Filters on `count` run before texts are made, so that `WHERE count > 9` and
-//! `ORDER BY count DESC LIMIT 10` write few of them. By document, filters on `doc_id` choose the
-//! documents before anything is counted. Rows go out while others are still counted; where memory is short,
-//! by ranges of sequences, each with a walk of its own.
+//! Filters on `count` run before texts are made, so that `WHERE count > 9` and `ORDER BY count DESC
+//! LIMIT 10` make few texts. With `by_doc`, filters on `doc_id` choose the documents before
+//! counting. Rows are sent while others are still counted. If memory is short, ranges of sequences
+//! are counted one after another, each with its own traversal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,11 +37,12 @@ use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, Trave
 use tadoc::read::document_num_words;
 use tadoc::text::TokenizerProfile;
 
-/// Words of the documents that are counted at once, where memory has room for them.
+/// Largest number of words in the documents that are counted at once, if memory has room for them.
 const CHUNK_WORDS: u64 = 1 << 18;
-/// Documents that are counted at once at most.
+/// Largest number of documents that are counted at once.
 const CHUNK_DOCS: usize = 8192;
-/// Fewer documents than a part so large are counted one by one from the top.
+/// Divisor of the number of documents. Fewer documents than this part of the corpus are counted one
+/// by one, top-down.
 const PART_WORTH_PREPARING: u64 = 32;
 
 /// The function `sequence_count` in SQL.
@@ -173,11 +175,11 @@ impl TableFunction for SequenceCount {
     }
 }
 
-/// Some sequences.
+/// A part of the counted sequences.
 enum Part {
-    /// As rows.
+    /// Sequences as finished rows.
     Made(Result<MadeRows>),
-    /// So many, or so long, that rows of all are not held at once.
+    /// Sequences that are too many or too long for all their rows to be held at once.
     Counted(SequenceCounts),
 }
 
@@ -281,26 +283,28 @@ impl SequenceCount {
     }
 }
 
-/// Whether the texts of sequences, whose words ascend in byte order, do so too: where one word begins with another, the
-/// blank behind the shorter one is to be below what the longer one goes on with. No word of the profile `word` has a byte
-/// up to the blank, which is checked when a segment is read; those of `whitespace` may have control characters, and in
-/// those of `uax29` white space can stand before a joiner.
+/// Returns true if the texts of sequences ascend in byte order, given that their words do.
+///
+/// If one word is a prefix of another, the blank behind the shorter word must be below the next
+/// byte of the longer one. No word of the profile `word` has a byte up to the blank; this is
+/// checked when a segment is read. Words of `whitespace` may have control characters. In words of
+/// `uax29`, white space can stand before a joiner.
 pub(super) fn do_texts_ascend(scan: &Scan, num_words: usize) -> bool {
     num_words == 1 || scan.source.profile() == TokenizerProfile::Word
 }
 
-/// Memory that a row of a chunk needs at most while it is counted.
+/// Returns the largest number of bytes that a row of a chunk needs while it is counted.
 fn row_bytes(num_words: usize) -> u64 {
     128 + 8 * (num_words as u64).min(CHUNK_WORDS)
 }
 
-/// Whether so few documents are counted that what the other ways make for all rules first, O(G), does
-/// not pay.
+/// Returns true if so few documents are counted that the preparation of all rules, O(G), which the
+/// other traversals need, does not pay.
 fn is_small_part(loaded: &LoadedCorpus, num_docs: usize) -> bool {
     (num_docs as u64) < loaded.corpus.num_docs() / PART_WORTH_PREPARING
 }
 
-/// How many of `docs` are counted at once, one at least.
+/// Returns the number of `docs` that are counted at once, at least one.
 fn chunk_len(loaded: &LoadedCorpus, docs: &[u64], chunk_words: u64) -> Result<usize> {
     let mut num_words = 0u64;
     for (i, &doc_id) in docs.iter().take(CHUNK_DOCS).enumerate() {

@@ -1,4 +1,4 @@
-//! What functions over sequences of words share: memory, filters on counts, and texts.
+//! Shared code of functions over sequences of words: memory, filters on counts, and texts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,16 +14,17 @@ use crate::scan::{Run, Scan, selected};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::for_each_in_order;
 
-/// The column that filters are taken over on, beside `doc_id`.
+/// Name of the column on which filters are claimed, beside `doc_id`.
 pub(super) const COUNT: &str = "count";
-/// Rows looked at between two tests for cancellation.
+/// Number of rows between two tests for cancellation.
 const CHUNK_ROWS: usize = 65_536;
-/// Rows that one thread makes at a time, and words of their sequences, where that is less: twice as many as parts of counted
-/// sequences usually have, which are made whole.
+/// Largest number of rows that one thread makes at a time, and of words in their sequences; the
+/// smaller one decides. It is twice the usual size of a part of counted sequences, which is made as
+/// a whole.
 const PART_ROWS: usize = 8192;
 const PART_WORDS: usize = 1 << 18;
 
-/// Memory that a task may take, in bytes: what the session's pool has left, at most
+/// Returns the bytes of memory that a task may take: the rest of the session's pool, at most
 /// `tadoc.max_memory_bytes`.
 pub(super) fn task_memory_bytes(run: &Run) -> u64 {
     let pool = &run.runtime.memory_pool;
@@ -47,19 +48,19 @@ pub(super) fn check_at_least(
     Ok(())
 }
 
-/// An argument as a length of something in memory.
+/// Converts an argument to a length of something in memory.
 pub(super) fn length(number: Option<u64>, default: usize) -> usize {
     number.map_or(default, |number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
-/// Rows on their way out: projected columns of one length.
+/// Rows that are ready to be sent: projected columns of one length.
 pub(super) struct MadeRows {
     columns: Vec<ArrayRef>,
     num_rows: usize,
 }
 
 impl MadeRows {
-    /// The rows of `range` that pass the filters; `column` makes some rows of one column.
+    /// Makes the rows of `range` that pass the filters. `column` makes some rows of one column.
     pub(super) fn passing(
         scan: &Scan,
         range: Range<usize>,
@@ -72,7 +73,7 @@ impl MadeRows {
         Self::of(scan, &rows, column)
     }
 
-    /// These rows, of which `column` makes each column.
+    /// Makes `rows`. `column` makes each column.
     pub(super) fn of(
         scan: &Scan,
         rows: &[usize],
@@ -85,7 +86,7 @@ impl MadeRows {
         Ok(Self { columns, num_rows: rows.len() })
     }
 
-    /// Sends them; false says stop.
+    /// Sends the rows. Returns false if the function should stop.
     pub(super) fn send(self, run: &mut Run) -> Result<bool> {
         match self.num_rows {
             0 => Ok(!run.output.is_done()),
@@ -94,7 +95,8 @@ impl MadeRows {
     }
 }
 
-/// Sends a part of the rows of a task that holds `held_bytes`; false says stop.
+/// Sends a part of the rows of a task that holds `held_bytes`. Returns false if the task should
+/// stop.
 pub(super) fn send_part(
     run: &mut Run,
     reservation: &MemoryReservation,
@@ -105,13 +107,13 @@ pub(super) fn send_part(
     sent.map_err(core_error)
 }
 
-/// Rows of sequences of `num_words` words that are made at once at most.
+/// Returns the largest number of rows with sequences of `num_words` words that are made at once.
 pub(super) fn rows_at_once(num_words: usize) -> usize {
     (PART_WORDS / num_words.max(1)).max(1)
 }
 
-/// Sends `num_rows` rows with sequences of `num_words` words each that `make` makes range by range, in
-/// parallel; false says stop.
+/// Sends `num_rows` rows with sequences of `num_words` words each. `make` makes them range by
+/// range, in parallel. Returns false if the function should stop.
 pub(super) fn send_in_order(
     run: &mut Run,
     num_rows: usize,
@@ -124,7 +126,8 @@ pub(super) fn send_in_order(
     for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
 }
 
-/// Keeps in mind how many rows `task` has, unless nobody read all of them.
+/// Records the number of rows of `task` for later placements, unless the limit is reached or the
+/// reader has left.
 pub(super) fn note_rows(
     run: &Run,
     loaded: &LoadedCorpus,
@@ -138,7 +141,8 @@ pub(super) fn note_rows(
     }
 }
 
-/// Sends the run's share of `num_parts` parts of rows that `make` makes; of an only partition in parallel.
+/// Sends the run's share of `num_parts` parts of rows that `make` makes. If there is only one
+/// partition, parts are made in parallel.
 pub(super) fn send_share(
     run: &mut Run,
     num_parts: usize,
@@ -163,8 +167,8 @@ pub(super) fn send_share(
     Ok(())
 }
 
-/// Calls `send` with the rows that pass the filter, as many at once as go into a batch, until it
-/// answers false. `column` makes some rows of a column that the filter looks at.
+/// Calls `send` with the rows that pass the filter, at most a batch at a time, until it returns
+/// false. `column` makes some rows of a column that the filter uses.
 pub(super) fn for_each_passing(
     run: &mut Run,
     num_rows: usize,
@@ -191,7 +195,7 @@ pub(super) fn for_each_passing(
     Ok(())
 }
 
-/// The texts of `rows`, which `append` writes.
+/// Returns the texts of `rows`. `append` appends the text of a row.
 pub(super) fn texts(
     rows: impl ExactSizeIterator<Item = usize>,
     append: impl Fn(usize, &mut String),

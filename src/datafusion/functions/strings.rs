@@ -1,4 +1,4 @@
-//! Arrow arrays of decoded text, without a copy where the bytes are valid.
+//! Arrow arrays of decoded text and of numbers. Valid text is not copied.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::error::{DataFusionError, Result};
 
 use tadoc::analytics::Fold;
 
-/// An array of `texts`.
+/// Builds an array of `texts`.
 pub(super) fn views<'a>(texts: impl ExactSizeIterator<Item = &'a str>) -> ArrayRef {
     let mut builder = StringViewBuilder::with_capacity(texts.len());
     texts.for_each(|text| builder.append_value(text));
@@ -26,10 +26,10 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// `bytes` cut at `ends`, which rise to its length.
+    /// Cuts `bytes` at `ends`, which ascend to its length.
     ///
     /// # Errors
-    /// Where `bytes` is longer than a view can address.
+    /// An error if `bytes` is longer than a view can address.
     pub(super) fn new(bytes: Vec<u8>, ends: Vec<usize>) -> Result<Self> {
         if i32::try_from(bytes.len()).is_err() {
             let len = bytes.len();
@@ -44,14 +44,15 @@ impl Texts {
         Ok(Self { buffer: Buffer::from_vec(bytes), views, ends })
     }
 
-    /// The exact bytes.
+    /// Returns the exact bytes.
     pub(super) fn content(&self) -> Result<BinaryViewArray> {
         Ok(BinaryViewArray::try_new(self.views.clone(), vec![self.buffer.clone()], None)?)
     }
 
-    /// The texts, U+FFFD for invalid bytes. Valid ones are views of the buffer.
+    /// Returns the texts, with U+FFFD for invalid bytes. Valid texts are views of the buffer.
     pub(super) fn text(&self) -> Result<StringViewArray> {
-        // Checks every text once; only where one is invalid, all are gone through.
+        // The constructor checks every text once. Texts are checked one by one only if one is
+        // invalid.
         match StringViewArray::try_new(self.views.clone(), vec![self.buffer.clone()], None) {
             Ok(array) => Ok(array),
             Err(_) => self.lossy_text(),
@@ -76,28 +77,28 @@ impl Texts {
     }
 }
 
-/// The argument `fold`.
+/// Returns the fold of the argument `fold`.
 pub(super) fn fold_of(is_folded: bool) -> Fold {
     if is_folded { Fold::Case } else { Fold::None }
 }
 
-/// The argument `fold` for EXPLAIN, where it is not the default.
+/// Returns the argument `fold` for EXPLAIN, if it is not the default.
 pub(super) fn shown_fold(fold: Fold) -> Option<(&'static str, String)> {
     (fold != Fold::None).then(|| ("fold", "true".to_owned()))
 }
 
-/// An `Int64` column of counts.
+/// Builds an `Int64` column of counts.
 ///
 /// # Errors
-/// Where a count passes 2^63 - 1.
+/// An error if a count exceeds 2^63 - 1.
 pub(super) fn int64(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
     Ok(Arc::new(Int64Array::from(signed(values)?)))
 }
 
-/// A column of lists of numbers that end at `ends` of `values`.
+/// Builds a column of lists of numbers. The lists end at `ends` of `values`.
 ///
 /// # Errors
-/// As [`int64`] and [`lists`].
+/// The errors of [`int64`] and [`lists`].
 pub(super) fn int64_lists(
     values: impl Iterator<Item = u64>,
     ends: impl Iterator<Item = usize>,
@@ -105,10 +106,10 @@ pub(super) fn int64_lists(
     lists(signed(values)?, ends)
 }
 
-/// A column of lists that end at `ends` of `values`.
+/// Builds a column of lists that end at `ends` of `values`.
 ///
 /// # Errors
-/// Where there are more than 2^31 - 1 values.
+/// An error if there are more than 2^31 - 1 values.
 pub(super) fn lists(values: Vec<i64>, ends: impl Iterator<Item = usize>) -> Result<ArrayRef> {
     let offset = |end| {
         i32::try_from(end).map_err(|_| {
@@ -122,7 +123,8 @@ pub(super) fn lists(values: Vec<i64>, ends: impl Iterator<Item = usize>) -> Resu
 }
 
 fn signed(values: impl Iterator<Item = u64>) -> Result<Vec<i64>> {
-    // Looked at together: a test for each value keeps the loop from being one of vectors.
+    // All values are tested together. A test for each value would prevent vectorization of the
+    // loop.
     let signed: Vec<i64> = values.map(u64::cast_signed).collect();
     if signed.iter().fold(0, |all, value| all | value) < 0 {
         let what = "a count does not fit into Int64, 2^63 - 1 at most";

@@ -1,7 +1,8 @@
-//! `term_count(corpus, query [, fold])`: how often a query matches in each document.
+//! The function `term_count(corpus, query [, fold])`: the number of hits of a query in each
+//! document.
 //!
-//! Matches are counted by rule and passed up to the documents, not listed. Filters on `doc_id`
-//! choose the documents before.
+//! Hits are counted by rule and passed up to the documents; they are not listed. Filters on
+//! `doc_id` choose the documents before.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,6 +1,8 @@
-//! `term_vector(corpus [, top] [, fold])`: the words of each document, with how often they occur in it.
+//! The function `term_vector(corpus [, top] [, fold])`: the words of each document, with their
+//! counts.
 //!
-//! Filters on `doc_id`, and what joins above know of it, choose the documents before any is counted.
+//! Filters on `doc_id`, including dynamic filters of joins above, choose the documents before
+//! counting.
 
 use std::sync::Arc;
 

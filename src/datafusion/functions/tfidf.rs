@@ -1,7 +1,7 @@
-//! `tfidf(corpus [, top] [, fold])`: how much each word tells about each document.
+//! The function `tfidf(corpus [, top] [, fold])`: a score for each word of each document.
 //!
-//! Filters on `doc_id` choose the documents that get rows; `df` and the number of documents are
-//! those of the whole corpus always.
+//! Filters on `doc_id` choose the documents that get rows. The document counts `df` and the number
+//! of documents are always those of the whole corpus.
 
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ impl TableFunction for Tfidf {
         let words = words.project([col("word").alias("key"), col("df")])?;
         let counts = TermVector::new(None, is_folded);
         let counts = rows.of_documents(Arc::new(counts), &["doc_id", "word", "count"])?.build()?;
-        // The left side is what a join holds.
+        // A hash join holds its left side in memory.
         let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
         let num_docs = lit(rows.scan().num_docs() as f64);
         let weight = ln(num_docs / cast(col("df"), DataType::Float64));
@@ -129,7 +129,7 @@ impl TableFunction for Tfidf {
     }
 }
 
-/// Of each document only the `top` words of the highest scores, these first.
+/// Returns only the `top` words with the highest scores of each document, best first.
 fn best(scored: LogicalPlanBuilder, top: usize) -> Result<LogicalPlanBuilder> {
     let highest_first = vec![col("score").sort(false, false), col("word").sort(true, false)];
     let place = row_number().partition_by(vec![col("doc_id")]).order_by(highest_first).build()?;

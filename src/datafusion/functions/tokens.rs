@@ -1,4 +1,5 @@
-//! `tokens(corpus [, fold])`: the words of each document in order, for word2vec and the like.
+//! The function `tokens(corpus [, fold])`: the words of each document in order, for word2vec and
+//! similar methods.
 //!
 //! `word_id` is the word's row in `word_count(corpus)`, from 0, and its column in
 //! `doc_term_matrix(corpus)`. Separators have no row.
@@ -96,7 +97,7 @@ impl TableFunction for Tokens {
         let ids = numbered(rows.of_all(Arc::new(words), &["word"])?)?;
         let tokens =
             rows.of_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
-        // The left side is what a join holds.
+        // A hash join holds its left side in memory.
         ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
     }
 

@@ -1,5 +1,5 @@
-//! `corpus_verify` of a living corpus: the files of one version, its edits with the values that they set,
-//! and that they apply.
+//! The function `corpus_verify` for a living corpus: checks the files of one version, its edits
+//! with the values that they set, and their application.
 
 use bytes::Bytes;
 use datafusion::error::{DataFusionError, Result};
@@ -29,7 +29,7 @@ pub(super) async fn verify_version(
         let Some(file) = found.place.file(part) else { continue };
         reservation.try_grow(file.meta.size as usize)?;
         let bytes = read_part(&run, &file).await?;
-        // All files stay decoded, since edits are made on all of them.
+        // All files stay decoded, because edits are applied to all of them.
         let decoded =
             bytes.as_ref().map(|bytes| decoded_bytes(&file.path, bytes, &run.scan.options));
         reservation.try_grow(decoded.unwrap_or_default())?;
@@ -74,7 +74,7 @@ pub(super) async fn verify_version(
     Ok(())
 }
 
-/// The bytes of a file, or what is wrong where it is not there.
+/// Reads the bytes of a file. Returns a fault if the file does not exist.
 async fn read_part(run: &Run, file: &SourceFile) -> Result<Result<Bytes, Error>> {
     let store = store_of(&run.runtime, file)?;
     let read = match store.get_opts(&file.meta.location, Default::default()).await {
@@ -96,7 +96,7 @@ fn fault(file: &SourceFile, reason: &str) -> Error {
     Error::Format { file, section: "file", offset: 0, reason }
 }
 
-/// The rows of a file, and what it holds where it can be read.
+/// Returns the rows of a file, and its corpus if it can be read.
 fn verify_part(
     path: &str,
     bytes: Result<Bytes, Error>,
@@ -116,7 +116,7 @@ fn verify_part(
     (rows, corpus)
 }
 
-/// Makes the edits, and decodes every document of what they make.
+/// Applies the edits, and decodes every document of the result.
 fn apply(version: &Version, files: Vec<Corpus>, edits: &[VersionEdits], limit_bytes: u64) -> Row {
     let make = || -> Result<u64, Error> {
         let corpus = assemble(version, files, edits)?.snapshot()?;

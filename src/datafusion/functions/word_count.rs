@@ -1,8 +1,8 @@
-//! `word_count(corpus [, fold])` and `word_sort(corpus [, fold])`: counts that are stored with the words, or one
-//! sweep over the grammar; words straight from the dictionary, in byte order.
+//! The functions `word_count(corpus [, fold])` and `word_sort(corpus [, fold])`.
 //!
-//! Filters on `word` and `count` run over the dictionary, so that only the rows that pass are
-//! materialised.
+//! Counts are stored with the words, or come from one top-down traversal of the grammar. Words are
+//! views of the dictionary, in byte order. Filters on `word` and `count` run over the dictionary,
+//! so that only the rows that pass are materialised.
 
 use std::sync::Arc;
 
@@ -28,13 +28,14 @@ use tadoc::segment::Segment;
 
 const WORD: usize = 0;
 const COUNT: usize = 1;
-/// Words looked at between two tests for cancellation.
+/// Number of words between two tests for cancellation.
 const CHUNK_LEN: usize = 65_536;
 
-/// How words are counted, for EXPLAIN.
+/// Traversal that counts words, for EXPLAIN.
 pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the words";
 
-/// The same where nothing is walked. A corpus that is open already is asked instead; both were compared when it was opened.
+/// Text for EXPLAIN if the counts are stored and no grammar is traversed. If a corpus is open
+/// already, its own counts are used: both were compared when it was opened.
 const STORED: &str = "none: counts are stored with the words";
 
 /// The function `word_count` in SQL.
@@ -76,7 +77,7 @@ impl WordCount {
         Self { signature: &DEFINITION.signature, fold: fold_of(is_folded) }
     }
 
-    /// `word_sort`.
+    /// Builds the function `word_sort`.
     pub(crate) fn sorted(is_folded: bool) -> Self {
         Self { signature: &SORTED.signature, fold: fold_of(is_folded) }
     }
@@ -134,19 +135,19 @@ impl TableFunction for WordCount {
     }
 }
 
-/// Whether counts that the files have are the answer.
+/// Returns true if the counts that are stored in the files are the answer.
 fn are_stored(scan: &Scan) -> bool {
     let is_free = scan.options.traversal == Traversal::Auto && !scan.placement.is_on_device();
     is_free && scan.source.has_word_counts()
 }
 
-/// Distinct words: an upper bound that is met by a corpus of one segment.
+/// Returns an upper bound of the number of distinct words. It is exact for a corpus of one segment.
 pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
     let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
     Precision::Inexact(segments.map(|segment| segment.num_words as usize).sum())
 }
 
-/// Counts the work of a sweep over all rules of `segments`.
+/// Adds the work of a traversal of all rules of `segments` to the metrics.
 pub(super) fn record_sweep<'a>(run: &Run, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
     let (mut num_rules, mut num_elements) = (0, 0);
     for segment in segments {
@@ -164,7 +165,7 @@ fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
         if let Some(counts) = placement::word_counts(&run, &vocabulary)? {
             return Ok(counts);
         }
-        // Words alone have no documents, and no rules.
+        // A corpus of which only the words are loaded has no documents and no rules.
         if loaded.corpus.num_docs() > 0 {
             record_sweep(&run, loaded.corpus.segments());
         }
@@ -184,7 +185,7 @@ fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     })
 }
 
-/// Rows of a vocabulary: a range, or those that passed a filter.
+/// Rows of a vocabulary: a range, or the rows that passed a filter.
 pub(super) enum Rows {
     Range(std::ops::Range<usize>),
     Selected(Vec<usize>),
@@ -200,8 +201,8 @@ impl Rows {
     }
 }
 
-/// Calls `send` with the words that pass the filter and their rows, chunk by chunk, until it
-/// answers false. `numbers` makes the column that a filter may look at beside the word.
+/// Calls `send` with the words that pass the filter and with their rows, chunk by chunk, until it
+/// returns false. `numbers` makes the second column that a filter may use.
 pub(super) fn for_each_selected(
     run: &mut Run,
     words: &StringViewArray,

@@ -1,4 +1,4 @@
-//! The format `PARQUET` of a session, whose errors about footers name the file.
+//! Format `PARQUET` of a session, whose errors about footers name the file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::contain_future;
 /// Extension of Parquet files, and the name of their format.
 const PARQUET: &str = "parquet";
 
-/// Puts the naming format in the place of `format` where that reads Parquet.
+/// Wraps `format` in the naming format if it reads Parquet.
 pub(in super::super) fn wrap_parquet_format(
     format: Arc<dyn FileFormatFactory>,
 ) -> Arc<dyn FileFormatFactory> {
@@ -32,7 +32,7 @@ pub(in super::super) fn wrap_parquet_format(
     }
 }
 
-/// Makes the formats of statements from those of the session's own factory.
+/// Factory that wraps the formats of the session's own factory.
 struct NamingFactory(Arc<dyn FileFormatFactory>);
 
 impl fmt::Debug for NamingFactory {
@@ -61,7 +61,7 @@ impl FileFormatFactory for NamingFactory {
     }
 }
 
-/// DataFusion's format, asked in a way that tells the file.
+/// DataFusion's format, wrapped so that errors name the file.
 struct NamingFormat(Arc<dyn FileFormat>);
 
 impl fmt::Debug for NamingFormat {
@@ -84,7 +84,8 @@ impl FileFormat for NamingFormat {
         self.0.compression_type()
     }
 
-    /// Asks for all files at once; where that fails, for one after the other up to the one that is at fault.
+    /// Asks for all files at once. If that fails, asks for each file in order, up to the one that
+    /// causes the error.
     async fn infer_schema(
         &self,
         session: &dyn Session,

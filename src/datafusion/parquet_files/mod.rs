@@ -1,12 +1,13 @@
 //! Plain Parquet files: DataFusion's own reader, with errors that name the file.
 //!
 //! ```text
-//! CREATE EXTERNAL TABLE ─▶ format   schema and statistics, from footers      ┐  error ─▶ "reading x.parquet: …"
-//! rows                  ─▶ scan     pages, in the streams of DataFusion      ┘  panic ─▶ the same
+//! CREATE EXTERNAL TABLE ─▶ format   schema, statistics: footers  ┐ error ─▶ "reading x.parquet: …"
+//! rows                  ─▶ scan     pages, as DataFusion streams ┘ panic ─▶ the same
 //! ```
 //!
-//! The libraries are made for whole files: on damaged ones their errors name none, and some panic. Both become errors
-//! with the file here, for every session that has this package registered. Memory that lacks stays the error that it is.
+//! The libraries expect intact files. On damaged files their errors do not name the file, and some
+//! panic. This module converts both to errors that name the file, for every session in which this
+//! package is registered. Errors about exhausted memory stay unchanged.
 
 mod format;
 mod scan;
@@ -20,7 +21,7 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::errors::{contain_panics, contain_panics_of, datafusion_error};
 
-/// What `work` on `file` returns, or an error that names the file.
+/// Returns the result of `work` on `file`, or an error that names the file.
 fn contain<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     match contain_panics(file, work) {
         Ok(done) => done.map_err(|error| named(file, error)),
@@ -28,7 +29,7 @@ fn contain<T>(file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// The same for `work` that waits.
+/// Variant of [`contain`] for a future.
 async fn contain_future<T>(file: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
     match contain_panics_of(file, work).await {
         Ok(done) => done.map_err(|error| named(file, error)),

@@ -1,4 +1,4 @@
-//! Scans of Parquet files whose errors, and what libraries panic of, name the file.
+//! Scans of Parquet files whose errors and panics name the file.
 //!
 //! ```text
 //! Morselizer ─ plan_file(x.parquet) ─▶ MorselPlanner ─ plan ─▶ Morsel ─ into_stream ─▶ rows
@@ -6,8 +6,8 @@
 //!                                        └──────┘             each of them carries the file's name
 //! ```
 //!
-//! The last rule of the physical optimizer puts [`NamingSource`] around the source of each scan: no rule after it looks
-//! for DataFusion's own. Plans look the same.
+//! The last rule of the physical optimizer puts [`NamingSource`] around the source of each scan, so
+//! no later rule looks for DataFusion's own source. Plans are displayed unchanged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ use object_store::ObjectStore;
 
 use super::{contain, contain_future};
 
-/// Makes scans of Parquet files name the file in their errors.
+/// Optimizer rule that makes scans of Parquet files name the file in their errors.
 #[derive(Debug, Default)]
 pub(in super::super) struct NameParquetFiles;
 
@@ -63,7 +63,8 @@ impl PhysicalOptimizerRule for NameParquetFiles {
     }
 }
 
-/// The scan `node` with a source that names files; `None` where it is no scan of Parquet files, or has one.
+/// Returns the scan `node` with a source that names files; `None` if it is not a scan of Parquet
+/// files, or already has such a source.
 fn naming(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let exec = node.downcast_ref::<DataSourceExec>()?;
     let scan = exec.data_source().downcast_ref::<FileScanConfig>()?;
@@ -76,7 +77,7 @@ fn naming(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     Some(Arc::new(exec.clone().with_data_source(Arc::new(scan))))
 }
 
-/// A source of Parquet files that is planned: it only reads.
+/// Source of Parquet files in a finished plan. It supports only reading.
 struct NamingSource(Arc<dyn FileSource>);
 
 impl FileSource for NamingSource {
@@ -154,7 +155,7 @@ impl Morselizer for NamingMorselizer {
     }
 }
 
-/// The next steps of reading `file`.
+/// Planner of the next steps of reading `file`.
 #[derive(Debug)]
 struct NamingPlanner {
     inner: Box<dyn MorselPlanner>,
@@ -187,7 +188,7 @@ impl MorselPlanner for NamingPlanner {
     }
 }
 
-/// Rows of `file` whose bytes were read.
+/// Morsel of `file` whose bytes are read.
 #[derive(Debug)]
 struct NamingMorsel {
     inner: Box<dyn Morsel>,
@@ -216,7 +217,7 @@ impl Morsel for NamingMorsel {
             });
             polled.map_or_else(
                 |error| {
-                    // Behind an error, of which a panic is one, it is not polled again.
+                    // After an error or a panic the stream is not polled again.
                     rows = None;
                     Poll::Ready(Some(Err(error)))
                 },

@@ -1,4 +1,4 @@
-//! Statements before they are planned: named arguments, depth, and the way out of mistakes.
+//! Statements before planning: named arguments, depth limit, and hints for errors.
 
 mod relation;
 mod statement_depth;

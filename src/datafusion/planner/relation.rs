@@ -1,11 +1,11 @@
-//! A relation planner: what plain DataFusion refuses in `FROM f(…)`.
+//! Relation planner for calls in `FROM f(…)` that plain DataFusion refuses.
 //!
-//! Stock table functions have case-sensitive names, no named arguments, and take the `public` of
-//! `public.f(…)` for the function's name. This planner handles exactly our functions: it maps
-//! `name => value` to positions, reports unknown, repeated and missing arguments with the function's
-//! signature, and names the relation after the function, so that `word_count.word` can be written, and what is scanned after the
-//! whole call, so that no two calls are taken for one.
-//! Everything else passes through untouched.
+//! Table functions of DataFusion have case-sensitive names and no named arguments, and `public` in
+//! `public.f(…)` is taken for the name of the function. This planner handles only the functions of
+//! this crate. It maps `name => value` to positions, and reports unknown, repeated and missing
+//! arguments with the signature of the function. It names the relation after the function, so that
+//! `word_count.word` is valid. It names the scan after the whole call, so that two different calls
+//! are never treated as equal. All other relations pass through unchanged.
 
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::Result;
@@ -22,7 +22,7 @@ use crate::errors::mask_secrets;
 use crate::functions::find_signature;
 use crate::scan::signature::Signature;
 
-/// Plans calls of this crate's table functions; see the module's description.
+/// Planner for calls of this crate's table functions; see the module's description.
 #[derive(Debug, Default)]
 pub struct TadocRelationPlanner;
 
@@ -49,8 +49,9 @@ impl RelationPlanner for TadocRelationPlanner {
     }
 }
 
-/// The call as the name of what is scanned. Scans of one name and schema are equal to DataFusion, whatever they read, and of
-/// equal scalar subqueries it runs one: `generate_series` shows it.
+/// Returns the call as text, for the name of the scan. DataFusion treats scans with the same name
+/// and schema as equal, even if they read different data, and runs only one of several equal scalar
+/// subqueries. This also happens with `generate_series`.
 fn shown_call(signature: &Signature, arguments: &[Expr]) -> String {
     let shown = |argument: &Expr| match argument {
         Expr::Literal(value, _) => match value.try_as_str() {
@@ -63,7 +64,8 @@ fn shown_call(signature: &Signature, arguments: &[Expr]) -> String {
     format!("{}({})", signature.name, arguments.join(", "))
 }
 
-/// Our function behind `name`, whose qualifiers must be those of the session's default schema.
+/// Returns the function of this crate that `name` denotes. Qualifiers must be those of the
+/// session's default schema.
 fn called_function(
     name: &ObjectName,
     context: &dyn RelationPlannerContext,
@@ -78,7 +80,7 @@ fn called_function(
     find_signature(&last.as_ident()?.value).filter(|_| qualified)
 }
 
-/// Arguments by position; what was left out before the last one given is NULL.
+/// Returns the arguments by position. Arguments omitted before the last given one are NULL.
 fn positional(
     signature: &Signature,
     arguments: &[FunctionArg],

@@ -1,4 +1,4 @@
-//! How deep a statement is, before anything is made of it.
+//! Depth of a statement, measured before the statement is parsed.
 //!
 //! ```text
 //! SELECT a + b + c + (d + e)      SELECT     x = 1 OR y = 2 OR z = 3
@@ -6,11 +6,12 @@
 //! WITH c AS (SELECT …), d AS (SELECT … FROM c) SELECT …               queries add up
 //! ```
 //!
-//! Chains of operators become trees that lean to the left, one level for each operator, and so do
-//! `UNION`s, joins and queries that read each other. A parser bounds what is in parentheses only. What
-//! plans, shows or drops such a tree calls itself for each level: 7 to 27 KB of stack without
-//! optimizations. So depth is counted on the tokens, in one pass without recursion. It is a bound from
-//! above, but for what the ranks of operators put to the right: a dozen levels in each parenthesis.
+//! Chains of operators become trees that lean to the left, with one level for each operator. The
+//! same holds for `UNION`s, joins and queries that read each other. A parser limits only the depth
+//! of parentheses. Code that plans, shows or drops such a tree recurses once for each level, with 7
+//! to 27 KB of stack without optimizations. So the depth is counted on the tokens, in one pass
+//! without recursion. The result is an upper bound, except for levels that operator precedence adds
+//! on the right: a dozen in each parenthesis.
 
 use std::borrow::Borrow;
 
@@ -21,8 +22,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use crate::errors::datafusion_error;
 use tadoc::error::Error;
 
-/// Refuses the statement of `tokens` where it is deeper than `max_depth`. Time is O(tokens), memory
-/// O(parentheses that are open).
+/// Refuses the statement of `tokens` if it is deeper than `max_depth`. Takes O(tokens) time and
+/// O(open parentheses) memory.
 ///
 /// ```
 /// use datafusion::sql::sqlparser::{dialect::GenericDialect, tokenizer::Tokenizer};
@@ -36,7 +37,7 @@ use tadoc::error::Error;
 /// ```
 ///
 /// # Errors
-/// `ResourcesExhausted`, which names the depth up to where it was counted.
+/// `ResourcesExhausted`, which names the depth that was counted so far.
 pub fn check_statement_depth(
     tokens: impl IntoIterator<Item = impl Borrow<Token>>,
     max_depth: u64,
@@ -57,37 +58,38 @@ pub fn check_statement_depth(
     Ok(())
 }
 
-/// Counts tokens as they come.
+/// Counter of depth, one token at a time.
 struct Meter {
-    /// What is open, outermost first; never empty.
+    /// Open levels, outermost first; never empty.
     open: Vec<Level>,
     before: Before,
-    /// Depth of all levels but the innermost.
+    /// Depth of all levels except the innermost.
     closed: u64,
 }
 
-/// The token before, as far as it matters.
+/// Class of the token before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// Behind it an expression may end: a name that is no keyword, a value, a closing parenthesis.
+    /// A token that may end an expression: a name that is no keyword, a value, a closing
+    /// parenthesis.
     Operand,
     Other,
 }
 
-/// What is between two parentheses, or a CASE.
+/// Level between two parentheses, or of a CASE.
 #[derive(Default)]
 struct Level {
     is_case: bool,
-    /// Whether it is a query.
+    /// True for a query.
     is_query: bool,
     is_from: bool,
     /// Operators of an expression since the last AND or OR, above the deepest operand.
     tight: u64,
-    /// The same for AND and OR.
+    /// Levels of AND and OR, and the operators below them.
     loose: u64,
-    /// The deepest expression before the last comma or clause.
+    /// Depth of the deepest expression before the last comma or clause.
     deepest: u64,
-    /// Queries, set operators and joins.
+    /// Number of queries, set operators and joins.
     relations: u64,
 }
 
@@ -100,7 +102,7 @@ impl Level {
         self.relations + self.expression()
     }
 
-    /// An expression ends.
+    /// Ends an expression.
     fn cut(&mut self) {
         self.deepest = self.expression();
         (self.tight, self.loose) = (0, 0);
@@ -167,7 +169,8 @@ impl Meter {
             Keyword::SELECT => {
                 let level = self.innermost();
                 (level.is_query, level.is_from) = (true, false);
-                // In an expression it is a name, which must not end a chain for nothing.
+                // Inside an expression the word is a name, which must not end a chain without being
+                // counted.
                 level.relations += u64::from(level.tight + level.loose > 0);
                 level.cut();
             }
@@ -215,7 +218,7 @@ impl Meter {
         }
     }
 
-    /// A clause begins, unless its word may be the name of an operand.
+    /// Begins a clause, unless the word may be the name of an operand.
     fn cut_if(&mut self, ends_expression: bool) {
         if ends_expression {
             self.innermost().cut();

@@ -1,11 +1,11 @@
-//! Ways out of mistakes that DataFusion explains in its own terms.
+//! Hints for errors that DataFusion explains only in its own terms.
 //!
-//! It knows neither that a name is one of our table functions, nor that columns of a corpus are those of
-//! a table.
+//! DataFusion does not know that a name is a table function of this crate, or that user columns of
+//! a corpus belong to a table.
 
 use crate::functions::find_signature;
 
-/// What to do about an error of DataFusion with this `text`, where it is about table functions or
+/// Returns a hint for a DataFusion error with this `text`, if it is about table functions or about
 /// columns of corpora.
 ///
 /// ```
@@ -26,7 +26,7 @@ pub fn way_out(text: &str) -> Option<String> {
         };
         return Some(format!("{name} is a table function: SELECT … FROM {name}(…){of_rows}"));
     }
-    // The columns of a corpus that is named by its path, and no others.
+    // Only for a corpus without user columns in its schema, as when its path names it.
     let is_unknown_column =
         text.contains("No field named") && text.trim_end_matches('.').ends_with(".content");
     is_unknown_column.then(|| {

@@ -1,13 +1,13 @@
-//! What functions make of rows of portions with DataFusion's own operators, which spill.
+//! The logical plans that combine rows of portions with DataFusion's own operators, which spill.
 //!
 //! ```text
 //! portions of term_vector     doc_id, word, count ─────────┐
 //! portions of inverted_index  word, doc_count ─▶ sum ──────┴ join ─▶ tf * ln(documents / df)
 //! ```
 //!
-//! A function says in a logical plan how its rows come of rows of functions over all portions, its own or others
-//! ([`TableFunction::combine`]). The session optimizes and plans it like any query, on all its threads; every function in it
-//! goes over all portions once.
+//! A function describes in a logical plan how its rows are computed from rows of functions over all
+//! portions, its own or others ([`TableFunction::combine`]). The session optimizes and plans it
+//! like any query, on all its threads. Each function in the plan reads all portions once.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::scan::Scan;
 use crate::scan::filter::is_claimable;
 use crate::scan::function::{PortionRows, TableFunction};
 
-/// The rows of functions over all portions.
+/// Access to the rows of functions over all portions.
 pub(super) struct AllPortions<'a> {
     pub(super) planner: &'a Planner<'a>,
     pub(super) portions: &'a Portions,
@@ -81,10 +81,10 @@ impl AllPortions<'_> {
     }
 }
 
-/// `rows`, equal ones but for their count as one.
+/// Adds up the counts of rows that are otherwise equal.
 ///
 /// # Errors
-/// None that is known.
+/// None is known.
 pub(crate) fn added_up(rows: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
     let fields = rows.schema().fields().iter();
     let keys: Vec<Expr> =
@@ -92,20 +92,21 @@ pub(crate) fn added_up(rows: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
     rows.aggregate(keys, [sum(col(COUNT)).alias(COUNT)])
 }
 
-/// `words`, a row for each portion that has a word, as `key` and its row in `word_count`, `word_id`.
+/// Numbers the distinct words of `words`, which has a row for each portion that contains a word.
+/// The result has the columns `key`, the word, and `word_id`, its row in `word_count`.
 ///
 /// # Errors
-/// None that is known.
+/// None is known.
 pub(crate) fn numbered(words: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
     let at = row_number().order_by(vec![col("word").sort(true, false)]).build()?.alias("at");
     let word_id = cast(col("at"), DataType::Int64) - lit(1i64);
     words.distinct()?.window([at])?.project([col("word").alias("key"), word_id.alias("word_id")])
 }
 
-/// `rows` of one word as one, with the documents of all of them.
+/// Joins the rows of one word into one, with the documents of all of them.
 ///
 /// # Errors
-/// Those of planning.
+/// The errors of planning.
 pub(super) async fn joined_lists(
     session: &dyn Session,
     rows: LogicalPlanBuilder,
@@ -116,7 +117,7 @@ pub(super) async fn joined_lists(
     LogicalPlanBuilder::scan("joined", provider_as_source(Arc::new(PlannedRows(joined))), None)
 }
 
-/// Rows that are planned already, as a table.
+/// A table over rows that are planned already.
 #[derive(Debug)]
 struct PlannedRows(Arc<dyn ExecutionPlan>);
 

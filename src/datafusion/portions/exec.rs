@@ -1,4 +1,5 @@
-//! Plans whose rows come one plan after another, so that one of them is in memory at a time.
+//! The plan node that reads its inputs one after another, so that one portion is in memory at a
+//! time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,35 +33,37 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::Portions;
 use super::pool::PortionsContext;
 
-/// The column whose numbers count from the first document of a portion.
+/// Name of the column of document ids, which count from the first document of a portion.
 pub(super) const DOC_ID: &str = "doc_id";
-/// The column of lists of such numbers.
+/// Name of the column with lists of document ids.
 pub(super) const DOC_IDS: &str = "doc_ids";
-/// Bytes that a batch may hold on to without a look at what it uses of them.
+/// Bytes that the buffers of a column may have before it is checked how many of them the column
+/// uses.
 const UNUSED_BYTES: usize = 64 << 10;
 
-/// The rows of all inputs, in order; see the module's description.
+/// Plan node that returns the rows of all inputs, in order. See the module's description.
 #[derive(Debug)]
 pub(super) struct PortionsExec {
-    /// Portions of the corpus, those that are not read included.
+    /// Number of portions of the corpus, including those that are not read.
     num_portions: usize,
-    /// Whether the only input has the rows of all portions.
+    /// True if the node has one input, with the combined rows of all portions.
     is_combined: bool,
     inputs: Vec<Arc<dyn ExecutionPlan>>,
-    /// What is added to ids of documents of each input.
+    /// Number that is added to the document ids of each input.
     first_doc_ids: Vec<u64>,
-    /// Memory that is set aside for portions.
+    /// Bytes of memory that are set aside for portions.
     memory_bytes: usize,
     properties: Arc<PlanProperties>,
 }
 
 impl PortionsExec {
-    /// The rows of `inputs`, which have the columns of `schema` and may say less of them, each with the first of its
-    /// documents. All rows together are ordered by the columns `ordering`, as far as they are there. No two of `portions`
-    /// need more memory than is set aside for them.
+    /// Builds a node that returns the rows of `inputs` in order. Each input comes with the id of
+    /// its first document. Inputs have the columns of `schema`, with less precise metadata perhaps.
+    /// All rows together are ordered by the columns `ordering`, up to the first one that `schema`
+    /// lacks. No two of `portions` need more memory than is set aside for them.
     ///
     /// # Errors
-    /// None that is known.
+    /// None is known.
     pub(super) fn try_new(
         portions: &Portions,
         inputs: Vec<(Arc<dyn ExecutionPlan>, u64)>,
@@ -78,13 +81,14 @@ impl PortionsExec {
         Ok(Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties })
     }
 
-    /// The rows of `input`, which were made of all portions, in its order and with what `schema` says of its columns.
+    /// Builds a node that returns the rows of `input`, which has combined all portions, in its
+    /// order. The columns get the types and fields of `schema`.
     pub(super) fn combined(
         num_portions: usize,
         input: Arc<dyn ExecutionPlan>,
         schema: SchemaRef,
     ) -> Self {
-        // Of several partitions each has its order.
+        // With several partitions, each has its own order.
         let is_one = input.output_partitioning().partition_count() == 1;
         let ordering = input.output_ordering().filter(|_| is_one).cloned();
         let (inputs, properties) = (vec![input], properties(schema, ordering));
@@ -143,7 +147,8 @@ impl ExecutionPlan for PortionsExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        // An order that each of several inputs has is none of all rows: a sort must not go below.
+        // Several inputs that are ordered one by one are not ordered together: a sort must not be
+        // pushed below.
         vec![self.inputs.len() == 1; self.inputs.len()]
     }
 
@@ -192,7 +197,7 @@ impl ExecutionPlan for PortionsExec {
         let set_aside = || PortionsContext::new(&context, self.memory_bytes);
         let portions = (!self.is_combined).then(set_aside);
         let streams = inputs.map(move |(input, first_doc_id)| {
-            // Only now: what is before has ended, and given back its memory.
+            // The context is made only now: the input before has ended and returned its memory.
             let context =
                 portions.as_ref().map_or_else(|| Arc::clone(&context), PortionsContext::next);
             let rows = input.execute(0, context)?;
@@ -204,8 +209,8 @@ impl ExecutionPlan for PortionsExec {
     }
 }
 
-/// `batch` with ids of the whole, and with what `schema` says of its columns: sums of counts, and numbers in lists that
-/// were joined, may be NULL by their type.
+/// Returns `batch` with the ids of the whole corpus and the fields of `schema`. The types of sums
+/// and of joined lists would allow NULL.
 fn labelled(batch: RecordBatch, schema: &SchemaRef, first_doc_id: u64) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let labels = schema.fields().iter().zip(batch.columns());
@@ -218,8 +223,9 @@ fn labelled(batch: RecordBatch, schema: &SchemaRef, first_doc_id: u64) -> Result
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// `column` without the bytes that none of its texts has: words are views of dictionaries, each batch of which would
-/// count as a whole one where rows are gathered, and hold it when its portion has gone.
+/// Returns `column` without buffer bytes that none of its texts uses. Words are views of
+/// dictionaries. Operators that gather rows would count the whole dictionary for each batch, and
+/// would keep it in memory after its portion is gone.
 fn without_unused(column: ArrayRef) -> ArrayRef {
     match column.as_string_view_opt() {
         Some(texts) if is_much_unused(texts) => Arc::new(texts.gc()),
@@ -232,7 +238,7 @@ fn is_much_unused(texts: &StringViewArray) -> bool {
     len_bytes > UNUSED_BYTES && len_bytes > 2 * texts.total_buffer_bytes_used()
 }
 
-/// `lists` with `first_doc_id` added to each number.
+/// Adds `first_doc_id` to each number of `lists`.
 fn shifted_lists(lists: &ListArray, first_doc_id: u64) -> Result<ArrayRef> {
     let values = add(lists.values(), &Int64Array::new_scalar(first_doc_id as i64))?;
     let DataType::List(item) = lists.data_type() else {

@@ -1,4 +1,5 @@
-//! Rows of one word as one: lists of documents that portions have of it, one behind the other.
+//! The plan node that joins the rows of one word into one, with the lists of documents from all
+//! portions in order of document.
 //!
 //! ```text
 //! word    doc_count  doc_ids              word    doc_count  doc_ids
@@ -7,7 +8,8 @@
 //! bear    1          [2]
 //! ```
 //!
-//! Rows come ordered by word, out of a sort that spills, so that the lists of one word are in memory. O(numbers).
+//! The input is ordered by word, by a sort that spills, so that only the lists of one word are in
+//! memory. O(numbers).
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,10 +41,10 @@ use futures::{StreamExt, future, stream};
 use super::COUNT_OF_DOCS;
 use super::exec::DOC_IDS;
 
-/// The column that rows are ordered by.
+/// Name of the column by which rows are ordered.
 pub(super) const WORD: &str = "word";
 
-/// See the module's description.
+/// Plan node that joins the rows of one word. See the module's description.
 #[derive(Debug)]
 pub(super) struct JoinedLists {
     input: Arc<dyn ExecutionPlan>,
@@ -50,10 +52,11 @@ pub(super) struct JoinedLists {
 }
 
 impl JoinedLists {
-    /// Of rows of [`WORD`], and of the number of documents and their list, if these are there.
+    /// Builds a node over rows of [`WORD`], and of the number of documents and their list if these
+    /// columns are there.
     ///
     /// # Errors
-    /// Where there is no such column.
+    /// An error if there is no column [`WORD`].
     pub(super) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
         let word = PhysicalSortExpr::new(col(WORD, &schema)?, by_word());
@@ -140,7 +143,7 @@ impl ExecutionPlan for JoinedLists {
         }
         let schema = self.schema();
         let input = self.input.execute(0, context)?;
-        // Behind the last batch comes what is left.
+        // `None` follows the last batch, so that the last word is returned.
         let batches = input.map(|batch| batch.map(Some)).chain(stream::iter([Ok(None)]));
         let mut joining = Joining { schema: Arc::clone(&schema), pending: None };
         let joined = batches.map(move |batch| joining.rows(batch?));
@@ -151,23 +154,24 @@ impl ExecutionPlan for JoinedLists {
     }
 }
 
-/// Rows on their way through.
+/// State of joining the rows of a stream.
 struct Joining {
     schema: SchemaRef,
-    /// The last word, of which more rows may come.
+    /// The last word. More rows of it may come.
     pending: Option<Word>,
 }
 
-/// What is known of a word.
+/// A word and the documents that were read of it so far.
 struct Word {
     text: String,
     num_docs: i64,
-    /// Ascending, and of different documents.
+    /// Lists of ids, one for each portion. Each is ascending, and no two share a document.
     lists: Vec<Vec<i64>>,
 }
 
 impl Joining {
-    /// The words that are whole with `batch`, or at the end.
+    /// Adds the rows of `batch` and returns the words that are complete. `None` means the end of
+    /// the input.
     fn rows(&mut self, batch: Option<RecordBatch>) -> Result<RecordBatch> {
         let mut done = Vec::new();
         let Some(batch) = batch else {

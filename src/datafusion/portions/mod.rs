@@ -1,24 +1,29 @@
-//! Corpora larger than memory: portion by portion of their segments.
+//! Scans of corpora larger than memory, one portion of their segments after another.
 //!
 //! ```text
-//! segments     0 1 2 │ 3 4 │ 5 6 7 │ 8          documents are cut nowhere between portions
-//! in memory            3 4                      one portion, and what is left of the one before
+//! segments     0 1 2 │ 3 4 │ 5 6 7 │ 8          no document is cut between portions
+//! in memory            3 4                      one portion, and the rest of the one before
 //!
 //! rows of documents    doc_id + first id ─┐
-//!                      doc_id + first id ─┴ one behind the other
+//!                      doc_id + first id ─┴ concatenated
 //! counts               word, count ───────┐
-//!                      word, count ───────┴ DataFusion: sum(count) by the rest, which spills
+//!                      word, count ───────┴ DataFusion: sum(count), grouped by the rest; spills
 //! ```
 //!
-//! Where the decoded segments of a scan need more than `tadoc.max_memory_bytes`, or half of a bounded pool, the
-//! scan is planned once for each portion, as if it were the corpus, and portions are read one after another; who
-//! was there before goes as the cache lets files go. Filters on `doc_id` are told of ids in the portion, and
-//! a portion of which they leave no document is not read. What rows of portions become together is said by
-//! [`Merge`]; how sums, lists, ranks, scores and word ids are made of them, by functions themselves
-//! ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once and are refused, with the memory
-//! that they need.
-//! While portions are read, memory for them is set aside in a bounded pool ([`pool`]): what is made of their rows spills in
-//! time. Time is that of the whole, and of loading it once for each function that rows are made of.
+//! If the decoded segments of a scan need more than `tadoc.max_memory_bytes`, or more than half of
+//! a bounded pool, the scan is planned once for each portion, as if the portion were the corpus.
+//! The portions are read one after another. The cache evicts earlier portions when it needs their
+//! memory. Filters on `doc_id` are rewritten to ids within the portion. A portion is not read if
+//! they leave none of its documents.
+//!
+//! [`Merge`] says how the rows of portions become the rows of the whole corpus. Functions
+//! themselves say how sums, lists, ranks, scores and word ids are computed from the rows of
+//! portions ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once.
+//! They are refused with an error that names the memory that they need.
+//!
+//! While portions are read, memory for them is set aside in a bounded pool ([`pool`]), so that
+//! operators over their rows spill in time. The time is that of the whole corpus, plus loading the
+//! corpus once for each function in the plan.
 
 mod combining;
 mod exec;
@@ -49,32 +54,35 @@ use crate::source::{OpenFile, Source};
 use crate::throughput::calibration::num_cores;
 use tadoc::format::SegmentMeta;
 
-/// The column that is added up.
+/// Name of the column that is added up.
 const COUNT: &str = "count";
-/// The column of how many documents have a word.
+/// Name of the column with the number of documents that contain a word.
 const COUNT_OF_DOCS: &str = "doc_count";
-/// Ids looked at by one evaluation of a filter.
+/// Number of ids that one evaluation of a filter covers.
 const FILTER_IDS: usize = 65_536;
-/// Ids of a portion that are looked at before anything is read of it: as many as a footer declares.
+/// Largest number of ids of a portion that are filtered before the portion is read. A footer
+/// declares at most as many.
 const MAX_FILTERED_IDS: i64 = 1 << 26;
 
-/// A corpus in portions.
+/// A corpus cut into portions.
 #[derive(Debug)]
 pub(crate) struct Portions {
     files: Vec<Files>,
-    /// What any two of them need, one that is read and the one before; or what the largest needs alone.
+    /// Bytes that any two consecutive portions need together (the one that is read and the one
+    /// before), or that the largest portion needs alone if this is more.
     memory_bytes: u64,
 }
 
-/// Files, or runs of their segments, that memory has room for at once.
+/// A portion: files, or runs of their segments, that fit into memory together.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) first_doc_id: u64,
     pub(crate) files: Vec<OpenFile>,
 }
 
-/// The files of `source` in portions; `None` where there is room for all of it, or where its texts are no sum of files.
-/// User columns that edits set are not in them.
+/// Returns the files of `source` in portions. Returns `None` if memory has room for all of them, or
+/// if the texts of the source are not those of its files. User columns that edits set are not part
+/// of the portions.
 pub(crate) fn portions_of(
     source: &Source,
     session: &dyn Session,
@@ -97,12 +105,14 @@ pub(crate) fn portions_of(
     if !is_larger || num_segments <= 1 {
         return None;
     }
-    // The portion before may still be held while one is loaded.
+    // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, limit_bytes / 2, uses);
     Some(Portions { files, memory_bytes: largest_bytes.max(limit_bytes) })
 }
 
-/// `files` in portions of `limit_bytes` or one run of segments that a document goes through, and the bytes of the largest.
+/// Cuts `files` into portions of at most `limit_bytes`, and returns the bytes of the largest one. A
+/// portion has at least one run of segments that no document border separates, even if the run is
+/// larger.
 fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
     let mut portions: Vec<Files> = Vec::new();
     let mut largest_bytes = 0;
@@ -128,7 +138,7 @@ fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
     (portions, largest_bytes)
 }
 
-/// Runs of segments between which no document is cut.
+/// Returns the shortest runs of segments such that no document crosses from one run into the next.
 fn runs(segments: &[SegmentMeta]) -> impl Iterator<Item = Range<usize>> + '_ {
     let starts = (0..segments.len()).filter(|&at| at == 0 || !segments[at].continues);
     let ends = (1..=segments.len()).filter(|&at| segments.get(at).is_none_or(|s| !s.continues));
@@ -136,7 +146,8 @@ fn runs(segments: &[SegmentMeta]) -> impl Iterator<Item = Range<usize>> + '_ {
 }
 
 impl Files {
-    /// Appends `part`, which follows on the last one of its file where that is one of these.
+    /// Appends `part`. It is joined to the last file if both are of the same file, where it follows
+    /// directly.
     fn push(&mut self, part: OpenFile) {
         match self.files.last_mut() {
             Some(last) if last.file.version_key() == part.file.version_key() => last.join(part),
@@ -144,32 +155,32 @@ impl Files {
         }
     }
 
-    /// Ids of its documents.
+    /// Returns the ids of the portion's documents.
     fn doc_ids(&self) -> Range<u64> {
         let num_docs: u64 = self.files.iter().map(|open| open.footer.num_docs()).sum();
         self.first_doc_id..self.first_doc_id + num_docs
     }
 }
 
-/// Plans a scan portion by portion.
+/// Planner of a scan that is answered portion by portion.
 pub(crate) struct Planner<'a> {
     pub(crate) session: &'a dyn Session,
-    /// The scan of the whole, without filters.
+    /// Scan of the whole corpus, without filters.
     pub(crate) scan: Scan,
     pub(crate) function: Arc<dyn TableFunction>,
-    /// Those that are taken over.
+    /// Filters that the scan evaluates itself.
     pub(crate) filters: Vec<Expr>,
 }
 
-/// Plans the scan of a portion, with its filters.
+/// A function that plans the scan of one portion, with its filters.
 type PlanOf<'a> =
     &'a (dyn Fn(Arc<dyn TableFunction>, Scan, &[Expr]) -> Result<Arc<dyn ExecutionPlan>> + Sync);
 
 impl Planner<'_> {
-    /// The rows of all `portions` together; `plan` plans the scan of one.
+    /// Plans the rows of all `portions` together. `plan` plans the scan of one portion.
     ///
     /// # Errors
-    /// Those of `plan`, and of planning what is made of its rows.
+    /// The errors of `plan`, and of planning the operators over its rows.
     pub(crate) async fn plan(
         &self,
         portions: &Portions,
@@ -226,7 +237,7 @@ impl Planner<'_> {
         Ok(Arc::new(PortionsExec::combined(portions.files.len(), rows, schema)))
     }
 
-    /// Whether none of the documents of `files` passes those of `filters` that are on ids alone.
+    /// Returns true if those of `filters` that are on ids alone leave no document of `files`.
     fn leave_nothing(&self, filters: &[Expr], files: &Files) -> Result<bool> {
         let is_on_ids = |filter: &&Expr| filter.column_refs().iter().all(|c| c.name == DOC_ID);
         let filters: Vec<Expr> = filters.iter().filter(is_on_ids).cloned().collect();
@@ -254,11 +265,12 @@ impl Planner<'_> {
     }
 }
 
-/// `filter` of the whole as one of a portion, whose ids count from its first document.
+/// Rewrites `filter` on ids of the whole corpus into one on ids of a portion, which count from the
+/// portion's first document.
 fn shifted(filter: Expr, first_doc_id: u64) -> Result<Expr> {
     let shift = |node| match &node {
         Expr::Column(column) if column.name == DOC_ID && first_doc_id > 0 => {
-            // Upwards: the column inside the sum was looked at before.
+            // The traversal goes upwards: the column inside the new sum is not visited again.
             Ok(Transformed::yes(node + lit(first_doc_id as i64)))
         }
         _ => Ok(Transformed::no(node)),

@@ -1,14 +1,17 @@
-//! Memory that portions have to themselves.
+//! The memory pool that sets memory aside for portions.
 //!
 //! ```text
 //! session's pool   │ portions: used │ set aside │ sums, sorts, joins of their rows │ free │
 //! ```
 //!
-//! What is made of rows of portions grows as long as its pool has room, and spills when it has none. Without a part of the
-//! pool of its own the next portion would find none either, and cannot spill. So that part is taken before the first
-//! portion is loaded, as far as there is room, and given back behind the last one. It looks like a pool of that size: of what
-//! was loaded half stays, and tasks are told of memory that nobody can take from them. What portions use beyond it is
-//! taken from the session's pool like anything else, as is what stays loaded afterwards.
+//! Operators over the rows of portions grow as long as their pool has room, and spill if it has
+//! none. If portions had no memory set aside, the next portion would find no room, and portions
+//! cannot spill. So this part of the pool is taken before the first portion is loaded, as far as
+//! there is room. It is given back after the last one.
+//!
+//! The part appears as a pool of that size. The cache keeps loaded files up to half of it, and
+//! tasks see memory that nobody else can take. Memory that portions use beyond it comes from the
+//! session's pool, as does memory of files that stay loaded afterwards.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +25,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 
 use crate::scan::batch_rows::context_with;
 
-/// A pool inside the session's pool; see the module's description.
+/// Memory pool inside the session's pool. See the module's description.
 #[derive(Debug)]
 struct PortionsPool {
     outer: Arc<dyn MemoryPool>,
@@ -31,14 +34,14 @@ struct PortionsPool {
 
 #[derive(Debug)]
 struct State {
-    /// Of the outer pool: what is used, or more while memory is set aside.
+    /// Reservation in the outer pool. It has the bytes used, or more while memory is set aside.
     held: MemoryReservation,
     used_bytes: usize,
     set_aside_bytes: usize,
 }
 
 impl State {
-    /// Holds no more than is needed.
+    /// Shrinks the reservation to the bytes that are used or set aside, whichever is more.
     fn give_back(&mut self) {
         let needed = self.used_bytes.max(self.set_aside_bytes);
         self.held.shrink(self.held.size().saturating_sub(needed));
@@ -56,17 +59,17 @@ impl PortionsPool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets `len_bytes` aside for the next portion, and of what is left half for what is done with it, `len_bytes` at most;
-    /// or as much as there is.
+    /// Sets `len_bytes` aside for the next portion, and half of the memory that is then left for
+    /// tasks over it, at most `len_bytes`. Sets all free memory aside if there is less.
     fn set_aside(&self, len_bytes: usize) {
-        // Nothing runs short elsewhere.
+        // An unbounded pool needs nothing set aside.
         let MemoryLimit::Finite(limit) = self.outer.memory_limit() else { return };
         let mut state = self.state();
         let held_bytes = state.held.size();
         let left_bytes = held_bytes.saturating_add(limit.saturating_sub(self.outer.reserved()));
         let for_tasks = left_bytes.saturating_sub(len_bytes) / 2;
         let wanted = len_bytes.saturating_add(for_tasks.min(len_bytes)).min(left_bytes);
-        // Somebody else may have been faster.
+        // Another consumer may have taken the memory meanwhile.
         if state.held.try_grow(wanted.saturating_sub(held_bytes)).is_ok() {
             state.set_aside_bytes = wanted;
             state.give_back();
@@ -129,7 +132,7 @@ impl MemoryPool for PortionsPool {
     }
 }
 
-/// Where portions are read: `context` with a pool of their own.
+/// Task context in which portions are read: `context` with a pool of their own.
 #[derive(Debug)]
 pub(super) struct PortionsContext {
     pool: Arc<PortionsPool>,
@@ -138,7 +141,7 @@ pub(super) struct PortionsContext {
 }
 
 impl PortionsContext {
-    /// One in which `len_bytes` can be set aside.
+    /// Builds a context in which `len_bytes` can be set aside.
     pub(super) fn new(context: &TaskContext, len_bytes: usize) -> Self {
         let pool = Arc::new(PortionsPool::new(Arc::clone(context.memory_pool())));
         let memory_pool = Arc::clone(&pool) as Arc<dyn MemoryPool>;
@@ -148,7 +151,7 @@ impl PortionsContext {
         Self { pool, context, len_bytes }
     }
 
-    /// The context of the next portion, with memory set aside for it.
+    /// Returns the context of the next portion, and sets memory aside for it.
     pub(super) fn next(&self) -> Arc<TaskContext> {
         self.pool.set_aside(self.len_bytes);
         Arc::clone(&self.context)
@@ -191,13 +194,13 @@ mod tests {
         let refused = portion.try_grow(31).unwrap_err().to_string();
         assert!(refused.contains("TadocPortions"), "{refused}");
         assert_eq!((portion.size(), inner.reserved()), (50, 50));
-        // Beyond what is set aside, where there is room.
+        // Portions may use more than is set aside if the outer pool has room.
         sum.free();
         portion.try_grow(40).unwrap();
         assert_eq!(outer.reserved(), 90);
         portion.shrink(80);
         assert_eq!((outer.reserved(), inner.reserved()), (80, 10));
-        // What stays loaded is held on.
+        // Memory of files that stay loaded remains reserved.
         pool.give_back();
         assert_eq!((outer.reserved(), inner.reserved()), (10, 10));
         assert!(matches!(inner.memory_limit(), MemoryLimit::Finite(100)));

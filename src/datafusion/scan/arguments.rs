@@ -1,9 +1,9 @@
-//! Arguments of a table function: from planned expressions to checked values.
+//! Arguments of a table function: checked values from planned expressions.
 //!
-//! DataFusion has folded constants before we see them, so `'a' || 'b'` and `1 + 2` arrive as
-//! literals. Whatever is no literal (a column, a `$1` parameter, a subquery) is refused with one
-//! plan error that names the argument, what came and the function's signature. NULL means "the
-//! default" for an optional argument and is refused for a required one.
+//! DataFusion folds constants before, so `'a' || 'b'` and `1 + 2` arrive as literals. Anything else
+//! (a column, a `$1` parameter, a subquery) is refused with a plan error that names the argument,
+//! the value and the function's signature. NULL means the default for an optional argument and is
+//! refused for a required one.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
@@ -12,7 +12,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::scan::signature::{Argument, ArgumentKind, Signature};
 
-/// Name of the argument that asks for a version of a living corpus.
+/// Name of the argument that selects a version of a living corpus.
 const VERSION: &str = "version";
 
 /// Checked arguments of one call, by name.
@@ -49,14 +49,15 @@ impl Arguments {
         Ok(Self { signature, values })
     }
 
-    /// Returns the value of the argument `name`, the default for one that the function has not.
+    /// Returns the value of the argument `name`. Returns the default if the function has no such
+    /// argument.
     fn value(&self, name: &str) -> &Value {
         let arguments = self.signature.arguments.iter();
         let mut named = arguments.zip(&self.values).filter(|(argument, _)| argument.name == name);
         named.next().map_or(&Value::Default, |(_, value)| value)
     }
 
-    /// Returns the text of the argument `name`; empty where it was left out.
+    /// Returns the text of the argument `name`, or an empty text if it was omitted.
     pub(crate) fn text(&self, name: &str) -> &str {
         match self.value(name) {
             Value::Text(text) => text,
@@ -77,7 +78,7 @@ impl Arguments {
         self.integer(VERSION)
     }
 
-    /// Returns the number with a fraction of the argument `name`; 0 where it was left out.
+    /// Returns the floating-point number of the argument `name`, or 0 if it was omitted.
     pub(crate) fn number(&self, name: &str) -> f64 {
         match self.value(name) {
             Value::Number(number) => *number,
@@ -85,12 +86,13 @@ impl Arguments {
         }
     }
 
-    /// Returns the flag of the argument `name`; false where it was left out.
+    /// Returns the flag of the argument `name`, or false if it was omitted.
     pub(crate) fn boolean(&self, name: &str) -> bool {
         *self.value(name) == Value::Boolean(true)
     }
 
-    /// Returns the first argument as a plan shows it: the location, where files are read.
+    /// Returns the first argument as a plan shows it. This is the location if the function reads
+    /// files.
     pub(crate) fn shown_first(&self) -> String {
         match self.values.first() {
             None | Some(Value::Default) => String::new(),
@@ -152,7 +154,7 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
     value.ok_or_else(|| refuse(shown()))
 }
 
-/// The value of an integer literal, where it is 0 or more.
+/// Returns the value of an integer literal, if it is 0 or more.
 fn integer(literal: &ScalarValue) -> Option<u64> {
     let signed = match literal {
         ScalarValue::Int8(Some(v)) => i64::from(*v),
@@ -168,7 +170,7 @@ fn integer(literal: &ScalarValue) -> Option<u64> {
     u64::try_from(signed).ok()
 }
 
-/// The value of a number literal, where it is above 0.
+/// Returns the value of a number literal, if it is above 0.
 fn number(literal: &ScalarValue) -> Option<f64> {
     let ScalarValue::Float64(number) = literal.cast_to(&DataType::Float64).ok()? else {
         return None;

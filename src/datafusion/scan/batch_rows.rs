@@ -1,17 +1,20 @@
-//! Batches of few rows where rows are long.
+//! The optimizer rule and plan node that reduce the rows of a batch if rows are long.
 //!
 //! ```text
-//! TadocBatchRowsExec: row_bytes=10000   what is below runs with datafusion.execution.batch_size = 104
+//! TadocBatchRowsExec: row_bytes=10000   nodes below run with datafusion.execution.batch_size = 104
 //!   AggregateExec
-//!     RepartitionExec                   gathers so many rows before it counts their memory
+//!     RepartitionExec                   gathers a batch before it counts its memory
 //!       TadocExec                       rows of 10 kB
 //! ```
 //!
-//! Operators gather `batch_size` rows where they deal rows out, filter and join them, hold a batch of each file that
-//! they merge, and count a batch when it is complete. 8,192 documents are hundreds of megabytes. So a plan with
-//! long rows runs with as many rows in a batch as have [`batch_bytes`] by the mean of the segment with the
-//! longest: 1 MiB, in a bounded pool a thousandth of it, since a merge of what was spilled holds several batches of each of
-//! dozens of files. Plans of short rows keep the session's setting, and nothing is put above them.
+//! Operators gather `batch_size` rows when they repartition, filter and join rows. When they merge,
+//! they hold a batch of each file. They count a batch when it is complete. 8,192 documents can be
+//! hundreds of megabytes. So a plan with long rows runs with so many rows in a batch that they have
+//! [`batch_bytes`]. The length of a row is the mean of the segment with the longest rows.
+//!
+//! A batch has 1 MiB, or in a bounded pool a thousandth of the pool: a merge of spilled data holds
+//! several batches of each of dozens of files. Plans of short rows keep the session's setting, and
+//! no node is put above them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,13 +38,13 @@ use datafusion::prelude::SessionConfig;
 
 use crate::scan::exec::TadocExec;
 
-/// Most and fewest bytes of rows that go out together, but for a row that alone has more.
+/// Largest and smallest target for the bytes of a batch. A single row may have more.
 const MOST_BYTES: u64 = 1 << 20;
 const FEWEST_BYTES: u64 = 64 << 10;
-/// Batches that a bounded pool has room for.
+/// Number of batches for which a bounded pool has room.
 const BATCHES_OF_POOL: u64 = 1 << 10;
 
-/// Bytes of rows that go out together where memory is taken from `pool`.
+/// Returns the target for the bytes of a batch if memory is taken from `pool`.
 pub(crate) fn batch_bytes(pool: &Arc<dyn MemoryPool>) -> u64 {
     match pool.memory_limit() {
         MemoryLimit::Finite(limit) => {
@@ -51,7 +54,7 @@ pub(crate) fn batch_bytes(pool: &Arc<dyn MemoryPool>) -> u64 {
     }
 }
 
-/// Puts [`BatchRowsExec`] above plans of long rows.
+/// Optimizer rule that puts [`BatchRowsExec`] above plans of long rows.
 #[derive(Debug, Default)]
 pub(crate) struct BatchRows;
 
@@ -76,7 +79,7 @@ impl PhysicalOptimizerRule for BatchRows {
     }
 }
 
-/// Bytes of a row of the scan of `plan` with the longest; 0 where rows are short.
+/// Returns the bytes of a row of the scan in `plan` with the longest rows; 0 if all rows are short.
 fn longest_row_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
     let mut longest = 0;
     plan.apply(|node| {
@@ -88,7 +91,7 @@ fn longest_row_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
     Ok(longest)
 }
 
-/// `context` with these settings and this environment.
+/// Returns `context` with another configuration and run-time environment.
 pub(crate) fn context_with(
     context: &TaskContext,
     config: SessionConfig,
@@ -106,11 +109,12 @@ pub(crate) fn context_with(
     ))
 }
 
-/// The rows of its input; see the module's description.
+/// Plan node that returns the rows of its input and sets the rows of a batch below it. See the
+/// module's description.
 #[derive(Debug, Clone)]
 struct BatchRowsExec {
     input: Arc<dyn ExecutionPlan>,
-    /// Bytes of its longest row, by the mean.
+    /// Mean bytes of the longest rows.
     row_bytes: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The physical node of every table function: explains itself, counts, and streams.
+//! The physical plan node of every table function.
 //!
-//! `execute` spawns one task per partition which loads what it needs, computes on a blocking
-//! thread and sends batches through a channel of two. Dropping the stream closes the channel; the
-//! computation notices at its next batch.
+//! `execute` spawns one task per partition. The task loads the data that it needs, computes on a
+//! blocking thread and sends batches through a channel that holds two. Dropping the stream closes
+//! the channel, and the computation notices this at its next batch.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -44,10 +44,10 @@ use crate::scan::{Run, Scan, Shared};
 use crate::source::memory::MemoryWhenUsed;
 use crate::source::{CorpusCache, OpenFile};
 
-/// Bytes of a row of numbers and words, as operators keep it.
+/// Bytes of a row of numbers and words, as operators store it.
 const SHORT_ROW_BYTES: u64 = 64;
 
-/// Scan of a table function; see the module's description.
+/// Plan node of a table function's scan. See the module's description.
 #[derive(Debug)]
 pub struct TadocExec {
     function: Arc<dyn TableFunction>,
@@ -96,7 +96,8 @@ impl TadocExec {
         })
     }
 
-    /// The same with rows out of `num_partitions`, where a device has counted all before the first goes out.
+    /// Returns the same node with `num_partitions` output partitions. Returns `None` unless a
+    /// device counts all rows before the first is sent and the function can divide them.
     pub(crate) fn spread(&self, num_partitions: usize) -> Option<Self> {
         let is_done_first = self.scan.placement.is_on_device() && self.function.can_spread();
         if !is_done_first || self.scan.num_partitions > 1 {
@@ -106,12 +107,12 @@ impl TadocExec {
         Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()
     }
 
-    /// Bytes of a row, where they may be more than some numbers and words.
+    /// Returns the mean bytes of a row; 0 if rows are only some numbers and words.
     pub(crate) fn row_bytes(&self) -> u64 {
         self.function.row_bytes(&self.scan)
     }
 
-    /// Bytes of all rows, about.
+    /// Returns an estimate of the bytes of all rows.
     pub(crate) fn all_bytes(&self) -> u64 {
         let rows = self.num_rows.get_value().map(|&rows| rows as u64);
         match self.row_bytes() {
@@ -122,7 +123,7 @@ impl TadocExec {
         }
     }
 
-    /// What the segments of each file need, by its key.
+    /// Returns the memory that the segments of each file need, with the file's key.
     pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
         let uses = self.function.uses(&self.scan);
         let of_file =
@@ -130,7 +131,7 @@ impl TadocExec {
         self.scan.corpora().iter().map(of_file)
     }
 
-    /// What EXPLAIN says, in order.
+    /// Returns the facts that EXPLAIN shows, in order.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let scan = &self.scan;
         let mut facts = vec![("function", self.function.signature().name.to_string())];
@@ -167,14 +168,14 @@ impl TadocExec {
         facts
     }
 
-    /// Whether the function evaluates such a filter before it makes rows.
+    /// Returns true if the function can evaluate the filter `stage` before it makes rows.
     fn can_evaluate(&self, stage: &Stage) -> bool {
         let name = |&column: &usize| self.scan.schema.field(column).name().as_str();
         let mut names = stage.columns.iter().map(name);
         names.all(|name| self.function.claims_column(name) && !self.function.needs_text(name))
     }
 
-    /// How the documents that the text filter looks at are chosen.
+    /// Describes how the documents for the text filter are chosen.
     fn candidates(&self) -> String {
         let shown = |patterns: &Vec<tadoc::query::TextPattern>| {
             let quoted = |p: &tadoc::query::TextPattern| {
@@ -281,7 +282,8 @@ impl ExecutionPlan for TadocExec {
             BaselineMetrics::new(&self.metrics, partition),
         );
         let shared = match self.scan.num_partitions {
-            // Goes with the run: the plan would keep the corpus of each portion.
+            // The state is dropped with the run. The plan would keep the corpus of each portion in
+            // memory.
             1 => Arc::default(),
             _ => Arc::clone(&self.shared),
         };
@@ -296,8 +298,8 @@ impl ExecutionPlan for TadocExec {
             loaded: OnceLock::new(),
         };
         let function = Arc::clone(&self.function);
-        // Begins when it is asked for the first rows: the build side of a join above is read then,
-        // and its dynamic filter known.
+        // The task starts when the first rows are requested: the build side of a join above has
+        // been read by then, and its dynamic filter is known.
         let started = async move {
             builder.spawn(function.run(run));
             builder.build()
@@ -326,7 +328,8 @@ impl ExecutionPlan for TadocExec {
                 scan.dynamic_stages.push(stage);
             }
         }
-        // Whoever made the filter goes on filtering: what it finds late, rows before have not seen.
+        // The node that made the filter still applies it: rows that were sent before the filter was
+        // complete have not been filtered.
         let pushed = FilterPushdownPropagation::all_unsupported(result);
         if scan.dynamic_stages.len() == self.scan.dynamic_stages.len() {
             return Ok(pushed);

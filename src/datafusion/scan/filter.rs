@@ -1,4 +1,4 @@
-//! Filters a scan takes over, and what they demand of the text.
+//! Filters that a scan evaluates itself, and their demands on the text.
 //!
 //! ```text
 //! WHERE path LIKE 'a%' AND words > 9 AND text LIKE '%disk failure%'
@@ -8,14 +8,14 @@
 //!                                        "disk failure" (a necessary condition)
 //! ```
 //!
-//! Claimed filters are evaluated by DataFusion's own expressions on our arrays, so they mean
-//! exactly what they mean elsewhere; only the choice of candidates is ours. Refused are
-//! volatile expressions, subqueries, parameters and asynchronous functions.
+//! Claimed filters are evaluated by DataFusion's own expressions on the scan's arrays, so their
+//! meaning is the same as elsewhere. Only the choice of candidates is the scan's. Volatile
+//! expressions, subqueries, parameters and asynchronous functions are refused.
 //!
-//! Demands are read from `=`, `IN`, `LIKE`, `contains`, `starts_with`, `ends_with`, regular
-//! expressions (the literals every match must contain) and `OR`/`AND` of those. Under `NOT`, in
-//! case-insensitive forms and in anything else there is no demand, which is always sound. U+FFFD
-//! in a literal may stand for any invalid byte, so literals are cut there.
+//! Demands are derived from `=`, `IN`, `LIKE`, `contains`, `starts_with`, `ends_with`, regular
+//! expressions (the literals that every match must contain) and `OR`/`AND` of these. `NOT`,
+//! case-insensitive forms and all other expressions give no demand, which is always sound. U+FFFD
+//! in a literal may be the replacement of any invalid byte, so literals are cut there.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use tadoc::query::TextPattern;
 
-/// Whether a scan can evaluate `expr`, of whose columns `claims` is asked.
+/// Returns true if a scan can evaluate `expr`. `claims` says which of its columns are available.
 pub(crate) fn is_claimable(expr: &Expr, claims: &dyn Fn(&str) -> bool) -> bool {
     let mut claimable = !expr.is_volatile();
     let walk = expr.apply(|node| {
@@ -67,7 +67,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Compiles the conjunction of `filters`; `None` where there are none.
+    /// Compiles the conjunction of `filters`. Returns `None` if there are no filters.
     pub(crate) fn compile(
         session: &dyn Session,
         schema: &SchemaRef,
@@ -86,8 +86,8 @@ impl Stage {
         Ok(Some(Self { columns, shown: format!("[{}]", shown.join(", ")), schema, expr }))
     }
 
-    /// A filter from above over the columns of a scan's output, which are those of `schema` at
-    /// `projection`.
+    /// Builds a stage from a filter of a parent node. The filter is over the columns of the scan's
+    /// output, which are the columns `projection` of `schema`.
     pub(crate) fn pushed(
         schema: &SchemaRef,
         projection: &[usize],
@@ -101,7 +101,7 @@ impl Stage {
         Ok(Self { columns, shown: expr.to_string(), schema, expr })
     }
 
-    /// Which of `num_rows` rows pass; `arrays` are those of [`columns`](Self::columns).
+    /// Returns which of `num_rows` rows pass. `arrays` are the columns [`columns`](Self::columns).
     pub(crate) fn evaluate(&self, arrays: Vec<ArrayRef>, num_rows: usize) -> Result<BooleanArray> {
         let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
@@ -109,7 +109,7 @@ impl Stage {
         Ok(as_boolean_array(&array)?.clone())
     }
 
-    /// The compiled conjunction.
+    /// Returns the compiled conjunction.
     pub(crate) fn expr(&self) -> &Arc<dyn PhysicalExpr> {
         &self.expr
     }
@@ -127,18 +127,18 @@ pub(crate) fn unqualify(expr: Expr) -> Result<Expr> {
     Ok(expr.transform(strip)?.data)
 }
 
-/// Whether any of `filters`' columns is one of `names`.
+/// Returns true if any column of `filter` is one of `names`.
 pub(crate) fn mentions(filter: &Expr, names: &[&str]) -> bool {
     filter.column_refs().iter().any(|column| names.contains(&column.name.as_str()))
 }
 
-/// Schema of some columns, for building batches.
+/// Returns the schema of the columns `projection`, for building batches.
 pub(crate) fn project_schema(schema: &Schema, projection: &[usize]) -> Result<SchemaRef> {
     Ok(Arc::new(schema.project(projection)?))
 }
 
-/// Patterns of which a row's `column` must match at least one for `filter` to be true; `None`
-/// where nothing can be said.
+/// Returns patterns of which `column` must match at least one in every row for which `filter` is
+/// true. Returns `None` if nothing is known.
 pub(crate) fn demands(filter: &Expr, column: &str) -> Option<Vec<TextPattern>> {
     let is_column = |expr: &Expr| matches!(strip_cast(expr), Expr::Column(c) if c.name == column);
     let patterns = match filter {
@@ -158,7 +158,7 @@ pub(crate) fn demands(filter: &Expr, column: &str) -> Option<Vec<TextPattern>> {
             let literals = list.list.iter().map(text).collect::<Option<Vec<_>>>()?;
             Some(literals.iter().map(|literal| TextPattern::equals(literal)).collect())
         }
-        // Arrow's LIKE knows the backslash as its one escape.
+        // The backslash is the only escape in Arrow's LIKE.
         Expr::Like(like) if !like.negated && !like.case_insensitive && is_column(&like.expr) => {
             Some(vec![TextPattern::like(&text(&like.pattern)?, Some('\\'))])
         }
@@ -212,7 +212,7 @@ fn string_value(literal: &ScalarValue) -> Option<String> {
     literal.try_as_str().flatten().map(str::to_string)
 }
 
-/// Literals that every match of `pattern` contains, in order.
+/// Returns the literals that every match of `pattern` contains, in order.
 fn regex_pattern(pattern: &str) -> Option<TextPattern> {
     let hir = regex_syntax::Parser::new().parse(pattern).ok()?;
     let mut literals = Vec::new();

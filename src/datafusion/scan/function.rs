@@ -1,8 +1,8 @@
 //! The trait that every table function implements.
 //!
-//! A function is bound to its arguments while the query is planned (no I/O), prepared when the
-//! scan is made (files and footers are known, so that more can be refused with a plan error), and
-//! run once per partition.
+//! A function is bound to its arguments while the query is planned (no I/O). It is prepared when
+//! the scan is made: files and footers are known then, so that more can be refused with a plan
+//! error. It is run once per partition.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -22,32 +22,33 @@ use crate::scan::signature::Signature;
 use crate::scan::{Run, Scan};
 use crate::source::memory::Uses;
 
-/// The way in which rows of portions become rows of the whole.
+/// The way in which rows of portions become rows of the whole corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Merge {
-    /// Nothing: a row needs all segments.
+    /// No way: a row needs all segments.
     Never,
-    /// The rows of the whole, one portion behind the other; column `doc_id`, if there is one, counts from the
-    /// first document of each.
+    /// Concatenation in order of the portions. The column `doc_id`, if there is one, counts from
+    /// the first document of each portion.
     Behind,
-    /// The plan of [`TableFunction::combine`].
+    /// Combination by the plan of [`TableFunction::combine`].
     Combined,
 }
 
-/// The question of a function to a portion.
+/// The function that is asked about a portion.
 #[derive(Debug)]
 pub(crate) enum OfPortion {
-    /// The question to the whole.
+    /// The function of the whole corpus.
     Same,
-    /// The same of a document, which has another id there.
+    /// The same function about a document with another id in the portion.
     Other(Arc<dyn TableFunction>),
-    /// Nothing.
+    /// No function: the portion has no rows.
     Nothing,
 }
 
 impl OfPortion {
-    /// Returns the question about document `doc_id` of the whole. `of_document` builds the function
-    /// for the id that the document has in the portion.
+    /// Returns the function for document `doc_id` of the whole corpus, or nothing if it is not
+    /// among `docs`, the documents of the portion. `of_document` builds the function for the id
+    /// that the document has in the portion.
     pub(crate) fn of_document<F: TableFunction>(
         doc_id: u64,
         docs: Range<u64>,
@@ -60,13 +61,13 @@ impl OfPortion {
     }
 }
 
-/// The rows of functions over all portions, for plans.
+/// Access to the rows of functions over all portions, for plans.
 pub(crate) trait PortionRows {
-    /// Returns the scan of the whole.
+    /// Returns the scan of the whole corpus.
     fn scan(&self) -> &Scan;
 
-    /// Returns `columns` of the rows of `function` in all portions, one portion behind the other, in
-    /// a table of its name.
+    /// Returns `columns` of the rows of `function` in all portions, in order of the portions, as a
+    /// table with the function's name.
     ///
     /// # Errors
     /// The errors of planning a scan.
@@ -76,10 +77,11 @@ pub(crate) trait PortionRows {
         columns: &[&str],
     ) -> Result<LogicalPlanBuilder>;
 
-    /// Returns the same of documents that filters on `doc_id` leave.
+    /// Returns the same rows as [`of_all`](Self::of_all), for documents that pass the filters on
+    /// `doc_id`.
     ///
     /// # Errors
-    /// As [`of_all`](Self::of_all).
+    /// The errors of [`of_all`](Self::of_all).
     fn of_documents(
         &self,
         function: Arc<dyn TableFunction>,
@@ -96,35 +98,36 @@ pub(crate) enum Reads {
     UncheckedCorpora,
     /// Any files.
     Files,
-    /// None.
+    /// No files.
     Nothing,
 }
 
-/// A table function as SQL calls it. Each function has one, beside its code.
+/// A table function as SQL calls it. Each function defines one, beside its code.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// Its name, arguments and columns.
+    /// Name, arguments and columns.
     pub(crate) signature: Signature,
-    /// Binds a call. Reads arguments by name, and nothing else but catalogs that answer at once.
+    /// Function that binds a call. It reads arguments by name, and only those catalogs that answer
+    /// at once.
     pub(crate) bind: fn(&Arguments, &dyn Session) -> Arc<dyn TableFunction>,
 }
 
 /// A table function bound to its arguments.
 pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
-    /// Its entry in the table of signatures.
+    /// Returns the function's signature.
     fn signature(&self) -> &'static Signature;
 
-    /// All its columns.
+    /// Returns the schema with all columns of the function.
     fn schema(&self) -> SchemaRef {
         self.signature().schema()
     }
 
-    /// Returns the kind of files that it reads.
+    /// Returns the kind of files that the function reads.
     fn reads(&self) -> Reads {
         Reads::Corpora
     }
 
-    /// Arguments after the location, for EXPLAIN.
+    /// Returns the arguments after the location, for EXPLAIN.
     fn arguments(&self) -> Vec<(&'static str, String)> {
         vec![]
     }
@@ -139,12 +142,12 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         false
     }
 
-    /// Columns by which every partition is sorted, ascending.
+    /// Returns the columns by which every partition is sorted, ascending.
     fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &[]
     }
 
-    /// Checks arguments against what the footers say.
+    /// Checks the arguments against the footers.
     ///
     /// # Errors
     /// A plan error.
@@ -152,38 +155,40 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Rows without filter and limit.
+    /// Returns the number of rows without filter and limit.
     fn num_rows(&self, _scan: &Scan) -> Precision<usize> {
         Precision::Absent
     }
 
-    /// Partitions worth having, at most `target`.
+    /// Returns the number of partitions that are worth their threads, at most `target`.
     fn num_partitions(&self, _scan: &Scan, _target: usize) -> usize {
         1
     }
 
-    /// Bytes of a row by the mean, of the segment with the longest; 0 where rows are some numbers and words.
+    /// Returns the mean bytes of a row, in the segment in which it is largest; 0 if rows are only
+    /// some numbers and words.
     fn row_bytes(&self, _scan: &Scan) -> u64 {
         0
     }
 
-    /// Returns the parts of segments that it uses, if no filter needs text.
+    /// Returns the parts of segments that the function uses, if no filter needs text.
     fn uses(&self, _scan: &Scan) -> Uses {
         Uses::Places
     }
 
-    /// Returns true if rows that a device counted can leave through any number of partitions.
+    /// Returns true if rows that a device counted can be sent from any number of partitions.
     fn can_spread(&self) -> bool {
         false
     }
 
-    /// Returns the way in which rows of portions are joined, if memory has no room for the corpus.
+    /// Returns the way in which rows of portions are combined, if memory has no room for the
+    /// corpus.
     fn merge(&self, _scan: &Scan) -> Merge {
         Merge::Never
     }
 
-    /// Returns a plan that makes the rows of the whole from `rows` of portions, for
-    /// [`Merge::Combined`]. The plan has the columns that are asked for.
+    /// Returns a plan that computes the rows of the whole corpus from `rows` of portions, for
+    /// [`Merge::Combined`]. The plan has the columns that the scan uses.
     ///
     /// # Errors
     /// The errors of planning.
@@ -191,18 +196,18 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         not_impl_err!("{} of portions", self.signature().name)
     }
 
-    /// Returns true if rows of [`combine`](Self::combine) with the same word become one row with the
-    /// documents of all.
+    /// Returns true if rows of [`combine`](Self::combine) with the same word become one row with
+    /// the documents of all.
     fn joins_lists(&self) -> bool {
         false
     }
 
-    /// Returns the question to the portion that has the documents `docs`.
+    /// Returns the function to ask about the portion with the documents `docs`.
     fn of_portion(&self, _docs: Range<u64>) -> OfPortion {
         OfPortion::Same
     }
 
-    /// Returns the task of a device for a scan, or the reason why no device is asked.
+    /// Returns the device task for a scan, or the reason for using no device.
     ///
     /// # Errors
     /// The reason.

@@ -1,13 +1,13 @@
-//! Scans of table functions: the table, the plan's node, the rows.
+//! Scans of table functions: the table, the plan's node and the rows.
 //!
 //! ```text
 //! table ─▶ provider (filters, projection, placement) ─▶ Scan ─▶ exec ─▶ Run ─▶ output ─▶ rows
-//!                                                                 └ function: what computes them
+//!                                                                 └ function: computes the rows
 //! ```
 //!
 //! [`Scan`] is fixed when the physical plan is made: files and footers, projection, filter stages,
-//! limit, settings. [`Run`] is one partition of it under execution: the scan, the session's
-//! run-time environment, metrics, and the way out for rows.
+//! limit and settings. [`Run`] is one partition of the scan under execution: the scan, the
+//! session's run-time environment, the metrics and the output for rows.
 
 pub(crate) mod arguments;
 pub(crate) mod batch_rows;
@@ -55,51 +55,55 @@ pub(crate) struct Scan {
     /// Location as the user wrote it.
     pub(crate) location: String,
     pub(crate) source: Source,
-    /// All columns of the table.
+    /// Schema with all columns of the table.
     pub(crate) schema: SchemaRef,
-    /// Positions of the columns that go out.
+    /// Positions of the columns that are returned.
     pub(crate) projection: Vec<usize>,
     /// Filters on columns that need no text.
     pub(crate) columns_stage: Option<Stage>,
-    /// Filters on such columns that joins and sorts above find while they run.
+    /// Dynamic filters on columns that need no text. Joins and sorts above compute them while they
+    /// run.
     pub(crate) dynamic_stages: Vec<Stage>,
     /// Filters that need text.
     pub(crate) text_stage: Option<Stage>,
-    /// For each filter that demands something of the text: patterns, one of which must match.
+    /// For each filter that demands something of the text, patterns of which at least one must
+    /// match.
     pub(crate) demands: Vec<Vec<TextPattern>>,
     pub(crate) limit: Option<usize>,
     pub(crate) options: TadocOptions,
     pub(crate) num_partitions: usize,
-    /// What is used of segments.
+    /// Parts of segments that the scan uses.
     pub(crate) uses: Uses,
-    /// Where tasks with kernels are done.
+    /// Placement of tasks that have kernels.
     pub(crate) placement: Placement,
-    /// For each segment whether the answer is read from the words of documents that it keeps; none where that is not known.
+    /// For each segment, true if the answer is read from the words of documents that the segment
+    /// keeps. Empty if this is not known.
     pub(crate) are_words_kept: Vec<bool>,
 }
 
 impl Scan {
-    /// The corpora that are read; none where plain files are.
+    /// Returns the corpora that are read. Empty if plain files are read.
     pub(crate) fn corpora(&self) -> &[OpenFile] {
         self.source.corpora()
     }
 
-    /// The version that is read, of a living corpus.
+    /// Returns the version that is read, if the corpus is a living one.
     pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
         self.source.living()
     }
 
-    /// Where it is done, for EXPLAIN.
+    /// Returns the placement as a fact for EXPLAIN.
     pub(crate) fn device(&self) -> (&'static str, String) {
         ("device", self.placement.to_string())
     }
 
-    /// Whether the answer is read from words of documents, those of all segments.
+    /// Returns true if the answer is read from the words of documents in all segments.
     pub(crate) fn are_all_words_kept(&self) -> bool {
         !self.are_words_kept.is_empty() && self.are_words_kept.iter().all(|&is_kept| is_kept)
     }
 
-    /// Where rows of user columns come from, one for each id.
+    /// Returns the sources of the rows of user columns, in order. Together they have one row for
+    /// each document id.
     pub(crate) fn row_sources(&self) -> Vec<RowSource<'_>> {
         match self.living() {
             Some(view) => view.row_sources(),
@@ -107,7 +111,7 @@ impl Scan {
         }
     }
 
-    /// The files that are read without being opened first.
+    /// Returns the files that are read without being opened first.
     pub(crate) fn files(&self) -> &[SourceFile] {
         match &self.source {
             Source::Files(files) => files,
@@ -115,28 +119,28 @@ impl Scan {
         }
     }
 
-    /// Whether there is a filter.
+    /// Returns true if there is a filter.
     pub(crate) fn is_filtered(&self) -> bool {
         self.stages().next().is_some()
     }
 
-    /// Whether column `position` goes out.
+    /// Returns true if the column `position` is returned.
     pub(crate) fn projects(&self, position: usize) -> bool {
         self.projection.contains(&position)
     }
 
-    /// Whether column `position` goes out or is filtered on.
+    /// Returns true if the column `position` is returned or filtered on.
     pub(crate) fn uses(&self, position: usize) -> bool {
         self.projects(position) || self.stages().any(|stage| stage.columns.contains(&position))
     }
 
-    /// All filters.
+    /// Returns all filter stages.
     pub(crate) fn stages(&self) -> impl Iterator<Item = &Stage> {
         self.columns_stage.iter().chain(&self.dynamic_stages).chain(&self.text_stage)
     }
 
-    /// Which of `num_rows` rows pass the filters that need no text, of whose columns `column` is
-    /// asked; `None` where there are no such filters.
+    /// Evaluates the filters that need no text and returns which of `num_rows` rows pass. `column`
+    /// returns the columns that the filters use. Returns `None` if there are no such filters.
     pub(crate) fn mask(
         &self,
         num_rows: usize,
@@ -151,7 +155,7 @@ impl Scan {
         Ok(mask)
     }
 
-    /// Ids of documents, those of dropped ones included.
+    /// Returns the number of document ids, including those of dropped documents.
     pub(crate) fn num_doc_ids(&self) -> u64 {
         match self.living() {
             Some(view) => view.version.num_doc_ids(),
@@ -159,23 +163,23 @@ impl Scan {
         }
     }
 
-    /// Ids of dropped documents, ascending.
+    /// Returns the ids of dropped documents, ascending.
     pub(crate) fn dropped(&self) -> &[u64] {
         self.source.dropped()
     }
 
-    /// Documents of all corpora.
+    /// Returns the number of documents in all corpora.
     pub(crate) fn num_docs(&self) -> u64 {
         self.num_doc_ids().saturating_sub(self.dropped().len() as u64)
     }
 
-    /// Those of `ids` that have a document.
+    /// Returns those of `ids` that have a document.
     pub(crate) fn documents(&self, ids: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let mut dropped = self.dropped_of(&ids).iter().peekable();
         ids.filter(move |id| dropped.next_if_eq(&id).is_none())
     }
 
-    /// How many of `ids` have a document.
+    /// Returns the number of `ids` that have a document.
     pub(crate) fn num_docs_of(&self, ids: Range<u64>) -> usize {
         let num_dropped = self.dropped_of(&ids).len();
         ids.count() - num_dropped
@@ -187,13 +191,14 @@ impl Scan {
         &dropped[below(ids.start)..below(ids.end)]
     }
 
-    /// Bytes of a document by the mean, of the segment with the longest.
+    /// Returns the mean number of bytes of a document, in the segment in which it is largest.
     pub(crate) fn document_bytes(&self) -> u64 {
         let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
         segments.map(|segment| segment.len_bytes / segment.num_docs.max(1)).max().unwrap_or(0)
     }
 
-    /// Bytes of the list of the documents that have a word, at most by the mean, of the segment with the longest.
+    /// Returns an upper bound of the mean bytes of a list of the documents that contain a word, in
+    /// the segment in which it is largest.
     pub(crate) fn list_bytes(&self) -> u64 {
         let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
         let num_docs = segments.map(|segment| {
@@ -203,20 +208,20 @@ impl Scan {
         num_docs.max().unwrap_or(0).saturating_mul(8)
     }
 
-    /// Bytes of so many words of the text, by the mean.
+    /// Returns the mean number of bytes of `num_words` words of the text.
     pub(crate) fn words_bytes(&self, num_words: usize) -> u64 {
         let segments = || self.corpora().iter().flat_map(|open| &open.footer.segments);
         let words: u64 = segments().map(|segment| segment.num_word_tokens).sum();
         (self.len_bytes() / words.max(1)).max(1).saturating_mul(num_words as u64)
     }
 
-    /// Words of all corpora, each as often as it is there.
+    /// Returns the number of word tokens in all corpora.
     pub(crate) fn num_word_tokens(&self) -> u64 {
         let segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
         segments.map(|segment| segment.num_word_tokens).fold(0, u64::saturating_add)
     }
 
-    /// Bytes of text of all corpora; of a living one at most so many.
+    /// Returns the bytes of text of all corpora. For a living corpus this is an upper bound.
     pub(crate) fn len_bytes(&self) -> u64 {
         let of_files = self.corpora().iter().map(|open| open.footer.len_bytes());
         let fresh_bytes = self.living().map_or(0, |view| view.fresh_bytes);
@@ -224,16 +229,17 @@ impl Scan {
     }
 }
 
-/// What the partitions of one execution share.
+/// State that the partitions of one execution share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// Documents that can match the demands; computed by whichever partition comes first.
+    /// Documents that can match the demands. The first partition that needs them computes them.
     pub(crate) candidates: OnceLock<Option<Vec<u64>>>,
     prepared: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Shared {
-    /// What all partitions need, made by whichever comes first; the others wait for it.
+    /// Returns a value that all partitions need. The first partition computes it with `make`; the
+    /// others wait for it.
     pub(crate) fn prepared<T: Send + Sync + 'static>(
         &self,
         make: impl FnOnce() -> Result<T>,
@@ -249,7 +255,7 @@ impl Shared {
     }
 }
 
-/// One partition of a scan under execution.
+/// A partition of a scan under execution.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) scan: Arc<Scan>,
@@ -264,18 +270,18 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The counter `name` of this partition.
+    /// Returns the counter `name` of this partition.
     pub(crate) fn counter(&self, name: &'static str) -> Count {
         MetricBuilder::new(&self.metrics).counter(name, self.partition)
     }
 
-    /// Memory of this partition for `what`.
+    /// Returns an empty memory reservation of this partition, named after `what`.
     pub(crate) fn reservation(&self, what: &str) -> MemoryReservation {
         MemoryConsumer::new(format!("Tadoc{what}[{}]", self.partition))
             .register(&self.runtime.memory_pool)
     }
 
-    /// What loading files needs.
+    /// Returns the context for loading files.
     pub(crate) fn load_context(&self) -> LoadContext {
         LoadContext {
             runtime: Arc::clone(&self.runtime),
@@ -286,12 +292,12 @@ impl Run {
         }
     }
 
-    /// The time `name` of this partition.
+    /// Returns the time metric `name` of this partition.
     pub(crate) fn time(&self, name: &'static str) -> Time {
         MetricBuilder::new(&self.metrics).subset_time(name, self.partition)
     }
 
-    /// The corpus, loaded where it is not.
+    /// Returns the corpus, and loads it if it is not in memory.
     pub(crate) async fn load(&self) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
@@ -299,7 +305,8 @@ impl Run {
         Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
     }
 
-    /// The words of the corpus and how often each occurs; more where more is loaded.
+    /// Loads the words of the corpus and their counts. Returns the whole corpus if it is already in
+    /// memory.
     pub(crate) async fn load_words(&self) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
@@ -321,7 +328,8 @@ impl Run {
         tokio::task::spawn_blocking(timed).await.map_err(task_error)?
     }
 
-    /// Keeps in mind how long its task took, where that says what it takes the next time and all rows were read.
+    /// Returns a function that records the task's time for later placements. It records only if the
+    /// time is representative (see the placement), all rows are wanted and the reader has not left.
     fn note_time(&self) -> impl FnOnce(Duration) + use<> {
         let is_whole = self.partition == 0 && self.scan.limit.is_none();
         let placement = &self.scan.placement;
@@ -337,7 +345,8 @@ impl Run {
         }
     }
 
-    /// Sends rows of which `column` makes each projected column; false says stop.
+    /// Sends `num_rows` rows. `column` computes each projected column. Returns false if the
+    /// function should stop.
     pub(crate) fn send(
         &mut self,
         num_rows: usize,
@@ -349,7 +358,7 @@ impl Run {
     }
 }
 
-/// Positions that `mask` selects, NULL being no.
+/// Returns the positions that `mask` selects. NULL does not select.
 pub(crate) fn selected(mask: &BooleanArray) -> impl Iterator<Item = usize> + '_ {
     mask.iter().enumerate().filter(|(_, pass)| *pass == Some(true)).map(|(i, _)| i)
 }

@@ -1,8 +1,8 @@
-//! The way of rows out of a scan: bounded, sliced, limited, and aware of a reader that left.
+//! The output of a scan: bounded, sliced and limited, and aware of a reader that has left.
 //!
-//! Functions hand over batches of any length; what goes out has at most `batch_size` rows, the
-//! right projection, and no more rows than the pushed limit. A `false` says stop: the limit is
-//! reached or nobody reads any more, which is how cancellation reaches blocking code.
+//! Functions pass batches of any length. Output batches have at most `batch_size` rows and the
+//! right projection, and together no more rows than the pushed limit. The value `false` means stop:
+//! the limit is reached, or nobody reads any more. This is how cancellation reaches blocking code.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{BaselineMetrics, RecordOutput};
 use tokio::sync::mpsc::Sender;
 
-/// Where a partition's rows go.
+/// Output of one partition.
 #[derive(Debug)]
 pub(crate) struct Output {
     sender: Sender<Result<RecordBatch>>,
@@ -21,7 +21,8 @@ pub(crate) struct Output {
     batch_size: usize,
     remaining: Option<usize>,
     metrics: BaselineMetrics,
-    /// Since when the partition computes; not while it waits for its reader.
+    /// Time at which the current computation began. `None` while the partition waits for its
+    /// reader.
     computing_since: Option<Instant>,
 }
 
@@ -37,7 +38,7 @@ impl Output {
         Self { sender, schema, batch_size, remaining: limit, metrics, computing_since: None }
     }
 
-    /// From here on time is the partition's, until rows are sent, and again after that.
+    /// Starts the clock of the partition's computing time. It pauses while rows are sent.
     pub(crate) fn start_computing(&mut self) {
         self.computing_since = Some(Instant::now());
     }
@@ -48,22 +49,23 @@ impl Output {
         }
     }
 
-    /// Rows of one batch.
+    /// Returns the largest number of rows of one batch.
     pub(crate) fn batch_size(&self) -> usize {
         self.batch_size
     }
 
-    /// Whether no more rows are wanted.
+    /// Returns true if no more rows are wanted.
     pub(crate) fn is_done(&self) -> bool {
         self.remaining == Some(0) || self.sender.is_closed()
     }
 
-    /// Tells, from any thread, whether the reader has left.
+    /// Returns a handle that any thread can ask if the reader has left.
     pub(crate) fn canceller(&self) -> Sender<Result<RecordBatch>> {
         self.sender.clone()
     }
 
-    /// Sends rows made of projected `columns` from a blocking thread; false says stop.
+    /// Sends rows of the projected `columns` from a blocking thread. Returns false if the function
+    /// should stop.
     pub(crate) fn send_columns(&mut self, columns: Vec<ArrayRef>, num_rows: usize) -> Result<bool> {
         for batch in self.batches(columns, num_rows)? {
             let batch = batch.record_output(&self.metrics);
@@ -77,7 +79,8 @@ impl Output {
         Ok(!self.is_done())
     }
 
-    /// Sends rows made of projected `columns` from a task; false says stop.
+    /// Sends rows of the projected `columns` from an asynchronous task. Returns false if the
+    /// function should stop.
     pub(crate) async fn send_columns_async(
         &mut self,
         columns: Vec<ArrayRef>,

@@ -1,6 +1,7 @@
-//! What DataFusion asks of a table: its schema, the filters it takes over, a scan, changes.
+//! The interface of a table to DataFusion: its schema, the filters that it claims, scans and
+//! changes.
 //!
-//! Planning changes nothing: it reads footers and looks at what is loaded already.
+//! Planning changes nothing. It reads footers and checks which corpora are loaded already.
 
 use std::sync::Arc;
 
@@ -24,8 +25,9 @@ use crate::source::memory::Uses;
 use crate::store::insert_into;
 
 impl TadocTable {
-    /// The portions in which `scan`, whose corpus is not loaded, is answered where memory has no room for all; `None`
-    /// where it has, or where nothing can be made of them.
+    /// Returns the portions in which `scan` is answered if memory has no room for the whole corpus,
+    /// which is not loaded. Returns `None` if there is room, if the rows of portions cannot be
+    /// combined, or if the scan uses user columns that edits set.
     fn portions(&self, session: &dyn Session, scan: &Scan, filters: &[Expr]) -> Option<Portions> {
         let is_readable = self.function.reads() == Reads::Corpora;
         if !is_readable || self.function.merge(scan) == Merge::Never {
@@ -39,7 +41,7 @@ impl TadocTable {
         portions_of(&scan.source, session, &scan.options, uses)
     }
 
-    /// Whether user columns go out of `scan` or are filtered on.
+    /// Returns true if `scan` returns user columns or filters on them.
     fn uses_user_columns(&self, scan: &Scan, filters: &[Expr]) -> bool {
         self.user_columns.iter().any(|field| {
             let is_out = |&i: &usize| scan.schema.field(i).name() == field.name();
@@ -48,8 +50,8 @@ impl TadocTable {
         })
     }
 
-    /// Plans `scan`, which has no filters yet, with `filters`, all of which `function` takes over; `loaded` is its corpus, where it
-    /// is loaded.
+    /// Plans `scan`, which has no filters yet, with `filters`. `function` claims all of them.
+    /// `loaded` is the corpus, if it is loaded.
     fn exec(
         &self,
         session: &dyn Session,
@@ -72,7 +74,7 @@ impl TadocTable {
             scan.placement = place(&scan, task, loaded);
             scan.are_words_kept = are_words_kept(&scan, task, loaded);
         }
-        // A small limit is met by the first rows: more partitions would only decode in vain.
+        // The first rows satisfy a small limit: more partitions would only decode in vain.
         if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
             scan.num_partitions = function.num_partitions(&scan, target_partitions).max(1);
         }
@@ -183,7 +185,8 @@ impl TableProvider for TadocTable {
     }
 }
 
-/// For each segment of the corpus `loaded` whether `task` is answered from the words of its documents.
+/// Returns, for each segment of the corpus `loaded`, true if `task` is answered from the words of
+/// documents that the segment keeps.
 fn are_words_kept(
     scan: &Scan,
     task: std::result::Result<Task, &'static str>,
@@ -195,7 +198,8 @@ fn are_words_kept(
     segments.filter(|_| is_asked).map(|segment| segment.dag.keeps_doc_words()).collect()
 }
 
-/// What `function` uses of segments behind `filters`: those on text look for documents that may pass first, by places.
+/// Returns the parts of segments that `function` uses with `filters`. Filters on text first look
+/// for documents that may pass, with the places of words.
 fn uses(function: &dyn TableFunction, scan: &Scan, filters: &[Expr]) -> Uses {
     let is_on_text = |filter: &Expr| needs_text(function, filter);
     match scan.living().is_some() || filters.iter().any(is_on_text) {

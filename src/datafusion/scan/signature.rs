@@ -1,8 +1,9 @@
 //! Signatures of table functions: arguments and columns.
 //!
-//! Each function declares one beside its code. It drives argument parsing, schemas, error texts and
-//! the reference, so they cannot differ. Types are few on purpose: counts and places are `Int64`,
-//! rates `Float64`, strings `Utf8View`, exact bytes `BinaryView`.
+//! Each function declares one signature beside its code. The signature determines argument parsing,
+//! schemas, error texts and the reference, so that they cannot differ. There are few types on
+//! purpose: counts and places are `Int64`, rates `Float64`, strings `Utf8View` and exact bytes
+//! `BinaryView`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::errors::closest;
 
-/// What an argument may hold.
+/// Kind of value that an argument accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentKind {
     /// Text, not empty.
@@ -41,9 +42,9 @@ impl fmt::Display for ArgumentKind {
 pub struct Argument {
     /// Name, as in `name => value`.
     pub name: &'static str,
-    /// What it may hold.
+    /// Kind of value that the argument accepts.
     pub kind: ArgumentKind,
-    /// Its default as SQL text; `None` where it must be given.
+    /// Default as SQL text; `None` if the argument is required.
     pub default: Option<&'static str>,
     /// One line for the reference.
     pub summary: &'static str,
@@ -65,7 +66,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// The Arrow type.
+    /// Returns the Arrow type.
     pub fn data_type(self) -> DataType {
         match self {
             Self::Integer => DataType::Int64,
@@ -82,11 +83,11 @@ impl ColumnKind {
 /// A column of a table function.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
-    /// Name.
+    /// Name of the column.
     pub name: &'static str,
-    /// Type.
+    /// Type of the column.
     pub kind: ColumnKind,
-    /// Whether it can hold NULL.
+    /// True if the column can hold NULL.
     pub nullable: bool,
     /// One line for the reference.
     pub summary: &'static str,
@@ -97,7 +98,7 @@ pub struct Column {
 pub struct Signature {
     /// SQL name.
     pub name: &'static str,
-    /// Arguments in positional order; the first is the location, where files are read.
+    /// Arguments in positional order. The first is the location if files are read.
     pub arguments: &'static [Argument],
     /// Columns in order.
     pub columns: &'static [Column],
@@ -106,7 +107,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Position of the argument `name`, in any case.
+    /// Returns the position of the argument `name`, in any case.
     ///
     /// # Errors
     /// A plan error with the closest name and the whole signature.
@@ -119,24 +120,24 @@ impl Signature {
         })
     }
 
-    /// The schema of the columns.
+    /// Returns the schema of the columns.
     pub fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.fields()))
     }
 
-    /// The columns as Arrow fields.
+    /// Returns the columns as Arrow fields.
     pub fn fields(&self) -> Vec<Field> {
         let field = |c: &Column| Field::new(c.name, c.kind.data_type(), c.nullable);
         self.columns.iter().map(field).collect()
     }
 
-    /// A plan error that begins with the function's name and ends with its signature.
+    /// Returns a plan error that begins with the function's name and ends with its signature.
     pub(crate) fn error(&self, what: impl fmt::Display) -> DataFusionError {
         DataFusionError::Plan(format!("{}: {what}; usage: {self}", self.name))
     }
 }
 
-/// `name(required, optional => default)`.
+/// Writes `name(required, optional => default)`.
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.name)?;
@@ -151,7 +152,7 @@ impl fmt::Display for Signature {
     }
 }
 
-/// Returns an argument that must be given.
+/// Returns a required argument.
 pub(crate) const fn required(
     name: &'static str,
     kind: ArgumentKind,
@@ -175,39 +176,39 @@ pub(crate) const fn column(name: &'static str, kind: ColumnKind, summary: &'stat
     Column { name, kind, nullable: false, summary }
 }
 
-/// The location of a corpus.
+/// Argument for the location of a corpus.
 pub(crate) const CORPUS: Argument = required(
     "corpus",
     ArgumentKind::Text,
     "a .tadoc file, a living corpus, a folder or prefix, a glob, a URL, or the name of a table STORED AS TADOC",
 );
-/// The location of files.
+/// Argument for the location of files.
 pub(crate) const GLOB: Argument =
     required("glob", ArgumentKind::Text, "a file, a folder, a glob or a URL");
 
-/// A query.
+/// Argument for a query.
 pub(crate) const QUERY: Argument = required(
     "query",
     ArgumentKind::Text,
     "words, prefixes (pow*), wildcards (p?wer), /regular expressions/, or phrases of them in double quotes",
 );
-/// The length of sequences.
+/// Argument for the length of sequences.
 pub(crate) const NUM_WORDS: Argument =
     optional("n", ArgumentKind::Integer, "3", "words of a sequence");
 
-/// A limit on words of a document.
+/// Argument that limits the words of each document.
 pub(crate) const TOP: Argument =
     optional("top", ArgumentKind::Integer, "NULL", "so many words of each document only");
 
-/// Folding of a vocabulary.
+/// Argument for folding a vocabulary.
 pub(crate) const FOLD: Argument =
     optional("fold", ArgumentKind::Boolean, "false", "take words of the same lower case as one");
 
-/// What `fold` is where there is a query.
+/// Argument `fold` of functions with a query.
 pub(crate) const ANY_CASE: Argument =
     optional("fold", ArgumentKind::Boolean, "false", "match words of any case");
 
-/// A version of a living corpus.
+/// Argument for the version of a living corpus.
 pub(crate) const VERSION: Argument = optional(
     "version",
     ArgumentKind::Integer,
@@ -215,13 +216,13 @@ pub(crate) const VERSION: Argument = optional(
     "a version of a living corpus; the latest one where left out",
 );
 
-/// A word.
+/// Column with a word.
 pub(crate) const WORD: Column = column("word", ColumnKind::Text, "the word");
-/// A sequence.
+/// Column with a sequence.
 pub(crate) const SEQUENCE: Column =
     column("sequence", ColumnKind::Text, "its words, joined by one blank");
-/// The id of a document.
+/// Column with the id of a document.
 pub(crate) const DOC_ID: Column =
     column("doc_id", ColumnKind::Integer, "number of the document, from 0");
-/// The path of a document.
+/// Column with the path of a document.
 pub(crate) const PATH: Column = column("path", ColumnKind::Text, "path given at ingest");

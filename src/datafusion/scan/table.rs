@@ -1,9 +1,9 @@
-//! The table provider of every function and of every table `STORED AS TADOC`.
+//! The table provider of every table function and of every table `STORED AS TADOC`.
 //!
-//! A location that is a plain name (or `schema.name`) of a registered table means that table; the
-//! table wins over a file of the same name, and `./name` means the file. Names with a slash, a
-//! glob character or the ending `.tadoc` are never looked up. A location that is a living corpus is
-//! read in its latest version as of the statement, or in the one asked for.
+//! A location that is the plain name (or `schema.name`) of a registered table refers to that table.
+//! The table has priority over a file of the same name; `./name` refers to the file. Names with a
+//! slash, a glob character or the ending `.tadoc` are never looked up. A living corpus is read in
+//! its latest version at the time of the statement, or in the requested one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,29 +24,29 @@ use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
 use crate::store::{FoundCorpus, LivingView, Reading, no_versions, read_only, unfiltered};
 use tadoc_store::LivingStore;
 
-/// What a scan of a table reads.
+/// The location, version and settings that a scan of a table uses.
 pub(super) struct Target {
     location: String,
     version: Option<u64>,
     pub(super) options: TadocOptions,
 }
 
-/// A bound function over a location; see the module's description.
+/// A bound function over a location. See the module's description.
 #[derive(Debug, Clone)]
 pub struct TadocTable {
     pub(super) function: Arc<dyn TableFunction>,
     pub(super) location: String,
     pub(super) cache: Arc<CorpusCache>,
-    /// The version asked for, of a living corpus.
+    /// Requested version of a living corpus.
     version: Option<u64>,
     options: HashMap<String, String>,
     pub(super) definition: Option<String>,
     pub(super) user_columns: Vec<FieldRef>,
-    /// What the statement reads that this table is in.
+    /// Versions that the statement with this table reads.
     reading: Option<Arc<Reading>>,
 }
 
-/// What functions that are no scans get of a table.
+/// A loaded table, for functions that are not scans.
 #[derive(Debug)]
 pub(crate) struct LoadedTable {
     pub(crate) corpus: Arc<LoadedCorpus>,
@@ -64,17 +64,18 @@ impl TadocTable {
         Self { function, location, cache, version, options, definition, user_columns, reading }
     }
 
-    /// Asks for a version of a living corpus; the latest one where it is `None`.
+    /// Selects a version of a living corpus; `None` selects the latest one.
     pub(crate) fn with_version(self, version: Option<u64>) -> Self {
         Self { version, ..self }
     }
 
-    /// The same table, of the versions of `reading`.
+    /// Returns the same table in the versions of `reading`.
     pub(crate) fn with_reading(self, reading: Option<&Arc<Reading>>) -> Self {
         Self { reading: reading.cloned(), ..self }
     }
 
-    /// Adds what a `CREATE EXTERNAL TABLE` statement says.
+    /// Adds the options, the definition and the user columns of a `CREATE EXTERNAL TABLE`
+    /// statement.
     pub(crate) fn with_definition(
         mut self,
         options: HashMap<String, String>,
@@ -85,12 +86,13 @@ impl TadocTable {
         self
     }
 
-    /// Columns that came with the documents.
+    /// Returns the user columns.
     pub(crate) fn user_columns(&self) -> Vec<FieldRef> {
         self.user_columns.clone()
     }
 
-    /// What the table reads, its settings on top of the session's.
+    /// Returns the location, the version and the settings of a scan. The settings of the table
+    /// override those of the session.
     pub(super) async fn target(&self, session: &dyn Session) -> Result<Target> {
         let options = TadocOptions::from_config(session.config_options());
         let options = options.with_overrides(&self.options)?;
@@ -108,16 +110,17 @@ impl TadocTable {
         }
     }
 
-    /// The living corpus that the table is, if it is one.
+    /// Returns the living corpus at the table's location, if there is one.
     ///
     /// # Errors
-    /// A plan error where its location is none; those of the store.
+    /// A plan error if a name at the location is not a table `STORED AS TADOC`; the errors of the
+    /// store.
     pub(crate) async fn living(&self, session: &dyn Session) -> Result<Option<FoundCorpus>> {
         let target = self.target(session).await?;
         self.found(session.runtime_env(), &target.location).await
     }
 
-    /// The living corpus at `location`, in the version that the statement reads.
+    /// Returns the living corpus at `location`, in the version that the statement reads.
     async fn found(&self, runtime: &RuntimeEnv, location: &str) -> Result<Option<FoundCorpus>> {
         let known = &self.cache.living;
         match &self.reading {
@@ -126,10 +129,10 @@ impl TadocTable {
         }
     }
 
-    /// The living corpus that a statement changes, and its settings.
+    /// Returns the living corpus that a statement changes, and its settings.
     ///
     /// # Errors
-    /// A plan error where the table cannot be changed.
+    /// A plan error if the table cannot be changed.
     pub(crate) async fn changeable(
         &self,
         session: &dyn Session,
@@ -146,7 +149,7 @@ impl TadocTable {
         }
     }
 
-    /// Refuses a change whose rows are not known for sure.
+    /// Returns the error that refuses a change whose rows are not known for sure.
     pub(super) async fn refuse_change(&self, session: &dyn Session) -> DataFusionError {
         match self.changeable(session).await {
             Ok(_) => unfiltered(&self.location),
@@ -154,15 +157,15 @@ impl TadocTable {
         }
     }
 
-    /// Where it is, in the words of the user.
+    /// Returns the location as the user wrote it.
     pub(crate) fn location(&self) -> &str {
         &self.location
     }
 
-    /// The version of a living corpus that a scan would read now; `None` of other corpora.
+    /// Returns the version of a living corpus that a scan would read now; `None` for other corpora.
     ///
     /// # Errors
-    /// As a scan.
+    /// The errors of a scan.
     pub(crate) async fn living_view(
         &self,
         session: &dyn Session,
@@ -213,10 +216,10 @@ impl TadocTable {
         Ok(Source::Corpora(self.cache.open(runtime, &limits, files).await?))
     }
 
-    /// The corpus as it is now, for functions that are no scans.
+    /// Loads the current corpus, for functions that are not scans.
     ///
     /// # Errors
-    /// As a scan.
+    /// The errors of a scan.
     pub(crate) async fn load(&self, session: &dyn Session) -> Result<LoadedTable> {
         let target = self.target(session).await?;
         let source = self.source(session, &target).await?;
@@ -232,7 +235,7 @@ impl TadocTable {
     }
 }
 
-/// The registered table that `location` names.
+/// Returns the registered table that `location` names.
 async fn registered(
     session: &dyn Session,
     location: &str,
@@ -252,7 +255,7 @@ async fn registered(
     }
 }
 
-/// The table `STORED AS TADOC` that `location` names, where a catalog answers without waiting.
+/// Returns the table `STORED AS TADOC` that `location` names, if a catalog answers without waiting.
 pub(crate) fn registered_now(session: &dyn Session, location: &str) -> Option<Arc<TadocTable>> {
     let table = registered(session, location).now_or_never()?.ok()??;
     let any: Arc<dyn std::any::Any + Send + Sync> = table;

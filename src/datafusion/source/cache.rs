@@ -1,20 +1,20 @@
-//! Open corpora of a session: loaded once, kept while memory allows.
+//! Cache of the open corpora of a session. Files are loaded once and kept while memory allows.
 //!
 //! ```text
 //! footers   file version ──▶ FileFooter                      one small read, while planning a scan
-//! files     file version ──▶ segments, memory reservation    all of the file, on first execution
-//!           commit ──▶ the same, of a living corpus           what its edits changed, once
+//! files     file version ──▶ segments, memory reservation    the whole file, on first execution
+//!           commit ──▶ segments of a living corpus           what its edits changed, once
 //! corpora   list of versions ──▶ Corpus, vocabulary, word views
-//! words     the same two, of words and their counts alone    a tenth of a file, where no more is asked for
+//! words     files and corpora with words and counts only     a tenth of a file
 //! ```
 //!
-//! A version is URL, length and e-tag (or modification time), so a file that was replaced is read
-//! again. Two queries that want the same file load it once. The decoded form is reserved in the
-//! session's memory pool for as long as it is kept; least recently used files go first when
-//! `tadoc.max_memory_bytes`, or half of a bounded pool, is passed, or when the pool refuses a new
-//! file. A version of a living corpus shares with its files the segments that no edit touched; a later
-//! version that brings files reads only those. What a running query holds stays until it ends.
-//! Decoding runs on blocking threads.
+//! A file version consists of URL, length and e-tag (or modification time), so a replaced file is
+//! read again. Two queries that need the same file load it once. The decoded form is reserved in
+//! the session's memory pool as long as it is kept. The least recently used files are dropped
+//! first, when `tadoc.max_memory_bytes` or half of a bounded pool is exceeded, or when the pool
+//! refuses a new file. A version of a living corpus shares segments without edits with its files; a
+//! later version with more files reads only the new ones. Data of a running query stays until the
+//! query ends. Decoding runs on blocking threads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,10 +35,10 @@ use tadoc::format::{FileFooter, OpenLimits};
 
 const MAX_FOOTERS: usize = 4096;
 const MAX_CORPORA: usize = 16;
-/// Footers, or sections of paths, read at a time.
+/// Number of footers, or of sections of paths, that are read in parallel.
 pub(super) const FILES_AT_ONCE: usize = 16;
 
-/// The open corpora of one registration; see the module's description.
+/// Cache of the open corpora of one registration; see the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct CorpusCache {
     state: Mutex<State>,
@@ -57,13 +57,13 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) last_used: u64,
-    /// Keys of the files it shares segments with.
+    /// Keys of the files that it shares segments with.
     pub(super) made_of: Vec<String>,
     pub(super) cell: Arc<OnceCell<Arc<LoadedFile>>>,
 }
 
 impl CorpusCache {
-    /// The footers of `files`, all of one tokenizer profile.
+    /// Reads the footers of `files`. All must have the same tokenizer profile.
     pub(crate) async fn open(
         &self,
         runtime: &Arc<RuntimeEnv>,
@@ -108,7 +108,8 @@ impl CorpusCache {
         Ok(footer)
     }
 
-    /// So many bytes of the session's memory, for which all goes that is not in `keep` if need be.
+    /// Reserves `len_bytes` of the session's memory. If the memory does not suffice, everything
+    /// that is not in `keep` is dropped from the cache.
     pub(crate) fn reserve(
         &self,
         context: &LoadContext,
@@ -121,7 +122,8 @@ impl CorpusCache {
         Ok(reservation)
     }
 
-    /// Makes `reservation` as large, for which all goes that is not in `keep` if need be.
+    /// Resizes `reservation` to `len_bytes`. If the memory does not suffice, everything that is not
+    /// in `keep` is dropped from the cache.
     pub(crate) fn resize(
         &self,
         reservation: &MemoryReservation,
@@ -135,7 +137,7 @@ impl CorpusCache {
         Ok(())
     }
 
-    /// Forgets everything but what has its key in `keep`. Queries go on with what they hold.
+    /// Drops everything whose key is not in `keep`. Running queries keep the data that they hold.
     pub(crate) fn evict_but(&self, keep: &[String]) {
         self.lock().evict(0, keep);
         self.living.evict_but(keep);
@@ -159,14 +161,14 @@ impl State {
         slot
     }
 
-    /// Drops the files of `keys` and the corpora that were made of them.
+    /// Drops the files of `keys` and the corpora that contain them.
     pub(super) fn forget(&mut self, keys: &[String]) {
         keys.iter().for_each(|key| drop(self.files.remove(key)));
         self.corpora.retain(|files, _| !files.iter().any(|file| keys.contains(file)));
     }
 
-    /// Drops least recently used files, never those of `keep`, until at most `limit_bytes` are
-    /// held, and the corpora that were made of them; and what is left of loading that failed.
+    /// Drops the least recently used files, except those in `keep`, until at most `limit_bytes` are
+    /// held. Also drops the corpora that contain them, and the remains of failed loads.
     pub(super) fn evict(&mut self, limit_bytes: u64, keep: &[String]) {
         let is_wanted = |slot: &Slot| slot.cell.initialized() || Arc::strong_count(&slot.cell) > 1;
         self.files.retain(|_, slot| is_wanted(slot));
@@ -192,7 +194,7 @@ impl State {
     }
 }
 
-/// Refuses corpora of different tokenizers.
+/// Refuses corpora with different tokenizer profiles.
 pub(crate) fn check_profiles(files: &[OpenFile]) -> Result<()> {
     let Some(first) = files.first() else { return Ok(()) };
     match files.iter().find(|f| f.footer.profile != first.footer.profile) {

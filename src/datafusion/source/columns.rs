@@ -1,11 +1,12 @@
-//! User columns: what travels with the documents, one row each, as an embedded Parquet file.
+//! User columns: one row for each document, stored as an embedded Parquet file.
 //!
-//! A corpus stores the Parquet bytes as one opaque section. Here they get their types: strings
-//! become `Utf8View` and bytes `BinaryView`, so that repeated values are shared, not copied;
-//! everything else keeps its Arrow type. Only the columns a query wants are decoded, on a blocking
-//! thread and within `tadoc.max_memory_bytes`. Files of one location may differ in their columns: a column missing in one
-//! of them is NULL there, a column of two types is an error that names both files. Of a living corpus,
-//! what its edits set is laid over what the files have, before anybody looks at the values.
+//! A corpus stores the Parquet bytes as one opaque section. This module gives them SQL types:
+//! strings become `Utf8View` and bytes become `BinaryView`, so that repeated values are shared, not
+//! copied; other columns keep their Arrow type. Only the columns that a query needs are decoded, on
+//! a blocking thread and within `tadoc.max_memory_bytes`. The files of a location may have
+//! different columns. A column that a file lacks is NULL there. A column with two types is an error
+//! that names both files. For a living corpus, the values that edits set replace those of the files
+//! before a query sees them.
 
 use std::sync::Arc;
 
@@ -32,10 +33,10 @@ use tadoc::edits::column_tables;
 use tadoc::format::read_columns;
 use tadoc_store::VersionEdits;
 
-/// Names that `documents` gives itself; user columns cannot have them.
+/// Names of the columns that `documents` itself has. User columns cannot have these names.
 pub(crate) const RESERVED: [&str; 6] = ["doc_id", "path", "bytes", "words", "text", "content"];
 
-/// The type a user column has in SQL.
+/// Returns the SQL type of a user column.
 pub(crate) fn sql_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -44,7 +45,7 @@ pub(crate) fn sql_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// The user columns of all `files` and those that `edits` set, as fields of a table.
+/// Returns the user columns of all `files` and those that `edits` set, as fields of a table.
 pub(crate) async fn user_fields(
     runtime: &RuntimeEnv,
     files: &[OpenFile],
@@ -68,7 +69,8 @@ pub(crate) async fn user_fields(
     Ok(fields.into_iter().map(|(field, _)| field).collect())
 }
 
-/// Adds the columns of `schema`, which `place` has, to `fields`, each with the place that had it first.
+/// Adds the columns of `schema`, the schema of `place`, to `fields`. Each field is stored with the
+/// first place that has it.
 fn add_fields(
     fields: &mut Vec<(FieldRef, String)>,
     schema: &Schema,
@@ -96,8 +98,8 @@ fn add_fields(
     Ok(())
 }
 
-/// One array for each of `fields`, a row per document of `sources`, with what the edits of `living` set;
-/// at most `limit_bytes` a file.
+/// Returns one array for each of `fields`, with one row for each document of `sources`. Values that
+/// the edits of `living` set are included. At most `limit_bytes` are decoded for a file.
 pub(crate) async fn read_user_columns(
     runtime: &RuntimeEnv,
     sources: Vec<RowSource<'_>>,
@@ -145,7 +147,7 @@ pub(crate) async fn read_user_columns(
     }
 }
 
-/// `arrays` of `fields` with what the edits of `view` set.
+/// Replaces values in `arrays`, the columns `fields`, by those that the edits of `view` set.
 async fn with_edits(
     view: &Arc<LivingView>,
     arrays: Vec<ArrayRef>,
@@ -163,7 +165,7 @@ async fn with_edits(
         arrays.collect::<Result<Vec<_>>>()
     };
     let arrays = blocking(&place, lay_over).await?;
-    // Beside those that the documents came with, which they share most with.
+    // Counted in addition to the original arrays, although most values are shared with them.
     let held: usize = arrays.iter().map(|array| array.get_array_memory_size()).sum();
     reservation.try_grow(held)?;
     Ok(arrays)
@@ -187,7 +189,7 @@ async fn blocking<T: Send + 'static>(
     done.flatten().map_err(|error| error.context(format!("{place}: section columns")))
 }
 
-/// A reader of `bytes` whose strings and bytes come as views.
+/// Opens a reader of `bytes` that returns strings and bytes as views.
 fn open_parquet(bytes: Bytes) -> Result<ParquetRecordBatchReaderBuilder<Bytes>> {
     let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
     let stored = metadata.schema();
@@ -244,7 +246,7 @@ fn decode_columns(
     wanted.iter().map(array).collect()
 }
 
-/// Collects user columns while documents are written.
+/// Writer that collects user columns while documents are written.
 pub(crate) struct ColumnsWriter {
     schema: SchemaRef,
     positions: Vec<usize>,
@@ -252,7 +254,8 @@ pub(crate) struct ColumnsWriter {
 }
 
 impl ColumnsWriter {
-    /// A writer for the columns at `positions` of `schema`; `None` where there are none.
+    /// Creates a writer for the columns at `positions` of `schema`; `None` if there are no
+    /// positions.
     pub(crate) fn try_new(schema: &Schema, positions: Vec<usize>) -> Result<Option<Self>> {
         if positions.is_empty() {
             return Ok(None);
@@ -275,12 +278,12 @@ impl ColumnsWriter {
         Ok(self.writer.write(&RecordBatch::try_new(Arc::clone(&self.schema), columns)?)?)
     }
 
-    /// Bytes held.
+    /// Returns the memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.writer.memory_size() + self.writer.bytes_written()
     }
 
-    /// The Parquet file.
+    /// Returns the Parquet file.
     pub(crate) fn finish(self) -> Result<Vec<u8>> {
         Ok(self.writer.into_inner()?)
     }

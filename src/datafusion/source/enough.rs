@@ -1,8 +1,9 @@
-//! A limit of memory that is enough for a plan: not the least, but one that is known before anything is read.
+//! Memory limit that suffices for a plan. It is not the smallest one, but it is known before any
+//! data is read.
 //!
 //! ```text
-//! segments   ▇▇▇▇▇▇▇▇▇▇▇▇      decoded, of all corpora at once; half of the limit is for these
-//! rows       ▇▇▇▇▇▇ ▇▇▇▇▇▇ ▇▇▇▇▇▇   as operators keep them that cannot spill
+//! segments   ▇▇▇▇▇▇▇▇▇▇▇▇           decoded, of all corpora at once; half of the limit
+//! rows       ▇▇▇▇▇▇ ▇▇▇▇▇▇ ▇▇▇▇▇▇   as held by operators that cannot spill
 //! ```
 
 use std::collections::HashMap;
@@ -15,13 +16,13 @@ use crate::scan::exec::TadocExec;
 use crate::source::memory::MemoryWhenUsed;
 use crate::throughput::calibration::num_cores;
 
-/// Times that operators which cannot spill have rows in memory: as they come, sorted, and as they go out.
+/// Number of copies of the rows in operators that cannot spill: input, sorted, output.
 const COPIES_OF_ROWS: u64 = 3;
-/// What a session takes beside segments and rows.
+/// Memory of a session besides segments and rows, in bytes.
 const BESIDE_BYTES: u64 = 64 << 20;
 
-/// Bytes of a memory pool in which `plan` runs, whatever its operators keep of the rows of corpora; `None` where it
-/// reads none.
+/// Returns the size, in bytes, of a memory pool that suffices for `plan`, even if its operators
+/// hold all rows of the corpora. Returns `None` if the plan reads no corpus.
 pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let mut segments: HashMap<String, MemoryWhenUsed> = HashMap::new();
     let (mut rows_bytes, mut num_scans) = (0u64, 0);

@@ -1,4 +1,4 @@
-//! Reading the footer of a corpus file out of a store: one request, two where it is large.
+//! Reading of footers of corpus files from a store: one request, or two if the footer is large.
 
 use datafusion::error::Result;
 use object_store::ObjectStore;
@@ -8,7 +8,7 @@ use crate::source::location::{SourceFile, read_range};
 use tadoc::Error;
 use tadoc::format::{FileFooter, FooterOutcome, OpenLimits};
 
-/// Reads the footer of `file` with one request, two where it is large.
+/// Reads the footer of `file` with one request, or two if the footer is large.
 pub(super) async fn read_footer(
     store: &dyn ObjectStore,
     limits: &OpenLimits,

@@ -1,4 +1,5 @@
-//! Segments in memory: those of one file, and those of a whole corpus with what queries share.
+//! Segments in memory: those of one file, and those of a whole corpus with the data that queries
+//! share.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -17,19 +18,21 @@ use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use tadoc::segment::{Corpus, Segment};
 use tadoc::text::TokenizerProfile;
 
-/// The segments of one file and the memory they hold.
+/// Segments of one file and the memory they hold.
 #[derive(Debug)]
 pub(crate) struct LoadedFile {
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(super) reservation: MemoryReservation,
-    /// Of the reservation, what finding places takes; 0 before that is asked for.
+    /// Bytes of the reservation for data that finds the positions of words; 0 until a query needs
+    /// it.
     pub(super) places_bytes: Mutex<usize>,
-    /// Keeps the reservations of the files that segments are shared with.
+    /// Files with which segments are shared. Keeps their reservations.
     pub(super) _shared: Vec<Arc<LoadedFile>>,
 }
 
 impl LoadedFile {
-    /// `segments`, of which some are those of the files `shared`, and all the memory for the others.
+    /// Creates a file of `segments`. Some of them may belong to the files `shared`; `reservation`
+    /// holds all memory of the others.
     pub(crate) fn new(
         segments: Vec<Arc<Segment>>,
         reservation: MemoryReservation,
@@ -38,7 +41,7 @@ impl LoadedFile {
         Self { segments, reservation, places_bytes: Mutex::new(usize::MAX), _shared: shared }
     }
 
-    /// The file as a corpus, whose words were cut by `profile`.
+    /// Returns the file as a corpus with the tokenizer `profile`.
     pub(crate) fn corpus(&self, profile: TokenizerProfile) -> Corpus {
         Corpus::new(profile, self.segments.clone())
     }
@@ -54,23 +57,24 @@ impl Drop for LoadedFile {
     }
 }
 
-/// A corpus ready for queries, with what several queries share.
+/// A corpus ready for queries, with the data that several queries share.
 #[derive(Debug)]
 pub(crate) struct LoadedCorpus {
     pub(crate) corpus: Corpus,
-    /// By [`Fold`].
+    /// Vocabularies, indexed by [`Fold`].
     pub(super) vocabularies: [OnceLock<Arc<Vocabulary>>; 2],
     pub(super) words: [OnceLock<StringViewArray>; 2],
     pub(super) doc_counts: [OnceLock<Arc<[u64]>>; 2],
-    /// Rows and times of tasks that were done.
+    /// Rows and times of completed tasks.
     pub(crate) tasks: KnownTasks,
     pub(super) reservation: MemoryReservation,
-    /// Keeps the reservations of the files for as long as their segments are used here.
+    /// Files of the segments. Keeps their reservations as long as the segments are used here.
     pub(super) _files: Vec<Arc<LoadedFile>>,
 }
 
 impl LoadedCorpus {
-    /// Words of the corpus in byte order, merged over segments and folded on first use.
+    /// Returns the words of the corpus in byte order. They are merged over segments and folded on
+    /// first use.
     pub(crate) fn vocabulary(&self, fold: Fold) -> Result<Arc<Vocabulary>> {
         let slot = &self.vocabularies[fold as usize];
         if let Some(vocabulary) = slot.get() {
@@ -81,7 +85,7 @@ impl LoadedCorpus {
             Fold::Case => {
                 let words = self.vocabulary(Fold::None)?;
                 let held = self.reservation.new_empty();
-                // Each word with its place, and texts in lower case.
+                // Each word with its place, and the texts in lower case.
                 held.try_grow(64 * words.len())?;
                 let folded = words.folded(fold).map_err(datafusion_error)?;
                 self.reservation.try_grow(folded.memory_bytes())?;
@@ -101,8 +105,8 @@ impl LoadedCorpus {
         Vocabulary::new(&self.corpus).map_err(datafusion_error)
     }
 
-    /// Number of documents with each word of the vocabulary, which `vectors` are of, counted on first
-    /// use: it takes longer than a sweep over all term vectors.
+    /// Returns, for each word of the vocabulary of `vectors`, the number of documents that contain
+    /// it. Counted on first use, because counting takes longer than a pass over all term vectors.
     pub(crate) fn doc_counts(&self, fold: Fold, vectors: &TermVectors) -> Result<Arc<[u64]>> {
         let slot = &self.doc_counts[fold as usize];
         if let Some(counts) = slot.get() {
@@ -113,8 +117,8 @@ impl LoadedCorpus {
         Ok(Arc::clone(slot.get_or_init(|| counts.into())))
     }
 
-    /// The vocabulary as an array whose views point into the dictionaries: 16 bytes a word, and
-    /// no word is copied.
+    /// Returns the vocabulary as an array whose views point into the dictionaries: 16 bytes for
+    /// each word, and no word is copied.
     pub(crate) fn words(&self, fold: Fold) -> Result<&StringViewArray> {
         let slot = &self.words[fold as usize];
         if let Some(words) = slot.get() {
@@ -149,15 +153,16 @@ fn word_views(corpus: &Corpus, vocabulary: &Vocabulary) -> Result<StringViewArra
     Ok(StringViewArray::try_new(views, buffers, None)?)
 }
 
-/// What loading needs from a query.
+/// Context of a query that loading needs.
 #[derive(Debug)]
 pub(crate) struct LoadContext {
     pub(crate) runtime: Arc<RuntimeEnv>,
-    /// What memory is taken for; of living corpora for everything.
+    /// Use of the segments, for which memory is reserved. Living corpora reserve memory for every
+    /// use.
     pub(crate) uses: Uses,
     pub(crate) options: TadocOptions,
     pub(crate) bytes_read: Count,
-    /// Of living corpora only.
+    /// Number of versions made; only for living corpora.
     pub(crate) versions_made: Option<Count>,
 }
 
@@ -166,7 +171,7 @@ impl LoadContext {
         &self.runtime.memory_pool
     }
 
-    /// Memory that may be kept: the setting, and at most half of a bounded pool.
+    /// Returns the limit of memory for the cache: the setting, and at most half of a bounded pool.
     pub(super) fn memory_limit_bytes(&self) -> u64 {
         match self.pool().memory_limit() {
             MemoryLimit::Finite(pool) => self.options.max_memory_bytes.min(pool as u64 / 2),

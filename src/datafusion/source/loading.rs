@@ -1,7 +1,7 @@
 //! Loading: from open files to a corpus in memory.
 //!
-//! One load for each file and version, however many queries wait for it; decoding runs on blocking
-//! threads, as many segments at a time as there are cores.
+//! Each version of a file is loaded once, even if many queries wait for it. Decoding runs on
+//! blocking threads, with at most as many segments in parallel as there are cores.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ use tadoc::format::{read_paths, read_segment, read_words};
 use tadoc::segment::{Corpus, Paths, Segment};
 
 impl CorpusCache {
-    /// The corpus of `source`, loaded where it is not.
+    /// Returns the corpus of `source`. Loads it if necessary.
     pub(crate) async fn load(
         &self,
         context: &LoadContext,
@@ -34,8 +34,9 @@ impl CorpusCache {
         self.load_sections(context, source, Sections::All).await
     }
 
-    /// The same for those who count words and nothing else: where the corpus is not loaded and its files have
-    /// [word counts](Source::has_word_counts), these are all that is read.
+    /// Variant of [`CorpusCache::load`] for queries that only count words. If the corpus is not
+    /// loaded and its files have [word counts](Source::has_word_counts), only the words and their
+    /// counts are read.
     pub(crate) async fn load_words(
         &self,
         context: &LoadContext,
@@ -66,7 +67,7 @@ impl CorpusCache {
                 let corpus = Arc::clone(corpus);
                 drop(state);
                 let held = self.hold(context, &corpus._files, &keys);
-                // What finding places takes may be more than the file itself.
+                // The data for positions of words may be larger than the file itself.
                 self.lock().evict(context.memory_limit_bytes(), &keys);
                 return held.map(|()| corpus).map_err(|e| too_little(context, source, e));
             }
@@ -94,7 +95,7 @@ impl CorpusCache {
             state.forget(&Sections::Words.keys(source));
         }
         let now = state.tick();
-        // Partitions that came at the same time go on with one, whose vocabulary is made once.
+        // Partitions that load at the same time share one corpus, so its vocabulary is made once.
         if let Some((_, corpus)) = state.corpora.get(&keys) {
             return Ok(Arc::clone(corpus));
         }
@@ -103,7 +104,7 @@ impl CorpusCache {
         Ok(corpus)
     }
 
-    /// The files at `places` of `source`, loaded where they are not; of a living corpus, before any edit.
+    /// Returns the files at `places` of `source`, without edits. Loads them if necessary.
     pub(crate) async fn load_files(
         &self,
         context: &LoadContext,
@@ -119,7 +120,8 @@ impl CorpusCache {
         Ok(loaded)
     }
 
-    /// `files` of `source`, as many at a time as there are cores for their segments.
+    /// Loads `files` of `source`. The number of parallel loads depends on the cores and on the
+    /// number of segments.
     async fn load_each<'a>(
         &'a self,
         context: &'a LoadContext,
@@ -130,14 +132,15 @@ impl CorpusCache {
     ) -> Result<Vec<Arc<LoadedFile>>> {
         let most_segments = files.iter().map(|open| open.footer.segments.len()).max();
         let files_at_once = num_cores() / most_segments.unwrap_or_default().max(1);
-        // Boxed: the compiler cannot prove futures of borrowed files to be `Send`.
+        // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let load =
             |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections).boxed();
         let loads: Vec<_> = files.iter().map(load).collect();
         stream::iter(loads).buffered(files_at_once.max(1)).try_collect().await
     }
 
-    /// The file `open` of `source`; of those who want it at a time one loads it.
+    /// Loads the file `open` of `source`. If several queries need it at the same time, one of them
+    /// loads it.
     async fn load_shared(
         &self,
         context: &LoadContext,
@@ -154,8 +157,9 @@ impl CorpusCache {
         })
     }
 
-    /// Paths of the documents of a file, segment by segment, each with whether it goes on with a document
-    /// of the segment before; nothing else is read of a file that is not loaded.
+    /// Returns the paths of the documents of a file, one entry for each segment. The flag of an
+    /// entry is true if its first document continues the last one of the segment before. Of a file
+    /// that is not loaded, only the paths are read.
     pub(crate) async fn paths(
         &self,
         context: &LoadContext,
@@ -174,7 +178,7 @@ impl CorpusCache {
             .await
     }
 
-    /// The corpus of `source` where it is loaded.
+    /// Returns the corpus of `source` if it is loaded.
     pub(crate) fn loaded(&self, source: &Source) -> Option<Arc<LoadedCorpus>> {
         self.lock().corpora.get(&Sections::All.keys(source)).map(|(_, corpus)| Arc::clone(corpus))
     }
@@ -210,7 +214,8 @@ impl CorpusCache {
         Ok(Arc::new(LoadedFile { segments, reservation, places_bytes, _shared }))
     }
 
-    /// Takes memory for what a scan derives from `files` beside the text, for which all goes that is not in `keep` if need be.
+    /// Reserves memory for the data besides the text that a scan derives from `files`. If the
+    /// memory does not suffice, everything that is not in `keep` is dropped from the cache.
     fn hold(
         &self,
         context: &LoadContext,
@@ -231,7 +236,7 @@ impl CorpusCache {
         Ok(())
     }
 
-    /// The version of `view`, made of its `files` and its edits where it is not yet.
+    /// Returns the snapshot of `view`. Builds it from `files` and the edits if necessary.
     async fn load_version(
         &self,
         context: &LoadContext,

@@ -1,17 +1,17 @@
-//! Files of the local disk, whatever they are called and whatever the file system says of them.
+//! Files of the local disk, with any name and any length that the file system reports.
 //!
-//! The store of DataFusion addresses a file by text without control characters: one other name in a
-//! folder, and it lists nothing of it. It leaves out names that end in `#` and digits, and believes
-//! lengths: a file of `/proc` says 0. So folders are listed here, and a file that the store cannot
-//! read has a store of its own, a [`DiskFile`]:
+//! DataFusion's store addresses a file by text without control characters. If a folder contains one
+//! other name, the store lists nothing of the folder. It skips names that end in `#` and digits. It
+//! trusts reported lengths, but files of `/proc` report 0. So this module lists folders itself, and
+//! a file that the store cannot read gets a store of its own, a [`DiskFile`]:
 //!
 //! ```text
 //! location ─▶ find, list ─▶ FoundFile ─┬─ most files         the session's store for file://
 //!                                      └─ names, no length   DiskFile
 //! ```
 //!
-//! Names become text by [`path_text`], one to one. Links are followed, as that store does, but not to a
-//! folder on the way. O(entries) for a listing.
+//! Names become text by [`path_text`], one to one. Links are followed, as in that store, except
+//! links to a folder above. A listing takes O(entries) time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,22 +32,22 @@ use object_store::{
 
 use tadoc::format::{path_bytes, path_text};
 
-/// Most bytes that are read of a file whose length is not known.
+/// Maximum number of bytes read from a file of unknown length.
 const MAX_UNKNOWN_BYTES: u64 = i32::MAX as u64 + 1;
 
-/// A file that a location led to.
+/// A file that a location resolves to.
 #[derive(Debug)]
 pub(crate) struct FoundFile {
-    /// Its name, below the folder that was listed.
+    /// Name, relative to the folder that was listed.
     pub(crate) relative: String,
     /// Place, length and version.
     pub(crate) meta: ObjectMeta,
-    /// Reads it where the session's store cannot.
+    /// Store of the file if the session's store cannot read it.
     pub(crate) on_disk: Option<DiskFile>,
 }
 
-/// Returns the path on disk that `location` names: with its escapes undone, as paths are shown, or as it
-/// is written where nothing has that name.
+/// Returns the path on disk that `location` names. Escapes, as in shown paths, are undone if a file
+/// with that name exists; otherwise the location is taken literally.
 pub(crate) fn disk_path(location: &str) -> PathBuf {
     let unescaped = match path_bytes(location) {
         Cow::Borrowed(_) => None,
@@ -67,13 +67,13 @@ fn path_of(name: Vec<u8>) -> Option<PathBuf> {
     String::from_utf8(name).ok().map(PathBuf::from)
 }
 
-/// Returns the place of `path`, which is absolute, in a store; one of text that stands for it where no
-/// store has such a place.
+/// Returns the place of the absolute `path` in a store. A path that a store cannot represent is
+/// escaped.
 pub(crate) fn place_of(path: &DiskPath) -> Path {
     Path::from_absolute_path(path).unwrap_or_else(|_| Path::from(text_of(path)))
 }
 
-/// Whether the session's store finds the file `path`.
+/// Returns true if the session's store finds the file `path`.
 fn is_addressed(path: &DiskPath) -> bool {
     let Ok(place) = Path::from_absolute_path(path) else { return false };
     let name = place.filename().unwrap_or_default();
@@ -85,10 +85,10 @@ fn text_of(path: &DiskPath) -> String {
     path_text(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
-/// Finds the file or pipe at `path`; `None` for a folder and where there is nothing.
+/// Finds the file or pipe at `path`; `None` for a folder, or if nothing exists there.
 ///
 /// # Errors
-/// A device, which may never end.
+/// An error for a device, which may never end.
 pub(crate) async fn find(path: PathBuf) -> io::Result<Option<FoundFile>> {
     let find = move || match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => Ok(None),
@@ -102,10 +102,10 @@ pub(crate) async fn find(path: PathBuf) -> io::Result<Option<FoundFile>> {
     tokio::task::spawn_blocking(find).await?
 }
 
-/// Lists the files below `folder`, none where there is no such folder.
+/// Lists the files below `folder`; none if the folder does not exist.
 ///
 /// # Errors
-/// A folder that cannot be read.
+/// An error for a folder that cannot be read.
 pub(crate) async fn list(folder: PathBuf) -> io::Result<Vec<FoundFile>> {
     let list = move || {
         let mut listing = Listing { above: Vec::new(), files: Vec::new() };
@@ -118,7 +118,7 @@ pub(crate) async fn list(folder: PathBuf) -> io::Result<Vec<FoundFile>> {
 }
 
 struct Listing {
-    /// Real paths of the folders on the way.
+    /// Real paths of the folders above.
     above: Vec<PathBuf>,
     files: Vec<FoundFile>,
 }
@@ -131,19 +131,19 @@ impl Listing {
         let opened = folder.canonicalize().and_then(|real| Ok((real, folder.read_dir()?)));
         let (real, entries) = match opened {
             Ok(opened) => opened,
-            // It has just been removed.
+            // The folder was removed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed(error)),
         };
         if self.above.contains(&real) {
-            return Ok(()); // a link to a folder on the way here
+            return Ok(()); // a link to a folder above
         }
         self.above.push(real);
         for entry in entries {
             let entry = entry.map_err(failed)?;
             let path = entry.path();
             let name = format!("{relative}{}", text_of(DiskPath::new(&entry.file_name())));
-            // A link to nothing, or a file that has just been removed.
+            // A broken link, or a file that was removed meanwhile.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if metadata.is_dir() {
                 self.folder(&path, &format!("{name}/"))?;
@@ -162,7 +162,7 @@ fn local_file(relative: String, path: PathBuf, metadata: &Metadata) -> FoundFile
     FoundFile { relative, meta, on_disk: (!is_known).then_some(DiskFile { path }) }
 }
 
-/// As the session's store makes it, so that a file has one version however it is found.
+/// Builds the metadata as the session's store does, so that a file has the same version either way.
 fn meta_of(path: &DiskPath, metadata: &Metadata) -> ObjectMeta {
     let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
     let micros = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
@@ -198,7 +198,7 @@ fn is_device(_metadata: &Metadata) -> bool {
     false
 }
 
-/// A store of one file, whatever place is asked for. It can be read, and nothing else.
+/// Read-only store of one file. Ignores the place in requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskFile {
     path: PathBuf,
@@ -211,7 +211,7 @@ impl fmt::Display for DiskFile {
 }
 
 impl DiskFile {
-    /// A store of `path`, unless the session's store finds it.
+    /// Creates a store for `path`; `None` if the session's store finds the file.
     pub(crate) fn of(path: PathBuf) -> Option<Self> {
         (!is_addressed(&path)).then_some(Self { path })
     }

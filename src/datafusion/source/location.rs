@@ -1,4 +1,4 @@
-//! Locations: from what a user writes to files in an object store.
+//! Locations: from the text that a user writes to files in an object store.
 //!
 //! ```text
 //! c.tadoc            a file below the working directory
@@ -8,10 +8,11 @@
 //! s3://b/c.tadoc     a URL, with the same three forms; the store is made on demand
 //! ```
 //!
-//! Nothing here runs while a query is planned logically: locations are resolved in `scan`. A file
-//! or folder whose name holds glob characters is found literally first. Files of this machine may have
-//! any name (`local_files`). Stores that the session does not know are built from the URL and the process's environment (credentials included) and
-//! registered; schemes beyond `file` and `memory` need this crate's features `s3` and `http`.
+//! Locations are resolved when a table is scanned, never during logical planning. If a file or
+//! folder has a name with glob characters, that file takes precedence over the glob. Local files
+//! may have any name (`local_files`). A store that the session does not know is built from the URL
+//! and the environment of the process (including credentials), and registered. Schemes other than
+//! `file` and `memory` require the features `s3` and `http` of this crate.
 
 use std::io;
 use std::ops::Range;
@@ -33,24 +34,25 @@ use crate::errors::mask_secrets;
 use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, place_of};
 use crate::store::LivingRoots;
 
-/// Extension of corpus files, with its dot.
+/// Extension of corpus files, including the dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
 
-/// A file that a location led to.
+/// A file that a location resolves to.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceFile {
-    /// Path in the words of the user: the location, or the location's folder and what follows.
+    /// Path as shown to the user: the location, or the folder of the location and the path below
+    /// it.
     pub(crate) path: String,
-    /// Store it lies in.
+    /// Store of the file.
     pub(crate) store_url: ObjectStoreUrl,
     /// Place, length and version.
     pub(crate) meta: ObjectMeta,
-    /// Reads it where the store cannot.
+    /// Store of the file if that store cannot read it.
     pub(crate) on_disk: Option<DiskFile>,
 }
 
 impl SourceFile {
-    /// Key of this version of the file: two equal keys have equal bytes.
+    /// Returns the key of this version of the file. Files with equal keys have equal bytes.
     pub(crate) fn version_key(&self) -> String {
         let version = match &self.meta.e_tag {
             Some(tag) => tag.clone(),
@@ -61,14 +63,15 @@ impl SourceFile {
     }
 }
 
-/// What kind of files a location must lead to.
+/// Kind of files that a location must resolve to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Corpora; a folder means its `.tadoc` files. A name may have been meant for a table.
+    /// Corpora. A folder stands for its `.tadoc` files. The location may have been meant as the
+    /// name of a table.
     Corpora,
-    /// The same where names are of files only.
+    /// Corpora, where a location can only name files.
     CorpusFiles,
-    /// Any files; a folder means all of them but hidden ones.
+    /// Any files. A folder stands for all files in it that are not hidden.
     Files,
 }
 
@@ -81,10 +84,10 @@ impl Wanted {
     }
 }
 
-/// The files of `location`, in order of path; at least one.
+/// Returns the files of `location`, at least one, in order of path.
 ///
 /// # Errors
-/// A plan error that says what was tried.
+/// A plan error that lists what was tried.
 pub(crate) async fn resolve_files(
     runtime: &RuntimeEnv,
     location: &str,
@@ -131,7 +134,7 @@ pub(crate) async fn resolve_files(
     Ok(files)
 }
 
-/// The file at `path` and true, or else the files below it and false.
+/// Returns the file at `path` and true, or the files below it and false.
 async fn found_on_disk(
     path: &std::path::Path,
     may_be_file: bool,
@@ -142,7 +145,7 @@ async fn found_on_disk(
     Ok((local_files::list(path.to_owned()).await?, false))
 }
 
-/// The same for the place of a store.
+/// Returns the file at `place` in its store and true, or the files below it and false.
 async fn found_in_store(
     runtime: &RuntimeEnv,
     place: &Place,
@@ -175,14 +178,14 @@ async fn found_in_store(
     Ok((found.into_iter().map(file).collect(), false))
 }
 
-/// The store behind `url`, made and registered where the session does not know it.
+/// Returns the store behind `url`. Creates and registers it if the session does not know it.
 pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn ObjectStore>> {
     if let Ok(store) = runtime.object_store_registry.get_store(url) {
         return Ok(store);
     }
-    // Configuration keys of the stores are the environment's names in lower case; others are ignored.
+    // Configuration keys of the stores are environment variables in lower case; others are ignored.
     let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
-    // Whoever writes http:// has said that it may be plain.
+    // A URL with http:// explicitly allows plain connections.
     let plain = (url.scheme() == "http").then(|| ("allow_http".to_string(), "true".to_string()));
     let (store, _) =
         object_store::parse_url_opts(url, environment.chain(plain)).map_err(|error| {
@@ -197,7 +200,7 @@ pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn Ob
     Ok(store)
 }
 
-/// The store of a resolved file.
+/// Returns the store of a resolved file.
 pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dyn ObjectStore>> {
     match &file.on_disk {
         Some(on_disk) => Ok(Arc::new(on_disk.clone())),
@@ -205,32 +208,32 @@ pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dy
     }
 }
 
-/// Bytes of a file.
+/// Reads a range of bytes of a file.
 pub(crate) async fn read_range(
     store: &dyn ObjectStore,
     file: &SourceFile,
     range: Range<u64>,
 ) -> Result<Bytes> {
     if range.is_empty() {
-        // Some stores refuse to read nothing.
+        // Some stores refuse empty ranges.
         return Ok(Bytes::new());
     }
     let bytes = store.get_range(&file.meta.location, range).await;
     bytes.map_err(|error| DataFusionError::from(error).context(file.path.clone()))
 }
 
-/// A location taken apart.
+/// A parsed location.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// Scheme and authority.
     pub(crate) url: Url,
-    /// File, folder or prefix inside the store; what precedes the first glob segment.
+    /// File, folder or prefix inside the store, without the part from the first glob segment on.
     pub(crate) path: Path,
-    /// The same on the local disk, if it is there.
+    /// Path on the local disk, if the place is on it.
     pub(crate) disk: Option<PathBuf>,
-    /// What the rest of a path must match.
+    /// Pattern for the rest of a path.
     pub(crate) glob: Option<Regex>,
-    /// What the user wrote before the part a listing adds, with its last slash.
+    /// Text that the user wrote before the part that a listing adds, including the last slash.
     shown_prefix: String,
 }
 
@@ -248,28 +251,28 @@ impl Place {
         Ok(Self { url, path, disk, glob, shown_prefix: format!("{base}{slash}") })
     }
 
-    /// A file of this place's store.
+    /// Builds a file of this place's store.
     pub(crate) fn file(&self, path: String, found: FoundFile) -> SourceFile {
         let store = &self.url[url::Position::BeforeScheme..url::Position::BeforePath];
-        // The parts of a URL that was parsed before always parse.
+        // The parts of a parsed URL always parse again.
         let store_url =
             ObjectStoreUrl::parse(store).unwrap_or_else(|_| ObjectStoreUrl::local_filesystem());
         let path = mask_secrets(&path);
         SourceFile { path, store_url, meta: found.meta, on_disk: found.on_disk }
     }
 
-    /// What follows this place in `location`.
+    /// Returns the part of `location` below this place.
     fn relative<'a>(&self, location: &'a Path) -> &'a str {
         let rest = location.as_ref().strip_prefix(self.path.as_ref());
         rest.unwrap_or(location.as_ref()).trim_start_matches('/')
     }
 
-    /// What lies below this place, in the words of the user.
+    /// Returns the path `relative` below this place, as shown to the user.
     pub(crate) fn display(&self, relative: &str) -> String {
         format!("{}{relative}", self.shown_prefix)
     }
 
-    /// Whether it is behind `http://` or `https://`. Most such servers cannot list.
+    /// Returns true if it is behind `http://` or `https://`. Most such servers cannot list files.
     pub(crate) fn is_on_web(&self) -> bool {
         matches!(self.url.scheme(), "http" | "https")
     }
@@ -318,7 +321,8 @@ fn split_glob(location: &str) -> Option<(&str, &str)> {
     Some(location.split_at(cut))
 }
 
-/// `*` and `?` inside a segment, `**` across segments, `[abc]`, `[!abc]`; the rest is literal.
+/// Translates a glob: `*` and `?` stay inside a segment, `**` crosses segments, `[abc]` and
+/// `[!abc]` are classes, and the rest is literal.
 fn glob_regex(pattern: &str) -> Result<Regex> {
     let mut regex = String::from("^");
     let mut rest = pattern;
@@ -369,7 +373,7 @@ fn parse_local(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
     Ok((local, place_of(&absolute), Some(absolute)))
 }
 
-/// Resolves `..` by name, for paths that do not exist.
+/// Resolves `.` and `..` by name, for paths that do not exist.
 fn without_dots(path: &std::path::Path) -> PathBuf {
     let mut out = PathBuf::new();
     for component in path.components() {

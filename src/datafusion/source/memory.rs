@@ -1,9 +1,9 @@
-//! How much memory segments take: before anything is read of them, while they are decoded, and with what queries
+//! Memory of segments: before they are read, while they are decoded, and with the data that queries
 //! derive from them.
 //!
 //! ```text
-//! held       ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇     by every segment
-//! decoding                          ▒▒    3 MiB or more for each that is decoded at the moment: one for each core
+//! held       ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇     by all segments
+//! decoding                          ▒▒    3 MiB or more for each core, while it decodes a segment
 //! ```
 
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use tadoc::Error;
 use tadoc::format::{FileFooter, SegmentMeta};
 use tadoc::segment::Segment;
 
-/// Peak memory of loading: the decoded segments, and the stored bytes of those in flight and what decoding them takes.
+/// Returns the peak memory of loading: the decoded segments, plus the stored bytes and decoding
+/// memory of the segments in flight.
 pub(crate) fn estimate_bytes(
     footer: &FileFooter,
     parallel: usize,
@@ -48,24 +49,24 @@ pub(crate) fn estimate_bytes(
     usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
 }
 
-/// What a scan uses of segments.
+/// Data of segments that a scan uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Uses {
     /// Words and their counts.
     Words,
-    /// The grammar from the root on.
+    /// The grammar, read from the root.
     Text,
-    /// The places of words, too, which the inverse grammar tells.
+    /// Positions of words too, which need the inverse grammar.
     #[default]
     Places,
 }
 
-/// What segments need from their decoding to their use, before they are decoded.
+/// Memory that segments need for decoding and use. Known before they are decoded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MemoryWhenUsed {
-    /// With what queries may derive from them.
+    /// Bytes of the segments, including the data that queries may derive from them.
     held_bytes: u64,
-    /// Of one that is decoded, at most.
+    /// Maximum bytes for decoding one segment.
     decoding_bytes: u64,
     num_segments: u64,
 }
@@ -90,14 +91,15 @@ impl MemoryWhenUsed {
         }
     }
 
-    /// Bytes where `num_at_once` segments are decoded at once.
+    /// Returns the bytes needed if `num_at_once` segments are decoded in parallel.
     pub(crate) fn bytes(self, num_at_once: usize) -> u64 {
         let num_at_once = self.num_segments.min(num_at_once as u64);
         self.held_bytes.saturating_add(num_at_once.saturating_mul(self.decoding_bytes))
     }
 }
 
-/// Says in `error`, where it is that the session's memory has no room for the segments of `source`, what has.
+/// Explains `error` if it says that the session's memory has no room for the segments of `source`.
+/// The new error says how much memory would suffice.
 pub(crate) fn too_little(
     context: &LoadContext,
     source: &Source,
@@ -115,7 +117,7 @@ pub(crate) fn too_little(
     if needed > context.options.max_memory_bytes {
         return error;
     }
-    // As portions are cut: half of the session's memory is for segments.
+    // Half of the session's memory is for segments, as for portions.
     let enough = (2 * needed).div_ceil(1 << 20);
     let (num_segments, first) = (needed_at_once(source), source.corpora().first());
     let path = first.map_or("", |open| open.file.path.as_str());
@@ -150,23 +152,24 @@ fn held_when_used(segment: &SegmentMeta, uses: Uses) -> u64 {
     }
 }
 
-/// Bytes of what every query may derive from a grammar: prefix sums (under 6 bytes an element), weights.
+/// Returns the bytes of the data that every query may derive from a grammar: prefix sums (under 6
+/// bytes for each element) and weights.
 fn sums_bytes(num_elements: u64, num_ids: u64) -> u64 {
     num_elements.saturating_mul(6).saturating_add(num_ids.saturating_mul(8))
 }
 
-/// Bytes of the inverse of a grammar.
+/// Returns the bytes of the inverse grammar.
 fn inverse_bytes(num_elements: u64, num_ids: u64) -> u64 {
     num_elements.saturating_mul(8).saturating_add(num_ids.saturating_mul(4))
 }
 
-/// Bytes of `segments` with everything that queries may derive from them.
+/// Returns the bytes of `segments`, including all data that queries may derive from them.
 pub(crate) fn all_memory(segments: &[Arc<Segment>]) -> usize {
     text_memory(segments) + places_memory(segments)
 }
 
-/// The same without [`places_memory`]: text runs and words of documents are in it, unless a segment
-/// [keeps none](tadoc::segment::Dag::keep_no_copies).
+/// Returns the bytes of `segments` without [`places_memory`]. Text runs and words of documents are
+/// included, unless a segment [keeps none](tadoc::segment::Dag::keep_no_copies).
 pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
     let of_segment = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
@@ -178,7 +181,7 @@ pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
     segments.iter().map(of_segment).sum()
 }
 
-/// Bytes of what queries derive from `segments` to find places.
+/// Returns the bytes of the data that queries derive from `segments` to find positions of words.
 pub(crate) fn places_memory(segments: &[Arc<Segment>]) -> usize {
     let of_segment = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!(decoding, 3 << 20);
         assert_eq!(small.bytes(16), small.held_bytes + decoding);
         assert!(small.held_bytes < 64 << 10, "{small:?}");
-        // 5,000 files: 16 cores decode one each, the others wait or are done with it.
+        // 5,000 files: 16 cores decode one file each; the other files wait or are decoded.
         let all = (0..5_000).map(|_| small).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
         assert_eq!(all.bytes(16), 5_000 * small.held_bytes + 16 * decoding);
         assert!(all.bytes(16) < 512 << 20, "{all:?}");

@@ -1,11 +1,16 @@
-//! What is read: locations, files, footers, and corpora in memory.
+//! Data sources: locations, files, footers, and corpora in memory.
 //!
 //! ```text
 //! location ─▶ SourceFile ─ footer ─▶ OpenFile ─ loading ─▶ LoadedFile ─▶ LoadedCorpus
 //!                                                              └── cache: kept while memory allows
 //! ```
 //!
-//! [`Source`] is what one scan reads. `resolver` resolves locations outside of statements.
+//! [`Source`] is the input of one scan. `resolver` resolves locations outside of statements.
+//!
+//! Reading order: `location` and `local_files` (files behind a location), `footer` and `open_file`
+//! (files with footers), `sections` and `memory` (parts of a file and the memory they take),
+//! `loaded`, `loading` and `cache` (corpora in memory), `columns` (user columns), `enough` (a
+//! sufficient memory limit), `resolver`.
 
 pub(crate) mod cache;
 pub(crate) mod columns;
@@ -33,7 +38,7 @@ use location::SourceFile;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::Version;
 
-/// The files a scan reads.
+/// Files that a scan reads.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
     /// Corpora, with their footers.
@@ -42,12 +47,12 @@ pub(crate) enum Source {
     Living(Arc<LivingView>),
     /// A version of a living corpus whose files are still to be opened.
     Unchecked(Arc<FoundCorpus>, Version),
-    /// Files of which nothing is known yet.
+    /// Files whose footers are not read yet.
     Files(Vec<SourceFile>),
 }
 
 impl Source {
-    /// The corpora that are read; none where plain files are.
+    /// Returns the corpora that are read; an empty slice if plain files are read.
     pub(crate) fn corpora(&self) -> &[OpenFile] {
         match self {
             Source::Corpora(files) => files,
@@ -56,7 +61,7 @@ impl Source {
         }
     }
 
-    /// The version that is read, of a living corpus.
+    /// Returns the version of a living corpus that is read.
     pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
         match self {
             Source::Living(view) => Some(view),
@@ -64,26 +69,26 @@ impl Source {
         }
     }
 
-    /// Whether all files say how often each word occurs, and no edit changed it.
+    /// Returns true if all files contain word counts and no edit changed them.
     pub(crate) fn has_word_counts(&self) -> bool {
         let mut segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
         segments.all(|segment| segment.words_range().is_some())
             && self.living().is_none_or(|view| view.has_texts_of_files())
     }
 
-    /// How text is cut into tokens.
+    /// Returns the tokenizer profile.
     pub(crate) fn profile(&self) -> TokenizerProfile {
         let living = self.living().map(|view| view.version.profile);
         let first = || self.corpora().first().map(|open| open.footer.profile);
         living.or_else(first).unwrap_or_default()
     }
 
-    /// Ids of dropped documents, ascending.
+    /// Returns the ids of dropped documents, ascending.
     pub(crate) fn dropped(&self) -> &[u64] {
         self.living().map_or(&[], |view| &view.dropped)
     }
 
-    /// Whether document `doc_id` was dropped.
+    /// Returns true if document `doc_id` was dropped.
     pub(crate) fn is_dropped(&self, doc_id: u64) -> bool {
         self.dropped().binary_search(&doc_id).is_ok()
     }

@@ -1,4 +1,4 @@
-//! A corpus file whose footer is known, or a portion of its segments.
+//! Corpus files whose footers are known, and portions of their segments.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,36 +11,38 @@ use tadoc::format::FileFooter;
 pub(crate) struct OpenFile {
     pub(crate) file: SourceFile,
     pub(crate) footer: Arc<FileFooter>,
-    /// Where it stands for a part of the segments, the only ones in the footer.
+    /// Portion of the segments, if this is not the whole file. The footer then lists only these
+    /// segments.
     pub(crate) portion: Option<Portion>,
 }
 
 impl OpenFile {
-    /// What tells its segments from those of other files, versions and portions.
+    /// Returns a key that distinguishes its segments from those of other files, versions and
+    /// portions.
     pub(crate) fn key(&self) -> String {
         self.file.version_key() + &self.portion.as_ref().map(Portion::suffix).unwrap_or_default()
     }
 }
 
-/// Which segments of its file an [`OpenFile`] stands for, whose footer has no others.
+/// Segments of a file that an [`OpenFile`] contains. Its footer lists no others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Portion {
     segments: Range<usize>,
-    /// Their documents, counted from the first of the file.
+    /// Documents of these segments, counted from the first document of the file.
     pub(crate) docs: Range<u64>,
-    /// Documents of the file.
+    /// Number of documents in the file.
     pub(crate) num_docs_of_file: u64,
 }
 
 impl Portion {
-    /// Tells it from the others of its file.
+    /// Returns a suffix that distinguishes it from other portions of its file.
     pub(crate) fn suffix(&self) -> String {
         format!(", segments {} to {}", self.segments.start, self.segments.end)
     }
 }
 
 impl OpenFile {
-    /// The file as if it had only these segments, whose first document is `first_doc`.
+    /// Returns the file restricted to these segments. Their first document is `first_doc`.
     pub(crate) fn portion(&self, segments: Range<usize>, first_doc: u64) -> Self {
         let whole = &self.footer;
         let footer = FileFooter {
@@ -57,7 +59,7 @@ impl OpenFile {
         Self { file: self.file.clone(), footer: Arc::new(footer), portion: Some(portion) }
     }
 
-    /// Appends the segments of `next`, which follow on those of this portion.
+    /// Appends the segments of `next`, which follow those of this portion.
     pub(crate) fn join(&mut self, next: Self) {
         let (Some(portion), Some(behind)) = (&mut self.portion, next.portion) else { return };
         (portion.segments.end, portion.docs.end) = (behind.segments.end, behind.docs.end);
@@ -65,17 +67,17 @@ impl OpenFile {
     }
 }
 
-/// Where rows of user columns come from.
+/// Source of rows of user columns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RowSource<'a> {
     /// The documents of a file.
     File(&'a OpenFile),
-    /// So many documents that came without columns.
+    /// A number of documents without user columns.
     Nulls(u64),
 }
 
 impl RowSource<'_> {
-    /// Number of its rows.
+    /// Returns the number of rows.
     pub(crate) fn num_docs(&self) -> u64 {
         match self {
             Self::File(open) => open.footer.num_docs(),

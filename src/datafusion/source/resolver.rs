@@ -1,14 +1,14 @@
-//! Corpora and files by location, without a statement: the command line finds what SQL finds.
+//! Resolution of locations outside of statements. The command line resolves locations as SQL does.
 //!
 //! ```text
 //! location ─▶ Resolver ─┬─ corpora ─▶ Found::Living   a folder or prefix with versions
 //!                       │             Found::Files    a .tadoc file; a folder or glob of them
-//!                       ├─ files   ─▶ FileAt          any files: what an ingest reads
-//!                       ├─ storage ─▶ Storage         where a living corpus is or begins
-//!                       └─ object  ─▶ store and path  where a new file goes
+//!                       ├─ files   ─▶ FileAt          any files: the input of an ingest
+//!                       ├─ storage ─▶ Storage         place of a living corpus, existing or new
+//!                       └─ object  ─▶ store and path  place of a new file
 //! ```
 //!
-//! The forms of a location are those of `location`. Nothing is kept but the stores.
+//! The forms of a location are described in `location`. Only the stores are kept.
 
 use std::ops::Range;
 use std::path::Path;
@@ -35,7 +35,7 @@ use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
 use tadoc::segment::{Corpus, Segment};
 use tadoc_store::{LivingStore, Part, Storage, storage_in};
 
-/// Finds what locations lead to. Clones share the stores.
+/// Resolver of locations. Clones share the stores.
 ///
 /// ```
 /// use datafusion_tadoc::{Found, Resolver};
@@ -60,7 +60,7 @@ pub struct Resolver {
     runtime: Arc<RuntimeEnv>,
 }
 
-/// The corpora that a location leads to.
+/// Corpora that a location resolves to.
 #[derive(Debug)]
 pub enum Found {
     /// A living corpus.
@@ -70,10 +70,10 @@ pub enum Found {
 }
 
 impl Resolver {
-    /// The corpora at `location`.
+    /// Returns the corpora at `location`.
     ///
     /// # Errors
-    /// A plan error that says what was tried where nothing is there; those of the store.
+    /// A plan error that lists what was tried if nothing is there; errors of the store.
     pub async fn corpora(&self, location: &str) -> Result<Found> {
         if let Some(place) = LivingPlace::of(location)?
             && let Some(store) = place.open(&self.runtime).await?
@@ -83,11 +83,11 @@ impl Resolver {
         Ok(Found::Files(self.resolve(location, Wanted::CorpusFiles).await?))
     }
 
-    /// The files at `location`, in order of path, at least one; a folder means all below it that
-    /// are not hidden.
+    /// Returns the files at `location`, at least one, in order of path. A folder stands for all
+    /// files below it that are not hidden.
     ///
     /// # Errors
-    /// As [`Resolver::corpora`].
+    /// The errors of [`Resolver::corpora`].
     pub async fn files(&self, location: &str) -> Result<Vec<FileAt>> {
         self.resolve(location, Wanted::Files).await
     }
@@ -101,27 +101,27 @@ impl Resolver {
         Ok(FileAt { store: store_of(&self.runtime, &file)?, file })
     }
 
-    /// The file of `part` of the living corpus at `location`; `None` for edits.
+    /// Returns the file of `part` of the living corpus at `location`; `None` for edits.
     ///
     /// # Errors
-    /// A plan error where `location` is none.
+    /// A plan error if `location` is not a location.
     pub fn part(&self, location: &str, part: &Part) -> Result<Option<FileAt>> {
         let file = LivingPlace::parse(location)?.file(part);
         file.map(|file| self.file_at(file)).transpose()
     }
 
-    /// The storage at `location`, for a living corpus that is there or begins there.
+    /// Returns the storage at `location`, for a living corpus that exists or is created there.
     ///
     /// # Errors
-    /// Where `location` is no place, and where no store can be made for it.
+    /// An error if `location` is not a location, or if no store can be made for it.
     pub fn storage(&self, location: &Path) -> tadoc::Result<Arc<dyn Storage>> {
         storage_in(location, |url| object_store(&self.runtime, url).map_err(core_error))
     }
 
-    /// The store and the path of the file that `location` names, whether it is there or not.
+    /// Returns the store and the path of the file that `location` names. The file need not exist.
     ///
     /// # Errors
-    /// A plan error for a folder or glob, and where no store can be made.
+    /// A plan error for a folder or glob, or if no store can be made.
     pub fn object(
         &self,
         location: &str,
@@ -133,11 +133,11 @@ impl Resolver {
         Ok((object_store(&self.runtime, &place.url)?, place.path))
     }
 
-    /// One corpus of all documents of `files`, in order, with every segment checked.
+    /// Opens `files` as one corpus of all their documents, in order. Checks every segment.
     ///
     /// # Errors
-    /// Those of the stores and of damaged files; a plan error where the files were cut by different
-    /// tokenizers; what `limits` do not allow.
+    /// Errors of the stores and of damaged files; a plan error if the files have different
+    /// tokenizer profiles; an error if `limits` are exceeded.
     pub async fn open(&self, files: &[FileAt], limits: &OpenLimits) -> Result<Corpus> {
         let mut opened = Vec::with_capacity(files.len());
         for file in files {
@@ -151,7 +151,7 @@ impl Resolver {
         let places = files.iter().zip(&opened).flat_map(|(file, open)| {
             (0..open.footer.segments.len()).map(move |segment_idx| (file, open, segment_idx))
         });
-        // Boxed: the compiler cannot prove futures of borrowed files to be `Send`.
+        // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let loads: Vec<_> = places
             .map(|(file, open, idx)| file.segment(Arc::clone(&open.footer), idx, limits).boxed())
             .collect();
@@ -161,7 +161,7 @@ impl Resolver {
     }
 }
 
-/// A file that is there.
+/// An existing file.
 #[derive(Debug, Clone)]
 pub struct FileAt {
     store: Arc<dyn ObjectStore>,
@@ -169,28 +169,29 @@ pub struct FileAt {
 }
 
 impl FileAt {
-    /// The file in the words of the user: the location, or its folder and what follows.
+    /// Returns the name as shown to the user: the location, or the folder of the location and the
+    /// path below it.
     pub fn name(&self) -> &str {
         &self.file.path
     }
 
-    /// Bytes of it.
+    /// Returns the length of the file in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.file.meta.size
     }
 
-    /// Bytes of a range.
+    /// Reads a range of bytes.
     ///
     /// # Errors
-    /// Those of the store; a range that the file does not have.
+    /// Errors of the store; an error if the range exceeds the file.
     pub async fn read(&self, range: Range<u64>) -> Result<Bytes> {
         read_range(self.store.as_ref(), &self.file, range).await
     }
 
-    /// All bytes, as they come.
+    /// Reads all bytes as a stream.
     ///
     /// # Errors
-    /// Those of the store, here and in the stream.
+    /// Errors of the store, here and in the stream.
     pub async fn stream(&self) -> Result<BoxStream<'static, Result<Bytes>>> {
         let name = self.file.path.clone();
         let failed = move |error| DataFusionError::from(error).context(name.clone());
@@ -198,10 +199,10 @@ impl FileAt {
         Ok(object.into_stream().map_err(failed).boxed())
     }
 
-    /// Its footer, if it is a corpus: one read, two where the footer is large.
+    /// Reads its footer with one request, or two if the footer is large.
     ///
     /// # Errors
-    /// Those of the store; the typed error of the crate where the bytes are no corpus.
+    /// Errors of the store; a typed error of the core if the file is not a corpus.
     pub async fn footer(&self, limits: &OpenLimits) -> Result<FileFooter> {
         read_footer(self.store.as_ref(), limits, &self.file).await
     }

@@ -1,6 +1,7 @@
-//! What is read of files: all of their segments, or the words and how often each occurs.
+//! Sections of a file that are read: whole segments, or only words and their counts.
 //!
-//! Words are a tenth of a file, which is enough to count them; both are kept under keys of their own.
+//! Words with their counts are a tenth of a file and suffice to count words. Both choices are
+//! cached under separate keys.
 
 use std::ops::Range;
 
@@ -10,12 +11,13 @@ use tadoc::format::SegmentMeta;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sections {
     All,
-    /// Words and how often each occurs.
+    /// Words and their counts.
     Words,
 }
 
 impl Sections {
-    /// What tells them from those of other files, versions and portions.
+    /// Returns a key that distinguishes these sections from those of other files, versions and
+    /// portions.
     pub(super) fn key(self, file: &OpenFile) -> String {
         match self {
             Self::All => file.key(),
@@ -23,14 +25,14 @@ impl Sections {
         }
     }
 
-    /// The same of all files of `source`, and of the version that edits make of them.
+    /// Returns the keys of all files of `source`, and of the version with its edits.
     pub(super) fn keys(self, source: &Source) -> Vec<String> {
         let files = source.corpora().iter().map(|open| self.key(open));
         let view = source.living().filter(|_| self == Self::All);
         files.chain(view.map(|view| view.key.clone())).collect()
     }
 
-    /// Bytes of the file that are read for a segment, one behind the other.
+    /// Returns the contiguous range of bytes in the file that is read for a segment.
     pub(super) fn range(self, segment: &SegmentMeta) -> Range<u64> {
         match self {
             Self::All => segment.byte_range(),
@@ -38,7 +40,7 @@ impl Sections {
         }
     }
 
-    /// Memory of a segment while it is opened.
+    /// Returns the memory of a segment while it is opened, in bytes.
     pub(super) fn memory_bytes(self, segment: &SegmentMeta) -> u64 {
         match self {
             Self::All => segment.memory_bytes(),
@@ -46,7 +48,7 @@ impl Sections {
         }
     }
 
-    /// What of it is free again when the segment is decoded.
+    /// Returns the part of that memory that is free again once the segment is decoded.
     pub(super) fn decoding_bytes(self, segment: &SegmentMeta) -> u64 {
         match self {
             Self::All => segment.decoding_bytes(),

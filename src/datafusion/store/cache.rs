@@ -1,12 +1,12 @@
-//! Living corpora that a session has met, and the versions of them that it knows.
+//! Cache of the living corpora that a session has opened, and of their known versions.
 //!
 //! ```text
-//! stores  place ──▶ LivingStore            knows the last version seen, so that little is listed
-//! views   place, commit ──▶ LivingView     edits, dropped ids, footers; the least recently used go
+//! stores  place ──▶ LivingStore            remembers the last version, to list few files
+//! views   place, commit ──▶ LivingView     edits, dropped ids, footers; bounded, LRU
 //! ```
 //!
-//! A version that follows one that is known takes over its edits, in the place of the other, and reads
-//! only those since. Views are reserved in the session's memory pool.
+//! A new version reuses the edits of an earlier known version, replaces it in the cache, and reads
+//! only the edits since then. Views are reserved in the session's memory pool.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ use tadoc_store::{LivingStore, Version, VersionEdits};
 const MAX_STORES: usize = 256;
 const MAX_VIEWS: usize = 64;
 
-/// A living corpus that is there.
+/// A living corpus that exists.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundCorpus {
     pub(crate) place: LivingPlace,
@@ -37,10 +37,11 @@ pub(crate) struct FoundCorpus {
 }
 
 impl FoundCorpus {
-    /// The version `asked`, or the latest.
+    /// Returns the version `asked`, or the latest one.
     ///
     /// # Errors
-    /// [`Error::Missing`] where it is not there (any more), which says what is.
+    /// [`Error::Missing`] if the version does not exist (any more). The error lists the existing
+    /// versions.
     pub(crate) async fn version(&self, asked: Option<u64>) -> Result<Version> {
         match asked {
             Some(number) if number != self.latest.number => {
@@ -51,7 +52,7 @@ impl FoundCorpus {
     }
 }
 
-/// See the module's description.
+/// Cache of living corpora; see the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct LivingCache {
     state: Mutex<State>,
@@ -65,10 +66,11 @@ struct State {
 }
 
 impl LivingCache {
-    /// The living corpus at `location`, if one is there, and its latest version.
+    /// Returns the living corpus at `location` with its latest version, or `None` if there is no
+    /// living corpus.
     ///
     /// # Errors
-    /// A plan error where `location` is none; those of the store and of the latest version.
+    /// A plan error if `location` is not a location; errors of the store and of the latest version.
     pub(crate) async fn find(
         &self,
         runtime: &RuntimeEnv,
@@ -79,7 +81,7 @@ impl LivingCache {
         let known = self.lock().stores.get(&key).cloned();
         if let Some(store) = known {
             match store.latest().await {
-                // Another corpus may have come to this place.
+                // Another corpus may have replaced the known one.
                 Ok(latest) if latest.profile == store.profile() => {
                     return Ok(Some(FoundCorpus { place, store, latest }));
                 }
@@ -97,11 +99,11 @@ impl LivingCache {
         Ok(Some(FoundCorpus { place, store, latest }))
     }
 
-    /// What a scan of `version` of `found` knows of it.
+    /// Returns the view of `version` of `found` that a scan needs.
     ///
     /// # Errors
-    /// Those of the store; [`Error::Missing`] where a file of the version is not there any more;
-    /// where a file is not what the version names; where memory does not suffice.
+    /// Errors of the store; [`Error::Missing`] if a file of the version does not exist any more; an
+    /// error if a file differs from what the version says, or if memory does not suffice.
     pub(crate) async fn view(
         &self,
         corpora: &CorpusCache,
@@ -134,7 +136,7 @@ impl LivingCache {
         Ok(view)
     }
 
-    /// Forgets every view but those with a key in `keep`.
+    /// Removes every view whose key is not in `keep`.
     pub(crate) fn evict_but(&self, keep: &[String]) {
         self.lock().views.retain(|key, _| keep.contains(key));
     }
@@ -147,8 +149,8 @@ impl LivingCache {
         Some(Arc::clone(view))
     }
 
-    /// The edits that apply to the parts of `version`, those of a known version before it not read
-    /// again.
+    /// Returns the edits that apply to the parts of `version`. Edits of an earlier known version
+    /// are reused, not read again.
     async fn edits(
         &self,
         found: &FoundCorpus,
@@ -164,7 +166,7 @@ impl LivingCache {
                 true => Ok(version.clone()),
                 false => store.version(next).await,
             };
-            // Numbers alone do not say that it is the same corpus.
+            // Version numbers alone do not prove that it is the same corpus.
             if next.is_ok_and(|next| next.parent_id == known.version.commit_id) {
                 edits.clone_from(&known.edits);
                 self.lock().views.remove(&known.key);
@@ -183,11 +185,11 @@ impl LivingCache {
     }
 }
 
-/// The files of `version`, a version of `found`, with their footers; nothing of its edits is read.
+/// Opens the files of `version`, a version of `found`, with their footers. Reads no edits.
 ///
 /// # Errors
-/// Those of the store; [`Error::Missing`] where a file is not there any more; where one is not what the
-/// version names.
+/// Errors of the store; [`Error::Missing`] if a file does not exist any more; an error if a file
+/// differs from what the version says.
 pub(crate) async fn open_files(
     corpora: &CorpusCache,
     runtime: &Arc<RuntimeEnv>,
@@ -208,7 +210,8 @@ impl State {
         self.clock
     }
 
-    /// The last known version at `place` before `version`, with edits on the same parts.
+    /// Returns the last known version at `place` before `version` whose edits apply to the same
+    /// parts.
     fn before(&self, place: &str, version: &Version) -> Option<Arc<LivingView>> {
         let is_before = |view: &&Arc<LivingView>| {
             view.version.number < version.number
@@ -219,8 +222,8 @@ impl State {
         views.filter(is_before).max_by_key(|view| view.version.number).cloned()
     }
 
-    /// Keeps `view`, and drops those that were not used for longest where they are too many, or hold
-    /// more than `limit_bytes`.
+    /// Keeps `view`. Drops the least recently used views while there are too many, or while they
+    /// hold more than `limit_bytes`.
     fn keep(&mut self, view: Arc<LivingView>, limit_bytes: u64) {
         let now = self.tick();
         self.views.insert(view.key.clone(), (now, view));

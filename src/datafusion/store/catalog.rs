@@ -1,8 +1,8 @@
-//! Names such as `"d$history"`: what a catalog answers beside the tables it has.
+//! Catalogs that also resolve names such as `"d$history"`.
 //!
-//! The session's list of catalogs is wrapped, as DataFusion itself does for files as tables. A name is
-//! looked up in the catalog first, then taken apart. So such a table is there exactly while `d` is,
-//! however `d` was registered, and listings of tables stay short.
+//! The session's list of catalogs is wrapped, as DataFusion itself does for files as tables. A name
+//! is first looked up in the catalog. If it is not found, it is split at the `$`. So `"d$history"`
+//! exists exactly as long as `d` does, however `d` was registered, and lists of tables stay short.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::functions::find_signature;
 use crate::scan::table::TadocTable;
 use crate::store::tables::{LivingTable, LivingTableKind};
 
-/// Catalogs that know the tables of living corpora.
+/// List of catalogs that resolve the tables of living corpora.
 #[derive(Debug)]
 pub(crate) struct LivingCatalogs(Arc<dyn CatalogProviderList>);
 
 impl LivingCatalogs {
-    /// `catalogs`, or new ones, with these tables; once only.
+    /// Wraps `catalogs`, or a new list. A list that is wrapped already is returned unchanged.
     pub(crate) fn over(
         catalogs: Option<Arc<dyn CatalogProviderList>>,
     ) -> Arc<dyn CatalogProviderList> {
@@ -129,9 +129,9 @@ impl SchemaProvider for LivingSchema {
     }
 }
 
-/// Whether `name` can only be a function's. DataFusion looks each function that a statement calls up as a table, too, and
-/// catalogs that take names for files ask the file system twice, with four hand-overs to other threads: a tenth of the
-/// time of a small statement.
+/// Returns true if `name` can only name a function. DataFusion also looks up each function of a
+/// statement as a table, and catalogs that treat names as files then ask the file system twice,
+/// with four hand-overs between threads. That is a tenth of the time of a small statement.
 fn is_function_alone(name: &str) -> bool {
     find_signature(name).is_some() && !std::path::Path::new(name).exists()
 }

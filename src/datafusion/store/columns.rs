@@ -1,4 +1,4 @@
-//! The columns of `"d$history"`, `"d$segments"` and `"d$edits"`.
+//! Columns of `"d$history"`, `"d$segments"` and `"d$edits"`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use tadoc_store::{Part, Version, VersionEdits};
 
 const UTC: &str = "+00:00";
 
-/// The schema of a table. All columns of edits may be NULL, so that some of them can be inserted.
+/// Returns the schema of a table. All columns of edits are nullable, so that an `INSERT` may give
+/// only some of them.
 pub(super) fn schema_of(kind: LivingTableKind) -> SchemaRef {
     let integer = |name: &str| Field::new(name, DataType::Int64, false);
     let text = |name: &str| Field::new(name, DataType::Utf8View, false);
@@ -61,7 +62,7 @@ pub(super) fn schema_of(kind: LivingTableKind) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The rows of `versions`.
+/// Returns the rows of `"d$history"`, one for each of `versions`.
 pub(super) fn history_rows(schema: &SchemaRef, versions: &[Version]) -> Result<RecordBatch> {
     let time = versions.iter().map(|version| signed(version.time_us));
     let time = TimestampMicrosecondArray::from_iter_values(time).with_timezone(UTC);
@@ -79,7 +80,7 @@ pub(super) fn history_rows(schema: &SchemaRef, versions: &[Version]) -> Result<R
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// A part with what is known of it.
+/// A part of a version and its figures.
 struct PartRow<'a> {
     part: &'a Part,
     ids: Range<u64>,
@@ -89,7 +90,7 @@ struct PartRow<'a> {
     text_bytes: u64,
 }
 
-/// The parts of a version.
+/// Returns the rows of `"d$segments"`, one for each part of the version.
 pub(super) fn part_rows(schema: &SchemaRef, view: &LivingView) -> Result<RecordBatch> {
     let edited = view.edited();
     let mut files = view.files.iter();
@@ -135,7 +136,7 @@ pub(super) fn part_rows(schema: &SchemaRef, view: &LivingView) -> Result<RecordB
     Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
-/// Bytes of the documents that the edits of a part added, as they came.
+/// Returns the bytes of the documents that the edits of a part added, before later edits.
 fn added_bytes(view: &LivingView, part: &Part) -> u64 {
     let Part::Edits { version, .. } = part else { return 0 };
     let place = view.edits.binary_search_by_key(version, |edits| edits.version);
@@ -147,7 +148,7 @@ fn added_bytes(view: &LivingView, part: &Part) -> u64 {
     added.sum()
 }
 
-/// The edits of one version.
+/// Returns the rows of `"d$edits"` for one version.
 pub(super) fn edit_rows(schema: &SchemaRef, of_version: &VersionEdits) -> Result<RecordBatch> {
     let edits = &of_version.batch.edits;
     let optional = |of: &dyn Fn(&Edit) -> Option<u64>| -> ArrayRef {
@@ -214,7 +215,8 @@ fn texts<T>(rows: &[T], of: impl Fn(&T) -> String) -> ArrayRef {
     Arc::new(StringViewArray::from_iter_values(rows.iter().map(of)))
 }
 
-/// Numbers of files and versions stay below 2^63; larger ones are only claimed.
+/// Converts an unsigned number. Real numbers of files and versions stay below 2^63; larger ones
+/// come from damaged data and are clamped.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,7 +1,8 @@
-//! `CREATE EXTERNAL TABLE … OPTIONS ('tadoc.create' 'true')`: a living corpus begins.
+//! Creation of living corpora: `CREATE EXTERNAL TABLE … OPTIONS ('tadoc.create' 'true')`.
 //!
-//! Only where nothing is yet: files that are there would never be read. Columns that the statement
-//! declares are those of rows to come; a corpus of no documents has none of its own.
+//! The location must hold no files, because existing files would never be read. The columns that
+//! the statement declares describe rows that are inserted later; an empty corpus has no columns of
+//! its own.
 
 use std::sync::Arc;
 
@@ -20,11 +21,11 @@ use crate::store::place::LivingPlace;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{LivingStore, StoreOptions};
 
-/// Begins a living corpus for rows with the columns `declared` at `location`, where `options` ask for
-/// one and none is there.
+/// Creates a living corpus for rows with the columns `declared` at `location`, if `options` request
+/// it and none exists.
 ///
 /// # Errors
-/// A plan error where other files are there, and those of the store.
+/// A plan error if other files exist there; errors of the store.
 pub(crate) async fn begin_if_asked(
     known: &LivingCache,
     runtime: &RuntimeEnv,
@@ -37,7 +38,7 @@ pub(crate) async fn begin_if_asked(
     }
     with_declared(Vec::new(), declared)?;
     match begin(runtime, location, options.tokenizer).await {
-        // Another session may have begun it.
+        // Another session may have created it.
         Err(error) if known.find(runtime, location).await?.is_none() => Err(error),
         _ => Ok(()),
     }
@@ -60,7 +61,7 @@ async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) 
     created.map(drop).map_err(datafusion_error)
 }
 
-/// Says how a corpus begins where nothing was found.
+/// Adds to `error` how to create a corpus where nothing was found.
 pub(crate) fn with_hint(error: DataFusionError, location: &str) -> DataFusionError {
     let is_folder = !location.ends_with(CORPUS_EXTENSION) && !location.contains(['*', '?', '[']);
     match error {
@@ -71,10 +72,10 @@ pub(crate) fn with_hint(error: DataFusionError, location: &str) -> DataFusionErr
     }
 }
 
-/// The columns of a corpus with those that a statement declares.
+/// Returns the columns of a corpus with those that a statement declares.
 ///
 /// # Errors
-/// A plan error for a column that the corpus has itself, or has with another type.
+/// A plan error for a column that every corpus has, or that this corpus has with another type.
 pub(crate) fn with_declared(
     mut columns: Vec<FieldRef>,
     declared: &Schema,

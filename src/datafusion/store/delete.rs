@@ -1,4 +1,4 @@
-//! `DELETE FROM d WHERE …`: documents are dropped, their ids never used again.
+//! `DELETE FROM d WHERE …`: drops documents. Their ids are never used again.
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
@@ -10,7 +10,7 @@ use crate::store::write::Operation;
 use tadoc::edits::Edit;
 use tadoc_store::CommitKind;
 
-/// Drops the documents whose ids its rows are.
+/// Operation that drops the documents whose ids are in its rows.
 #[derive(Debug)]
 pub(super) struct Deletion;
 
@@ -32,7 +32,7 @@ impl Operation for Deletion {
     }
 }
 
-/// The ids in the first column of `rows`.
+/// Returns the ids in the first column of `rows`.
 pub(super) fn doc_ids(rows: &RecordBatch) -> Result<impl Iterator<Item = Result<u64>>> {
     let ids = as_int64_array(rows.column(0))?;
     Ok(ids.iter().map(|id| match id.map(u64::try_from) {

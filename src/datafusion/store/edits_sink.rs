@@ -2,13 +2,13 @@
 //!
 //! | pos | len_bytes | text | edit |
 //! | --- | --- | --- | --- |
-//! | p | NULL | t | puts t before byte p |
-//! | NULL | NULL | t | puts t at the end |
-//! | p | n | NULL | takes n bytes out from byte p on |
+//! | p | NULL | t | inserts t before byte p |
+//! | NULL | NULL | t | appends t |
+//! | p | n | NULL | deletes n bytes from byte p on |
 //!
-//! All rows are one batch, in the order they come; `tadoc.edit_mode` says what their offsets refer to.
-//! Every document and offset is checked against the version that is committed on, by lengths alone, and
-//! by nothing but ids where text is put in front and at the end only.
+//! All rows form one batch, in their order. `tadoc.edit_mode` says which text their offsets refer
+//! to. Every document and offset is checked against the version that the commit is based on. The
+//! check reads only lengths of documents, and only ids if all edits prepend or append text.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -28,16 +28,17 @@ use crate::store::write::Operation;
 use tadoc::edits::{Edit, EditMode};
 use tadoc_store::CommitKind;
 
-/// Most documents that a filter names one by one; of more it names the least and the greatest.
+/// Maximum number of documents that a filter lists. For more documents the filter gives the range
+/// of ids.
 const MAX_LISTED: usize = 256;
-/// Columns that are for reading only.
+/// Columns that are read-only.
 const FOR_READING: [&str; 5] = ["version", "place", "mode", "kind", "path"];
 
-/// Makes the edits that its rows are.
+/// Operation that turns its rows into edits of texts.
 #[derive(Debug)]
 pub(super) struct TextEdits {
     pub(super) mode: EditMode,
-    /// The documents that are edited.
+    /// Query for all documents of the corpus.
     pub(super) documents: LogicalPlan,
 }
 
@@ -115,7 +116,8 @@ impl Operation for TextEdits {
 }
 
 impl TextEdits {
-    /// Bytes of the documents that `edits` name, of those that are there; 0 where no edit depends on them.
+    /// Returns the lengths in bytes of the existing documents that `edits` name. The lengths are 0
+    /// if no edit depends on them.
     async fn lens(
         &self,
         session: &SessionState,
@@ -153,7 +155,7 @@ impl TextEdits {
     }
 }
 
-/// Whether there are documents that `edit` does not fit, because they are short.
+/// Returns true if `edit` may fail because a document is too short.
 fn depends_on_length(edit: &Edit) -> bool {
     match edit {
         Edit::InsertText { offset_bytes, .. } => *offset_bytes > 0,
@@ -162,7 +164,7 @@ fn depends_on_length(edit: &Edit) -> bool {
     }
 }
 
-/// Bytes of documents while edits are made.
+/// Lengths of documents, in bytes, while edits are checked.
 struct Lengths<'a> {
     before: &'a HashMap<u64, u64>,
     now: HashMap<u64, u64>,
@@ -210,7 +212,7 @@ fn shown(number: Option<u64>) -> String {
     number.map_or("NULL".into(), |number| number.to_string())
 }
 
-/// A column of numbers that are not negative, or NULL.
+/// A column of numbers that are non-negative or NULL.
 struct Numbers<'a> {
     name: &'static str,
     values: &'a Int64Array,

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! rows ─▶ at most 100 of 64 KiB in all, no user columns ─▶ edits in the file of the version
-//!      └▶ more ─▶ builder ─▶ a segment file ─▶ the version that names it
+//!      └▶ otherwise ─▶ builder ─▶ a segment file ─▶ the version that names it
 //! ```
 //!
-//! Columns that a statement does not name arrive as NULL. `doc_id`, `bytes` and `words` follow from
-//! the corpus and the text and cannot be given. Where `content` is NULL `text` is the document; rows where
-//! both are are refused, as by `COPY`.
+//! Columns that a statement omits arrive as NULL. `doc_id`, `bytes` and `words` are derived from
+//! the corpus and the text, so they must be NULL. The document is `content`, or `text` where
+//! `content` is NULL. Rows where both are NULL are refused, as in `COPY`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,17 +42,17 @@ use crate::write::sink::Roles;
 use tadoc::edits::{Edit, EditBatch};
 use tadoc_store::{Change, CommitKind, LivingStore, WrittenPart};
 
-/// Most rows that become edits.
+/// Maximum number of rows that become edits.
 const MAX_EDIT_ROWS: usize = 100;
-/// Most bytes of their texts.
+/// Maximum number of bytes of their texts and paths.
 const MAX_EDIT_BYTES: usize = 64 << 10;
-/// What follows from the text and the corpus.
+/// Columns that are derived from the text and the corpus.
 const DERIVED: [&str; 3] = ["doc_id", "bytes", "words"];
 
 /// Plans an `INSERT` of the rows of `input`.
 ///
 /// # Errors
-/// A plan error for a table that cannot be changed and for rows that are to replace others.
+/// A plan error for a table that cannot be changed, and for operations that replace rows.
 pub(crate) async fn insert_into(
     table: &TadocTable,
     session: &dyn Session,
@@ -73,20 +73,20 @@ pub(crate) async fn insert_into(
         options,
         metrics: ExecutionPlanMetricsSet::new(),
     };
-    // Rows that come in an order keep it, as in COPY.
+    // Keeps the order of sorted input, as COPY does.
     let order = input.output_ordering().cloned().map(Into::into);
     Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order)))
 }
 
-/// What is not given is NULL, in columns too that never are when they are read.
+/// Makes all columns nullable. Omitted columns are NULL, even those that are never NULL when read.
 fn nullable(schema: &Schema) -> SchemaRef {
     let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
-/// Adds documents to a living corpus; see the module's description.
+/// Sink that adds documents to a living corpus; see the module's description.
 struct InsertSink {
-    /// The columns of the table.
+    /// Columns of the table.
     schema: SchemaRef,
     location: String,
     store: LivingStore,
@@ -95,7 +95,7 @@ struct InsertSink {
 }
 
 impl InsertSink {
-    /// The columns of documents as the builder takes them, all of one type.
+    /// Returns the schema of documents for the builder, the same for every batch.
     fn document_schema(&self) -> SchemaRef {
         let own = [("path", DataType::Utf8View), ("content", DataType::BinaryView)];
         let own = own.map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)));
@@ -104,7 +104,7 @@ impl InsertSink {
         Arc::new(Schema::new(own.into_iter().chain(user).collect::<Vec<_>>()))
     }
 
-    /// Rows of the table as rows of [`InsertSink::document_schema`].
+    /// Converts rows of the table to rows of [`InsertSink::document_schema`].
     fn documents(&self, rows: &RecordBatch) -> Result<RecordBatch> {
         let column =
             |name: &str| -> Result<&ArrayRef> { Ok(rows.column(self.schema.index_of(name)?)) };
@@ -164,7 +164,7 @@ impl InsertSink {
             building.run(rows, out).map(|(_, footer)| footer).map_err(core_error)
         });
         let (fed, written) = futures::join!(feed(documents, sender), writing);
-        // In order of cause: without input there is no file either.
+        // The error of the input comes first: without input the writing fails too.
         fed?;
         let written: WrittenPart = written.map_err(datafusion_error)?;
         let num_docs = written.part.num_docs();
@@ -180,7 +180,7 @@ impl InsertSink {
     }
 }
 
-/// Whether the rows are to be edits, as far as they are known.
+/// Returns true if the rows seen so far may become edits.
 fn are_few(documents: &[RecordBatch]) -> Result<bool> {
     let (mut num_rows, mut num_bytes) = (0, 0);
     for batch in documents {

@@ -1,7 +1,7 @@
-//! Living corpora in SQL: one version for each statement, with every edit.
+//! Living corpora in SQL: one version for each statement, including all edits.
 //!
 //! ```text
-//! location ─ place ─▶ store ─ cache ─▶ view of a version ─▶ scan: ids, dropped ones, footers
+//! location ─ place ─▶ store ─ cache ─▶ view of a version ─▶ scan: ids, dropped ids, footers
 //!                                        │ edits              │
 //!                                        └─▶ snapshot ◀───────┘ in `corpora`, once for each commit
 //! "d$history", "d$segments", "d$edits" ─ catalog ─▶ tables
@@ -11,14 +11,15 @@
 //! INSERT INTO "d$edits" ────▶     └▶ delete, update, edits_sink ▶ write: edits ────┘
 //! ```
 //!
-//! All scans of a statement take the same version, the latest when it is planned or the one asked for
-//! (`reading`); whatever is committed while it runs does not show in it. Ids are those of the corpus: the ids of dropped documents stay away.
+//! All scans of a statement read the same version: the latest one at planning time, or the one that
+//! the statement names (`reading`). Commits during the statement are not visible to it. Document
+//! ids are those of the corpus; the ids of dropped documents are skipped.
 //!
-//! Reading order: `place` (where a living corpus may be), `cache` (which versions are known), `view`
-//! (what a scan knows of one), `reading` (which one a statement reads), `snapshot` (its documents) and `paths` (only what they
-//! are called), `catalog` and `tables` (what can be read of
-//! a living table beside its documents), `columns` (the rows of those); then what changes one: `create`,
-//! `insert`, `statement`, `write`, and a file for each statement.
+//! Reading order: `place` (locations of living corpora), `cache` (known versions), `view` (data of
+//! a version that a scan needs), `reading` (version that a statement reads), `snapshot` (documents
+//! of a version), `paths` (only their paths), `catalog` and `tables` (tables beside the documents),
+//! `columns` (rows of these tables). Then the files that change a corpus: `create`, `insert`,
+//! `statement`, `write`, `delete`, `update`, `edits_sink`, `recompress`.
 
 pub(crate) mod cache;
 mod catalog;

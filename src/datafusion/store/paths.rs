@@ -1,11 +1,12 @@
-//! Paths of the documents of a version, read without anything else of them.
+//! Paths of the documents of a version, read without the rest of the documents.
 //!
 //! ```text
 //! parts   [ file A: segments 0, 1 ][ edits of 9 ][ file B ]
 //! runs    ids 0.. | ids 40..        | ids 70..    | ids 72..
 //! ```
 //!
-//! Of a file that is not loaded only the sections of paths are read. 8 bytes a document and its path.
+//! For a file that is not loaded, only the sections of paths are read. Memory is 8 bytes for each
+//! document, plus its path.
 
 use datafusion::error::Result;
 
@@ -15,28 +16,29 @@ use tadoc::edits::Edit;
 use tadoc::segment::Paths;
 use tadoc_store::Part;
 
-/// See the module's description.
+/// Paths by document id; see the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct PathTable {
-    /// By id.
+    /// Runs in order of id.
     runs: Vec<Run>,
     num_ids: u64,
 }
 
-/// Documents of consecutive ids.
+/// A run of documents with consecutive ids.
 #[derive(Debug)]
 struct Run {
     first_id: u64,
-    /// Paths before that of the first document.
+    /// Number of paths before that of the first document.
     num_before: usize,
     paths: Paths,
 }
 
 impl PathTable {
-    /// The paths of `view`; of its files at `places` only, ascending, where these are given.
+    /// Reads the paths of `view`. If `places` is given (ascending), only the files at these places
+    /// are read.
     ///
     /// # Errors
-    /// Those of the store, and of sections that are damaged.
+    /// Errors of the store, and of damaged sections.
     pub(crate) async fn read(
         cache: &CorpusCache,
         context: &LoadContext,
@@ -60,7 +62,7 @@ impl PathTable {
         Ok(table)
     }
 
-    /// Path of document `id`; empty where there is none.
+    /// Returns the path of document `id`; an empty string if there is none.
     pub(crate) fn get(&self, id: u64) -> &str {
         let behind = self.runs.partition_point(|run| run.first_id <= id);
         let run = behind.checked_sub(1).map(|last| &self.runs[last]);
@@ -68,12 +70,13 @@ impl PathTable {
         path.unwrap_or_default()
     }
 
-    /// Bytes of memory held.
+    /// Returns the memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.runs.iter().map(|run| size_of::<Run>() + run.paths.memory_bytes()).sum()
     }
 
-    /// Appends the segments of a file, each with whether it goes on with a document.
+    /// Appends the segments of a file. Each comes with a flag that is true if its first document
+    /// continues the last document of the segment before.
     fn push_file(&mut self, segments: Vec<(bool, Paths)>) {
         let first_id = self.num_ids;
         for (continues, paths) in segments {
@@ -82,7 +85,7 @@ impl PathTable {
         }
     }
 
-    /// Appends the documents of `paths` behind `num_before` of them.
+    /// Appends the documents of `paths`, except the first `num_before`.
     fn push(&mut self, num_before: usize, paths: Paths) {
         if let Some(num_docs) = paths.len().checked_sub(num_before).filter(|&num_docs| num_docs > 0)
         {
@@ -92,7 +95,7 @@ impl PathTable {
     }
 }
 
-/// Paths of the documents that the edits of version `number` added.
+/// Returns the paths of the documents that the edits of version `number` added.
 fn added_paths(view: &LivingView, number: u64) -> Paths {
     let place = view.edits.binary_search_by_key(&number, |edits| edits.version);
     let edits = place.ok().map(|place| &view.edits[place]);

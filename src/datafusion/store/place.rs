@@ -1,4 +1,4 @@
-//! Where living corpora may be: folders of the local disk, and prefixes of object stores.
+//! Locations of living corpora: folders of the local disk, and prefixes of object stores.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,18 +23,18 @@ pub(crate) struct LivingPlace {
 }
 
 impl LivingPlace {
-    /// The place of `location`, whatever is there.
+    /// Parses `location` without checking what exists there.
     ///
     /// # Errors
-    /// A plan error where it is no location.
+    /// A plan error if `location` is not a location.
     pub(crate) fn parse(location: &str) -> Result<Self> {
         Ok(Self { place: Place::parse(location)?, location: location.to_string() })
     }
 
-    /// The place of `location`; `None` where that is a file or a glob.
+    /// Returns the place of `location`; `None` if it is a file or a glob.
     ///
     /// # Errors
-    /// A plan error where it is no location.
+    /// A plan error if `location` is not a location.
     pub(crate) fn of(location: &str) -> Result<Option<Self>> {
         let found = Self::parse(location)?;
         let may_be = match found.folder() {
@@ -44,15 +44,15 @@ impl LivingPlace {
         Ok((may_be && found.place.glob.is_none()).then_some(found))
     }
 
-    /// The place under one name, however it was spelled.
+    /// Returns a key of the place that is independent of the spelling of the location.
     pub(crate) fn key(&self) -> String {
         format!("{}{}", &self.place.url[..url::Position::BeforePath], self.place.path)
     }
 
-    /// The corpus there, if there is one.
+    /// Opens the corpus at this place; `None` if there is none.
     ///
     /// # Errors
-    /// Those of the store and of the latest version.
+    /// Errors of the store and of the latest version.
     pub(crate) async fn open(&self, runtime: &RuntimeEnv) -> Result<Option<LivingStore>> {
         let path = &self.place.path;
         if self.folder().is_none() && !path.as_ref().is_empty() {
@@ -68,18 +68,18 @@ impl LivingPlace {
         }
     }
 
-    /// Where a living corpus is, or begins.
+    /// Returns the storage of a living corpus that exists or is created here.
     ///
     /// # Errors
-    /// A plan error where there is no store for the place.
+    /// A plan error if there is no store for the place.
     pub(super) fn storage(&self, runtime: &RuntimeEnv) -> Result<Arc<dyn Storage>> {
         let place = self.folder().unwrap_or_else(|| PathBuf::from(&self.location));
         let store_of = |url: &url::Url| object_store(runtime, url).map_err(core_error);
         storage_in(place, store_of).map_err(datafusion_error)
     }
 
-    /// The file of `part`, if it is one. Such a file never changes, so that nothing is asked of the
-    /// store.
+    /// Returns the file of `part`; `None` for edits. Such a file never changes, so no request goes
+    /// to the store.
     pub(crate) fn file(&self, part: &Part) -> Option<SourceFile> {
         let Part::File { len_bytes, crc32c, .. } = part else { return None };
         let name = part.file_name()?;
@@ -96,17 +96,17 @@ impl LivingPlace {
         Some(self.place.file(self.place.display(&name), found))
     }
 
-    /// The folder, on the local disk.
+    /// Returns the folder on the local disk, if the place is on it.
     fn folder(&self) -> Option<PathBuf> {
         self.place.disk.clone()
     }
 }
 
-/// The living corpora among files of a listing.
+/// Roots of the living corpora among the files of a listing.
 pub(crate) struct LivingRoots<'a>(BTreeSet<&'a str>);
 
 impl<'a> LivingRoots<'a> {
-    /// Those of the files `names`, whose parts are divided by `/`.
+    /// Finds the roots among the files `names`, whose parts are separated by `/`.
     pub(crate) fn among(names: &'a [String]) -> Self {
         let root = |name: &'a String| {
             let (folder, _) = name.rsplit_once('/').filter(|_| name.ends_with(".tadoc-version"))?;
@@ -115,14 +115,14 @@ impl<'a> LivingRoots<'a> {
         Self(names.iter().filter_map(root).collect())
     }
 
-    /// The corpus that the segment file `name` belongs to.
+    /// Returns the root of the corpus that contains the segment file `name`.
     pub(crate) fn root_of<'n>(&self, name: &'n str) -> Option<&'n str> {
         let (folder, _) = name.rsplit_once('/')?;
         without_last(folder, "segments").filter(|root| self.0.contains(root))
     }
 }
 
-/// `folder` without its last part, if that is `last`.
+/// Returns `folder` without its last part, if that is `last`.
 fn without_last<'a>(folder: &'a str, last: &str) -> Option<&'a str> {
     let above = folder.strip_suffix(last)?;
     if above.is_empty() { Some(above) } else { above.strip_suffix('/') }

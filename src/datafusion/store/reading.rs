@@ -1,4 +1,5 @@
-//! The versions that one statement reads: every place is looked up once, by whichever scan asks first.
+//! Versions that one statement reads. The first scan that asks for a place looks it up; the others
+//! reuse the result.
 //!
 //! ```text
 //! plan ─ analyzer ─▶ Scan d        ─┐
@@ -7,8 +8,9 @@
 //!                    extract_text() ┘
 //! ```
 //!
-//! A plan is analyzed each time it is planned, so that a statement that is run again reads anew. Tables
-//! of this crate inside tables of others are not seen: they look for themselves.
+//! A plan is analyzed each time it is planned, so a statement that runs again reads the latest
+//! versions. Tables of this crate inside tables of other crates are not visible here: they look up
+//! versions themselves.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,18 +29,18 @@ use crate::store::cache::{FoundCorpus, LivingCache};
 use crate::store::place::LivingPlace;
 use crate::store::tables::LivingTable;
 
-/// See the module's description.
+/// Versions that one statement reads, by place; see the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Reading(Mutex<HashMap<String, Found>>);
 
-/// What is at a place, once it was looked up.
+/// Corpus at a place, once it has been looked up.
 type Found = Arc<OnceCell<Option<FoundCorpus>>>;
 
 impl Reading {
-    /// The living corpus at `location`, as it was when this was asked first.
+    /// Returns the living corpus at `location` as it was at the first lookup.
     ///
     /// # Errors
-    /// Those of [`LivingCache::find`].
+    /// The errors of [`LivingCache::find`].
     pub(crate) async fn find(
         &self,
         known: &LivingCache,
@@ -54,7 +56,7 @@ impl Reading {
     }
 }
 
-/// Gives everything that `plan` reads one new [`Reading`].
+/// Gives all tables and functions of `plan` one new, common [`Reading`].
 pub(super) fn read_together(plan: LogicalPlan) -> Result<LogicalPlan> {
     let reading = Arc::new(Reading::default());
     let with_reading = |node| match node {
@@ -70,7 +72,7 @@ pub(super) fn read_together(plan: LogicalPlan) -> Result<LogicalPlan> {
     plan.transform_down_with_subqueries(with_reading).data()
 }
 
-/// The table behind `source` with `reading`, if it is one that looks for versions.
+/// Returns the table behind `source` with `reading`; `None` if it is not a table of this crate.
 fn source_in(
     source: &Arc<dyn TableSource>,
     reading: &Arc<Reading>,

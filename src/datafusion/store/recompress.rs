@@ -1,6 +1,6 @@
-//! Recompression by the statement whose commit makes it due (`living::recompress`).
+//! Recompression by the statement whose commit makes it due ([`LivingStore::recompress_if_due`]).
 //!
-//! The statement was committed before: nothing that fails here, or is cut off, takes that back, and the
+//! The statement is committed before. A failure or an interruption here does not undo it, and the
 //! next statement tries again.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::options::TadocOptions;
 use crate::user_columns::merge_columns;
 use tadoc_store::{LivingStore, OptimizeOptions, Version};
 
-/// Compresses the corpus anew, if that is due in `version`, the one just committed.
+/// Recompresses the corpus if that is due in `version`, the version just committed.
 pub(super) async fn recompress_if_due(
     store: &LivingStore,
     version: &Version,
@@ -24,7 +24,7 @@ pub(super) async fn recompress_if_due(
         merge_columns: Some(Arc::new(merge_columns)),
         ..OptimizeOptions::default()
     };
-    // On the heap: rarely run, and large.
+    // Boxed, because the future is large and rarely run.
     match store.recompress_if_due(version, &options).boxed().await {
         Ok(None) => {}
         Ok(Some(optimized)) => {

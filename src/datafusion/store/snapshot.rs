@@ -1,7 +1,8 @@
-//! A version made of its files and its edits, for everything that is answered from rules.
+//! Snapshot of a version: its files with its edits applied, for everything that is answered from
+//! rules.
 //!
-//! Segments that no edit touched are those of the files. O(G + V) for each of the others, on a blocking
-//! thread and all cores, and the time of the grammar builder for text that was added.
+//! Segments without edits are shared with the files. Each other segment takes O(G + V) time, on a
+//! blocking thread and all cores. Added text takes the time of the grammar builder.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use crate::store::view::LivingView;
 use tadoc::segment::{Corpus, Segment};
 use tadoc_store::assemble;
 
-/// Bytes of tokens, pairs and rules for each byte of added text, while its grammar is built.
+/// Bytes of tokens, pairs and rules for each byte of added text while its grammar is built.
 const BUILDER_BYTES: usize = 16;
 
-/// Makes the version of `view`, whose `files` are loaded; what has its key in `keep` stays in memory.
+/// Builds the snapshot of `view`, whose `files` are loaded. Files and versions whose keys are in
+/// `keep` stay in memory.
 pub(crate) async fn make_version(
     cache: &CorpusCache,
     context: &LoadContext,
@@ -44,7 +46,8 @@ pub(crate) async fn make_version(
     Ok(Arc::new(LoadedFile::new(segments, reservation, files)))
 }
 
-/// Peak memory of making a version: segments of files that an edit touches, and what edits bring.
+/// Returns the peak memory of a snapshot: the segments of files with edits, and the text of the
+/// edits.
 fn peak_bytes(view: &LivingView, files: &[Arc<LoadedFile>]) -> usize {
     let mut edited = view.with_edited_texts();
     edited.extend(&view.dropped);

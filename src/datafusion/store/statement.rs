@@ -1,14 +1,14 @@
-//! Statements whose rows must be found exactly: `DELETE`, `UPDATE`, `TRUNCATE`, and edits of texts.
+//! Statements that need the exact set of rows: `DELETE`, `UPDATE`, `TRUNCATE`, and edits of texts.
 //!
 //! ```text
-//! Dml(Delete, d, Filter(Scan d)) ─ analyzer ─▶ Dml(Delete, Target { query: doc_id of Filter(Scan d) }, …)
+//! Dml(Delete, d, Filter(Scan d)) ─ analyzer ─▶ Dml(Delete, Target { query: doc_ids of Filter }, …)
 //!                                                        └─ physical planner ─▶ ChangeExec(query)
 //! ```
 //!
-//! DataFusion hands a table only the filters that it finds again in the plan when that is optimized:
-//! what became a join (`IN (SELECT …)`), an empty relation (`WHERE false`) or a limit is missing, and
-//! the table would read the rest, or nothing at all, as "all rows". So the whole query is taken
-//! before any optimization, and run like any other.
+//! DataFusion passes a table only the filters that it still finds in the optimized plan. Conditions
+//! that became a join (`IN (SELECT …)`), an empty relation (`WHERE false`) or a limit are lost, and
+//! the table would take the remaining filters, or no filter, as "all rows". So this module takes
+//! the whole query before any optimization and runs it as an ordinary query.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ use crate::store::write::{ChangeExec, Operation};
 use crate::write::building::no_text;
 use tadoc::edits::EditMode;
 
-/// Lets a statement read one version of each living corpus, and keeps the query of those that change
-/// one.
+/// Analyzer rule that lets a statement read one version of each living corpus, and that keeps the
+/// query of a statement that changes a corpus.
 #[derive(Debug, Default)]
 pub(crate) struct LivingStatements;
 
@@ -94,14 +94,15 @@ fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<Log
         },
     };
     let (documents, operation, query) = changed;
-    // EXPLAIN shows what is run.
+    // EXPLAIN shows the query that runs.
     let input = Arc::new(query.clone());
     let target = Target { schema: source.schema(), documents, operation, query };
     let target = Arc::new(DefaultTableSource::new(Arc::new(target)));
     Ok(Transformed::yes(LogicalPlan::Dml(DmlStatement { target, input, ..statement })))
 }
 
-/// Refuses a NULL text in the `VALUES` below `input`, which DataFusion refuses as a column of its own.
+/// Refuses a NULL text in the `VALUES` below `input`. DataFusion would report it with a column name
+/// of its own.
 fn check_values(input: &LogicalPlan) -> Result<()> {
     let LogicalPlan::Projection(projection) = input else { return Ok(()) };
     let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(()) };
@@ -126,32 +127,32 @@ fn is_null(mut expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if value.is_null())
 }
 
-/// The table behind `source`, if it is one `STORED AS TADOC`.
+/// Returns the table behind `source` if it is `STORED AS TADOC`.
 fn tadoc_table(source: &Arc<dyn TableSource>) -> Option<Arc<TadocTable>> {
     let source = source.downcast_ref::<DefaultTableSource>()?;
     let provider: Arc<dyn Any + Send + Sync> = Arc::clone(&source.table_provider) as _;
     provider.downcast().ok()
 }
 
-/// The documents of which the table behind `source` has the edits, if it is such a table.
+/// Returns the table of the documents if the table behind `source` is the table of their edits.
 fn edited_documents(source: &Arc<dyn TableSource>) -> Option<Arc<TadocTable>> {
     let source = source.downcast_ref::<DefaultTableSource>()?;
     source.table_provider.downcast_ref::<LivingTable>()?.edited_documents().cloned()
 }
 
-/// The ids of the rows of `input`.
+/// Builds the query for the ids of the rows of `input`.
 fn doc_ids(input: LogicalPlan) -> Result<LogicalPlan> {
     let doc_id = column(&input, "doc_id")?;
     LogicalPlanBuilder::from(input).project([doc_id])?.build()
 }
 
-/// The column `name` of `input`.
+/// Returns the column `name` of `input`.
 pub(super) fn column(input: &LogicalPlan, name: &str) -> Result<Expr> {
     let field = input.schema().qualified_field_with_unqualified_name(name)?;
     Ok(Expr::Column(Column::from(field)))
 }
 
-/// Stands for the table in the plan of one statement.
+/// Replacement for the table in the plan of one statement.
 #[derive(Debug)]
 struct Target {
     schema: SchemaRef,

@@ -1,12 +1,13 @@
-//! `"d$history"`, `"d$segments"` and `"d$edits"` of a living table `d`.
+//! Tables `"d$history"`, `"d$segments"` and `"d$edits"` of a living table `d`.
 //!
-//! | table | a row for each | of |
+//! | table | one row for each | scope |
 //! | --- | --- | --- |
 //! | history | version, in order of number | all versions that are kept, up to the statement's |
-//! | segments | part: a file, or what the edits of a version added | the version that `d` shows |
-//! | edits | edit that is not in the parts yet | the version that `d` shows |
+//! | segments | part: a file, or the documents added by edits of a version | the version of `d` |
+//! | edits | edit that is not part of a segment file yet | the version of `d` |
 //!
-//! Edits are shown as they were committed: `pos` in the text as it was then, by the version's `mode`.
+//! Edits are shown as they were committed: `pos` refers to the text at that time, by the `mode` of
+//! the version.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use crate::store::columns::{edit_rows, history_rows, part_rows, schema_of};
 use crate::store::reading::Reading;
 use crate::store::view::LivingView;
 
-/// What of a living corpus is a table beside its documents.
+/// Tables of a living corpus beside its documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LivingTableKind {
     History,
@@ -52,7 +53,7 @@ impl LivingTableKind {
         }
     }
 
-    /// Takes a name apart: the table of the documents, and what is asked of it.
+    /// Splits a name into the table of the documents and the kind of table.
     pub(super) fn of_name(name: &str) -> Option<(&str, Self)> {
         let (documents, kind) = name.rsplit_once('$')?;
         Self::ALL.into_iter().find(|k| k.as_str() == kind).map(|kind| (documents, kind))
@@ -80,18 +81,18 @@ impl LivingTable {
         Self { kind, name: name.to_string(), documents, schema: schema_of(kind) }
     }
 
-    /// The same table, of the versions of `reading`.
+    /// Returns this table, reading the versions of `reading`.
     pub(super) fn with_reading(&self, reading: &Arc<Reading>) -> Self {
         let documents = self.documents.as_ref().clone().with_reading(Some(reading));
         Self::new(self.kind, &self.name, Arc::new(documents))
     }
 
-    /// The table of the documents, where this one is that of their edits.
+    /// Returns the table of the documents if this is the table of their edits.
     pub(super) fn edited_documents(&self) -> Option<&Arc<TadocTable>> {
         (self.kind == LivingTableKind::Edits).then_some(&self.documents)
     }
 
-    /// The error where the documents are no living corpus.
+    /// Returns the error for documents that are not a living corpus.
     fn not_living(&self) -> DataFusionError {
         let (name, kind) = (&self.name, self.kind);
         plan_datafusion_err!(
@@ -144,7 +145,7 @@ impl TableProvider for LivingTable {
     }
 }
 
-/// Where rows come from.
+/// Source of the rows of a table.
 #[derive(Debug, Clone)]
 enum Rows {
     History(Arc<FoundCorpus>),
@@ -152,7 +153,7 @@ enum Rows {
     Edits(Arc<LivingView>),
 }
 
-/// The one partition of a scan.
+/// Partition of a scan. A scan has only one.
 #[derive(Debug)]
 struct LivingRows {
     schema: SchemaRef,

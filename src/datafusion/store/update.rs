@@ -1,14 +1,14 @@
-//! `UPDATE d SET text = …, author = … WHERE …`: documents get other bytes, and other values of user
+//! `UPDATE d SET text = …, author = … WHERE …`: documents get a new text and new values of user
 //! columns, under the same id and path.
 //!
 //! ```text
 //! rows of the query   doc_id | text | author | number
-//!                        │      │      └────────┴──▶ a table for all rows, and for each its row in it
-//!                        └──────┴───────────────────▶ the bytes from now on
+//!                        │      │      └────────┴──▶ one table for all rows, and its row numbers
+//!                        └──────┴───────────────────▶ the new bytes
 //! ```
 //!
-//! DataFusion writes the statement as a projection of all columns of the table, in their order, in
-//! which those that are not set stand for themselves; the others it casts to the types of the table.
+//! DataFusion writes the statement as a projection of all columns of the table, in their order. A
+//! column that is not set is projected unchanged; the others are cast to the types of the table.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -29,15 +29,16 @@ use crate::store::write::Operation;
 use tadoc::edits::Edit;
 use tadoc_store::CommitKind;
 
-/// Gives documents the bytes of the second column of its rows, if it `has_text`, and the values of the
-/// columns behind.
+/// Operation that replaces the text of documents by the second column of its rows, if `has_text` is
+/// true, and sets user columns from the columns after that.
 #[derive(Debug)]
 pub(super) struct Replacement {
     has_text: bool,
 }
 
 impl Replacement {
-    /// The replacement, and the query for ids and values, of an `UPDATE` that became `input`.
+    /// Builds the operation, and the query for ids and values, of an `UPDATE` that DataFusion
+    /// planned as `input`.
     ///
     /// # Errors
     /// A plan error for columns that cannot be set.
@@ -64,7 +65,7 @@ impl Replacement {
         Ok((Self { has_text }, query.build()?))
     }
 
-    /// Appends an edit for the text of each of `rows`.
+    /// Appends an edit of the text for each row of `rows`.
     fn replace_texts(rows: &RecordBatch, contents: &ArrayRef, edits: &mut Vec<Edit>) -> Result<()> {
         let contents = cast(contents, &DataType::BinaryView)?;
         let contents = as_binary_view_array(&contents)?;
@@ -81,7 +82,8 @@ impl Replacement {
         Ok(())
     }
 
-    /// Appends an edit for the columns of each of `rows` from `first` on.
+    /// Appends an edit of user columns for each row of `rows`. The values are in the columns from
+    /// `first` on.
     fn set_columns(rows: &RecordBatch, first: usize, edits: &mut Vec<Edit>) -> Result<()> {
         let positions = (first..rows.num_columns()).collect();
         let Some(mut writer) = ColumnsWriter::try_new(&rows.schema(), positions)? else {
@@ -97,7 +99,7 @@ impl Replacement {
     }
 }
 
-/// The columns of `projection` that do not stand for themselves.
+/// Returns the columns of `projection` that are not projected unchanged.
 fn assignments(projection: &Projection) -> impl Iterator<Item = (&str, Expr)> {
     let columns = projection.expr.iter().zip(projection.schema.fields());
     columns.filter_map(|(expr, field)| {
@@ -107,7 +109,8 @@ fn assignments(projection: &Projection) -> impl Iterator<Item = (&str, Expr)> {
     })
 }
 
-/// The error for a column `name` that follows from the corpus, which says what of `columns` does not.
+/// Returns the error for a column `name` that is derived from the corpus. It lists the settable
+/// columns among `columns`.
 fn not_settable(table: &TableReference, name: &str, columns: &DFSchema) -> DataFusionError {
     let names = columns.fields().iter().map(|field| field.name().as_str());
     let own: Vec<&str> = names.filter(|name| !RESERVED.contains(name)).collect();

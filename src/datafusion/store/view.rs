@@ -1,7 +1,8 @@
-//! What a scan knows of a living corpus before anything is decoded: one version, its edits, the
-//! documents that are gone, and the footers of its files.
+//! View of a living corpus before anything is decoded: one version, its edits, its dropped
+//! documents, and the footers of its files.
 //!
-//! Small beside the corpus: the edits since the last optimization are the largest part of it.
+//! A view is small compared with the corpus. The edits since the last optimize are its largest
+//! part.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,35 +23,35 @@ use tadoc_store::{Part, Version, VersionEdits};
 /// One version of a living corpus; see the module's description.
 #[derive(Debug)]
 pub(crate) struct LivingView {
-    /// Equal keys have equal documents.
+    /// Key of the view. Views with equal keys have equal documents.
     pub(crate) key: String,
-    /// The corpus in messages.
+    /// Name of the corpus in messages.
     pub(crate) place: String,
     pub(crate) version: Version,
-    /// Those that apply to the parts, in order.
+    /// Edits that apply to the parts, in order.
     pub(crate) edits: Vec<Arc<VersionEdits>>,
     /// Ids of dropped documents, ascending.
     pub(crate) dropped: Vec<u64>,
-    /// The files of the parts that are files, in order.
+    /// Open files of the parts that are files, in order.
     pub(crate) files: Vec<OpenFile>,
-    /// Bytes of text that the edits brought.
+    /// Bytes of text in the edits.
     pub(crate) fresh_bytes: u64,
     pub(super) reservation: MemoryReservation,
 }
 
 impl LivingView {
-    /// Number of edits that apply to the parts.
+    /// Returns the number of edits that apply to the parts.
     pub(crate) fn num_edits(&self) -> usize {
         self.edits.iter().map(|edits| edits.batch.edits.len()).sum()
     }
 
-    /// Whether its texts are those of its files, whatever user columns edits set.
+    /// Returns true if all texts are those of the files. Edits may still set user columns.
     pub(crate) fn has_texts_of_files(&self) -> bool {
         let mut edits = self.edits.iter().flat_map(|edits| &edits.batch.edits);
         self.dropped.is_empty() && edits.all(Edit::sets_columns)
     }
 
-    /// Where the rows of user columns come from, in order of id.
+    /// Returns the sources of rows of user columns, in order of id.
     pub(crate) fn row_sources(&self) -> Vec<RowSource<'_>> {
         let mut files = self.files.iter();
         let source = |part: &Part| match part {
@@ -60,7 +61,7 @@ impl LivingView {
         self.version.parts.iter().filter_map(source).collect()
     }
 
-    /// The files that hold documents of `doc_ids`, ascending, by place in `files`.
+    /// Returns the positions in `files` of the files that hold documents of `doc_ids` (ascending).
     pub(crate) fn files_with(&self, doc_ids: &[u64]) -> Vec<usize> {
         let of_files = self.version.part_ids().filter(|(part, _)| part.file_name().is_some());
         let holds_any = |ids: &Range<u64>| {
@@ -70,19 +71,20 @@ impl LivingView {
         of_files.enumerate().filter(|(_, (_, ids))| holds_any(ids)).map(|(idx, _)| idx).collect()
     }
 
-    /// Ids of documents whose texts edits name, ascending.
+    /// Returns the ids of documents whose texts are edited, ascending.
     pub(crate) fn with_edited_texts(&self) -> BTreeSet<u64> {
         let edits = self.edits.iter().flat_map(|edits| &edits.batch.edits);
         edits.filter(|edit| !edit.sets_columns()).filter_map(Edit::doc_id).collect()
     }
 
-    /// Ids of documents that edits name, ascending.
+    /// Returns the ids of documents that edits name, ascending.
     pub(crate) fn edited(&self) -> BTreeSet<u64> {
         self.edits.iter().flat_map(|edits| &edits.batch.edits).filter_map(Edit::doc_id).collect()
     }
 }
 
-/// Ids of the documents that are gone in `version` after `edits`, at most `limit_bytes` of them.
+/// Returns the ids of the documents dropped in `version` after `edits`. Fails if the ids that
+/// `version` lists take more than `limit_bytes`.
 pub(super) fn dropped_docs(
     version: &Version,
     edits: &[Arc<VersionEdits>],
@@ -109,18 +111,18 @@ pub(super) fn dropped_docs(
     Ok(dropped)
 }
 
-/// Bytes of the tables of user columns that `edits` set.
+/// Returns the bytes of the tables of user columns that `edits` set.
 pub(super) fn table_bytes(edits: &[Arc<VersionEdits>]) -> usize {
     let edits = edits.iter().flat_map(|edits| &edits.batch.edits);
     column_tables(edits).map(Bytes::len).sum()
 }
 
-/// Bytes of text of `edits`.
+/// Returns the bytes of text in `edits`.
 pub(super) fn fresh_bytes(edits: &[Arc<VersionEdits>]) -> u64 {
     edits.iter().flat_map(|edits| &edits.batch.edits).map(Edit::text_len_bytes).sum()
 }
 
-/// Refuses files that are not what `version` names.
+/// Refuses files that differ from what `version` says of them.
 pub(super) fn check_files(version: &Version, files: &[OpenFile]) -> Result<()> {
     let parts = version.parts.iter().filter(|part| matches!(part, Part::File { .. }));
     for (part, open) in parts.zip(files) {
@@ -140,7 +142,8 @@ pub(super) fn check_files(version: &Version, files: &[OpenFile]) -> Result<()> {
     Ok(())
 }
 
-/// Says of a file of the corpus at `place` that is not there what may have happened to it.
+/// Explains, in an error about a missing file of the corpus at `place`, what may have happened to
+/// the file.
 pub(crate) fn explain_missing(place: &str, error: DataFusionError) -> DataFusionError {
     let DataFusionError::ObjectStore(cause) = error.find_root() else { return error };
     let object_store::Error::NotFound { path, .. } = cause.as_ref() else { return error };
@@ -153,7 +156,7 @@ pub(crate) fn explain_missing(place: &str, error: DataFusionError) -> DataFusion
     })
 }
 
-/// The error for a version of `location`, which holds plain files.
+/// Returns the error for a version of `location`, which holds plain files.
 pub(crate) fn no_versions(location: &str, version: u64, num_files: usize) -> DataFusionError {
     let files = match num_files {
         1 => "a plain .tadoc file, which has".to_string(),

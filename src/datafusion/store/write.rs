@@ -1,15 +1,15 @@
-//! From the rows that a statement finds to one commit.
+//! Path from the rows that a statement finds to one commit.
 //!
 //! ```text
 //! latest version n ─▶ plan and run the query ─▶ edits ─▶ put version n + 1
-//!        ▲                                                 │ another came first
+//!        ▲                                                 │ another commit was first
 //!        └─────────────────────────────────────────────────┘
 //! ```
 //!
-//! The query is planned after n was read, and versions only grow. So where n + 1 could be put, every
-//! table of the corpus in it, those in subqueries too, was read at n: what is committed is exactly
-//! what the statement says of the version it is committed on. A statement that finds nothing commits
-//! nothing, and so looks whether n is still the latest.
+//! The query is planned after version n was read, and versions only grow. If version n + 1 can be
+//! put, then every table of the corpus in the query, also in subqueries, was read at n. So the
+//! commit is exactly the result of the statement on the version that it is based on. A statement
+//! that finds no rows commits nothing; it checks that n is still the latest version.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,36 +43,37 @@ use tadoc::edits::{Edit, EditBatch, EditMode, column_tables};
 use tadoc::error::Error;
 use tadoc_store::{Change, CommitKind, LivingStore, Version};
 
-/// What a statement makes of the rows of its query.
+/// Operation of a statement on the rows of its query.
 #[async_trait]
 pub(crate) trait Operation: fmt::Debug + Send + Sync {
-    /// Its name in EXPLAIN.
+    /// Returns its name in EXPLAIN.
     fn name(&self) -> &'static str;
 
-    /// What the history says of it.
+    /// Returns its kind in the history.
     fn kind(&self) -> CommitKind;
 
-    /// What its offsets refer to.
+    /// Returns the mode that says which text its offsets refer to.
     fn mode(&self) -> EditMode {
         EditMode::InSequence
     }
 
-    /// Whether the order of its rows counts, so that one thread runs its query.
+    /// Returns true if the order of its rows matters. One thread then runs its query.
     fn is_ordered(&self) -> bool {
         false
     }
 
-    /// Adds the edits that `rows` ask for.
+    /// Appends the edits that `rows` describe.
     ///
     /// # Errors
-    /// An execution error that names the row that cannot be an edit.
+    /// An execution error that names the row that is not a valid edit.
     fn read(&self, rows: &RecordBatch, edits: &mut Vec<Edit>) -> Result<()>;
 
-    /// Whether the edits can be made on the version that `session` reads; puts them in order: that of
-    /// ids, one of a kind for each, where nothing else is said (partitions answer in any order).
+    /// Checks that the edits are valid on the version that `session` reads, and sorts them. By
+    /// default they are sorted by id, with one edit of a kind for each document, because partitions
+    /// return rows in any order.
     ///
     /// # Errors
-    /// An execution error that names the edit that cannot.
+    /// An execution error that names the invalid edit.
     async fn check(
         &self,
         _session: &SessionState,
@@ -85,7 +86,7 @@ pub(crate) trait Operation: fmt::Debug + Send + Sync {
     }
 }
 
-/// Makes an operation on the rows of a query.
+/// Plan node that runs an operation on the rows of a query.
 #[derive(Debug, Clone)]
 pub(super) struct ChangeExec {
     operation: Arc<dyn Operation>,
@@ -120,7 +121,7 @@ impl ChangeExec {
         Self { operation, query, session, location, store, options, properties }
     }
 
-    /// Commits; returns the number of rows.
+    /// Commits the change and returns the number of rows.
     async fn run(&self, context: &Arc<TaskContext>) -> Result<u64> {
         let (is_nothing, num_rows) = (AtomicBool::new(false), AtomicU64::new(0));
         let change = async |mut latest: Version| loop {
@@ -130,7 +131,8 @@ impl ChangeExec {
                 let batch = EditBatch { mode: self.operation.mode(), edits };
                 return Ok(Change::edit(self.operation.kind(), &batch));
             }
-            // Nothing found is nothing to commit, where it was not found in two versions.
+            // Without rows there is nothing to commit, if the latest version did not change
+            // meanwhile.
             let now = self.store.latest().await?;
             if now.commit_id == latest.commit_id {
                 is_nothing.store(true, Ordering::Relaxed);
@@ -148,7 +150,7 @@ impl ChangeExec {
         Ok(num_rows.load(Ordering::Relaxed))
     }
 
-    /// The edits that the latest version asks for, and the number of rows they came from.
+    /// Returns the edits for the latest version, and the number of rows they come from.
     async fn edits(&self, context: &Arc<TaskContext>) -> Result<(Vec<Edit>, u64)> {
         let reservation =
             MemoryConsumer::new("TadocChangeExec").register(&context.runtime_env().memory_pool);
@@ -162,7 +164,7 @@ impl ChangeExec {
             num_rows += batch.num_rows() as u64;
             value_bytes += edits[first..].iter().map(Edit::text_len_bytes).sum::<u64>() as usize;
             value_bytes += column_tables(&edits[first..]).map(Bytes::len).sum::<usize>();
-            // The edits, and what they bring once more in the bytes of the commit.
+            // The edits, and a second copy of their text in the bytes of the commit.
             reservation.try_resize(size_of::<Edit>() * edits.len() + 2 * value_bytes)?;
         }
         self.operation.check(&self.session, &mut edits, context).await?;
@@ -170,12 +172,12 @@ impl ChangeExec {
     }
 }
 
-/// What every statement that changes rows answers with.
+/// Returns the schema of the result of every statement that changes rows.
 pub(super) fn count_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
 }
 
-/// The error for a place that cannot be changed.
+/// Returns the error for a place that cannot be changed.
 pub(crate) fn read_only(location: &str) -> DataFusionError {
     plan_datafusion_err!(
         "{location} is read-only: only a living corpus can be changed; make one with CREATE EXTERNAL \
@@ -184,7 +186,7 @@ pub(crate) fn read_only(location: &str) -> DataFusionError {
     )
 }
 
-/// The error for filters that may not be all of the statement's.
+/// Returns the error for filters that may be incomplete.
 pub(crate) fn unfiltered(location: &str) -> DataFusionError {
     plan_datafusion_err!(
         "{location}: DataFusion's planner may have dropped a part of the WHERE clause, so nothing is \

@@ -1,5 +1,7 @@
-//! The columns of consecutive files joined to those of one: by name, with a type that holds all
-//! values, what edits set over them, NULL where a file has none and where a document was dropped.
+//! Merging of the user columns of consecutive files into one file.
+//!
+//! Columns are matched by name and get a type that holds all values. Values that edits set replace
+//! the others. A value is NULL if its file lacks the column or its document was dropped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,14 +21,15 @@ use tadoc::edits::{Edit, column_tables};
 use tadoc::error::{Error, Result};
 use tadoc_store::ColumnsOfPart;
 
-/// Rows of NULLs made at a time.
+/// Number of rows of NULLs made at a time.
 const ROWS_AT_ONCE: u64 = 8192;
 
-/// The columns of all `parts` as one Parquet file, with what `edits` set over them; those of the
-/// `dropped` rows are NULL. None where no part and no edit has any.
+/// Merges the columns of all `parts` into one Parquet file, with the values that `edits` set. The
+/// `dropped` rows are NULL. Returns `None` if no part and no edit has columns.
 ///
 /// # Errors
-/// A column whose types do not meet; bytes that are no Parquet file, whose file it names.
+/// An error for a column whose types have no common type, and for bytes that are not a Parquet
+/// file. The latter names the file.
 pub fn merge_columns(
     parts: &[ColumnsOfPart],
     edits: &[Edit],
@@ -61,7 +64,7 @@ fn merge(
     write(parts, &overlay, dropped, &Arc::new(schema)).map(Some)
 }
 
-/// What `work` on the columns of `part` returns, or an error that names their file.
+/// Returns the result of `work` on the columns of `part`, or an error that names their file.
 fn in_columns<T, E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     part: &ColumnsOfPart,
     work: impl FnOnce() -> std::result::Result<T, E>,
@@ -93,7 +96,7 @@ fn write(
     writer.into_inner().map_err(failed)
 }
 
-/// Hands out the rows of `part`, which are NULLs where it has no columns.
+/// Passes the rows of `part` to `push`. The rows are NULLs if it has no columns.
 fn push_part(
     part: &ColumnsOfPart,
     push: &mut impl FnMut(&RecordBatch) -> std::result::Result<(), ParquetError>,
@@ -118,7 +121,8 @@ fn push_part(
     Ok(())
 }
 
-/// `batch`, which begins at `first_row`, with the columns of `schema`, to whose fields `overlay` belongs.
+/// Converts `batch`, whose first row is `first_row`, to the columns of `schema`. `overlay` has the
+/// same fields.
 fn conform(
     batch: &RecordBatch,
     schema: &SchemaRef,

@@ -1,8 +1,8 @@
-//! User columns of several files as those of one: what `tadoc ingest` and recompression share.
+//! User columns of several files as columns of one file, for `tadoc ingest` and recompression.
 //!
-//! Columns meet by name. [`join_schemas`] says what type they then have, [`conform`] makes it of
-//! theirs, [`merge_columns`] does both for the files of a living corpus, with what edits set over them
-//! (`overlay`).
+//! Columns are matched by name. [`join_schemas`] finds their common types, and [`conform`] casts
+//! values to them. [`merge_columns`] does both for the files of a living corpus, including the
+//! values that edits set (`overlay`).
 
 mod merge;
 mod overlay;
@@ -16,10 +16,10 @@ pub use merge::merge_columns;
 pub(crate) use overlay::{Overlay, check_tables, table_schema};
 pub use types::{conform, join_schemas, storable};
 
-/// How columns are compressed.
+/// Returns the Parquet properties with which user columns are written.
 ///
 /// # Errors
-/// None but of the Parquet library.
+/// Errors of the Parquet library only.
 pub fn parquet_properties() -> Result<WriterProperties, ParquetError> {
     let level = ZstdLevel::try_new(3)?;
     Ok(WriterProperties::builder().set_compression(Compression::ZSTD(level)).build())

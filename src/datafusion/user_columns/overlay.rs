@@ -1,4 +1,4 @@
-//! Values of user columns that edits set, laid over those that the documents came with.
+//! Overlay of the values of user columns that edits set over the original values.
 //!
 //! ```text
 //! column             a  b  c  d  e
@@ -7,8 +7,9 @@
 //! over the column    a  b  z  d  y
 //! ```
 //!
-//! A table holds the columns that a statement sets; in others its documents keep what they have. Which
-//! document has which row is in the edits, so that a table is the same wherever its documents go.
+//! A table holds the columns that a statement sets. Its documents keep their values in all other
+//! columns. The edits say which row belongs to which document, so a table does not depend on where
+//! its documents are stored.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -27,27 +28,27 @@ use crate::errors::contain_panics;
 use tadoc::edits::{Edit, column_tables};
 use tadoc::error::{Error, Result};
 
-/// What edits set in some columns; see the module's description.
+/// Values that edits set in some columns; see the module's description.
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    /// In the order of the fields that were asked for.
+    /// Columns, in the order of the requested fields.
     columns: Vec<SetColumn>,
 }
 
-/// What edits set in one column.
+/// Values that edits set in one column.
 #[derive(Debug, Default)]
 struct SetColumn {
-    /// Of the tables that have the column.
+    /// Values of each table that has the column.
     values: Vec<ArrayRef>,
-    /// By document.
+    /// Places of the values, in order of document.
     places: Vec<Place>,
 }
 
-/// Where the value of a document is.
+/// Place of the value of a document.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     doc_id: u64,
-    /// Which of the values of its column.
+    /// Index into the values of its column.
     table: usize,
     row: usize,
 }
@@ -55,23 +56,24 @@ struct Place {
 /// A table that edits name.
 struct Table {
     num_rows: u64,
-    /// For each field its place in the values of the column, if it is set.
+    /// For each field, the index of its values in the column; `None` if the table does not set it.
     places: Vec<Option<usize>>,
 }
 
 impl Overlay {
-    /// What `edits`, in order, set in `fields`, whose types it gets; at most `limit_bytes` are decoded.
+    /// Reads the values that `edits`, in order, set in `fields`, and casts them to the types of
+    /// `fields`. Decodes at most `limit_bytes`.
     ///
     /// # Errors
-    /// Tables that are damaged, lack a row that an edit names, or hold what a type does not;
-    /// [`Error::Capacity`].
+    /// An error for tables that are damaged, lack a row that an edit names, or hold values that do
+    /// not fit the type; [`Error::Capacity`] if the limit is exceeded.
     pub(crate) fn read<'a>(
         edits: impl IntoIterator<Item = &'a Edit>,
         fields: &[FieldRef],
         limit_bytes: u64,
     ) -> Result<Self> {
         let mut columns: Vec<SetColumn> = fields.iter().map(|_| SetColumn::default()).collect();
-        // Tables are shared by edits, never copied.
+        // Edits share tables and never copy them, so the address identifies a table.
         let mut tables: HashMap<(*const u8, usize), Table> = HashMap::new();
         let mut left_bytes = limit_bytes;
         for edit in edits {
@@ -97,11 +99,11 @@ impl Overlay {
         Ok(Self { columns })
     }
 
-    /// `values` of the field at `place`, the first of which is that of `first_doc`, with what was set over
-    /// them.
+    /// Replaces values in `values`, a range of the field at `place` that starts at document
+    /// `first_doc`, by those that were set.
     ///
     /// # Errors
-    /// None but of Arrow.
+    /// Errors of Arrow only.
     pub(crate) fn over(
         &self,
         place: usize,
@@ -126,7 +128,7 @@ impl Overlay {
 }
 
 impl SetColumn {
-    /// Puts the places in order of document, the last one of each.
+    /// Sorts the places by document and keeps the last one of each document.
     fn settle(&mut self) {
         self.places.sort_by_key(|place| place.doc_id);
         self.places.dedup_by(|later, earlier| {
@@ -139,7 +141,7 @@ impl SetColumn {
     }
 }
 
-/// Appends the columns of `stored` to those of `fields`.
+/// Reads the table `stored` and appends its columns to those of `fields`.
 fn read_table(
     stored: &Bytes,
     fields: &[FieldRef],
@@ -187,23 +189,23 @@ fn take_room(left_bytes: &mut u64, requested: u64) -> Result<()> {
     Ok(())
 }
 
-/// Reads every value that `edits`, of one version, set.
+/// Reads every value that `edits`, all of one version, set.
 ///
 /// # Errors
-/// As [`Overlay::read`].
+/// The errors of [`Overlay::read`].
 pub(crate) fn check_tables(edits: &[Edit], limit_bytes: u64) -> Result<()> {
     let read = || match column_tables(edits).next() {
-        // One statement sets the same columns in all of its tables.
+        // A statement sets the same columns in all of its tables.
         Some(first) => Overlay::read(edits, table_schema(first)?.fields(), limit_bytes).map(drop),
         None => Ok(()),
     };
     contain_panics("reading columns", read).flatten()
 }
 
-/// The columns of `table`, a Parquet file.
+/// Returns the columns of `table`, a Parquet file.
 ///
 /// # Errors
-/// It is damaged.
+/// An error if the file is damaged.
 pub(crate) fn table_schema(table: &Bytes) -> Result<SchemaRef> {
     Ok(Arc::clone(open(table)?.schema()))
 }

@@ -1,7 +1,7 @@
-//! One type for a column that came with several, and the casts to it.
+//! Common type of a column with several types, and casts to it.
 //!
-//! Nulls fit everything, numbers widen, other scalars meet as text, lists and structs meet part by
-//! part. A scalar and a list (or struct) do not meet.
+//! Null combines with every type. Numbers widen. Other scalars become text. Lists and structs
+//! combine recursively. A scalar and a list (or struct) have no common type.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
 
-/// The columns of both, by name, in order of first appearance.
+/// Returns the columns of both schemas, matched by name, in order of first appearance.
 ///
 /// # Errors
-/// Names the column whose types do not meet.
+/// A message that names the column whose types have no common type.
 pub fn join_schemas(left: &Schema, right: &Schema) -> Result<Schema, String> {
     Ok(Schema::new(join_fields(left.fields(), right.fields())?))
 }
@@ -60,8 +60,8 @@ fn join(left: &DataType, right: &DataType) -> Option<DataType> {
     }
 }
 
-/// The type to store values of `data_type` with; none for structs without fields, which hold
-/// nothing and which Parquet does not know.
+/// Returns the type in which values of `data_type` are stored; `None` for structs without fields,
+/// which hold no values and which Parquet does not support.
 pub fn storable(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::Null => Some(DataType::Utf8),
@@ -80,10 +80,10 @@ pub fn storable(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// `column` as `data_type`, a type that came out of [`join_schemas`] and [`storable`].
+/// Casts `column` to `data_type`, a type that [`join_schemas`] and [`storable`] returned.
 ///
 /// # Errors
-/// A value that the type does not hold.
+/// An error for a value that does not fit the type.
 pub fn conform(column: &ArrayRef, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
     match (column.data_type(), data_type) {
         (from, to) if from == to => Ok(column.clone()),
@@ -115,7 +115,7 @@ fn is_bytes(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
 }
 
-/// Whether a type has parts of its own.
+/// Returns true if a type contains other types.
 fn is_nested(data_type: &DataType) -> bool {
     data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..))
 }
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(join(&Int64, &Float64), Some(Float64));
         assert_eq!(join(&Int32, &Int64), Some(Int64));
         assert_eq!(join(&Boolean, &Int64), Some(Utf8));
-        // As they come from files, and as statements write them.
+        // Types of files, and types of statements.
         assert_eq!(join(&Binary, &BinaryView), Some(BinaryView));
         assert_eq!(join(&list(Null), &list(Int64)), Some(list(Int64)));
         assert_eq!(join(&list(Int64), &Int64), None);

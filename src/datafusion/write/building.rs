@@ -1,16 +1,17 @@
-//! From rows to a corpus file, for `COPY` and `INSERT`.
+//! Building of a corpus file from rows, for `COPY` and `INSERT`.
 //!
 //! ```text
 //! rows ─▶ channel ─▶ blocking thread: CorpusBuilder ─▶ out
-//!                      ├ blocks side by side     tadoc.blocks_at_once, fewer where memory is short
+//!                      ├ parallel blocks         tadoc.blocks_at_once, fewer if memory is short
 //!                      └ rounds of grammars      tadoc.device: cores, or a device
 //! ```
 //!
-//! The file is the same whatever these two are. Memory is reserved as text comes: at most 2 blocks for
-//! the one that is filled, and 4 for each that is built, which is what a process was seen to take (`tadoc
-//! ingest`, blocks of 4 to 32 MiB of prose, logs and versions, 1 to 4 at once: 3.3 to 6.2 for the first and
-//! 2.3 to 4.8 for each other). Where the session's memory has no room, blocks that are being built are
-//! written first, and from then on fewer are.
+//! The file does not depend on either choice. Memory is reserved as text arrives: at most 2 blocks
+//! for the block that is being filled, and 4 for each block that is being built. These factors
+//! cover measurements of a process (`tadoc ingest`, blocks of 4 to 32 MiB of prose, logs and
+//! versions, 1 to 4 in parallel: 3.3 to 6.2 for the first block and 2.3 to 4.8 for each other one).
+//! If the session's memory is too small, the blocks in progress are written first, and fewer blocks
+//! are built in parallel from then on.
 
 use std::fmt::{self, Write as _};
 use std::io::Write;
@@ -35,11 +36,12 @@ use crate::write::sink::Roles;
 use tadoc::build::{BuilderKind, CorpusBuilder};
 use tadoc::format::FileFooter;
 
-/// Memory for each byte of a block while it is filled, and while it is built.
+/// Bytes of memory for each byte of a block that is being filled, and of a block that is being
+/// built.
 const FILLING: usize = 2;
 const BUILDING: usize = 4;
 
-/// What goes from the query to the builder.
+/// Message from the query to the builder.
 pub(crate) enum Message {
     Rows(RecordBatch),
     End,
@@ -51,17 +53,17 @@ pub(crate) async fn feed(
     sender: Sender<Message>,
 ) -> Result<()> {
     while let Some(batch) = data.next().await {
-        // A closed channel means that the builder failed; its error is the one to report.
+        // A closed channel means that the builder failed. Its own error is reported.
         if sender.send(Message::Rows(batch?)).await.is_err() {
             return Ok(());
         }
     }
-    // Without this word the builder knows that its input broke off.
+    // Without this message the builder knows that its input was interrupted.
     let _closed = sender.send(Message::End).await;
     Ok(())
 }
 
-/// A corpus file that is to be built.
+/// A corpus file to be built.
 pub(crate) struct Building {
     pub(crate) schema: SchemaRef,
     pub(crate) roles: Roles,
@@ -71,7 +73,7 @@ pub(crate) struct Building {
 }
 
 impl Building {
-    /// Builds it on a blocking thread; what it fills to the end of the input it hands back.
+    /// Builds the file on the current, blocking thread. Returns `out` and the footer.
     pub(crate) fn run<W: Write>(
         self,
         mut rows: Receiver<Message>,
@@ -114,7 +116,8 @@ impl Building {
         })
     }
 
-    /// Reserves what `room` says, with fewer blocks at once where memory is short.
+    /// Reserves the memory that `room` asks for. Reduces the number of parallel blocks if memory is
+    /// short.
     fn make<W: Write>(&self, room: &mut Room, builder: &mut CorpusBuilder<W>) -> Result<()> {
         while let Err(full) = self.reservation.try_resize(room.len_bytes()) {
             if room.num_blocks == 1 {
@@ -134,11 +137,11 @@ impl Building {
     }
 }
 
-/// What a file takes while it is built.
+/// Memory of a file while it is built.
 struct Room {
     block_bytes: usize,
     num_blocks: usize,
-    /// Of the rows that came.
+    /// Bytes of the rows that arrived.
     text_bytes: usize,
     columns_bytes: usize,
 }
@@ -160,7 +163,7 @@ impl Room {
     }
 }
 
-/// What `EXPLAIN` says of how files are built: the end of a sink's line.
+/// Writes the part of a sink's line in `EXPLAIN` that describes how files are built, up to its end.
 pub(crate) fn show_building(
     options: &TadocOptions,
     format: DisplayFormatType,
@@ -200,7 +203,7 @@ fn push_rows<W: Write>(
     Ok(())
 }
 
-/// Refuses rows without text: whether they are empty documents or none is for the statement to say.
+/// Refuses rows without text. The statement must say if they are empty documents or not documents.
 pub(crate) fn check_texts(texts: &BinaryViewArray) -> Result<()> {
     match texts.null_count() {
         0 => Ok(()),
@@ -208,7 +211,7 @@ pub(crate) fn check_texts(texts: &BinaryViewArray) -> Result<()> {
     }
 }
 
-/// The error for rows whose text is NULL.
+/// Returns the error for rows whose text is NULL.
 pub(crate) fn no_text(num_rows: usize) -> DataFusionError {
     exec_datafusion_err!(
         "the text of {num_rows} row(s) is NULL; store them as empty documents with coalesce(text, ''), or \

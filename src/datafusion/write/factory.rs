@@ -1,9 +1,9 @@
 //! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`.
 //!
-//! The statement reads the footers and the types of the user columns, those that edits set too, which
-//! fixes the table's schema. Rows are always those of the files that are there when the table is scanned. `OPTIONS`
-//! lie on top of the session's settings for every query on the table; `version` pins a living corpus
-//! to one of its versions.
+//! The statement reads the footers and the types of the user columns, including those that edits
+//! set. These fix the schema of the table. The rows are always those of the files that exist when
+//! the table is scanned. `OPTIONS` override the session's settings for every query on the table.
+//! The option `version` pins a living corpus to one of its versions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::source::{CorpusCache, OpenFile};
 use crate::store::{begin_if_asked, no_versions, open_files, with_declared, with_hint};
 use tadoc_store::VersionEdits;
 
-/// Makes tables `STORED AS TADOC`.
+/// Factory of tables `STORED AS TADOC`.
 #[derive(Debug)]
 pub struct TadocTableFactory {
     cache: Arc<CorpusCache>,
@@ -75,17 +75,17 @@ impl TableProviderFactory for TadocTableFactory {
     }
 }
 
-/// What is at a location.
+/// Files and edits at a location.
 struct Found {
     files: Vec<OpenFile>,
-    /// Those that may set user columns.
+    /// Edits that may set user columns.
     edits: Vec<Arc<VersionEdits>>,
-    /// Whether it is a living corpus.
+    /// True for a living corpus.
     is_living: bool,
 }
 
 impl TadocTableFactory {
-    /// What is at `location` now.
+    /// Returns the files and edits that exist at `location` now.
     async fn find(
         &self,
         session: &dyn Session,
@@ -117,7 +117,7 @@ impl TadocTableFactory {
     }
 }
 
-/// Takes the option `version`, in any of the spellings of options.
+/// Removes and returns the option `version`, in any of its spellings.
 fn take_version(options: &mut HashMap<String, String>) -> Result<Option<u64>> {
     let mut version = None;
     for key in ["version", "tadoc.version", "format.version"] {

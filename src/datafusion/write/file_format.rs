@@ -1,8 +1,8 @@
-//! `COPY (query) TO 'x.tadoc' STORED AS TADOC`: the file format that only writes.
+//! Write-only file format of `COPY (query) TO 'x.tadoc' STORED AS TADOC`.
 //!
-//! DataFusion finds the format by its name or by the ending `.tadoc` and asks it for a writer
-//! plan. Reading goes through [`TadocTableFactory`](crate::TadocTableFactory), which knows more than
-//! a listing table could.
+//! DataFusion finds the format by its name or by the extension `.tadoc`, and asks it for a plan
+//! that writes. Reading uses [`TadocTableFactory`](crate::TadocTableFactory), which has more
+//! information than a listing table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::options::TadocOptions;
 use crate::source::location::object_store;
 use crate::write::sink::TadocSink;
 
-/// Makes the writer of `COPY … STORED AS TADOC` from the statement's options.
+/// Factory that creates the format of `COPY … STORED AS TADOC` from the options of the statement.
 #[derive(Debug, Default)]
 pub struct TadocFormatFactory;
 
@@ -51,7 +51,7 @@ impl FileFormatFactory for TadocFormatFactory {
     }
 }
 
-/// Writes corpora.
+/// File format that writes corpora.
 #[derive(Debug)]
 struct TadocFormat {
     options: TadocOptions,
@@ -118,14 +118,14 @@ impl FileFormat for TadocFormat {
         if !config.table_partition_cols.is_empty() {
             return plan_err!("STORED AS TADOC does not take PARTITIONED BY");
         }
-        // The store is made here where the session does not know it, as for reading.
+        // Creates the store if the session does not know it, as for reading.
         object_store(session.runtime_env(), config.object_store_url.as_ref())?;
         let sink = Arc::new(TadocSink::try_new(config, self.options.clone())?);
         Ok(Arc::new(DataSinkExec::new(input, sink, order_requirements)))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never reached: a scan is refused before it asks for a source.
+        // Unreachable: a scan is refused before it asks for a source.
         Arc::new(datafusion::datasource::physical_plan::ArrowSource::new_file_source(table_schema))
     }
 }

@@ -1,4 +1,4 @@
-//! What SQL writes beside living corpora: `COPY … STORED AS TADOC`, and tables by definition.
+//! Writing besides living corpora: `COPY … STORED AS TADOC` and `CREATE EXTERNAL TABLE`.
 
 pub(crate) mod building;
 mod factory;

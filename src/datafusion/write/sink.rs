@@ -1,17 +1,19 @@
-//! The sink of `COPY`: rows in, one corpus file out, all of it or nothing.
+//! Sink of `COPY`: writes its rows to one corpus file, completely or not at all.
 //!
 //! ```text
 //! rows ─▶ building ─▶ upload ─▶ complete
 //! ```
 //!
-//! `INSERT` into a living corpus builds its files the same way. The upload is completed only after the
-//! builder has finished; a failing query, a refused value or a cancelled statement aborts it.
+//! `INSERT` into a living corpus builds its files in the same way. The upload is completed only
+//! after the builder has finished. A failed query, a refused value or a cancelled statement aborts
+//! it.
 //!
-//! A corpus that is there already is refused unless `tadoc.overwrite` says that it may go.
+//! An existing corpus is refused unless `tadoc.overwrite` allows to replace it.
 //!
-//! Columns: `content` or `text` is the document (`content` wins, it has the exact bytes; NULL is
-//! refused), `path` its path (NULL or missing is the empty path); `doc_id`, `bytes` and
-//! `words` are derived and not stored; all others become user columns.
+//! Columns: `content` or `text` is the document. `content` takes precedence, because it has the
+//! exact bytes. NULL is refused. `path` is the path of the document; a NULL or missing path is
+//! empty. `doc_id`, `bytes` and `words` are derived and not stored. All other columns become user
+//! columns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ use crate::source::columns::RESERVED;
 use crate::write::building::{Building, feed, show_building};
 use crate::write::upload::{ChunkWriter, stage};
 
-/// Writes a corpus; see the module's description.
+/// Sink that writes a corpus; see the module's description.
 pub(crate) struct TadocSink {
     config: FileSinkConfig,
     roles: Roles,
@@ -51,7 +53,7 @@ impl TadocSink {
         Ok(Self { config, roles, options, metrics: ExecutionPlanMetricsSet::new() })
     }
 
-    /// Where the file goes: the path itself, or a new name inside the folder.
+    /// Returns the path of the file: the target itself, or a new name inside the target folder.
     fn target(&self) -> Result<Path> {
         let Some(base) = self.config.table_paths.first() else {
             return Err(exec_datafusion_err!("COPY: no target"));
@@ -59,12 +61,12 @@ impl TadocSink {
         if self.config.file_output_mode.single_file_output(base) {
             return Ok(base.prefix().clone());
         }
-        // Names rise with time, so that later files come later in the corpus of the folder.
+        // Names increase with time, so that later files come later in the corpus of the folder.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_nanos());
         Ok(base.prefix().clone().join(format!("part-{now:020}.tadoc")))
     }
 
-    /// Refuses to replace what is at `target`, unless it may be replaced.
+    /// Refuses an existing file at `target`, unless it may be replaced.
     async fn check_free(&self, store: &dyn ObjectStore, target: &Path) -> Result<()> {
         if self.options.overwrite {
             return Ok(());
@@ -141,7 +143,7 @@ impl DataSink for TadocSink {
     }
 }
 
-/// Which column plays which part.
+/// Roles of the columns, as indices.
 #[derive(Debug, Clone)]
 pub(crate) struct Roles {
     text: usize,
@@ -150,10 +152,10 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    /// The parts of the columns of `schema`.
+    /// Finds the roles of the columns of `schema`.
     ///
     /// # Errors
-    /// A plan error where there is no text, and for columns of a wrong type.
+    /// A plan error if there is no text, or if a column has a wrong type.
     pub(crate) fn find(schema: &Schema) -> Result<Self> {
         let position = |name: &str| schema.fields().iter().position(|field| field.name() == name);
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
@@ -178,12 +180,12 @@ impl Roles {
         }
     }
 
-    /// Places of the columns that are kept as they are.
+    /// Returns the indices of the user columns.
     pub(crate) fn user(&self) -> Vec<usize> {
         self.user.clone()
     }
 
-    /// Place of the documents, and of their paths.
+    /// Returns the indices of the columns with the documents and their paths.
     pub(crate) fn text_and_path(&self) -> (usize, Option<usize>) {
         (self.text, self.path)
     }

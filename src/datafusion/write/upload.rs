@@ -1,16 +1,18 @@
-//! Objects that are written by blocking code and show all at once.
+//! Objects that blocking code writes and that become visible as a whole.
 //!
 //! ```text
 //! input ─▶ (feeding) ─▶ blocking thread: write(ChunkWriter) ─▶ channel ─▶ upload ─▶ Staged
 //!                                                                          complete │ abort
 //! ```
 //!
-//! Stores show an object when its upload completes, so no reader ever sees half a file, and an existing
-//! file is replaced in one step. Whoever stages decides when: after everything that belongs together has
-//! succeeded. What is not completed is aborted, also where the statement is given up.
+//! A store makes an object visible when its upload completes. So no reader sees half a file, and an
+//! existing file is replaced in one step. The caller completes the upload after everything that
+//! belongs together has succeeded. An upload that is not completed is aborted, also if the
+//! statement is cancelled.
 //!
-//! On the local disk the blocking thread writes to a [`StagedFile`] itself. `object_store`'s staged
-//! files (`x.parquet#1`) stay where a process is killed, and nobody can tell that they are not in use.
+//! On the local disk the blocking thread writes to a [`StagedFile`] itself. The staged files of
+//! `object_store` (`x.parquet#1`) remain when a process is killed, and nothing shows that they are
+//! unused.
 
 use std::fs::File;
 use std::future::Future;
@@ -31,27 +33,29 @@ use crate::errors::{datafusion_error, task_error};
 use tadoc::Error;
 use tadoc_store::staging::StagedFile;
 
-/// Bytes handed to the upload at once.
+/// Size of a chunk that is handed to the upload, in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Bytes of a part.
+/// Size of a part of an upload, in bytes.
 const PART_BYTES: usize = 8 << 20;
-/// Parts of an upload under way at the same time.
+/// Maximum number of parts of an upload in flight.
 const MAX_PARTS: usize = 4;
 
-/// How the file system of this machine calls itself as a store; others of its kind have another root.
+/// Name of the store for the whole local file system. Local stores with another root have other
+/// names.
 const LOCAL_STORE: &str = "LocalFileSystem(file:///)";
 
-/// An object whose bytes are with the store but that does not show yet. Dropped, it never will.
+/// An object whose bytes are stored but that is not visible yet. If it is dropped, it never becomes
+/// visible.
 #[derive(Debug)]
 pub(crate) enum Staged {
-    /// On the local disk.
+    /// A file on the local disk.
     File(StagedFile),
-    /// Elsewhere.
+    /// An upload to another store.
     Upload(Upload),
 }
 
 impl Staged {
-    /// Lets it show.
+    /// Makes the object visible.
     pub(crate) async fn complete(self) -> Result<()> {
         match self {
             Self::File(file) => {
@@ -67,18 +71,19 @@ impl Staged {
         }
     }
 
-    /// Drops it, and waits until that is done.
+    /// Discards the object and waits until that is done.
     pub(crate) async fn abort(self) {
         if let Self::Upload(mut upload) = self
             && let Some(upload) = upload.0.take()
         {
-            // A store that cannot abort shows nothing either way.
+            // A store that cannot abort makes nothing visible either way.
             let _aborted = upload.abort().await;
         }
     }
 }
 
-/// An upload that is aborted where it is dropped: stores keep the parts of others.
+/// An upload that is aborted when it is dropped. Stores keep the parts of abandoned uploads
+/// otherwise.
 #[derive(Debug)]
 pub(crate) struct Upload(Option<WriteMultipart>);
 
@@ -90,8 +95,8 @@ impl Drop for Upload {
     }
 }
 
-/// Runs `write` on a blocking thread and sends what it writes to the store, while `feeding` brings
-/// its input. Fails, with nothing staged, where one of the three does.
+/// Runs `write` on a blocking thread and sends its output to the store, while `feeding` supplies
+/// its input. If one of the three fails, the result is an error and nothing is staged.
 pub(crate) async fn stage<T: Send + 'static>(
     store: &Arc<dyn ObjectStore>,
     target: &Path,
@@ -105,9 +110,9 @@ pub(crate) async fn stage<T: Send + 'static>(
     }
 }
 
-/// Where `target` lies if `store` is the file system of this machine.
+/// Returns the path of `target` on the local disk if `store` is the local file system.
 fn local_path(store: &dyn ObjectStore, target: &Path) -> Option<PathBuf> {
-    // Perhaps inside another that counts or caches.
+    // The store may be wrapped in one that counts or caches.
     let is_local = store.to_string().contains(LOCAL_STORE);
     is_local.then(|| LocalFileSystem::new().path_to_filesystem(target).ok()).flatten()
 }
@@ -147,7 +152,7 @@ async fn stage_upload<T: Send + 'static>(
     let out = ChunkWriter::new(Way::Upload(sender));
     let writing = tokio::task::spawn_blocking(move || write(out));
     let parts = &mut upload;
-    // Owns the chunks, so that a writer whose upload failed does not wait for room in vain.
+    // Owns the chunks, so that a writer does not block forever after its upload failed.
     let uploading = async move {
         while let (Some(chunk), Some(parts)) = (chunks.recv().await, &mut parts.0) {
             parts.wait_for_capacity(MAX_PARTS).await?;
@@ -158,7 +163,7 @@ async fn stage_upload<T: Send + 'static>(
     };
     let (fed, written, uploaded) = tokio::join!(feeding, writing, uploading);
     let staged = Staged::Upload(upload);
-    // In order of cause: a writer without input or without upload fails too.
+    // The error of the cause comes first: a writer without input or without upload fails too.
     match fed.and(uploaded).and_then(|()| written.map_err(task_error)?) {
         Ok(answer) => Ok((staged, answer)),
         Err(error) => {
@@ -168,7 +173,7 @@ async fn stage_upload<T: Send + 'static>(
     }
 }
 
-/// Hands on what is written, a chunk at a time.
+/// Writer that passes on its bytes in chunks.
 pub(crate) struct ChunkWriter {
     way: Way,
     buffer: Vec<u8>,
@@ -204,7 +209,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Hands over the rest.
+    /// Passes on the remaining bytes.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.send()
     }

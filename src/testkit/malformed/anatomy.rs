@@ -1,6 +1,6 @@
-//! A file taken apart by its documented layout (`src/tadoc/format/layout.rs`), written out once more so
-//! that a hostile writer's work can be done here: parts are changed, put together again and given
-//! right checksums.
+//! Takes a file apart by its documented layout (`src/tadoc/format/layout.rs`). The layout is
+//! written out here a second time, so that tests can do the work of a hostile writer: change parts,
+//! assemble them again and give them valid checksums.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ const HEADER_BYTES: usize = 64;
 const SEGMENT_BYTES: usize = 68;
 const SECTION_BYTES: usize = 24;
 pub const POSTSCRIPT_BYTES: usize = 40;
-/// Kind of the sections that say which others were written together.
+/// Kind of the sections that record which other sections were written together.
 pub const TIES: [u8; 2] = [6, 0];
 
-/// A section and the part of its record that does not follow from where it lies.
+/// A section, with those fields of its record that do not follow from its place.
 #[derive(Debug, Clone)]
 pub struct Section {
     pub bytes: Vec<u8>,
@@ -19,14 +19,14 @@ pub struct Section {
     pub codec: [u8; 2],
 }
 
-/// A segment: its record in the footer, without the number of sections, and those.
+/// A segment: its record in the footer, without the number of sections, and its sections.
 #[derive(Debug, Clone)]
 pub struct Segment {
     pub record: Vec<u8>,
     pub sections: Vec<Section>,
 }
 
-/// All of a file.
+/// All parts of a file.
 #[derive(Debug, Clone)]
 pub struct Anatomy {
     header: Vec<u8>,
@@ -49,13 +49,13 @@ fn u64_at(bytes: &[u8], at: usize) -> usize {
     u32_at(bytes, at) | u32_at(bytes, at + 4) << 32
 }
 
-/// Where the footer of a valid file begins.
+/// Returns the start of the footer of a valid file.
 pub fn footer_start(file: &[u8]) -> usize {
     u64_at(file, file.len() - POSTSCRIPT_BYTES)
 }
 
 impl Anatomy {
-    /// The parts of a valid file.
+    /// Takes a valid file apart.
     pub fn of(file: &[u8]) -> Self {
         let (body, postscript) = file.split_at(file.len() - POSTSCRIPT_BYTES);
         let footer = &body[footer_start(file)..];
@@ -79,7 +79,7 @@ impl Anatomy {
         Self { header, front, segments, file_sections, postscript: postscript.to_vec() }
     }
 
-    /// The file of these parts, with right places and checksums; ties are as they are.
+    /// Assembles a file from these parts, with valid offsets and checksums. Ties are not changed.
     pub fn assemble(&self) -> Vec<u8> {
         let mut file = self.header.clone();
         let mut section_records = Vec::new();
@@ -110,7 +110,7 @@ impl Anatomy {
         file
     }
 
-    /// The same parts with ties that fit them, as one who knows of ties would make them.
+    /// Returns the same parts with matching ties, as a writer that knows ties makes them.
     pub fn tied(mut self) -> Self {
         let mut of_segments = Vec::new();
         for segment in &mut self.segments {
@@ -121,21 +121,21 @@ impl Anatomy {
         self
     }
 
-    /// Sections in file order.
+    /// Returns all sections in file order.
     pub fn sections_mut(&mut self) -> Vec<&mut Section> {
         let of_segments = self.segments.iter_mut().flat_map(|segment| &mut segment.sections);
         of_segments.chain(&mut self.file_sections).collect()
     }
 }
 
-/// Makes the ties among `sections` fit the others, and then `more`.
+/// Makes the ties among `sections` match the other sections, followed by `more`.
 fn retie(sections: &mut [Section], more: &[u8]) {
     let tied = sections.iter().filter(|section| section.kind != TIES).flat_map(tie_of);
     let tied: Vec<u8> = tied.chain(more.iter().copied()).collect();
     sections.iter_mut().filter(|s| s.kind == TIES).for_each(|s| s.bytes.clone_from(&tied));
 }
 
-/// What ties say of a section.
+/// Returns the entry of a section in the ties.
 fn tie_of(section: &Section) -> Vec<u8> {
     let len = (section.bytes.len() as u64).to_le_bytes();
     let crc = crc32c::crc32c(&section.bytes).to_le_bytes();
@@ -151,8 +151,10 @@ fn section_of(file: &[u8], record: &[u8]) -> Section {
     }
 }
 
-/// Recomputes every checksum and the ties of a file, made of `parts`, that was changed in place: of each
-/// section where its record says it lies, of the footer, of the postscript.
+/// Recomputes every checksum and the ties of a file that was changed in place.
+///
+/// The checksums are those of each section, at the place in its record, of the footer and of the
+/// postscript. `parts` are the parts of the unchanged file.
 pub fn reseal(file: &mut [u8], parts: &Anatomy) {
     let of_segments = parts.segments.iter().map(|segment| segment.sections.len());
     let nums_sections: Vec<usize> = of_segments.chain([parts.file_sections.len()]).collect();
@@ -179,7 +181,7 @@ pub fn reseal(file: &mut [u8], parts: &Anatomy) {
     seal_footer(file);
 }
 
-/// Where the section of the record at `record` lies, if inside the file.
+/// Returns the range of the section with the record at `record`, if it lies inside the file.
 fn range_of(file: &[u8], record: usize) -> Option<Range<usize>> {
     let (offset, len) = (u64_at(file, record), u64_at(file, record + 8));
     let range = offset..offset.checked_add(len)?;
@@ -198,12 +200,12 @@ fn seal_section(file: &mut [u8], record: usize) {
     }
 }
 
-/// What ties say of the section of a record: kind, codec, length and checksum.
+/// Returns the entry in the ties for the section of a record: kind, codec, length and checksum.
 fn tie_of_record(record: &[u8]) -> Vec<u8> {
     [&record[20..24], &record[8..16], &record[16..20]].concat()
 }
 
-/// Recomputes the checksums of the footer, if it lies inside the file, and of the postscript.
+/// Recomputes the checksum of the postscript, and of the footer if it lies inside the file.
 fn seal_footer(file: &mut [u8]) {
     let at = file.len() - POSTSCRIPT_BYTES;
     let (offset, len) = (u64_at(file, at), u32_at(file, at + 8));

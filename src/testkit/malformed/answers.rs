@@ -1,5 +1,5 @@
-//! Every kind of question to a corpus that a stranger wrote, checked against the slow way: all rules
-//! expanded to tokens.
+//! Asks a corpus from an untrusted writer every kind of question, and checks the answers against
+//! those of the slow way, which expands all rules to tokens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -16,21 +16,26 @@ use tadoc::{Corpus, Error};
 
 use crate::random::Random;
 
-/// Most tokens of a text that is expanded to compare with.
+/// Maximum tokens of a text that is expanded for comparison.
 const MAX_TOKENS: u64 = 50_000;
-/// Limits that a caller would set.
+/// Limits that a typical caller sets.
 const MAX_OUTPUT_BYTES: u64 = 1 << 20;
 const MAX_HITS: u64 = 1_000;
 
-/// A document the slow way.
+/// The expanded text of a document.
 #[derive(Default)]
 struct Plain {
     bytes: Vec<u8>,
-    /// Each word and where it begins.
+    /// Words with their offsets.
     words: Vec<(String, u64)>,
 }
 
-/// Asks `corpus` everything. Wrong answers are panics; typed errors are fine where a limit is met.
+/// Asks `corpus` every kind of question.
+///
+/// Typed errors are allowed when a limit is exceeded.
+///
+/// # Panics
+/// An answer is wrong.
 pub fn ask_everything(random: &mut Random, footer: &FileFooter, corpus: &Corpus) {
     assert_eq!(footer.num_docs(), corpus.num_docs());
     let statistics = corpus_statistics(corpus);
@@ -52,7 +57,8 @@ pub fn ask_everything(random: &mut Random, footer: &FileFooter, corpus: &Corpus)
     assert!(candidates.is_none_or(|docs| docs.is_sorted() && docs.len() < plain.len()));
 }
 
-/// Documents from tokens: a blank between two neighbouring words, parts of a cut document joined.
+/// Expands the documents from tokens: puts a blank between two neighbouring words and joins the
+/// parts of cut documents.
 fn plain_documents(corpus: &Corpus) -> Vec<Plain> {
     let mut plain: Vec<Plain> = Vec::new();
     for segment in corpus.segments() {
@@ -123,11 +129,11 @@ fn check_search(random: &mut Random, corpus: &Corpus, plain: &[Plain]) {
     let start = random.below(doc.words.len());
     let phrase = doc.words[start..].iter().take(1 + random.below(4));
     let text = phrase.map(|(word, _)| word.as_str()).collect::<Vec<_>>().join(" ");
-    // A stranger's word may be none, or several, for this tokenizer.
+    // An untrusted word may be no word, or several words, for this tokenizer.
     let quoted = format!("\"{}\"", text.replace('"', "\"\""));
     let Ok(query) = Query::parse(corpus.profile(), &quoted) else { return };
     let words = query.items()[0].iter().map(|word| word.as_word().map(str::to_owned));
-    // A stranger's word may also be a wildcard or a regular expression.
+    // An untrusted word may also be a wildcard or a regular expression.
     let Some(words) = words.collect::<Option<Vec<String>>>() else { return };
     let expected = plain_hits(plain, &words);
     assert_eq!(count(corpus, &query, &SearchOptions::default()).unwrap(), expected.len() as u64);
@@ -163,7 +169,7 @@ fn limited_search(corpus: &Corpus, query: &Query) -> (Vec<Hit>, Result<(), Error
     (hits, outcome)
 }
 
-/// The same questions to a text that is too large to be expanded here.
+/// Asks the same questions about a text that is too large to be expanded here.
 fn ask_without_comparing(corpus: &Corpus) {
     let counts = word_count(corpus).unwrap();
     inverted_index(corpus, Traversal::Auto).unwrap();

@@ -1,9 +1,10 @@
-//! Time that a thread had a processor: on a busy machine a case takes no more of it.
+//! The processor time of a thread. Unlike elapsed time, it does not grow on a busy machine.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Returns the time that this thread had a processor so far; where nobody says, the time that went by.
+/// Returns the processor time of this thread so far. If the system does not report it, returns the
+/// elapsed time.
 pub fn busy_time() -> Duration {
     static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

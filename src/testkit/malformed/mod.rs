@@ -1,7 +1,8 @@
 //! Corpus files that are damaged or written with bad intent.
 //!
-//! `samples`: the valid files. `anatomy`: a file taken apart and sealed again. `mutations` and `rewrite`: what is done
-//! to it. `answers`: what it is asked when it opens all the same. `busy_time`: what that took.
+//! Reading order: `samples` (the valid files), `anatomy` (takes a file apart and seals it again),
+//! `mutations` and `rewrite` (the changes), `answers` (questions to a file that still opens),
+//! and `busy_time` (the time that the questions take).
 
 pub mod anatomy;
 pub mod answers;
@@ -12,5 +13,5 @@ pub mod samples;
 
 use tadoc::format::OpenLimits;
 
-/// What opening may cost in these tests.
+/// Limits of opening a file in these tests.
 pub const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_bytes: 64 << 20 };

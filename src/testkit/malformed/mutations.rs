@@ -1,4 +1,4 @@
-//! The ways a file is damaged by accident, and falsified by someone who knows the format.
+//! Mutations of files: accidental damage, and falsification by somebody who knows the format.
 
 use super::LIMITS;
 use super::anatomy::{Anatomy, POSTSCRIPT_BYTES, Section, footer_start, reseal};
@@ -7,11 +7,11 @@ use super::samples::{Content, Sample};
 use crate::random::Random;
 use tadoc::Corpus;
 
-/// What may come of opening a mutant.
+/// The allowed results of opening a mutant.
 pub enum Allowed<'a> {
-    /// Checksums are as they were: an error, or one of these.
+    /// Checksums are unchanged: an error, or one of these contents.
     Error(Vec<&'a Content>),
-    /// Checksums fit: an error, or anything that does not contradict itself.
+    /// Checksums are valid: an error, or any content that is consistent.
     Anything,
 }
 
@@ -25,7 +25,7 @@ pub struct Mutant<'a> {
 
 type Change = fn(&mut Random, &Sample, &Sample) -> Vec<u8>;
 
-/// Damage: nobody recomputed a checksum.
+/// Damage: changes that do not recompute checksums.
 const DAMAGE: [(&str, Change); 9] = [
     ("flipped bits", flip_bits),
     ("overwritten bytes", overwrite_bytes),
@@ -38,7 +38,7 @@ const DAMAGE: [(&str, Change); 9] = [
     ("lying field", lie_in_footer),
 ];
 
-/// Lies: all checksums fit.
+/// Lies: changes with valid checksums.
 const LIES: [(&str, Change); 8] = [
     ("resealed section", reseal_section),
     ("resealed section of another file", reseal_foreign_section),
@@ -50,7 +50,7 @@ const LIES: [(&str, Change); 8] = [
     ("rewritten content", rewrite_content),
 ];
 
-/// Mutant number `seed`.
+/// Returns mutant number `seed`.
 pub fn mutant(seed: u64, samples: &[Sample]) -> Mutant<'_> {
     let mut random = Random(seed);
     let (a, b) = (random.pick(samples), random.pick(samples));
@@ -63,7 +63,7 @@ pub fn mutant(seed: u64, samples: &[Sample]) -> Mutant<'_> {
     Mutant { kind, sample: &a.name, bytes: change(&mut random, a, b), allowed }
 }
 
-/// Names of all kinds.
+/// Returns the names of all kinds of changes.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     DAMAGE.into_iter().chain(LIES).map(|(name, _)| name)
 }
@@ -120,7 +120,7 @@ fn swap_ranges(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
 
 fn splice(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     let end = random.below(a.file.len());
-    // Half of them at the same distance from the end, so that the footer is in its place.
+    // Half of the splices keep the distance from the end, so that the footer is in its place.
     let left = a.file.len() - end;
     let start = match random.one_in(2) {
         true => b.file.len().saturating_sub(left),
@@ -154,12 +154,12 @@ fn lie_in_footer(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
     file
 }
 
-/// The file of these parts, mostly with ties that fit them.
+/// Assembles a file of these parts, mostly with matching ties.
 fn seal(random: &mut Random, anatomy: Anatomy) -> Vec<u8> {
     if random.one_in(8) { anatomy.assemble() } else { anatomy.tied().assemble() }
 }
 
-/// Mutant number `seed` whose checksums fit and which is about sections of `kind`.
+/// Returns mutant number `seed` with valid checksums and changes around sections of `kind`.
 pub fn mutant_of_kind(seed: u64, kind: [u8; 2], samples: &[Sample]) -> Vec<u8> {
     let mut random = Random(seed);
     let (a, b) = (random.pick(samples), random.pick(samples));
@@ -171,7 +171,7 @@ pub fn mutant_of_kind(seed: u64, kind: [u8; 2], samples: &[Sample]) -> Vec<u8> {
     }
 }
 
-/// Mutant number `seed` whose checksums fit and which is about footer and postscript.
+/// Returns mutant number `seed` with valid checksums and changes of footer and postscript.
 pub fn mutant_of_footer(seed: u64, samples: &[Sample]) -> Vec<u8> {
     let mut random = Random(seed);
     let (a, b) = (random.pick(samples), random.pick(samples));
@@ -179,7 +179,7 @@ pub fn mutant_of_footer(seed: u64, samples: &[Sample]) -> Vec<u8> {
     random.pick(&changes)(&mut random, a, b)
 }
 
-/// Changes the bytes of one section, also how many there are.
+/// Changes the bytes of one section, and possibly their number.
 fn reseal_section(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     change_section(random, a, b, |_| true)
 }
@@ -200,7 +200,7 @@ fn change_section(
     seal(random, anatomy)
 }
 
-/// `bytes` with bits, ranges or their length changed, or with a range of `other`.
+/// Returns `bytes` with changed bits, ranges or length, or with a range of `other`.
 pub fn changed_bytes(random: &mut Random, bytes: &[u8], other: &[u8]) -> Vec<u8> {
     let part = |bytes: &[u8]| Sample {
         name: String::new(),
@@ -253,7 +253,7 @@ fn reseal_segment_record(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8>
             segment.record = random.pick(&other.segments).record.clone();
         }
         for _ in 0..1 + random.below(3) {
-            // Whole fields: six of 8 bytes, four of 4, the flags.
+            // Whole fields: six of 8 bytes, four of 4 bytes, and the flags.
             let field = random.below(11);
             let (start, len) = match field {
                 0..6 => (8 * field, 8),
@@ -266,7 +266,7 @@ fn reseal_segment_record(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8>
     seal(random, anatomy)
 }
 
-/// Falsifies a number in footer or postscript, in place.
+/// Falsifies a number in the footer or postscript, in place.
 fn reseal_field(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
     let mut file = a.file.clone();
     let (start, end) = (footer_start(&file), file.len());
@@ -285,7 +285,8 @@ fn reseal_bytes(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     file
 }
 
-/// Copies, removes and reorders segments, also from another file, and what continues what.
+/// Copies, removes and reorders segments, also from another file, and changes their continuation
+/// flags.
 fn reseal_segments(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     let (mut anatomy, other) = (Anatomy::of(&a.file), Anatomy::of(&b.file));
     for _ in 0..1 + random.below(4) {
@@ -315,7 +316,7 @@ fn reseal_segments(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
 fn reseal_kinds(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     let (mut anatomy, mut other) = (Anatomy::of(&a.file), Anatomy::of(&b.file));
     if random.one_in(3) {
-        // A section that this build does not know, here or there.
+        // Adds a section of a kind that this build may not know, to a segment or to the file.
         let mut extra: Vec<Section> = other.sections_mut().into_iter().map(|s| s.clone()).collect();
         extra.truncate(1);
         extra.iter_mut().for_each(|section| section.kind = [random.below(8) as u8, 0]);
@@ -336,7 +337,7 @@ fn reseal_kinds(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     seal(random, anatomy)
 }
 
-/// Hostile content, written by the crate; the sample itself where the writer refuses it.
+/// Writes hostile content with the crate. Returns the unchanged sample if the writer refuses it.
 fn rewrite_content(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
     let (_, corpus) = Corpus::from_bytes("sample", &a.file, &LIMITS).unwrap();
     rewritten(random, &corpus).unwrap_or_else(|| a.file.clone())

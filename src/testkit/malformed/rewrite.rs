@@ -1,5 +1,5 @@
-//! Files that are whole and right in every byte, written by the crate itself, of grammars that no
-//! builder would make: this is how hostile content comes past checksums and entropy coding.
+//! Files that are valid in every byte and written by the crate itself, but with grammars that no
+//! builder makes. In this way, hostile content passes checksums and entropy coding.
 
 use tadoc::error::Result;
 use tadoc::format::{CorpusWriter, EncodedSegment, SegmentParts};
@@ -28,7 +28,7 @@ impl Draft {
         }
     }
 
-    /// Writes the segment with right totals, as far as it has any.
+    /// Writes the segment with the right totals, if they exist.
     pub fn write(&self, writer: &mut CorpusWriter<Vec<u8>>) -> Result<()> {
         let num_words = self.dictionary.num_words();
         let (num_tokens, num_word_tokens) = count_tokens(&self.grammar, num_words);
@@ -47,13 +47,13 @@ impl Draft {
         writer.write_segment(EncodedSegment::new(&parts)?)
     }
 
-    /// Whether a segment can be made of it.
+    /// Returns true if the draft is a valid segment.
     fn is_sound(&self) -> bool {
         let num_words = self.dictionary.num_words();
         Dag::new(self.grammar.clone(), num_words, self.dictionary.lengths()).is_ok()
     }
 
-    /// Changes something that leaves most grammars valid.
+    /// Makes a random change that leaves most grammars valid.
     fn change(&mut self, random: &mut Random) {
         match random.below(11) {
             0..4 => self.replace_element(random),
@@ -82,7 +82,7 @@ impl Draft {
         grammar.symbols[position] = element as u32;
     }
 
-    /// Writes a run of a rule out twice.
+    /// Repeats a run of elements of a rule.
     fn repeat_elements(&mut self, random: &mut Random) {
         let grammar = &mut self.grammar;
         let rule_idx = random.below(grammar.num_rules());
@@ -99,7 +99,7 @@ impl Draft {
         }
     }
 
-    /// Puts a rule of one token or more, or a chain of such rules, in the place of an element.
+    /// Replaces an element by a rule of one or two tokens, or by a chain of such rules.
     fn add_rule(&mut self, random: &mut Random) {
         let grammar = &mut self.grammar;
         if grammar.num_terminals == 0 || grammar.symbols.is_empty() {
@@ -141,7 +141,7 @@ impl Draft {
     }
 }
 
-/// Tokens and words of the text; anything past 2^64, which the writer refuses.
+/// Counts the tokens and words of the text. Totals from 2^64 on saturate; the writer refuses them.
 fn count_tokens(grammar: &Grammar, num_words: u32) -> (u64, u64) {
     let mut counts = vec![(0u64, 0u64); grammar.num_rules()];
     for rule_idx in (0..grammar.num_rules()).rev() {
@@ -156,8 +156,8 @@ fn count_tokens(grammar: &Grammar, num_words: u32) -> (u64, u64) {
     counts[0]
 }
 
-/// `corpus` written once more with its segments changed, copied, left out and reordered; `None`
-/// where the writer refuses.
+/// Writes `corpus` again with changed, copied, removed and reordered segments. Returns `None` if
+/// the writer refuses them.
 pub fn rewritten(random: &mut Random, corpus: &Corpus) -> Option<Vec<u8>> {
     let mut drafts: Vec<Draft> = corpus.segments().iter().map(|s| Draft::of(s)).collect();
     if !drafts.is_empty() && random.one_in(3) {
@@ -173,7 +173,7 @@ pub fn rewritten(random: &mut Random, corpus: &Corpus) -> Option<Vec<u8>> {
         let draft = drafts.get_mut(at)?;
         let mut changed = draft.clone();
         changed.change(random);
-        // What no corpus can be made of is refused early; some of that is fine, most is dull.
+        // Invalid drafts are refused early. A few of them are useful, but most are not interesting.
         if changed.is_sound() || random.one_in(10) {
             *draft = changed;
         }

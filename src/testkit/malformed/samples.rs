@@ -1,8 +1,8 @@
-//! The valid files that all others are made from, and what is in them.
+//! The valid files that all other files are made from, and their content.
 //!
-//! All tokenizers and builders, one segment and many, documents cut over segments, columns, both
-//! codings of paths and of dictionaries, no document at all, a segment without documents, and a grammar no builder
-//! would make.
+//! They cover all tokenizers and builders, one segment and many, documents cut over segments,
+//! columns, both codings of paths and of dictionaries, no document at all, a segment without
+//! documents, and a grammar that no builder makes.
 
 use std::ops::Range;
 
@@ -20,11 +20,11 @@ use crate::documents::{BUILDERS, Document, PROFILES, compress, numbered, options
 use crate::scrambled::segment_of;
 use crate::texts::seeds;
 
-/// Its kind in the footer.
+/// Kind of the dictionary's section in the footer.
 const DICTIONARY: [u8; 2] = [1, 0];
 const COLUMNS: &[u8] = b"PAR1 nobody looks into columns here PAR1";
 
-/// What a user put into a file.
+/// The user's data in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     pub documents: Vec<Document>,
@@ -38,7 +38,7 @@ pub struct Sample {
     pub content: Content,
 }
 
-/// What is in `file`, which was opened as `corpus`.
+/// Reads the content of `file`, which was opened as `corpus`.
 pub fn content_of(file: &[u8], footer: &FileFooter, corpus: &Corpus) -> Result<Content, Error> {
     let mut documents = Vec::new();
     for doc_id in 0..corpus.num_docs() {
@@ -52,7 +52,7 @@ pub fn content_of(file: &[u8], footer: &FileFooter, corpus: &Corpus) -> Result<C
     Ok(Content { documents, columns: columns.transpose()? })
 }
 
-/// All samples, a few hundred bytes to a few kilobytes each.
+/// Returns all samples. Each has a few hundred bytes to a few kilobytes.
 pub fn samples() -> Vec<Sample> {
     let texts = texts();
     let many = numbered(texts.iter().cloned());
@@ -81,7 +81,7 @@ pub fn samples() -> Vec<Sample> {
     samples
 }
 
-/// Repetitive text in a few documents, then tiny ones.
+/// Returns repetitive text in a few documents, then tiny documents.
 fn texts() -> Vec<Vec<u8>> {
     let line = |i: usize| {
         format!("Jan {i} host{} kernel: power loss, don't panic (x{i}) naïve 中文\n", i % 3)
@@ -99,7 +99,7 @@ fn empty_corpus() -> Sample {
     Sample { name: "empty".into(), file, content }
 }
 
-/// Segments without documents around one with a document.
+/// Builds a sample with segments without documents around a segment with one document.
 fn empty_segments() -> Sample {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "rounds").unwrap();
     let empty = || Draft {
@@ -123,7 +123,7 @@ fn empty_segments() -> Sample {
     Sample { name: "segments without documents".into(), file, content }
 }
 
-/// A grammar of random shape.
+/// Builds a sample with a grammar of random shape.
 fn scrambled(texts: &[Vec<u8>]) -> Sample {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Uax29, "none").unwrap();
     let segment = segment_of(TokenizerProfile::Uax29, texts, false, 7);
@@ -135,7 +135,7 @@ fn scrambled(texts: &[Vec<u8>]) -> Sample {
     Sample { name: "scrambled grammar".into(), file, content }
 }
 
-/// Many documents whose paths are made of parts that come again, which zstd codes best.
+/// Builds a sample with many documents whose paths share parts. zstd codes such paths best.
 fn long_paths() -> Sample {
     const PARTS: [&str; 5] = ["introduction", "reference", "administration", "release", "security"];
     let path = |i: usize| {
@@ -150,7 +150,7 @@ fn long_paths() -> Sample {
     Sample { name: "long paths".into(), file, content }
 }
 
-/// More words than are near one another, which come again in another order.
+/// Builds a sample with many words, which are repeated in different orders.
 fn many_words() -> Sample {
     let word = |i: usize| format!("w{:03} ", i * i % 397);
     let text = |doc: usize| (0..300).map(|i| word(i * (doc + 1))).collect::<String>().into_bytes();
@@ -160,7 +160,8 @@ fn many_words() -> Sample {
     Sample { name: "many words".into(), file, content }
 }
 
-/// A dictionary in two parts, which writers make of large ones only: a part is coded as a dictionary of its own is.
+/// Builds a sample with a dictionary in two parts. Writers split only large dictionaries. A part is
+/// coded like a dictionary of its own.
 fn parts_of_a_dictionary() -> Sample {
     let Sample { file, content, .. } = many_words();
     let mut anatomy = Anatomy::of(&file);
@@ -185,7 +186,7 @@ fn parts_of_a_dictionary() -> Sample {
     Sample { name: "parts of a dictionary".into(), file, content }
 }
 
-/// The section of a dictionary of the tokens `ids` alone, words first.
+/// Codes the tokens `ids` as the section of a dictionary of their own, words first.
 fn coded_alone(dictionary: &Dictionary, ids: Range<u32>) -> Vec<u8> {
     let offsets = &dictionary.offsets()[ids.start as usize..=ids.end as usize];
     let bytes = &dictionary.bytes()[offsets[0] as usize..offsets[ids.len()] as usize];

@@ -1,4 +1,5 @@
-//! From columns of arguments to a column of answers, in one call of the library.
+//! The answers of scalar functions: a column of answers from columns of arguments, in one call of
+//! the library.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use tadoc::error::Error;
 use tadoc::query::{WordQuery, count_batch, search_batch};
 use tadoc::read::{ExtractQuery, extract_batch};
 
-/// One batch of rows that ask.
+/// A batch of rows with questions.
 pub(super) struct Ask<'a> {
     pub(super) kind: Kind,
     pub(super) table: &'a LoadedTable,
-    /// The arguments behind the corpus.
+    /// Columns of the arguments after the corpus.
     pub(super) columns: Vec<ArrayRef>,
 }
 
 impl Ask<'_> {
-    /// The answers of `num_rows` rows.
+    /// Returns the answers of `num_rows` rows.
     pub(super) fn answer(&self, num_rows: usize) -> Result<ArrayRef> {
         let corpus = &self.table.corpus.corpus;
         let nulls = self.columns.iter().map(|column| column.logical_nulls());
@@ -56,7 +57,7 @@ impl Ask<'_> {
         if rows.len() == num_rows {
             return Ok(answers);
         }
-        // Rows with NULL were not asked; each gets its place again.
+        // Rows with NULL were skipped. The answers are moved to their own rows.
         let mut places = vec![None; num_rows];
         rows.iter().zip(0u64..).for_each(|(&row, place)| places[row] = Some(place));
         Ok(take(&answers, &UInt64Array::from(places), None)?)
@@ -95,7 +96,7 @@ impl Ask<'_> {
         rows.iter().map(query).collect()
     }
 
-    /// The first argument behind the corpus.
+    /// Converts the first argument after the corpus to a document id.
     fn doc_id(&self, number: i64) -> Result<u64> {
         let doc_id = self.unsigned(0, number)?;
         match self.table.source.is_dropped(doc_id) {
@@ -106,7 +107,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Argument `idx` behind the corpus.
+    /// Converts argument `idx` after the corpus to an unsigned number.
     fn unsigned(&self, idx: usize, number: i64) -> Result<u64> {
         u64::try_from(number).map_err(|_| {
             let (name, _) = self.kind.arguments()[idx + 1];
@@ -114,7 +115,7 @@ impl Ask<'_> {
         })
     }
 
-    /// An error that names the arguments of the row it is about.
+    /// Returns an error that names the arguments of the row that it concerns.
     fn explain<Q: Shown>(&self, error: Error, queries: &[Q]) -> DataFusionError {
         match error {
             Error::InBatch { query_idx, source } => {
@@ -129,7 +130,7 @@ impl Ask<'_> {
     }
 }
 
-/// A query in words.
+/// A query that can be described in words.
 trait Shown {
     fn shown(&self) -> String;
 }

@@ -1,9 +1,10 @@
-//! Where a scalar function finds corpora: what it keeps of the session it was registered with.
+//! The parts of a session that a scalar function keeps, and the way in which it finds corpora with
+//! them.
 //!
-//! Functions of rows are handed values and settings, not the session, so they keep its catalogs (for
-//! the names of tables), its run-time environment (stores and memory) and the cache of corpora. They
-//! cannot wait as tasks do either: the first batch of a query blocks its thread until the corpus is
-//! there, and gives the thread's other tasks away meanwhile.
+//! Functions of rows receive values and settings, not the session. So they keep its catalogs (for
+//! the names of tables), its run-time environment (stores and memory) and the cache of corpora.
+//! They cannot wait asynchronously: the first batch of a query blocks its thread until the corpus
+//! is loaded. Meanwhile the runtime moves the thread's other tasks to another thread.
 
 use std::fmt;
 use std::future::Future;
@@ -25,7 +26,7 @@ use crate::source::CorpusCache;
 use crate::store::Reading;
 use tadoc::Error;
 
-/// What is kept of a session.
+/// Parts of a session that scalar functions keep.
 pub(crate) struct Home {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) catalogs: Arc<dyn CatalogProviderList>,
@@ -39,11 +40,11 @@ impl fmt::Debug for Home {
 }
 
 impl Home {
-    /// A session with the kept parts and these settings.
+    /// Builds a session with the kept parts and `settings`.
     fn session(&self, settings: &ConfigOptions) -> SessionState {
         let config = SessionConfig::from(settings.clone());
         SessionStateBuilder::new()
-            // The catalogs have one; another would take its place.
+            // The kept catalogs have a default catalog. A new one would replace it.
             .with_config(config.with_create_default_catalog_and_schema(false))
             .with_runtime_env(Arc::clone(&self.runtime))
             .with_catalog_list(Arc::clone(&self.catalogs))
@@ -51,7 +52,7 @@ impl Home {
     }
 }
 
-/// The corpus of one call in one query.
+/// Corpus of one call in one query.
 #[derive(Debug)]
 pub(super) struct BoundCorpus {
     home: Arc<Home>,
@@ -69,7 +70,7 @@ impl BoundCorpus {
         &self.location
     }
 
-    /// The corpus and the settings for it, looked up and loaded by whoever asks first.
+    /// Returns the corpus and the settings for it. The first caller looks it up and loads it.
     pub(super) fn loaded(&self, settings: &ConfigOptions) -> Result<&LoadedTable> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
@@ -84,13 +85,13 @@ impl BoundCorpus {
     }
 }
 
-/// Runs `future` to its end from code that is no task.
+/// Runs `future` to its end from synchronous code.
 fn wait_for<T: Send>(future: impl Future<Output = T> + Send) -> Result<T> {
     match Handle::try_current() {
         Ok(handle) if handle.runtime_flavor() == RuntimeFlavor::MultiThread => {
             Ok(tokio::task::block_in_place(|| handle.block_on(future)))
         }
-        // The only thread of this runtime is the one that waits, or there is none.
+        // The waiting thread is the only one of its runtime, or there is no runtime.
         _ => std::thread::scope(|scope| {
             let run = || Ok(Builder::new_current_thread().enable_all().build()?.block_on(future));
             let outcome: std::io::Result<T> = match scope.spawn(run).join() {

@@ -3,18 +3,20 @@
 //! ```text
 //! SELECT q.id, extract_text('c.tadoc', q.doc_id, q.pos, 64) FROM queries q
 //!
-//! rows of a batch ─▶ columns of arguments ─▶ access::extract_batch, on all cores ─▶ column
+//! rows of a batch ─▶ columns of arguments ─▶ read::extract_batch, on all cores ─▶ column
 //! ```
 //!
-//! Table functions take constants only; these take columns, so that nobody has to loop: joins, filters
-//! and other functions around them are DataFusion's. The corpus is a constant and is looked up once a
-//! query, by its first batch ([`home`]). A row with NULL gives NULL. An answer is bounded as in the
-//! table functions: `tadoc.max_output_bytes` and `tadoc.max_hits`, here for one batch of rows.
+//! Table functions accept only constants. Scalar functions accept columns, so that no user has to
+//! loop; joins, filters and other functions around them are DataFusion's. The corpus is a constant,
+//! which the first batch of a query looks up ([`home`]). A row with NULL gives NULL. The same
+//! limits bound an answer as in table functions: `tadoc.max_output_bytes` and `tadoc.max_hits`,
+//! here for one batch of rows.
 //!
-//! The cores answer, whatever `tadoc.device` says. Tried: batches of 8,192 and of 100,000 rows on two H200
-//! beside 32 cores, with the text there and a chooser for each batch. Time of the cores : time of the device
-//! was 0.47 to 1.11 for extract_text, 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word on 64 MiB of
-//! log, versioned text and prose. Cores that keep the words of documents count about as fast as the device.
+//! The cores always answer; `tadoc.device` has no effect. A device was tried, with batches of 8,192
+//! and of 100,000 rows on two H200 beside 32 cores, with the text on the device and a placement for
+//! each batch. The time of the cores : the time of the device was 0.47 to 1.11 for extract_text,
+//! 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on 64 MiB of log, versioned text and
+//! prose. Cores that keep the words of documents count about as fast as the device.
 
 mod answers;
 mod home;
@@ -39,7 +41,7 @@ use crate::store::Reading;
 use home::BoundCorpus;
 pub(crate) use home::Home;
 
-/// Which function.
+/// A scalar function over a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     ExtractText,
@@ -90,7 +92,7 @@ impl Kind {
         }
     }
 
-    /// `name(argument, …)`.
+    /// Returns the usage, `name(argument, …)`.
     fn usage(self) -> String {
         let names: Vec<&str> = self.arguments().iter().map(|(name, _)| *name).collect();
         format!("{}({})", self.name(), names.join(", "))
@@ -118,9 +120,10 @@ impl Kind {
             Self::CountWord | Self::SearchWord => vec![text(), number(), text()],
         };
         let names: Vec<&str> = self.arguments().iter().map(|(name, _)| *name).collect();
-        // Files can change between two queries.
+        // The result is stable, not immutable: files can change between two queries.
         let signature = Signature::coercible(types, Volatility::Stable);
-        // Names are refused where there are more or fewer of them than types; a test counts both.
+        // Names are refused only if their number differs from the number of types. A test compares
+        // both.
         signature.clone().with_parameter_names(names).unwrap_or(signature)
     }
 }
@@ -128,19 +131,19 @@ impl Kind {
 static DOCUMENTATION: LazyLock<[Documentation; 3]> =
     LazyLock::new(|| Kind::ALL.map(Kind::documentation));
 
-/// One of the functions; bound to a corpus where a query has said which.
+/// A scalar function. It is bound to a corpus as soon as a query names one.
 #[derive(Debug)]
 pub(crate) struct CorpusFunction {
     kind: Kind,
     signature: Signature,
     home: Arc<Home>,
-    /// What the statement reads that calls it.
+    /// Versions that the calling statement reads.
     reading: Option<Arc<Reading>>,
     bound: Option<Arc<BoundCorpus>>,
 }
 
 impl CorpusFunction {
-    /// Returns all of them, for sessions that `home` knows.
+    /// Returns all scalar functions, for sessions that `home` knows.
     pub(crate) fn all(home: Home) -> Vec<Arc<ScalarUDF>> {
         let home = Arc::new(home);
         let function = |kind: Kind| {
@@ -151,7 +154,7 @@ impl CorpusFunction {
         Kind::ALL.map(function).into()
     }
 
-    /// The same function, of the versions of `reading`.
+    /// Returns the same function over the versions of `reading`.
     pub(crate) fn with_reading(&self, reading: &Arc<Reading>) -> Arc<ScalarUDF> {
         let (kind, signature) = (self.kind, self.signature.clone());
         let (home, reading) = (Arc::clone(&self.home), Some(Arc::clone(reading)));
@@ -219,7 +222,7 @@ impl ScalarUDFImpl for CorpusFunction {
             Some(Expr::Literal(location, _)) if self.bound.is_none() => self.bind(location).ok(),
             _ => None,
         };
-        // What cannot be bound says so when it is called.
+        // A call that cannot be bound returns an error when it runs.
         if bound.is_none() {
             return Ok(ExprSimplifyResult::Original(args));
         }

@@ -1,8 +1,9 @@
-//! Reading and searching: decode at 500 MB/s and more on one core, 64 bytes from anywhere in 1 us,
-//! an occurrence of a word in some 15 ns, phrases and text predicates without reading the text.
+//! Benchmark of reading and searching. Goals: decode at 500 MB/s and more on one core, read 64
+//! bytes at any place in 1 us, find an occurrence of a word in some 15 ns, and answer phrases and
+//! text predicates without reading the text.
 //!
-//! `TADOC_CORPORA=/path cargo bench --bench access`. Every answer is checked in the timed body
-//! against one that was found by reading the documents.
+//! Command: `TADOC_CORPORA=/path cargo bench --bench access`. The timed body compares every answer
+//! with one that was found by reading the documents.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -18,11 +19,11 @@ use tadoc::query::{
 };
 use tadoc::read::{DocumentDecoder, extract_into};
 
-/// Bytes of a passage.
+/// Length of a passage in bytes.
 const PASSAGE_BYTES: u64 = 64;
-/// Passages of one iteration.
+/// Number of passages in one iteration.
 const NUM_PASSAGES: usize = 10_000;
-/// Bytes that are decoded before the buffer is handed on, as a batch of rows would be.
+/// Number of bytes that are decoded before the buffer is handed on, as for a batch of rows.
 const BATCH_BYTES: usize = 4 << 20;
 
 fn decode(criterion: &mut Criterion, subjects: &[Subject]) {
@@ -48,7 +49,7 @@ fn decode(criterion: &mut Criterion, subjects: &[Subject]) {
     }
 }
 
-/// Places spread evenly over the bytes, in a shuffled order.
+/// Returns places spread evenly over the bytes, in a shuffled order.
 fn places(subject: &Subject) -> Vec<(u64, u64)> {
     let total = subject.len_bytes();
     let mut ends = Vec::new();
@@ -89,7 +90,7 @@ fn extract(criterion: &mut Criterion, subjects: &[Subject]) {
     }
 }
 
-/// The word at `rank` by frequency, and how often it occurs.
+/// Returns the word at `rank` by frequency and the number of its occurrences.
 fn ranked_word(subject: &Subject, rank: usize) -> Option<(String, u64)> {
     let counts = word_count(&subject.corpus).unwrap();
     let mut rows: Vec<(u64, &str)> = counts.iter().map(|(word, count)| (count, word)).collect();
@@ -114,7 +115,7 @@ fn search_words(criterion: &mut Criterion, subjects: &[Subject]) {
     }
 }
 
-/// Consecutive words from the middle of a document in the middle.
+/// Returns consecutive words from the middle of a document in the middle of the corpus.
 fn phrase(subject: &Subject, num_words: usize) -> Option<Vec<String>> {
     let order = (subject.docs.len() / 2..subject.docs.len()).chain(0..subject.docs.len() / 2);
     order.map(|doc_id| subject.words(doc_id)).find(|words| words.len() >= 2 * num_words).map(

@@ -1,9 +1,10 @@
-//! Counting and indexing: word_count 100 times and inverted_index 20 times as fast as an engine
-//! that tokenizes the text for every query (`peers/` measures those on the same bytes).
+//! Benchmark of counting and indexing. Goals: word_count 100 times and inverted_index 20 times as
+//! fast as an engine that tokenizes the text for every query (`peers/` measures such engines on the
+//! same bytes).
 //!
-//! `TADOC_CORPORA=/path cargo bench --bench analytics`. Every answer is checked in the timed body
-//! against one that was found by reading the documents. `word_count/cold` sweeps the rules on
-//! every iteration; `word_count/warm` finds the sweep done.
+//! Command: `TADOC_CORPORA=/path cargo bench --bench analytics`. The timed body compares every
+//! answer with one that was found by reading the documents. `word_count/cold` visits all rules in
+//! every iteration. `word_count/warm` reuses the counts of an earlier visit.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -24,7 +25,7 @@ use tadoc::analytics::{
 use tadoc::segment::{Dag, Segment};
 use tadoc::text::for_each_token;
 
-/// The corpus again, with nothing derived yet.
+/// Returns a copy of the corpus without derived data.
 fn cold(corpus: &Corpus) -> Corpus {
     let segments = corpus.segments().iter().map(|segment| {
         let dictionary = segment.dictionary.clone();
@@ -83,10 +84,11 @@ fn index_documents(criterion: &mut Criterion, subjects: &[Subject]) {
     }
 }
 
-/// More than any task here needs.
+/// Memory limit in bytes that is larger than any task here needs.
 const AMPLE: u64 = 8 << 30;
 
-/// The peer's input: words of each document as ids in byte order, with nothing to tokenize.
+/// Returns the input of the peer: the words of each document as ids in byte order. The peer does
+/// not tokenize.
 fn token_arrays(subject: &Subject) -> Vec<Vec<u32>> {
     let docs: Vec<Vec<String>> = (0..subject.docs.len()).map(|doc| subject.words(doc)).collect();
     let mut words: Vec<&str> = docs.iter().flatten().map(String::as_str).collect();
@@ -96,7 +98,7 @@ fn token_arrays(subject: &Subject) -> Vec<Vec<u32>> {
     docs.iter().map(|doc| doc.iter().map(|word| ids[word.as_str()]).collect()).collect()
 }
 
-/// The peer: a hash table over the windows of the arrays, its rows in order.
+/// Counts windows as the peer does, in a hash table over the arrays, and returns sorted rows.
 fn scanned<const N: usize>(docs: &[Vec<u32>]) -> Vec<([u32; N], u64)> {
     let mut counts: FxHashMap<[u32; N], u64> = FxHashMap::default();
     for window in docs.iter().flat_map(|doc| doc.windows(N)) {
@@ -196,8 +198,8 @@ fn pair_words(criterion: &mut Criterion, subjects: &[Subject]) {
     }
 }
 
-/// Term vectors beside two ways without a grammar: a hash table for each document over an array of
-/// word ids, and the same over the text.
+/// Measures term vectors beside two ways without a grammar: one hash table per document over an
+/// array of word ids, and the same over the text.
 fn vector_documents(criterion: &mut Criterion, subjects: &[Subject]) {
     let mut group = criterion.benchmark_group("analytics/term_vector");
     group.sample_size(20);
@@ -228,7 +230,7 @@ fn vector_documents(criterion: &mut Criterion, subjects: &[Subject]) {
     }
 }
 
-/// Documents, words and counts, ascending.
+/// Returns documents, words and counts in ascending order.
 fn scan(tokens: &[Vec<u32>]) -> Vec<(u64, u32, u64)> {
     let (mut counts, mut rows) = (FxHashMap::<u32, u64>::default(), Vec::new());
     for (doc_id, tokens) in (0..).zip(tokens) {
@@ -240,7 +242,7 @@ fn scan(tokens: &[Vec<u32>]) -> Vec<(u64, u32, u64)> {
     rows
 }
 
-/// As [`scan`], with words as they are cut from the text.
+/// Returns the rows of [`scan`], counted over words that are cut from the text.
 fn count_text(subject: &Subject) -> Vec<(u64, &[u8], u64)> {
     let mut rows = Vec::new();
     for (doc_id, doc) in (0..).zip(&subject.docs) {

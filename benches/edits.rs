@@ -1,15 +1,17 @@
-//! Edits: 64 bytes appended in 2 us, inserted in 5 us, whatever the size of the corpus, and reads as
-//! fast as before; beside the plainest store there is, one `Vec<u8>` a document.
+//! Benchmark of edits. Goals: an append of 64 bytes in 2 us and an insert in 5 us, at any size of
+//! the corpus, and reads as fast as before the edits. The plainest possible store runs beside it:
+//! one `Vec<u8>` per document.
 //!
-//! `TADOC_CORPORA=/path cargo bench --bench edits`. Each row is 100,000 operations on random
-//! documents (fewer where documents are large), in time of the one thread that runs them (not of the clock: other programs do not
-//! count), the least of some rounds, both stores in turn. The mixes are those of the random-access
-//! paper, 20 % of each operation, in both modes. Words are drawn from the dictionary (`rare`) or from
-//! the text (`usual`). Lengths and counts of both stores are compared. `edits/batches.rs` asks many
+//! Command: `TADOC_CORPORA=/path cargo bench --bench edits`. Each row has 100,000 operations on
+//! random documents (fewer if documents are large). Times are the time of the one thread that runs
+//! the operations, not of the clock, so other programs do not count. A row shows the least of some
+//! rounds; the two stores take turns. The mixes are those of the random-access paper, 20 % of each
+//! operation, in both modes. Words are drawn from the dictionary (`rare`) or from the text
+//! (`usual`). Lengths and counts of both stores are compared. `edits/batches.rs` asks many
 //! questions in one call, of a corpus as it is in its files and of one with 10,000 inserts.
 //!
-//! With `-- sizes` only sizes are measured, with `-- mixes` only the mixes, with `-- batches` only
-//! batches; `-- dump FOLDER` writes documents and mixes for `peers/edits.py` instead.
+//! `-- sizes` measures only sizes, `-- mixes` only the mixes, and `-- batches` only batches. `--
+//! dump FOLDER` writes documents and mixes for `peers/edits.py` and measures nothing.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -35,18 +37,18 @@ use tadoc_store::{
 const NUM_OPERATIONS: usize = 100_000;
 const TEXT_BYTES: u64 = 64;
 const ROUNDS: usize = 3;
-/// Most bytes that the plain store reads in a row of operations with counts or searches: where
-/// documents are large there are fewer operations.
+/// Limit for the bytes that the plain store reads in a row of operations with counts or searches.
+/// Large documents therefore get fewer operations.
 const MAX_READ_BYTES: u64 = 2 << 30;
-/// A fifth of each operation, words rare or usual.
+/// Mixes of a fifth of each operation, with rare or usual words.
 const MIXES: [(&str, [&str; 5]); 2] = [
     ("rare", ["extract", "search rare", "count rare", "insert", "append"]),
     ("usual", ["extract", "search usual", "count usual", "insert", "append"]),
 ];
-/// Least operations of a row.
+/// Least number of operations of a row.
 const MIN_OPERATIONS: u64 = 1_000;
 
-/// The same random numbers in each run (SplitMix64).
+/// A generator (SplitMix64) that gives the same random numbers in each run.
 struct Random(u64);
 
 impl Random {
@@ -59,7 +61,7 @@ impl Random {
     }
 }
 
-/// Nanoseconds that this thread has run.
+/// Returns the nanoseconds that this thread has run.
 fn thread_nanos() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
@@ -69,7 +71,7 @@ fn thread_nanos() -> u64 {
     })
 }
 
-/// Documents as they are.
+/// The plain store: one array of bytes per document.
 #[derive(Clone)]
 struct Plain {
     docs: Vec<Vec<u8>>,
@@ -93,7 +95,8 @@ impl Plain {
         found.map(|at| at as u64).collect()
     }
 
-    /// Runs a batch; `edits` keeps offsets and lengths of inserts by document, for batch mode.
+    /// Runs a batch and returns the sum of all lengths, counts and hits. In batch mode, `inserts`
+    /// keeps the offsets and lengths of inserts by document.
     fn run(&mut self, mode: EditMode, operations: &[Operation]) -> u64 {
         let mut inserts: Vec<Vec<(u64, u64)>> = vec![Vec::new(); self.docs.len()];
         let before: Vec<u64> = self.docs.iter().map(|doc| doc.len() as u64).collect();
@@ -137,7 +140,7 @@ impl Plain {
     }
 }
 
-/// Operations of one kind, or a fifth of each.
+/// The inputs from which operations of one kind, or a fifth of each kind, are made.
 struct Workload<'a> {
     subject: &'a Subject,
     rare: Vec<String>,
@@ -160,7 +163,7 @@ impl<'a> Workload<'a> {
         Self { subject, rare, usual: usual.collect() }
     }
 
-    /// Operations of the kinds that `kinds` are the names of, in turn at random.
+    /// Returns operations of the kinds named in `kinds`, chosen at random.
     fn operations(&self, mode: EditMode, kinds: &[&str]) -> Vec<Operation> {
         let mut random = Random(kinds.len() as u64);
         let mut lens: Vec<u64> = self.subject.docs.iter().map(|doc| doc.len() as u64).collect();
@@ -211,7 +214,7 @@ impl<'a> Workload<'a> {
         }
     }
 
-    /// Batches of reads, before and after 10,000 inserts.
+    /// Measures batches of reads, before and after 10,000 inserts.
     fn measure_batches(&self) {
         let mut living = LivingCorpus::new(self.subject.corpus.clone());
         let mut plain = Plain { docs: self.subject.docs.clone() };
@@ -264,7 +267,7 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// A corpus file of `docs`.
+/// Returns the bytes of a corpus file of `docs`.
 fn built(docs: &[Vec<u8>]) -> Vec<u8> {
     let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
     for (doc_id, doc) in docs.iter().enumerate() {
@@ -273,13 +276,13 @@ fn built(docs: &[Vec<u8>]) -> Vec<u8> {
     builder.finish(None).unwrap().0
 }
 
-/// Bytes of the files that `version` needs.
+/// Returns the number of bytes of the files that `version` needs.
 async fn stored_bytes(store: &LivingStore, version: &Version) -> u64 {
     let plan = store.optimize_plan(version, &OptimizeOptions::default()).await.unwrap();
     plan.file_bytes + plan.edit_bytes
 }
 
-/// Sizes after inserts and after an optimization, beside a fresh build.
+/// Measures sizes after inserts and after an optimization, beside a fresh build.
 async fn measure_sizes(subject: &Subject, inserts: &[Operation]) {
     let folder = tempfile::tempdir().unwrap();
     let place = LocalFolder::new(folder.path().join("corpus"));

@@ -1,12 +1,12 @@
-//! The figures of `benches/figures`: which codec wins at which link speed, and what the decode layouts of
-//! the thesis's figure 6.1 reach.
+//! The figures of `benches/figures`: the codec that wins at each link speed, and the rates of the
+//! decode layouts of the thesis's figure 6.1.
 //!
-//! `cargo bench --bench figures` writes them; with `-- --check` it writes nothing and fails where a file is
-//! not what this makes. What they show is checked each time before.
+//! `cargo bench --bench figures` writes the figures. With `-- --check` it writes nothing and fails
+//! if a file differs from the output. Before each run it checks the values that the figures show.
 //!
-//! The first two draw equation 3.4 (transfer first, then decode) as figure 6.3 of the thesis (Vonk, "GSST",
-//! TU Delft, 2024) does, over four decades of link speed instead of 0 to 100 GB/s. They are drawn with what
-//! `tadoc plot` draws with, on logarithmic scales.
+//! The first two figures draw equation 3.4 (transfer first, then decode) as figure 6.3 of the
+//! thesis (Vonk, "GSST", TU Delft, 2024) does, but over four decades of link speed instead of 0 to
+//! 100 GB/s. The drawing code is that of `tadoc plot`, with logarithmic scales.
 
 #![allow(missing_docs)]
 
@@ -34,7 +34,7 @@ const RAW: Codec = Codec { name: "uncompressed", ratio: 1.0, decode_gb_per_s: f6
 
 const GREY: RGBColor = RGBColor(138, 138, 138);
 
-/// Speeds of links that are named.
+/// Link speeds in GB/s that the figures name.
 const GUIDES: [(f64, &str); 5] =
     [(1.25, "10 GbE"), (6.5, "NVMe 4"), (26.0, "PCIe 4"), (55.0, "PCIe 5"), (450.0, "NVLink-C2C")];
 
@@ -62,17 +62,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Throughput of codecs over the speed of a link.
+/// A figure of the throughput of codecs over the speed of a link.
 struct Ingestion {
     title: &'static str,
     subtitle: &'static str,
     curves: Vec<Curve>,
-    /// Where lines cross, and what that means.
+    /// Places where lines cross, each with its meaning.
     crossings: Vec<((f64, f64), String)>,
     notes: Vec<String>,
 }
 
-/// Figure 6.3 of the thesis, from its own numbers.
+/// Returns figure 6.3 of the thesis, drawn from the thesis's numbers.
 fn thesis() -> Ingestion {
     let [gsst, ans, bitcomp, zstd] = THESIS_SECTION_6_3;
     let crossings =
@@ -93,7 +93,8 @@ fn thesis() -> Ingestion {
     }
 }
 
-/// The same from what was measured on one H200, all codecs on whole lines of `lineitem`.
+/// Returns the same figure from measurements on one H200, with all codecs on whole lines of
+/// `lineitem`.
 fn measured() -> Ingestion {
     let [twelve, _, eight, _, ans, snappy, lz4, gdeflate, zstd] = LINEITEM_H200;
     let (twelve, eight) = (Codec { name: "GSST-12", ..twelve }, Codec { name: "GSST-8", ..eight });
@@ -125,7 +126,7 @@ fn crossing(codec: &Codec, other: &Codec, what: &str) -> Option<((f64, f64), Str
     Some(((link, codec.serial_gb_per_s(link)), label))
 }
 
-/// Curves of codecs, and of text that is not compressed, in grey.
+/// Returns the curves of codecs, and a grey curve of text that is not compressed.
 fn curves(codecs: &[Codec]) -> Vec<Curve> {
     let named = |(codec, color): (&Codec, RGBColor)| {
         let name = format!("{} ({:.2} at {:.0})", codec.name, codec.ratio, codec.decode_gb_per_s);
@@ -145,7 +146,7 @@ fn curve(codec: &Codec, name: String, color: RGBColor) -> Curve {
 }
 
 impl Ingestion {
-    /// Makes sure that every point lies inside the plot, and that lines cross.
+    /// Checks that every point lies inside the plot and that lines cross.
     fn check(&self) {
         let is_on =
             |range: &Range<f64>, value| (range.start * 0.999..=range.end * 1.001).contains(&value);
@@ -190,7 +191,7 @@ impl Ingestion {
     }
 }
 
-/// A logarithmic scale from one positive number to another, its powers of ten named.
+/// A logarithmic scale from one positive number to another. Its powers of ten have labels.
 struct Decades(Range<f64>);
 
 impl Ranged for Decades {
@@ -221,15 +222,16 @@ impl ValueFormatter<f64> for Decades {
     }
 }
 
-/// A way to share out the codes of blocks among threads, with the text in GB/s that the thesis's kernel
-/// decodes on an A100, if there is one, and what `gsst_layouts.rs` measures on an H200, blocks and splits
-/// of the size that suits it.
+/// A way to share out the codes of blocks among threads: its name, the GB/s of text that the
+/// thesis's kernel decodes on an A100 (if there is such a kernel), and the GB/s that
+/// `gsst_layouts.rs` measures on an H200. Blocks and splits have the best size for each layout.
 type Layout = (&'static str, Option<f64>, f64);
 
-// The bars of figure 6.1 stand in no table; section 6.1 gives the factors from one to the next: splits nine
-// times blocks, shared memory three times that, alignment nearly five times, the coalesced format a third
-// less, its asynchronous copies 15 % more, tuned parameters 17 % above alignment, and section 6.2 the last
-// one, 191 GB/s.
+// No table gives the bars of figure 6.1. Section 6.1 gives the factors from one bar to the next:
+// splits are nine times as fast as blocks, shared memory is three times as fast as splits,
+// alignment is nearly five times as fast again, the coalesced format is a third slower, its
+// asynchronous copies gain 15 %, and tuned parameters gain 17 % over alignment. Section 6.2 gives
+// the last bar, 191 GB/s.
 const TUNED: f64 = 191.0;
 const ALIGNED: f64 = TUNED / 1.17;
 const SHARED: f64 = ALIGNED / 5.0;
@@ -237,7 +239,7 @@ const SPLITS: f64 = SHARED / 3.0;
 const BLOCKS: f64 = SPLITS / 9.0;
 const COALESCED: f64 = ALIGNED * 2.0 / 3.0 * 1.15;
 
-/// By the thesis's order, this crate's last.
+/// Layouts in the thesis's order, with this crate's layout at the end.
 const LAYOUTS: [Layout; 7] = [
     ("thread per block", Some(BLOCKS), 64.3),
     ("the same, aligned words", None, 118.6),
@@ -248,14 +250,14 @@ const LAYOUTS: [Layout; 7] = [
     ("warp per split, whole lines", None, 2402.8),
 ];
 
-/// Makes sure that the factors lead back to the first bar.
+/// Checks that the factors lead back to the first bar.
 fn check_layouts() {
     let thesis = LAYOUTS.map(|(_, thesis, _)| thesis.map(f64::round));
     let expected = [Some(1.0), None, Some(11.0), Some(33.0), Some(191.0), Some(125.0), None];
     assert_eq!(thesis, expected, "factors of section 6.1");
 }
 
-/// Figure 6.1 of the thesis from what its text says, and the same layouts on one H200.
+/// Draws figure 6.1 of the thesis from the numbers in its text, and the same layouts on one H200.
 fn layouts() -> Drawn<String> {
     let group = |(name, thesis, here): Layout| Group {
         label: name.to_owned(),

@@ -1,19 +1,21 @@
-//! Tasks over corpora on the device beside the CPU's, on one core and on all: ≥ 30 times one core for
-//! counts, ≥ 50 times for batches of 100,000 passages.
+//! Benchmark of tasks over corpora on the device beside the CPU, on one core and on all. Goals: at
+//! least 30 times one core for counts, and at least 50 times for batches of 100,000 passages.
 //!
-//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus` makes text of three kinds, compresses it, and runs each
-//! task on it. The device's time is that of its own clock, the corpus in device memory; "whole" has what is
-//! derived for the task, and the way back, too. Every answer is compared with the CPU's. Without a device
-//! this says so and does nothing, unless `REQUIRE_GPU=1`.
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus` makes text of three kinds, compresses it, and
+//! runs each task on it. The device's time is that of its own clock, with the corpus in device
+//! memory. "Whole" includes the derived data of the task and the way back to the host. Every answer
+//! is compared with the CPU's. Without a device the benchmark says so and does nothing, unless
+//! `REQUIRE_GPU=1`.
 //!
 //! ```text
 //! TADOC_GPU_MIB    sizes of text                       208; 10,100,1000 for crossover.py
 //! TADOC_GPU_KINDS  kinds of text                       log,versioned,prose
-//! TADOC_GPU_TASKS  beginnings of what is to be run     all; terms,sequence_count(3)
+//! TADOC_GPU_TASKS  prefixes of the tasks to run        all; terms,sequence_count(3)
 //! TADOC_GPU_RUNS   runs on the device, the median counts    11; 1 under a profiler
 //! ```
 //!
-//! What it prints is what `benches/peers/crossover.py` draws from, and `kernels/profile.py` explains.
+//! `benches/peers/crossover.py` draws figures from the output, and `kernels/profile.py` explains
+//! it.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -43,11 +45,11 @@ use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;
 const QUERY_BYTES: u64 = 64;
-/// Runs of a task on the device unless `TADOC_GPU_RUNS` says how many; the median counts.
+/// Number of runs of a task on the device unless `TADOC_GPU_RUNS` sets it. The median counts.
 const NUM_RUNS: usize = 11;
-/// Bytes of a copy in device memory.
+/// Number of bytes of a copy in device memory.
 const COPY_BYTES: usize = 1 << 30;
-/// Runs of a task on the CPU; the least counts.
+/// Runs of a task on the CPU. The least time counts.
 const CPU_RUNS: CpuRuns = CpuRuns { max_runs: 5, max_seconds: 1.5 };
 
 /// Seconds of a task, summed over the segments of a corpus.
@@ -82,7 +84,7 @@ fn main() -> Result<(), GpuError> {
     Ok(())
 }
 
-/// What `sort` and the other streaming kernels are compared with.
+/// Measures the rate of copies, with which `sort` and the other streaming kernels are compared.
 fn copied_gb_per_s() -> Result<f64, DriverError> {
     let stream = CudaContext::new(0)?.default_stream();
     let from = stream.alloc_zeros::<u8>(COPY_BYTES)?;
@@ -98,7 +100,7 @@ fn copied_gb_per_s() -> Result<f64, DriverError> {
     Ok(copied as f64 / start.elapsed().as_secs_f64() / 1e9)
 }
 
-/// Whether `task` is asked for.
+/// Returns true if `task` is to run.
 fn is_asked(task: &str) -> bool {
     let tasks = variable("TADOC_GPU_TASKS", "");
     tasks.split(',').any(|start| task.starts_with(start))
@@ -166,7 +168,7 @@ fn measure_kind(
     Ok(())
 }
 
-/// Median seconds of `run` by the device's clock.
+/// Returns the median seconds of `run` by the device's clock.
 fn device_seconds(
     device: &Device,
     run: impl FnMut() -> Result<(), GpuError>,
@@ -188,7 +190,7 @@ fn print(task: &str, times: &Times) {
     );
 }
 
-/// The segments' graphs, without anything derived on demand.
+/// Returns the DAGs of the segments without data that is derived on demand.
 fn fresh(segments: &[Arc<Segment>]) -> Vec<Dag> {
     let dag = |segment: &Arc<Segment>| {
         let grammar = segment.dag.grammar().clone();
@@ -197,8 +199,8 @@ fn fresh(segments: &[Arc<Segment>]) -> Vec<Dag> {
     segments.iter().map(dag).collect()
 }
 
-/// Lengths, starts, inverse grammar, weights, first and last words of rules; the CPU validates the
-/// grammar, too.
+/// Measures lengths, starts, inverse grammar, weights, and first and last words of rules. The CPU
+/// also validates the grammar.
 fn measure_index(
     device: &Device,
     pools: &Pools,
@@ -276,7 +278,7 @@ fn queries(segment: &Segment) -> Vec<PassageQuery> {
     (0..NUM_QUERIES).map(query).collect()
 }
 
-/// Passages of the first segment.
+/// Measures passages of the first segment.
 fn measure_passages(
     device: &Device,
     pools: &Pools,
@@ -338,7 +340,7 @@ fn measure_passages(
     Ok(())
 }
 
-/// Seconds of `task` on one core and on all.
+/// Returns the seconds of `task` on one core and on all cores.
 fn cpu_seconds<T>(pools: &Pools, task: impl Fn() -> T + Sync) -> (f64, f64)
 where
     T: Send,

@@ -1,12 +1,13 @@
-//! Batches of 100,000 operations on the device beside the CPU's, on one core and on all: the table of
-//! figure 8 of the random-access paper, ≥ 50 times one core in the geometric mean.
+//! Benchmark of batches of 100,000 operations on the device beside the CPU, on one core and on all:
+//! the table of figure 8 of the random-access paper. Goal: at least 50 times one core in the
+//! geometric mean.
 //!
-//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus_batch -- [MIB]` makes text of three kinds, 208 MiB of
-//! each unless told otherwise, compresses it, and runs batches on its first segment. "One core" and "all
-//! cores" are the CPU's own batch calls. The device's time is that of its own clock, text and queries
-//! in device memory; "whole" is one call from the host: queries checked and sent, edits tokenized, the
-//! work, the answer back. Every answer is compared with the CPU's. Without a device this says so and
-//! does nothing, unless `REQUIRE_GPU=1`.
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_corpus_batch -- [MIB]` makes text of three kinds (208 MiB
+//! of each by default), compresses it, and runs batches on its first segment. "One core" and "all
+//! cores" are the CPU's own batch calls. The device's time is that of its own clock, with text and
+//! queries in device memory. "Whole" is one call from the host: it checks and sends the queries,
+//! tokenizes the edits, does the work and returns the answer. Every answer is compared with the
+//! CPU's. Without a device the benchmark says so and does nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -33,12 +34,12 @@ use texts::{Random, documents};
 
 const NUM_QUERIES: usize = 100_000;
 const QUERY_BYTES: u64 = 64;
-/// Runs on the device and whole ones; the median counts.
+/// Number of runs on the device and of whole runs. The median counts.
 const NUM_RUNS: usize = 7;
-/// Runs of a batch on the CPU; the least counts.
+/// Runs of a batch on the CPU. The least time counts.
 const CPU_RUNS: CpuRuns = CpuRuns { max_runs: 3, max_seconds: 2.0 };
 
-/// What batches run on.
+/// The device, threads and corpus that batches run on.
 struct Bench<'a> {
     device: &'a Device,
     pools: &'a Pools,
@@ -121,12 +122,12 @@ impl Bench<'_> {
         (seconds(&self.pools.one), seconds(&self.pools.all))
     }
 
-    /// Median seconds of `run` by the device's clock.
+    /// Returns the median seconds of `run` by the device's clock.
     fn on_device(&self, run: impl FnMut() -> Result<(), GpuError>) -> Result<f64, GpuError> {
         device_seconds(self.device, NUM_RUNS, run)
     }
 
-    /// Median seconds of `run` by the host's clock, all cores at its service.
+    /// Returns the median seconds of `run` by the host's clock, with all cores available to it.
     fn whole<T: Send>(
         &self,
         run: impl Fn() -> Result<T, GpuError> + Sync,
@@ -156,14 +157,14 @@ impl Bench<'_> {
         self.ratios.push(times.one_core / times.device);
     }
 
-    /// A document and an offset in it.
+    /// Returns a random document and an offset in it.
     fn place(&self, random: &mut Random) -> (u32, u64) {
         let doc = random.below(self.segment.dag.grammar().num_docs());
         let len = self.segment.dag.doc_len_bytes(doc) as usize;
         (doc as u32, random.below(len.saturating_sub(QUERY_BYTES as usize).max(1)) as u64)
     }
 
-    /// A word of a document.
+    /// Returns a random document and a word of it.
     fn word(&self, random: &mut Random) -> (u32, String) {
         loop {
             let (doc, offset) = self.place(random);
@@ -174,7 +175,7 @@ impl Bench<'_> {
             for_each_token(self.corpus.profile(), &passage, |token| {
                 words.extend(token.is_word.then(|| token.bytes.to_vec()));
             });
-            // The first one may have begun before.
+            // The first word may have begun before the offset, so this takes the second one.
             let word = words.get(1).and_then(|word| String::from_utf8(word.clone()).ok());
             if let Some(word) = word {
                 return (doc, word);
@@ -359,7 +360,7 @@ impl Bench<'_> {
     }
 }
 
-/// Three words, some of them in no dictionary.
+/// Returns three words. Some of them are in no dictionary.
 fn new_text(random: &mut Random) -> Vec<u8> {
     format!(" status {} word{} ", random.below(1000), random.below(5000)).into_bytes()
 }

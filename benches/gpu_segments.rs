@@ -1,9 +1,11 @@
-//! Corpora of many segments on one device, with and without the next grammar on its way meanwhile, in memory
-//! for all of them and for half of what that takes.
+//! Benchmark of corpora of many segments on one device: with and without a transfer of the next
+//! grammar during the count of the current one, and in memory for all segments and for half of
+//! that.
 //!
-//! `REQUIRE_GPU=1 cargo bench --bench gpu_segments` makes text of three kinds, compresses it, and has each task
-//! count all segments, one after the other, from nothing on the device to rows on the host. Rows are compared
-//! with those of the first run. Without a device this says so and does nothing, unless `REQUIRE_GPU=1`.
+//! `REQUIRE_GPU=1 cargo bench --bench gpu_segments` makes text of three kinds and compresses it.
+//! Each task counts all segments, one after the other, from an empty device to rows on the host.
+//! Rows are compared with those of the first run. Without a device the benchmark says so and does
+//! nothing, unless `REQUIRE_GPU=1`.
 //!
 //! ```text
 //! TADOC_GPU_MIB    text of each kind     512
@@ -58,10 +60,10 @@ fn main() -> Result<(), GpuError> {
     Ok(())
 }
 
-/// What a task finds in a segment.
+/// A function that counts a segment for a task.
 type Count<'a, R> = &'a dyn Fn(&mut CorpusCopies, &Arc<Segment>) -> Result<R, GpuError>;
 
-/// A corpus of this kind of text, in segments of `TADOC_GPU_BLOCK`.
+/// Returns a corpus of this kind of text, in segments of `TADOC_GPU_BLOCK` MiB.
 fn corpus_of(kind: &str) -> Corpus {
     let block_bytes = number("TADOC_GPU_BLOCK", 32) << 20;
     let options = IngestOptions { block_bytes, ..IngestOptions::default() };
@@ -69,7 +71,7 @@ fn corpus_of(kind: &str) -> Corpus {
     built(builder, &documents(kind, number("TADOC_GPU_MIB", 512) << 20))
 }
 
-/// What one run took, and what it left on the device.
+/// Result of one run: rows, times, and memory in use on the device.
 struct Run<R> {
     rows: Vec<R>,
     all: Duration,
@@ -133,7 +135,8 @@ fn measure<R: PartialEq>(
     Ok(())
 }
 
-/// Median and least of all, and the median of preparing, in milliseconds.
+/// Returns the median and the least of all times, and the median of the preparation, in
+/// milliseconds.
 fn shown(mut times: Vec<(Duration, Duration)>) -> [f64; 3] {
     times.sort_unstable();
     let (median, least) = (times[times.len() / 2], times[0]);

@@ -1,12 +1,13 @@
-//! GSST on one core beside fsst-rs on the same rows: decoding, encoding and training at its speed or
-//! above, single rows, and predicates on blocks beside decoding and searching.
+//! Benchmark of GSST on one core beside fsst-rs on the same rows. Goals: decoding, encoding and
+//! training at least as fast as fsst-rs. It also measures single rows, and predicates on blocks
+//! beside decoding and searching.
 //!
-//! `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst`, a row in each line; or a folder of such
-//! files, `TADOC_CORPORA=../shared/corpora/f-dbtext`. Without either the rows are generated, and the
-//! rates mean little. A block is the first 8 MiB of a column. Rates are bytes of text; the sizes of
-//! what was encoded are printed first, with all that a block stores: fsst-rs keeps no lengths of rows
-//! and no checksum, so its codes stand beside a block of ours that was made with its symbol table.
-//! Every decoded byte and every answer is compared before it is timed.
+//! Command: `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst`, with a row in each line, or a
+//! folder of such files, `TADOC_CORPORA=../shared/corpora/f-dbtext`. Without either variable the
+//! rows are generated, and the rates mean little. A block is the first 8 MiB of a column. Rates are
+//! in bytes of text. The output begins with encoded sizes, which include all bytes of a block.
+//! fsst-rs keeps no lengths of rows and no checksum, so its codes stand beside a block of ours with
+//! fsst-rs's symbol table. Every decoded byte and every answer is compared before it is timed.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -20,19 +21,19 @@ use gsst::{
     write_block, write_block_with,
 };
 
-/// Single rows of one iteration.
+/// Number of single rows in one iteration.
 const NUM_PICKED: usize = 10_000;
-/// Files of a folder that are no columns.
+/// Files of a folder that are not columns.
 const NO_COLUMNS: [&str; 2] = ["PROVENANCE.md", "LICENSE"];
 
-/// A column, what both codecs make of it, and what they have trained.
+/// A column, its encoding by both codecs, and their trained tables.
 struct Column {
     name: String,
     rows: Vec<Vec<u8>>,
     table: SymbolTable,
     block: Block<Vec<u8>>,
     peer: Compressor,
-    /// Codes of fsst-rs, and where those of each row end.
+    /// Codes of fsst-rs, and the end of each row's codes.
     codes: Vec<u8>,
     code_ends: Vec<u64>,
 }
@@ -72,7 +73,7 @@ impl Column {
         self.block.text_len_bytes()
     }
 
-    /// Text per byte stored, rows and checksum included.
+    /// Prints the bytes of text per stored byte, rows and checksum included.
     fn print_sizes(&self) {
         let symbols = self.peer.symbol_table().iter().zip(self.peer.symbol_lengths());
         let symbols = symbols.map(|(symbol, &len_bytes)| {
@@ -219,7 +220,7 @@ fn decode_single_rows(criterion: &mut Criterion, columns: &[Column]) {
     }
 }
 
-/// A pattern's name, itself, and the literal that other tools search for.
+/// Returns patterns with their names, each with the literal that other tools search for.
 fn patterns(column: &Column) -> Vec<(&'static str, Pattern, Vec<u8>)> {
     let row = &column.rows[column.rows.len() / 2];
     let (start, end) = (row.len() / 4, row.len().min(row.len() / 4 + 8));
@@ -247,7 +248,8 @@ fn predicates(criterion: &mut Criterion, columns: &[Column]) {
                     assert_eq!(mask.num_set(), expected);
                 });
             });
-            // What fsst-rs needs at least: decoding all, and one search that knows no rows.
+            // fsst-rs needs at least this work: decode everything, then search once without regard
+            // to rows.
             let finder = memchr::memmem::Finder::new(&literal);
             group.bench_function(format!("{}/{name}/fsst_and_memmem", column.name), |bencher| {
                 bencher.iter(|| {

@@ -1,11 +1,13 @@
-//! Decoding GSST blocks on the device: 2.2 TB/s of `l_comment` and more, byte for byte what the CPU
-//! gives, blocks of 1 MiB at 80 % of the best rate and more; with offsets of rows, with views; and from
-//! sealed blocks in host memory to rows in host memory.
+//! Benchmark of decoding GSST blocks on the device. Goals: 2.2 TB/s of `l_comment` and more, byte
+//! for byte the text of the CPU, and blocks of 1 MiB at 80 % of the best rate and more. It measures
+//! decoding with offsets of rows, with views, and from sealed blocks in host memory to rows in host
+//! memory.
 //!
-//! `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_decode`, a row in each line; without it the rows
-//! are generated, and the rates mean little. The column is repeated until it has 1 GiB, and lies in
-//! device memory; every output is compared twice, over two different fillings, before it is timed.
-//! Without a device this says so and does nothing, unless `REQUIRE_GPU=1`.
+//! Command: `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_decode`, with a row in each line.
+//! Without the variable the rows are generated, and the rates mean little. The column is repeated
+//! until it has 1 GiB, and lies in device memory. Every output is compared twice, over two
+//! different fill bytes, before it is timed. Without a device the benchmark says so and does
+//! nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -115,7 +117,7 @@ fn measure(
     Ok(())
 }
 
-/// Text with offsets, and with views, of validated blocks in device memory.
+/// Measures text with offsets and with views, from validated blocks in device memory.
 fn measure_rows(
     scanner: &GsstScanner,
     case: &Case,
@@ -180,7 +182,8 @@ fn assert_rows(got: &ScannedRows, rows: &[Option<&[u8]>], copies: usize) {
     assert_eq!(at, text.len());
 }
 
-/// Sealed blocks in, rows out, checked on the device; one thread submits and waits.
+/// Measures the pipeline from sealed blocks to rows. The device checks the blocks; one thread
+/// submits and waits.
 fn measure_pipeline(
     scanner: &GsstScanner,
     case: &Case,
@@ -216,7 +219,8 @@ fn measure_pipeline(
     Ok(())
 }
 
-/// The same text with one byte in a hundred replaced: what no table has a symbol for is escaped.
+/// Returns the text with one byte in a hundred replaced. Bytes without a symbol in the table are
+/// escaped.
 fn with_random_bytes(text: &[u8]) -> Vec<u8> {
     let mut dirty = text.to_vec();
     for (i, byte) in dirty.iter_mut().step_by(97).enumerate().filter(|(_, byte)| **byte != b'\n') {

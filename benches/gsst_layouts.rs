@@ -1,12 +1,13 @@
-//! The decode layouts of the thesis's figure 6.1 on the device, beside this library's: one thread per
-//! block, one per split, one per split of transposed codes (`kernels/layouts/gsst_layouts.cu`), and
-//! the warp per split of `GsstDecoder`, on the same blocks of 8-bit codes in the same run.
+//! Benchmark of the decode layouts of the thesis's figure 6.1 on the device, beside this library's
+//! layout: one thread per block, one per split, one per split of transposed codes
+//! (`kernels/layouts/gsst_layouts.cu`), and the warp per split of `GsstDecoder`, on the same blocks
+//! of 8-bit codes in the same run.
 //!
-//! `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_layouts`, a row in each line; without it the
-//! rows are generated, and the rates mean little. `TADOC_ONLY=gsst_decode` leaves out what is not the
-//! library's. The column is repeated until it has 1 GiB, and lies in device memory; every output is
-//! compared twice, over two different fillings, before it is timed. Without a device this says so and
-//! does nothing, unless `REQUIRE_GPU=1`.
+//! Command: `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_layouts`, with a row in each line.
+//! Without the variable the rows are generated, and the rates mean little. `TADOC_ONLY=gsst_decode`
+//! runs only the library's layout. The column is repeated until it has 1 GiB, and lies in device
+//! memory. Every output is compared twice, over two different fill bytes, before it is timed.
+//! Without a device the benchmark says so and does nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(unsafe_code, reason = "launching kernels that are no part of the library")]
@@ -29,13 +30,15 @@ const LIBRARY: &str = "gsst_decode";
 const SM_80: &[u8] = include_bytes!("../kernels/layouts/compiled/gsst_layouts.sm_80.cubin");
 const SM_90: &[u8] = include_bytes!("../kernels/layouts/compiled/gsst_layouts.sm_90.cubin");
 const COMPUTE_90: &str = include_str!("../kernels/layouts/compiled/gsst_layouts.compute_90.ptx");
-/// Codes that a thread loads at once, and splits whose codes are transposed together.
+/// Number of codes that a thread loads at once, and number of splits whose codes are transposed
+/// together.
 const CHUNK_CODES: usize = 16;
 const GROUP_SPLITS: usize = 32;
-/// Where a block has one thread, blocks above this are too few threads to be worth their time.
+/// Largest block for layouts with a thread per block. Larger blocks give too few threads to be
+/// worth their time.
 const MAX_THREAD_BLOCK_BYTES: usize = 1 << 20;
 
-/// What one thread decodes.
+/// The codes that one thread decodes.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Block,
@@ -52,7 +55,7 @@ const LAYOUTS: [(&str, Part); 6] = [
     ("gsst_layouts_transposed", Part::TransposedSplit),
 ];
 
-/// Cases of the library alone, then those of all layouts.
+/// Returns the cases of the library alone, then those of all layouts.
 fn cases() -> (Vec<Case>, Vec<Case>) {
     let eight = BlockOptions::new(CodeWidth::Eight);
     let twelve = BlockOptions::new(CodeWidth::Twelve);
@@ -124,7 +127,7 @@ impl Column {
         assert!(got.chunks(self.text.len()).all(|copy| copy == self.text), "{kernel}");
     }
 
-    /// Prints the line of a table.
+    /// Prints a line of a table.
     fn print(&self, kernel: &str, mut seconds: Vec<f64>) {
         seconds.sort_unstable_by(f64::total_cmp);
         let rate = |run: usize| (self.copies * self.text.len()) as f64 / seconds[run] / 1e9;
@@ -160,20 +163,20 @@ impl Column {
     }
 }
 
-/// The kernels of `kernels/layouts`, loaded.
+/// The loaded kernels of `kernels/layouts`.
 struct Kernels {
     module: Arc<CudaModule>,
     stream: Arc<CudaStream>,
 }
 
-/// What a launch reads and writes.
+/// Inputs and outputs of a launch.
 struct Uploaded {
     bytes: CudaSlice<u8>,
     tables: CudaSlice<u64>,
     blocks: CudaSlice<u64>,
     out: CudaSlice<u8>,
     num_blocks: u32,
-    /// Most splits of a block.
+    /// Largest number of splits in a block.
     num_splits: u32,
 }
 
@@ -197,7 +200,7 @@ impl Kernels {
         copy
     }
 
-    /// Blocks as `GsstBlock`s of `gsst_codes.cuh`, their codes and splits, and their tables.
+    /// Uploads blocks as `GsstBlock`s of `gsst_codes.cuh`, with their codes, splits and tables.
     fn upload(&self, column: &Column, is_transposed: bool) -> Uploaded {
         let (mut bytes, mut tables, mut blocks) = (Vec::new(), Vec::new(), Vec::new());
         let mut text_at = 0;
@@ -248,9 +251,9 @@ impl Kernels {
             let mut launch = self.stream.launch_builder(&function);
             launch.arg(&uploaded.bytes).arg(&uploaded.tables).arg(&uploaded.blocks);
             launch.arg(&uploaded.num_blocks).arg(&mut uploaded.out);
-            // SAFETY: arguments are those of the kernels in number, order and type; they hold
-            // validated blocks in the form the kernel of this part reads, with text as long as
-            // theirs, and the grid has a thread for each part.
+            // SAFETY: the arguments match the parameters of the kernels in number, order and type.
+            // They hold validated blocks in the form that the kernel of this part reads, the output
+            // is as long as their text, and the grid has a thread for each part.
             unsafe { launch.launch(config) }.unwrap();
         };
         let mut host = vec![0; column.copies * column.text.len()];
@@ -273,7 +276,8 @@ impl Kernels {
     }
 }
 
-/// The codes of every 32 splits: the first 16 of each, the next 16 of each, and so on.
+/// Appends the codes of every 32 splits: the first 16 codes of each, the next 16 of each, and so
+/// on.
 fn push_transposed(block: &Block<Vec<u8>>, bytes: &mut Vec<u8>) {
     let split_codes = block.split_codes();
     for group in block.codes().chunks(GROUP_SPLITS * split_codes) {

@@ -1,11 +1,13 @@
-//! Predicates on GSST blocks on the device: 1.8 TB/s of `l_comment` and more for `LIKE '%…%'` that
-//! finds 1 % of the rows, from codes to numbers, offsets and text of the rows that match.
+//! Benchmark of predicates on GSST blocks on the device. Goal: 1.8 TB/s of `l_comment` and more for
+//! a `LIKE '%…%'` that finds 1 % of the rows, from codes to numbers, offsets and text of the rows
+//! that match.
 //!
-//! `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_match`, a row in each line; without it the rows
-//! are generated, and the rates mean little. The column is repeated until it has 1 GiB, and lies in
-//! device memory. Every answer is compared with the CPU's before it is timed. A time holds all of a
-//! call: the predicate's way to the device, its tables, all kernels, and reading how much matches.
-//! Without a device this says so and does nothing, unless `REQUIRE_GPU=1`.
+//! Command: `TADOC_COLUMN=l_comment.txt cargo bench --bench gsst_match`, with a row in each line.
+//! Without the variable the rows are generated, and the rates mean little. The column is repeated
+//! until it has 1 GiB, and lies in device memory. Every answer is compared with the CPU's before it
+//! is timed. A time covers the whole call: the transfer of the predicate, its tables, all kernels,
+//! and the transfer of the number of matches. Without a device the benchmark says so and does
+//! nothing, unless `REQUIRE_GPU=1`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -33,7 +35,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// The rows of one case, on both sides.
+/// The rows of one case, on the host and on the device.
 struct Column {
     blocks: Vec<Block<Vec<u8>>>,
     copies: usize,
@@ -146,7 +148,7 @@ fn check_and_time(
     Ok(())
 }
 
-/// Compares numbers and text of the rows with what the CPU finds, over two fillings.
+/// Compares numbers and text of the rows with the answer of the CPU, over two fill bytes.
 fn check(
     matcher: &GsstMatcher,
     column: &Column,
@@ -187,7 +189,7 @@ fn check(
     Ok(())
 }
 
-/// The rate of decoding everything, as `benches/gsst_decode.rs` takes it.
+/// Returns the rate of decoding all rows, measured as in `benches/gsst_decode.rs`.
 fn decode_rate(device: &Device, blocks: &[Block<Vec<u8>>]) -> Result<f64, GpuError> {
     let decoder = GsstDecoder::new(device);
     let uploaded = decoder.upload(blocks)?;

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Whether `tadoc sql --memory-limit` is kept: peak resident memory of a process for each statement and limit.
+"""Tests `tadoc sql --memory-limit`: the peak resident memory of a process for each statement and limit.
 
-Claim it supports: a statement takes at most 1.25 times its limit and 64 MiB of memory, measured by the operating system,
-and answers as it does without a limit; or it fails with an error that names the least limit, which then is enough.
+Claim it supports: a statement takes at most 1.25 times its limit plus 64 MiB of memory, measured by the operating
+system, and answers as it does without a limit. Otherwise it fails with an error that names the least limit, and that
+limit is enough.
 
     python3 benches/memory_limits.py --tadoc target/release/tadoc --megabytes 660
     python3 benches/memory_limits.py --tadoc target/release/tadoc --megabytes 80 --limits 64 --only "sum(length|DISTINCT"
 
-Method. The text is made here from a fixed seed: log lines of few templates, prose of words by rank, documents of a line
-and of some megabytes, and the files of ../shared/corpora where they are. Each statement is one process; its
-peak is `ru_maxrss`, less what more than 32 MiB of code are resident of a binary that is not optimized. Every statement gives few rows, which are those of a run without limit. Exits with 1 where the
-rule is broken.
+Method. The script makes the text from a fixed seed: log lines of few templates, prose of words by rank, documents of a
+line and of some megabytes. It adds the files of ../shared/corpora if they exist. Each statement is one process. Its peak
+is `ru_maxrss`, less the resident code above 32 MiB, which a binary without optimization has. Every statement gives few
+rows, and these must equal those of a run without limit. Exits with 1 if the rule is broken.
 """
 
 import argparse
@@ -25,9 +26,9 @@ import time
 
 MIB = 1 << 20
 CORPUS, OUT = "corpus.tadoc", "out"
-# MiB of code that a release build has resident; a build without optimization has more, which says nothing of memory.
+# MiB of resident code of a release build. A build without optimization has more, which does not count as memory.
 CODE = 32
-# Name, statement. `{c}` is the corpus, `{d}` the folder of outputs, `{f}` the folder of plain files.
+# Names and statements. `{c}` is the corpus, `{d}` the folder of outputs, `{f}` the folder of plain files.
 STATEMENTS = [
     ("base", "SELECT 1"),
     ("count(*)", "SELECT count(*) FROM documents('{c}')"),
@@ -76,7 +77,7 @@ STATEMENTS = [
 
 
 class Text:
-    """Documents from a fixed seed."""
+    """A generator of documents from a fixed seed."""
 
     def __init__(self):
         self.random = random.Random(7)
@@ -94,17 +95,17 @@ class Text:
         self.sentences = [self.sentence() for _ in range(30_000)]
 
     def sentence(self):
-        """Words by rank."""
+        """Returns a sentence of words, chosen by rank."""
         words = self.random.choices(self.words, cum_weights=self.word_weights, k=self.random.randint(4, 22))
         return " ".join(words).capitalize() + "."
 
     def prose(self, num_sentences):
-        """Sentences, three of four of which stand elsewhere, too."""
+        """Returns sentences. Three of four of them also occur elsewhere."""
         picked = self.random.choices(self.sentences, k=num_sentences)
         return " ".join(old if self.random.random() < 0.75 else self.sentence() for old in picked)
 
     def log(self, num_lines):
-        """Lines of few templates."""
+        """Returns lines of few templates."""
         hosts, levels, messages = self.line_parts
         pick = self.random.choice
         lines = []
@@ -117,7 +118,7 @@ class Text:
         return "".join(lines)
 
     def documents(self, num_bytes):
-        """Documents of at least so many bytes together."""
+        """Yields documents of at least `num_bytes` together."""
         made, at = 0, 0
         while made < num_bytes:
             kind = at % 40
@@ -134,7 +135,7 @@ class Text:
 
 
 def write_corpus(folder, megabytes, tadoc):
-    """The corpus and the plain files in `folder`, where they are not yet."""
+    """Writes the corpus and the plain files to `folder` if they are not there yet."""
     corpus, files = os.path.join(folder, CORPUS), os.path.join(folder, "files")
     if os.path.exists(corpus):
         return
@@ -156,7 +157,7 @@ def write_corpus(folder, megabytes, tadoc):
 
 
 def run(tadoc, statement, limit, folder):
-    """Rows, status, error, peak and code in MiB, and seconds of one process."""
+    """Runs one process and returns rows, status, error, peak and code in MiB, and seconds."""
     command = [tadoc, "sql", "--quiet", "--format", "csv", "-c", statement]
     if limit is not None:
         command += ["--memory-limit", f"{limit}MiB"]
@@ -178,7 +179,7 @@ def run(tadoc, statement, limit, folder):
 
 
 def resident_code(pid):
-    """MiB of the binary that are mapped and were touched."""
+    """Returns the MiB of mapped files that are resident."""
     try:
         with open(f"/proc/{pid}/status") as file:
             found = re.search(r"RssFile:\s*(\d+)", file.read())
@@ -188,7 +189,7 @@ def resident_code(pid):
 
 
 def digest(path):
-    """The rows where they are few, or how many bytes they have: partitions come in any order."""
+    """Returns the sorted rows if they are few, or else their number of bytes: partitions come in any order."""
     if os.path.getsize(path) > 100_000:
         return f"{os.path.getsize(path)} bytes"
     with open(path, errors="replace") as file:
@@ -196,13 +197,13 @@ def digest(path):
 
 
 def least_limit(error):
-    """The limit in MiB that an error names; None where it names none."""
+    """Returns the limit in MiB that an error names, or None."""
     named = re.search(r"--memory-limit (\d+)MiB", error)
     return int(named.group(1)) if named else None
 
 
 def verdict(limit, ran, expected):
-    """What is to be said of a run, and whether the rule is kept."""
+    """Returns the verdict on a run, and True if the rule is kept."""
     answer, status, error, peak, code, _ = ran
     if limit is not None and peak - max(0, code - CODE) > 1.25 * limit + 64:
         return "TOO MUCH", False

@@ -1,13 +1,15 @@
-//! The ways through the grammar side by side: how long each takes, whether the fastest is chosen, and
-//! how all compare with peers that read arrays of word ids and know no grammar.
+//! Benchmark of the traversals side by side: the time of each one, the quality of the choice among
+//! them, and a comparison with peers that read arrays of word ids and know no grammar.
 //!
-//! `TADOC_CORPORA=/path cargo bench --bench traversal [TASK ...]` prints for each task and corpus
-//! milliseconds of processor time of one thread (the least of several interleaved runs), the way that
-//! the cost model chooses and its regret (how much longer it takes than the fastest), the best peer (hash
-//! tables or sorting) and how many times faster the chosen way is. At the end stands the table of
-//! `src/tadoc/analytics/costs.rs` fitted anew (`fitting/mod.rs`), and how good its choices are.
+//! `TADOC_CORPORA=/path cargo bench --bench traversal [TASK ...]` prints these values for each task
+//! and corpus: the milliseconds of processor time of one thread (the least of several interleaved
+//! runs), the traversal that the cost model chooses and its regret (the extra time over the fastest
+//! one), the best peer (hash tables or sorting), and the factor by which the chosen traversal is
+//! faster than that peer. At the end it prints the table of `src/tadoc/analytics/costs.rs` fitted
+//! anew (`fitting/mod.rs`), and the quality of its choices.
 //!
-//! Processor time is the kernel's (`/proc/thread-self/schedstat`), so this bench needs Linux.
+//! Processor time comes from the kernel (`/proc/thread-self/schedstat`), so this benchmark needs
+//! Linux.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -28,19 +30,19 @@ use tadoc::analytics::{
     choose_task_traversal, traversal_costs, traversal_statistics,
 };
 
-/// More than any task here needs.
+/// Memory limit in bytes that is larger than any task here needs.
 const AMPLE: u64 = 64 << 30;
-/// Runs of each way at most, and after how many seconds one is enough.
+/// Largest number of runs of each traversal, and seconds after which one run is enough.
 const MAX_ROUNDS: usize = 7;
 const SECONDS: f64 = 3.0;
 
-/// What is run; the result is the number of rows.
+/// A run of a traversal or a peer, which returns its number of rows.
 type Run<'a> = Box<dyn Fn() -> usize + Send + Sync + 'a>;
 
-/// Windows and how often each occurs, ascending.
+/// Windows and their counts, in ascending order.
 type Rows<const N: usize> = Vec<([u32; N], u64)>;
 
-/// A task on a corpus: its peers and ways.
+/// A task on a corpus, with its peers and traversals.
 struct Pair<'a> {
     name: String,
     task: TraversalTask,
@@ -101,7 +103,7 @@ fn main() {
     print_fit(&samples);
 }
 
-/// Seconds of each peer, then of each way.
+/// Returns the seconds of each peer, then of each traversal.
 fn measure(pair: &Pair<'_>) -> Vec<f64> {
     let runs = || pair.peers.iter().chain(pair.ways.iter().map(|(_, run)| run));
     let expected = pair.ways.first().map(|(_, run)| run());
@@ -121,7 +123,7 @@ fn measure(pair: &Pair<'_>) -> Vec<f64> {
     least
 }
 
-/// Processor time of this thread. The kernel brings it up to date when the thread yields.
+/// Returns the processor time of this thread. The kernel updates it when the thread yields.
 fn processor_seconds() -> f64 {
     std::thread::yield_now();
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
@@ -188,7 +190,8 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
     macro_rules! sequences {
         ($n:literal, $ways:ident) => {
             let all = all.clone();
-            // As many rows as ours, kept until the last document is counted.
+            // Makes as many rows as the tasks do, and keeps them until the last document is
+            // counted.
             let each = |count: fn(&[Vec<u32>]) -> Rows<$n>| {
                 let count = |doc| count(std::slice::from_ref(doc));
                 let rows: Vec<Rows<$n>> = docs.iter().map(count).collect();
@@ -227,12 +230,12 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
     }
     sequences!(2, three);
     sequences!(3, three);
-    // From the bottom up there are none of so many words.
+    // The bottom-up traversal does not support windows of five words.
     sequences!(5, two);
     pairs
 }
 
-/// The peers' input: words of each document as ids in byte order.
+/// Returns the input of the peers: the words of each document as ids in byte order.
 fn token_arrays(subject: &Subject, vocabulary: &Vocabulary) -> Vec<Vec<u32>> {
     let ids: FxHashMap<&str, u32> =
         (0..vocabulary.len()).map(|row| (vocabulary.word(row), row as u32)).collect();

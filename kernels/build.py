@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Compiles kernels/*.cu to the machine code and PTX that the library embeds, and kernels/layouts/*.cu
-to those of a bench; needs no CUDA toolkit.
+to those of a bench. Needs no CUDA toolkit.
 
     pip install --target .venv nvidia-cuda-nvrtc-cu12==12.2.140
     PYTHONPATH=.venv kernels/build.py            writes <stem>.sm_{80,90}.cubin and
                                                  <stem>.compute_90.ptx into the folder compiled
                                                  beside each source
-    PYTHONPATH=.venv kernels/build.py --check    compiles for sm_86 and sm_89, too; fails where a
-                                                 committed file is not what its source compiles to
+    PYTHONPATH=.venv kernels/build.py --check    also compiles for sm_86 and sm_89; fails if a
+                                                 committed file differs from the output
 
-Machine code of sm_80 runs on all devices of compute capability 8.x, that of sm_90 on those of 9.x;
-newer ones compile the PTX. NVRTC 12.2 on purpose: what it makes loads with drivers from 535 on.
-Labels in the PTX depend on what a process compiled before, so each compilation has a process of its
-own.
+Machine code of sm_80 runs on all devices of compute capability 8.x, that of sm_90 on those of 9.x.
+Newer devices compile the PTX. NVRTC is 12.2 on purpose: drivers from 535 on load its output. Labels
+in the PTX depend on earlier compilations of a process, so each compilation has its own process.
 """
 
 import ctypes
@@ -21,17 +20,17 @@ import pathlib
 import sys
 
 VERSION = (12, 2)
-# Committed, with the ending of their files.
+# Targets whose output is committed, with the suffix of the files.
 TARGETS = {"sm_80": "cubin", "sm_90": "cubin", "compute_90": "ptx"}
-# Only compiled by --check.
+# Targets that only --check compiles.
 OTHER_TARGETS = ("sm_86", "sm_89")
 HERE = pathlib.Path(__file__).resolve().parent
-# Of the library, and of benches only.
+# Folders with the sources of the library, and of benches only.
 FOLDERS = (HERE, HERE / "layouts")
 
 
 class Failure(Exception):
-    """What the user should read."""
+    """An error with a message for the user."""
 
 
 def in_folders(pattern):
@@ -42,7 +41,7 @@ def load_nvrtc():
     for folder in map(pathlib.Path, sys.path):
         library = folder / "nvidia" / "cuda_nvrtc" / "lib" / "libnvrtc.so.12"
         if library.exists():
-            # NVRTC opens its builtins by name: they have to be in memory already.
+            # NVRTC opens its builtins by name, so they must be in memory already.
             for builtins in library.parent.glob("libnvrtc-builtins.so.*"):
                 ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)
             return ctypes.CDLL(str(library))
@@ -63,7 +62,7 @@ def check_version(nvrtc):
 
 
 def get(nvrtc, program, what):
-    """What NVRTC returns by a size and a buffer: PTX, CUBIN or ProgramLog."""
+    """Returns an output of NVRTC that has a size and a buffer: PTX, CUBIN or ProgramLog."""
     size = ctypes.c_size_t()
     check(nvrtc, getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size)), what)
     buffer = ctypes.create_string_buffer(size.value)

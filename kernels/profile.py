@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What the kernels of a run read and write by Nsight Compute, summed up by kernel: beside bytes that benches
-count, and the rate at which the device copies.
+"""Prints the bytes that the kernels of a run read and write, measured by Nsight Compute and summed up by
+kernel, beside the rate at which the device copies.
 
     export REQUIRE_GPU=1 TADOC_GPU_MIB=100 TADOC_GPU_KINDS=prose TADOC_GPU_RUNS=1
     ncu --csv --print-units base --clock-control none --cache-control none --log-file ncu.csv \\
@@ -8,8 +8,8 @@ count, and the rate at which the device copies.
         target/release/deps/gpu_corpus-… > bench.txt
     python3 kernels/profile.py ncu.csv bench.txt
 
-The second file is what the bench printed; from it comes the rate of copies. A kernel that runs for less than
-some ten microseconds is too small for a rate. Bytes that the L2 cache has are not in ncu's.
+The second file is the output of the bench and contains the rate of copies. The rate of a kernel that runs for
+less than some ten microseconds means little. Nsight Compute does not count bytes from the L2 cache.
 """
 
 import csv
@@ -25,9 +25,9 @@ READ, WRITTEN, TIME = (
 
 
 def read_kernels(lines):
-    """By kernel: launches, and the sums of the metrics."""
+    """Returns launches and sums of the metrics for each kernel."""
     kernels = defaultdict(lambda: {"launches": set(), READ: 0.0, WRITTEN: 0.0, TIME: 0.0})
-    # What the profiler says comes before the table.
+    # Messages of the profiler come before the table.
     rows = list(lines)
     start = next((at for at, line in enumerate(rows) if line.startswith('"ID"')), None)
     if start is None:
@@ -54,7 +54,7 @@ def main():
     print("| kernel | launches | ms | MB read | MB written | GB/s | of copies |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, kernel in sorted(kernels.items(), key=lambda item: -item[1][TIME]):
-        # Bytes over nanoseconds.
+        # Bytes per nanosecond equal GB/s.
         gb_per_s = (kernel[READ] + kernel[WRITTEN]) / kernel[TIME] if kernel[TIME] else 0.0
         print(
             f"| `{name}` | {len(kernel['launches'])} | {kernel[TIME] / 1e6:.3f} | {kernel[READ] / 1e6:.1f} "

@@ -1,9 +1,9 @@
-//! House rules a machine can check: who may import whom, headers, sizes, leftovers, and that each
-//! SQL function has its test and its place in the reference, `sql/README.md`.
+//! Tests of house rules: imports between modules, file headers, file sizes, leftovers, and a test
+//! and a place in the reference, `sql/README.md`, for each SQL function.
 //!
-//! Idea: rust-analyzer's `tidy.rs` and tigerbeetle's `tidy.zig`. A new edge between modules is a
-//! visible change of [`IMPORTS`]. Reads text, not syntax trees: comments and string literals are
-//! blanked out first, so neither can hide or fake a finding.
+//! The idea comes from rust-analyzer's `tidy.rs` and tigerbeetle's `tidy.zig`. A new edge between
+//! modules is a visible change of [`IMPORTS`]. The tests read text, not syntax trees. They first
+//! blank out comments and string literals, so that neither can hide or fake a finding.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Packages of the workspace and the others each of them may depend on, in reading order.
+/// Packages of the workspace, each with the packages that it may depend on, in reading order.
 const CRATES: &[(&str, &[&str])] = &[
     ("tadoc", &[]),
     ("gsst", &[]),
@@ -22,7 +22,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("tadoc-cli", &["tadoc", "tadoc-store", "tadoc-cuda", "datafusion-tadoc"]),
 ];
 
-/// Modules of the core and the others each of them may name, in reading order.
+/// Modules of the core, each with the modules that it may name, in reading order.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("interrupt", &["error"]),
@@ -37,11 +37,11 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("edits", &["error", "text", "grammar", "segment", "format", "read", "query"]),
 ];
 
-/// Names that the core's `lib.rs` re-exports, and the module each stands for.
+/// Names that the core's `lib.rs` re-exports, each with its module.
 const REEXPORTS: &[(&str, &str)] =
     &[("Error", "error"), ("Result", "error"), ("Corpus", "segment")];
 
-/// Packages and the crates of engines and devices that they may depend on.
+/// Packages, each with the crates of engines and devices that it may depend on.
 const ENGINES: &[(&str, &[&str])] = &[
     ("tadoc", &[]),
     ("testkit", &[]),
@@ -109,7 +109,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
 
 const MAX_LINES: usize = 700;
 
-/// One Rust file: its path below the package, its text, and its text without comments and literals.
+/// A Rust file: its path below the package, its text, and its text without comments and literals.
 struct Source {
     path: String,
     text: String,
@@ -117,23 +117,24 @@ struct Source {
 }
 
 impl Source {
-    /// Its path below the folder of its crate.
+    /// Returns the path below the folder of its crate.
     fn below_crate(&self) -> &str {
         let below_src = self.path.strip_prefix("src/").unwrap_or(&self.path);
         below_src.split_once('/').map_or(below_src, |(_, path)| path)
     }
 
-    /// The module of its crate that it belongs to: `corpus` for `src/tadoc/corpus/reader.rs`.
+    /// Returns the file's module in its crate: `corpus` for `src/tadoc/corpus/reader.rs`.
     fn module(&self) -> &str {
         self.below_crate().split(['/', '.']).next().unwrap_or_default()
     }
 
-    /// How deep its module lies: 1 for `text/mod.rs` of a crate, 2 for `text/tokenizer.rs`.
+    /// Returns the depth of the module: 1 for `text/mod.rs` of a crate, 2 for `text/tokenizer.rs`.
     fn depth(&self) -> usize {
         self.below_crate().split('/').filter(|&part| part != "mod.rs").count()
     }
 
-    /// The code without what is compiled for tests only (by habit the last item of a file).
+    /// Returns the code without the module that is compiled for tests only, by habit the last item
+    /// of a file.
     fn code_without_tests(&self) -> &str {
         let mut rest = 0;
         while let Some(found) = self.code[rest..].find("#[cfg(test)]") {
@@ -148,7 +149,8 @@ impl Source {
         &self.code
     }
 
-    /// Names of the modules this file declares for tests only, in files of their own.
+    /// Returns the names of test-only modules that this file declares and that have their own
+    /// files.
     fn test_modules(&self) -> impl Iterator<Item = &str> {
         self.code.split("#[cfg(test)]").skip(1).filter_map(|after| {
             let (declaration, _) = after.trim_start().strip_prefix("mod ")?.split_once(';')?;
@@ -161,7 +163,8 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Files below `folder` (in the package) with this extension, sorted; none where there is no folder.
+/// Returns the sorted files below `folder` (in the package) with this extension, or none if there
+/// is no such folder.
 fn files(folder: &str, extension: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -193,7 +196,7 @@ fn sources(folder: &str) -> Vec<Source> {
     files(folder, "rs").into_iter().map(source).collect()
 }
 
-/// Files of `src` that are compiled for tests only.
+/// Returns the files of `src` that are compiled for tests only.
 fn test_only_files(sources: &[Source]) -> BTreeSet<String> {
     let below = |source: &Source, name: &str| {
         let folder = source.path.strip_suffix("mod.rs").map(str::to_owned);
@@ -204,7 +207,7 @@ fn test_only_files(sources: &[Source]) -> BTreeSet<String> {
     sources.iter().flat_map(of).collect()
 }
 
-/// `text` with comments, and what is between the quotes of literals, turned to blanks.
+/// Returns `text` with blanks in place of comments and of the content of literals.
 fn code_of(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -232,7 +235,8 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// Bytes of a string literal behind its opening quote, closing quote included.
+/// Returns the number of bytes of a string literal behind its opening quote, closing quote
+/// included.
 fn quoted_len(rest: &str) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices() {
@@ -246,13 +250,14 @@ fn quoted_len(rest: &str) -> usize {
     rest.len()
 }
 
-/// Bytes of `r"` or `r#"` and so on at the start of `rest`; 0 where there is none.
+/// Returns the number of bytes of `r"`, `r#"` and so on at the start of `rest`, or 0 without one.
 fn raw_quote_len(rest: &str) -> usize {
     let hashes = rest[1..].bytes().take_while(|&b| b == b'#').count();
     if rest[1 + hashes..].starts_with('"') { hashes + 2 } else { 0 }
 }
 
-/// Bytes of a character literal behind its opening quote; 0 for a lifetime.
+/// Returns the number of bytes of a character literal behind its opening quote, or 0 for a
+/// lifetime.
 fn char_len(rest: &str) -> usize {
     let mut chars = rest.char_indices();
     match chars.next() {
@@ -266,12 +271,12 @@ fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Names (identifiers and keywords) of a piece of code.
+/// Returns the names (identifiers and keywords) in a piece of code.
 fn names(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c| !is_name_char(c)).filter(|name| !name.is_empty())
 }
 
-/// First names behind each `crate::`, those of a group `crate::{a, b::c}` one by one.
+/// Returns the first name behind each `crate::`, and each first name in a group `crate::{a, b::c}`.
 fn crate_edges(code: &str) -> BTreeSet<&str> {
     let mut edges = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
@@ -297,7 +302,7 @@ fn crate_edges(code: &str) -> BTreeSet<&str> {
     edges
 }
 
-/// Most `super::` that stand behind one another.
+/// Returns the length of the longest chain of `super::`.
 fn longest_chain_of_supers(code: &str) -> usize {
     let chain = |n: &usize| code.contains(&"super::".repeat(*n));
     (1..).take_while(chain).last().unwrap_or(0)
@@ -356,7 +361,7 @@ fn the_tables_have_no_cycle() {
     }
 }
 
-/// The manifest of a package.
+/// Returns the manifest of a package.
 fn manifest(package: &str) -> String {
     match package {
         "datafusion-tadoc" => read("Cargo.toml"),
@@ -364,7 +369,7 @@ fn manifest(package: &str) -> String {
     }
 }
 
-/// Names in the table `[dependencies]` of a package.
+/// Returns the names in the table `[dependencies]` of a package.
 fn dependencies(package: &str) -> Vec<String> {
     let manifest = manifest(package);
     let (_, table) = manifest.split_once("\n[dependencies]\n").unwrap();
@@ -439,7 +444,7 @@ fn unsafe_code_stays_where_it_is_allowed() {
     assert_none("unsafe code outside the allowed files", findings);
 }
 
-/// Hosts of the URLs of HTTP in `text`.
+/// Returns the hosts of the HTTP URLs in `text`.
 fn hosts(text: &str) -> impl Iterator<Item = &str> {
     let behind = |text| str::split(text, "http").skip(1);
     behind(text).filter_map(|rest| {
@@ -450,8 +455,8 @@ fn hosts(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether no request for `host` leaves this machine: it is this machine (or an address made at run
-/// time), or its name is one of those that never resolve (RFC 2606).
+/// Returns true if no request for `host` leaves this machine: it is this machine or an address made
+/// at run time, or its name never resolves (RFC 2606).
 fn stays_here(host: &str) -> bool {
     let name = host.split(':').next().unwrap_or_default();
     let is_reserved = [".invalid", ".example"].iter().any(|end| name.ends_with(end));
@@ -506,7 +511,8 @@ fn files_stay_small() {
     assert_none("files over 700 lines: is there a second room in them", findings);
 }
 
-/// Names of the SQL functions: the files of `src/datafusion/functions` that implement one.
+/// Returns the names of the SQL functions, from the names of the files of
+/// `src/datafusion/functions` that implement one.
 fn sql_functions() -> Vec<String> {
     let is_function = |source: &Source| source.code.contains("impl TableFunction for ");
     let stem =
@@ -514,7 +520,7 @@ fn sql_functions() -> Vec<String> {
     sources("src/datafusion/functions").into_iter().filter(is_function).map(stem).collect()
 }
 
-/// Names of the SQL functions, from the definitions in those files.
+/// Returns the names of the SQL functions, from the definitions in those files.
 fn signatures() -> Vec<String> {
     let names = |source: Source| {
         let behind = source.text.split("signature: Signature {\n        name: \"").skip(1);

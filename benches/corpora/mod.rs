@@ -1,8 +1,9 @@
-//! Corpora for the benches: those of a folder, or generated text.
+//! Corpora for the benchmarks: those of a folder, or generated text.
 //!
-//! `TADOC_CORPORA` names a folder; each of its subfolders is a corpus, each file below it a
-//! document. Without it there is one corpus of generated text, so that the benches run anywhere;
-//! its numbers mean little. What is no document is said in the README beside.
+//! `TADOC_CORPORA` names a folder. Each of its subfolders is a corpus, and each file below a
+//! subfolder is a document. Without the variable there is one corpus of generated text, so that the
+//! benchmarks run on any machine; figures of generated text mean little. `benches/README.md` lists
+//! the files that are not documents.
 
 #![allow(dead_code, reason = "each bench uses its part")]
 
@@ -14,10 +15,10 @@ use tadoc::format::OpenLimits;
 use tadoc::read::DocumentDecoder;
 use tadoc::text::for_each_token;
 
-/// Files that tell where a corpus comes from.
+/// Files that state the origin of a corpus and are not documents.
 const NO_DOCUMENTS: [&str; 2] = ["PROVENANCE.md", "LICENSE"];
 
-/// A corpus under test and what its documents are.
+/// A corpus under test and the bytes of its documents.
 pub struct Subject {
     pub name: String,
     pub corpus: Corpus,
@@ -25,12 +26,12 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Bytes of all documents.
+    /// Returns the number of bytes of all documents.
     pub fn len_bytes(&self) -> u64 {
         self.docs.iter().map(|doc| doc.len() as u64).sum()
     }
 
-    /// Words of document `doc_id`.
+    /// Returns the words of document `doc_id`.
     pub fn words(&self, doc_id: usize) -> Vec<String> {
         let mut words = Vec::new();
         for_each_token(self.corpus.profile(), &self.docs[doc_id], |token| {
@@ -42,7 +43,7 @@ impl Subject {
     }
 }
 
-/// Corpora of the folder in `TADOC_CORPORA`, or the generated one.
+/// Returns the corpora of the folder in `TADOC_CORPORA`, or the generated corpus.
 pub fn subjects() -> Vec<Subject> {
     let Some(folder) = std::env::var_os("TADOC_CORPORA") else {
         return vec![subject("generated".into(), generated())];
@@ -95,7 +96,7 @@ fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Two thousand documents of sentences that recur, with a Zipf-like vocabulary.
+/// Returns two thousand documents of sentences that recur, with a Zipf-like vocabulary.
 fn generated() -> Vec<Vec<u8>> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut below = |end: u64| {

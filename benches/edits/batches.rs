@@ -1,6 +1,8 @@
-//! Many questions in one call, on all cores, beside a plain store whose rows are asked by all cores too.
+//! Benchmark of many questions in one call, on all cores, beside a plain store whose rows are read
+//! by all cores too.
 //!
-//! A row: nanoseconds of the clock for a question, and of all threads together, least of some rounds.
+//! A row has two times for a question, in nanoseconds: that of the clock, and that of all threads
+//! together. Each is the least of some rounds.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -12,7 +14,7 @@ use tadoc::read::ExtractQuery;
 
 use super::{Plain, ROUNDS, Workload};
 
-/// Nanoseconds that all threads of this process have run.
+/// Returns the nanoseconds that all threads of this process have run.
 fn process_nanos() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let of_task = |task: std::fs::DirEntry| {
@@ -25,7 +27,8 @@ fn process_nanos() -> u64 {
 /// Nanoseconds of the clock and of all threads.
 type Nanos = (u64, u64);
 
-/// The least of some rounds of both in turn, whose answers must be the same.
+/// Runs both stores in turn for some rounds, compares their answers, and returns the least times of
+/// each.
 fn least(mut living: impl FnMut() -> u64, mut plain: impl FnMut() -> u64) -> (Nanos, Nanos) {
     let timed = |ask: &mut dyn FnMut() -> u64, least: &mut Nanos| {
         let (started, nanos) = (Instant::now(), process_nanos());
@@ -42,7 +45,7 @@ fn least(mut living: impl FnMut() -> u64, mut plain: impl FnMut() -> u64) -> (Na
     of_both
 }
 
-/// Measures batches of reads of `living`, whose documents are those of `plain`.
+/// Measures batches of reads of `living`. `plain` holds the same documents.
 pub fn measure(workload: &Workload<'_>, name: &str, living: &LivingCorpus, plain: &Plain) {
     for kind in ["extract", "count rare", "count usual", "search rare", "search usual"] {
         let operations = workload.operations(EditMode::InSequence, &[kind]);

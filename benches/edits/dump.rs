@@ -1,4 +1,4 @@
-//! The documents and the mixes as files, for stores that are no part of this program
+//! Writer of the documents and the mixes as files, for stores that are not part of this program
 //! (`peers/edits.py`).
 //!
 //! ```text

@@ -1,15 +1,16 @@
-//! The table of `src/tadoc/analytics/costs.rs`, fitted to measured times.
+//! Fit of the table of `src/tadoc/analytics/costs.rs` to measured times.
 //!
 //! ```text
-//! beginnings   the table in use, least squares of relative errors
-//! moved        one constant after the other at random, kept where the loss is not more
-//! best         of all beginnings, each moved with several seeds
-//! held out     the same without the samples of one corpus, and from least squares alone
+//! starts       the table in use, and least squares of relative errors
+//! moved        change one constant after the other at random, keep it if the loss does not grow
+//! best         the best of all starts, each moved with several seeds
+//! held out     the same without the samples of one corpus, from least squares alone
 //! ```
 //!
-//! Least squares choose badly where two ways are close, and one search ends in one of many hollows: from least
-//! squares alone, with one seed, the choices were right in 50 of 56 pairs and lost up to 53 %; the best of several
-//! was right in 55 and lost 3.6 % at most (the same times of seven corpora, windows of two and three words).
+//! Least squares choose badly if two ways are close, and one search ends in one of many local
+//! minima. From least squares alone, with one seed, the choices were right in 50 of 56 pairs and
+//! lost up to 53 %. The best of several searches was right in 55 pairs and lost 3.6 % at most (the
+//! same times of seven corpora, windows of two and three words).
 
 use std::collections::BTreeSet;
 
@@ -17,39 +18,39 @@ use tadoc::analytics::{NUM_STATISTICS, TRAVERSAL_COSTS, Traversal, TraversalTask
 
 /// One way of one task on one corpus.
 pub struct Sample {
-    /// Which corpus.
+    /// Number of the corpus.
     pub corpus: usize,
-    /// Which task on which corpus.
+    /// Number of the pair of a task and a corpus.
     pub pair: usize,
     pub task: TraversalTask,
     pub way: Traversal,
-    /// Whether it may be chosen, whatever it costs.
+    /// Flag for a way that may be chosen at all, whatever its cost.
     pub is_choosable: bool,
     pub statistics: [f64; NUM_STATISTICS],
     pub nanoseconds: f64,
 }
 
-/// Nanoseconds of the statistics for each way of one task.
+/// Costs in nanoseconds per unit of each statistic, for each way of one task.
 type Fit = Vec<(Traversal, [f64; NUM_STATISTICS])>;
 
-/// How good choices are.
+/// Quality of the choices of a table.
 #[derive(Debug, Default)]
 pub struct Choices {
     num_right: usize,
-    /// Of each pair how much longer the way that was chosen takes than the fastest.
+    /// Regret of each pair: the time of the chosen way over that of the fastest way, less 1.
     regrets: Vec<f64>,
 }
 
-/// Changes that a search tries, and seeds of each beginning.
+/// Number of changes that a search tries, and number of seeds for each start.
 const NUM_MOVES: usize = 6000;
 const NUM_SEEDS: u64 = 12;
-/// Where a constant that is 0 begins to move.
+/// First values of constants that are 0 and begin to move.
 const LEAST_CONSTANTS: [f64; NUM_STATISTICS] = [5.0, 5.0, 500.0, 5.0, 5.0];
-/// Rounds of coordinate descent.
+/// Number of rounds of coordinate descent.
 const NUM_ROUNDS: usize = 5000;
 
-/// Prints the table fitted to `samples`, and how good its choices are: for these, and for each corpus with a table
-/// that was fitted to the others.
+/// Prints the table fitted to `samples` and the quality of its choices: for these samples, and for
+/// each corpus with a table that was fitted to the other corpora.
 pub fn print_fit(samples: &[Sample]) {
     println!("elements, words, documents, reached by one, reached by a group:");
     let corpora: BTreeSet<usize> = samples.iter().map(|sample| sample.corpus).collect();
@@ -81,7 +82,8 @@ pub fn print_fit(samples: &[Sample]) {
 }
 
 impl Choices {
-    /// Adds the choice of a pair, and by which share it is slower than the fastest.
+    /// Adds the choice of a pair. `regret` is the share by which the choice is slower than the
+    /// fastest way.
     pub fn push(&mut self, regret: f64) {
         self.num_right += usize::from(regret <= 0.0);
         self.regrets.push(regret);
@@ -106,7 +108,7 @@ impl std::fmt::Display for Choices {
     }
 }
 
-/// The best of several searches from each of `beginnings`.
+/// Returns the best of several searches from each of `beginnings`.
 fn best(beginnings: &[Fit], samples: &[&Sample]) -> Fit {
     let searches = beginnings
         .iter()
@@ -114,7 +116,7 @@ fn best(beginnings: &[Fit], samples: &[&Sample]) -> Fit {
     searches.min_by(|a, b| loss(a, samples).total_cmp(&loss(b, samples))).unwrap()
 }
 
-/// One constant after the other is changed at random, and stays so where [`loss`] is not more.
+/// Changes one constant after the other at random and keeps a change if [`loss`] does not grow.
 fn moved(mut fit: Fit, samples: &[&Sample], seed: u64) -> Fit {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut below = |limit: usize| {
@@ -129,7 +131,7 @@ fn moved(mut fit: Fit, samples: &[&Sample], seed: u64) -> Fit {
         let before = fit[way].1[column];
         let factor = ((below(2000) as f64 - 1000.0) / 1000.0).exp();
         let begin = if before > 0.0 { before } else { LEAST_CONSTANTS[column] };
-        // As it is printed.
+        // Rounds the constant as it is printed.
         let after = (begin * factor * 10.0).round() / 10.0;
         fit[way].1[column] = if below(10) == 0 { 0.0 } else { after };
         match loss(&fit, samples) {
@@ -140,8 +142,9 @@ fn moved(mut fit: Fit, samples: &[&Sample], seed: u64) -> Fit {
     fit
 }
 
-/// For each pair, how much the choice loses, mostly above 4 %; a bit for a wrong one and for one that hangs on a
-/// hair, and a bit for costs that are not the times. On average.
+/// Returns the mean loss over all pairs. The loss of a pair is the regret of the choice (more
+/// heavily above 4 %), plus a little for a wrong choice, for a choice with a narrow margin, and for
+/// costs that differ from the times.
 fn loss(fit: &Fit, samples: &[&Sample]) -> f64 {
     let (mut sum, mut num_pairs) = (0.0, 0.0);
     for pair in samples.chunk_by(|a, b| a.pair == b.pair) {
@@ -162,7 +165,7 @@ fn loss(fit: &Fit, samples: &[&Sample]) -> f64 {
     sum / num_pairs
 }
 
-/// How much longer the cheapest way takes than the fastest, as a share of that.
+/// Returns the extra time of the cheapest way over the fastest way, as a share of the latter.
 fn regret(fit: &Fit, pair: &[&Sample]) -> f64 {
     let choosable = pair.iter().filter(|sample| sample.is_choosable);
     let chosen = choosable.min_by(|a, b| cost(fit, a).total_cmp(&cost(fit, b))).unwrap();
@@ -178,7 +181,7 @@ fn cost(fit: &Fit, sample: &Sample) -> f64 {
     traversal_cost(constants, &sample.statistics)
 }
 
-/// Constants that are not below 0, for the statistics that each way of `task` depends on.
+/// Returns constants of at least 0 for the statistics that each way of `task` depends on.
 fn least_squares(task: TraversalTask, samples: &[&Sample]) -> Fit {
     use Traversal::{BottomUp, TokenScan, TopDown};
     use TraversalTask::{DocumentSequences, InvertedIndex, TermVector};
@@ -198,7 +201,7 @@ fn least_squares(task: TraversalTask, samples: &[&Sample]) -> Fit {
     ways.map(fit).collect()
 }
 
-/// Coordinate descent over relative errors.
+/// Fits constants by coordinate descent over relative errors.
 fn descended(samples: &[&Sample], columns: &[usize]) -> [f64; NUM_STATISTICS] {
     let mut constants = [0.0; NUM_STATISTICS];
     let share = |sample: &Sample, column: usize| sample.statistics[column] / sample.nanoseconds;

@@ -1,15 +1,15 @@
-//! Text that is made by the program, always the same: logs, versions of documents, and prose whose
-//! words come as often as in Zipf's law.
+//! Generated text that is the same in every run: logs, versions of documents, and prose whose word
+//! frequencies follow Zipf's law.
 
 use rayon::prelude::*;
 
-/// Bytes of a document, about.
+/// Approximate number of bytes of a document.
 const DOC_BYTES: usize = 64 << 10;
-/// Versions of a document.
+/// Number of versions of a document.
 const NUM_VERSIONS: usize = 32;
 const NUM_WORDS: usize = 200_000;
 
-/// Reproducible numbers (xorshift).
+/// A generator of reproducible numbers (xorshift).
 pub struct Random(pub u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
         (self.0 >> 11) as usize % limit
     }
 
-    /// A word, the first ones more often: as often as one over their place.
+    /// Returns a word number. The frequency of a word is proportional to one over its place.
     fn word(&mut self) -> usize {
         let uniform = self.below(1 << 30) as f64 / (1u64 << 30) as f64;
         (NUM_WORDS as f64).powf(uniform) as usize - 1
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// Documents of this kind, `len_bytes` together or a bit more.
+/// Returns documents of this kind, of `len_bytes` together or slightly more.
 pub fn documents(kind: &str, len_bytes: usize) -> Vec<Vec<u8>> {
     let num_docs = len_bytes.div_ceil(DOC_BYTES);
     let words: Vec<String> = (0..NUM_WORDS).map(spelled).collect();
@@ -47,7 +47,7 @@ pub fn documents(kind: &str, len_bytes: usize) -> Vec<Vec<u8>> {
     }
 }
 
-/// A word of letters for each number.
+/// Returns a word of letters for each number.
 fn spelled(number: usize) -> String {
     const SYLLABLES: [&str; 16] = [
         "ta", "re", "in", "so", "mu", "ka", "le", "on", "di", "va", "her", "pes", "ol", "qua",
@@ -78,7 +78,8 @@ fn prose(doc: usize, words: &[String]) -> Vec<u8> {
     text
 }
 
-/// Each version has a few sentences of the one before replaced, and one added.
+/// Returns versions of a document. Each version replaces a few sentences of the one before and adds
+/// one.
 fn versions(doc: usize, words: &[String]) -> Vec<Vec<u8>> {
     let mut random = Random::of(doc + (1 << 40));
     let sentence = |random: &mut Random| {

@@ -1,27 +1,28 @@
-//! What benches of GSST on the device share: the column, its blocks, and how often they run.
+//! Input shared by the benchmarks of GSST on the device: the column, its blocks, and the number of
+//! runs.
 //!
-//! `TADOC_COLUMN` names a file with a row in each line; without it the rows are generated.
+//! `TADOC_COLUMN` names a file with a row in each line. Without it the rows are generated.
 
 use std::ops::Range;
 
 use gsst::{Block, BlockOptions, write_block};
 use rayon::prelude::*;
 
-/// Text of the column, repeated until it is as long.
+/// Number of bytes of text. The column is repeated until it is that long.
 pub const TEXT_BYTES: usize = 1 << 30;
-/// What outputs are filled with before a kernel writes them.
+/// Bytes that fill the outputs before a kernel writes them.
 pub const POISONS: [u8; 2] = [0xA5, 0x5A];
 pub const NUM_WARM_UPS: usize = 5;
 pub const NUM_RUNS: usize = 31;
 
-/// One part of the tables: how blocks are written, and how much text each has.
+/// One part of the tables: the options of the blocks and the bytes of text in each block.
 pub struct Case {
     pub name: &'static str,
     pub options: BlockOptions,
     pub block_bytes: usize,
 }
 
-/// The column's text, its rows ended by line feeds, without the last one.
+/// Returns the column's text. A line feed ends each row except the last one.
 pub fn column() -> Vec<u8> {
     let mut text = match std::env::var_os("TADOC_COLUMN") {
         Some(path) => std::fs::read(path).unwrap(),
@@ -38,7 +39,7 @@ fn generated() -> Vec<u8> {
     (0..4_000_000).flat_map(|i| word(i).bytes()).collect()
 }
 
-/// Blocks of all rows, each of `block_bytes` at most.
+/// Returns blocks of all rows, each of at most `block_bytes`.
 pub fn blocks(rows: &[Option<&[u8]>], case: &Case) -> Vec<Block<Vec<u8>>> {
     let write = |part: Range<usize>| Block::open(write_block(&rows[part], &case.options).unwrap());
     parts(rows, case.block_bytes).into_par_iter().map(|part| write(part).unwrap()).collect()

@@ -1,4 +1,4 @@
-//! What benches on a device share: opening it, the corpora, and how runs are timed.
+//! Helpers shared by the benchmarks on a device: opening it, building corpora, and timing runs.
 
 #![allow(dead_code, reason = "each bench uses its part")]
 
@@ -10,10 +10,11 @@ use tadoc::build::CorpusBuilder;
 use tadoc::format::OpenLimits;
 use tadoc_cuda::{Device, GpuError};
 
-/// More memory than any bench needs, in bytes.
+/// Memory limit in bytes that is larger than any benchmark needs.
 pub const AMPLE: u64 = 64 << 30;
 
-/// The first device; `None`, with a word about it, where there is none and none is required.
+/// Opens the first device. Without a device it prints a line and returns `None`, unless a device is
+/// required.
 pub fn open_device() -> Result<Option<Device>, GpuError> {
     match Device::open(0) {
         Err(error) if std::env::var_os("REQUIRE_GPU").is_none() => {
@@ -24,12 +25,12 @@ pub fn open_device() -> Result<Option<Device>, GpuError> {
     }
 }
 
-/// An environment variable.
+/// Returns an environment variable or its default.
 pub fn variable(name: &str, default: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }
 
-/// The same, a number.
+/// Returns an environment variable as a number, or its default.
 pub fn number(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
@@ -47,7 +48,7 @@ impl Pools {
     }
 }
 
-/// The corpus of `documents`, as `builder` makes it and a reader has it.
+/// Builds a corpus of `documents` with `builder` and returns it as a reader opens it.
 pub fn built(mut builder: CorpusBuilder<Vec<u8>>, documents: &[Vec<u8>]) -> Corpus {
     for (at, document) in documents.iter().enumerate() {
         builder.push_document(&at.to_string(), document).unwrap();
@@ -68,7 +69,8 @@ pub fn median(mut seconds: Vec<f64>) -> f64 {
     seconds[seconds.len() / 2]
 }
 
-/// How often the CPU does something: so many runs at most, and none after so many seconds.
+/// Limits for repeated runs on the CPU: a number of runs, and a number of seconds after which no
+/// run starts.
 #[derive(Clone, Copy)]
 pub struct CpuRuns {
     pub max_runs: usize,
@@ -76,7 +78,7 @@ pub struct CpuRuns {
 }
 
 impl CpuRuns {
-    /// Seconds of the fastest run; what `prepare` makes is not timed.
+    /// Returns the seconds of the fastest run. The time of `prepare` does not count.
     pub fn least_seconds<T>(self, mut prepare: impl FnMut() -> T, mut run: impl FnMut(T)) -> f64 {
         let (mut least, mut sum) = (f64::MAX, 0.0);
         for _ in 0..self.max_runs {
@@ -92,7 +94,8 @@ impl CpuRuns {
     }
 }
 
-/// Median seconds of `num_runs` of `run` by the device's clock; one before them is not counted.
+/// Returns the median seconds of `num_runs` runs by the device's clock, after one run that does not
+/// count.
 pub fn device_seconds(
     device: &Device,
     num_runs: usize,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""word_count, inverted_index, term_vector, tfidf, sequence_count (3 words) and cooccurrence (5): DuckDB and
-`tadoc sql`, and Polars for four of them.
+"""Measures word_count, inverted_index, term_vector, tfidf, sequence_count (3 words) and cooccurrence (5) in DuckDB
+and in `tadoc sql`, and four of them in Polars.
 
 Claim it supports: "word_count and inverted_index, warm, through SQL: at least 50x and 10x DuckDB on
 the same text and the same word definition, rows equal".
@@ -8,17 +8,17 @@ the same text and the same word definition, rows equal".
     pip install duckdb polars pyarrow
     python3 benches/peers/analytics.py --tadoc target/debug/tadoc ../shared/corpora/d-logs
 
-Method. Every engine has its documents where it likes them best before the clock starts: DuckDB and
-Polars a table (doc_id, path, text) in memory, tadoc a `.tadoc` file its session has opened once.
-Two threads each. A query is run four times in one session; "first" is the first run, "warm" the
-shortest of the rest. Each timed query ends in one row that reads every column of every result row,
-so printing is not measured and no engine can skip a column. Afterwards the full results are
-compared row by row.
+Method. Before the clock starts, every engine has its documents in the form that suits it best: DuckDB
+and Polars have a table (doc_id, path, text) in memory, tadoc has a `.tadoc` file that its session has
+opened once. Each engine has two threads. A query runs four times in one session. "First" is the first
+run, "warm" is the shortest of the others. Each timed query ends in one row that reads every column of
+every result row, so printing is not measured and no engine can skip a column. Afterwards the full
+results are compared row by row.
 
 A word is Rust's `\\w+`: [\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}] of Unicode 16. DuckDB's
-RE2 knows `\\w` for ASCII only, no \\p{Alphabetic}, and an older Unicode, so `word_pattern` spells the
-class out; Polars has Rust's. Documents that are not valid UTF-8 have their invalid bytes
-replaced by U+FFFD for DuckDB and Polars; tadoc stores them as they are. Neither belongs to a word.
+RE2 has `\\w` for ASCII only, no \\p{Alphabetic}, and an older Unicode, so `word_pattern` spells the
+class out. Polars has Rust's regex. For DuckDB and Polars, U+FFFD replaces the invalid bytes of documents
+that are not valid UTF-8; tadoc stores the bytes as they are. Neither belongs to a word.
 """
 
 import argparse
@@ -34,7 +34,7 @@ NUM_THREADS = 2
 NUM_RUNS = 4
 os.environ["POLARS_MAX_THREADS"] = str(NUM_THREADS)
 
-# Word characters of Unicode 16 that RE2's tables in DuckDB 2.0.0 do not know yet: 5,055 of 144,667.
+# Word characters of Unicode 16 that RE2's tables in DuckDB 2.0.0 lack: 5,055 of 144,667.
 NEW_WORD = """
     897 1C89-1C8A A7CB-A7CD A7DA-A7DC 105C0-105F3 10D40-10D65 10D69-10D6D 10D6F-10D85
     10EC2-10EC4 10EFC 11380-11389 1138B 1138E 11390-113B5 113B7-113C0 113C2 113C5
@@ -45,8 +45,8 @@ NEW_WORD = """
 
 
 def word_pattern():
-    """Rust's `\\w+` for RE2. Checked code point by code point against regex-syntax 0.8.11: equal."""
-    # \p{Alphabetic} = L + Nl + Other_Alphabetic; of the last, what is not in \p{M} are enclosed letters.
+    """Returns Rust's `\\w+` for RE2. It was equal to regex-syntax 0.8.11 for every code point."""
+    # \p{Alphabetic} = L + Nl + Other_Alphabetic. Characters of the last that are not in \p{M} are enclosed letters.
     other = "200C 200D 24B6-24E9 1F130-1F149 1F150-1F169 1F170-1F189 " + NEW_WORD
     spans = ("-".join(rf"\x{{{end}}}" for end in span.split("-")) for span in other.split())
     return rf"[\p{{L}}\p{{Nl}}\p{{M}}\p{{Nd}}\p{{Pc}}{''.join(spans)}]+"
@@ -54,7 +54,7 @@ def word_pattern():
 
 WORD = word_pattern()
 
-# All words of a document at once, or line by line (a word has no line end inside).
+# Words of a whole document at once, or line by line (no word contains a line end).
 DOCS_WORDS = f"SELECT doc_id, unnest(regexp_extract_all(text, '{WORD}')) AS word FROM docs"
 LINES_WORDS = f"""
     SELECT doc_id, unnest(regexp_extract_all(line, '{WORD}')) AS word
@@ -76,7 +76,7 @@ SCORED = """
     SELECT doc_id, word, count AS tf, df, CAST(round(1e6 * count * ln(num_docs / df)) AS BIGINT) AS score
     FROM (SELECT *, count(*) OVER (PARTITION BY word) AS df FROM ({}))
     CROSS JOIN (SELECT count(*) AS num_docs FROM docs)"""
-# Each word with the four behind it.
+# Each word with the four words behind it.
 PAIRS = f"""
     SELECT least(a, b) AS word1, greatest(a, b) AS word2, count(*) AS count FROM (
         SELECT unnest(words[:len(words) - d]) AS a, unnest(words[1 + d:]) AS b
@@ -84,8 +84,8 @@ PAIRS = f"""
         (SELECT unnest(range(1, 5)) AS d) WHERE len(words) > d)
     GROUP BY ALL"""
 
-# The ways DuckDB is asked; the fastest counts. Which one that is depends on the corpus: line by line is
-# twice as fast for a few large documents and slower for many small ones.
+# Queries for DuckDB, of which the fastest counts. It depends on the corpus: line by line is twice as fast for
+# a few large documents and slower for many small ones.
 DUCKDB_WAYS = {
     "word_count": [COUNTED.format(DOCS_WORDS), COUNTED.format(LINES_WORDS)],
     "inverted_index": [
@@ -99,9 +99,9 @@ DUCKDB_WAYS = {
     "sequence_count": [SEQUENCES],
     "cooccurrence": [PAIRS],
 }
-# What of our rows is compared, where that is not all of them.
+# Columns of our rows that are compared, if not all of them.
 COMPARED = {"tfidf": "doc_id, word, tf, df, CAST(round(1e6 * score) AS BIGINT) AS score"}
-# One row that reads every column: {rows} is the relation.
+# Queries for one row that reads every column. {rows} is the relation.
 DIGEST = {
     "word_count": "SELECT count(*), sum({num_bytes}(word)), sum(count) FROM {rows}",
     "term_vector": "SELECT count(*), sum({num_bytes}(word)), sum(count) FROM {rows}",
@@ -136,7 +136,7 @@ class DuckDb:
         self.connection.execute("CREATE VIEW docs AS FROM docs0 UNION ALL FROM docs1")
 
     def run(self, task):
-        """Seconds of each run, and the digest."""
+        """Runs a task and returns the seconds of each run, and the digest."""
         runs = []
         for way in DUCKDB_WAYS[task]:
             query = DIGEST[task].format(rows=f"({way})", num_bytes="strlen", list_len="len")
@@ -145,7 +145,7 @@ class DuckDb:
 
 
 def halves(docs):
-    """The documents in two runs of about equally many characters."""
+    """Returns the documents in two parts with about the same number of characters."""
     rest = sum(len(text) for _, _, text in docs) / 2
     for at, (_, _, text) in enumerate(docs):
         rest -= len(text)
@@ -155,7 +155,7 @@ def halves(docs):
 
 
 class Polars:
-    """Polars over a frame in memory; its regex is Rust's, so `\\w+` needs no spelling out."""
+    """Polars over a frame in memory. Its regex is Rust's, so it needs no spelled-out class."""
 
     name = "Polars"
 
@@ -167,11 +167,11 @@ class Polars:
                                        "text": [text for _, _, text in docs]})
 
     def run(self, task):
-        """Seconds of each run, and the digest."""
+        """Runs a task and returns the seconds of each run, and the digest."""
         return timed(lambda: getattr(self, task)().collect().row(0))
 
     def words(self):
-        """One row a document: its id and the list of its words."""
+        """Returns a row for each document: its id and the list of its words."""
         return self.frame.lazy().select("doc_id", word=self.pl.col("text").str.extract_all(r"\w+"))
 
     def word_count(self):
@@ -209,7 +209,7 @@ class Polars:
 
 
 class Tadoc:
-    """`tadoc sql`; the times are those its session prints."""
+    """`tadoc sql`, with the times that its session prints."""
 
     name = "tadoc"
 
@@ -219,8 +219,8 @@ class Tadoc:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def sql(self, *statements):
-        """Standard output of one session that runs the statements."""
-        # On the cores, as the peers.
+        """Runs the statements in one session and returns its output."""
+        # The cores answer, as for the peers.
         statements = ("SET tadoc.device = 'cpu'", *statements)
         arguments = [argument for statement in statements for argument in ("-c", statement)]
         environment = {**os.environ, "RAYON_NUM_THREADS": str(NUM_THREADS)}
@@ -231,11 +231,11 @@ class Tadoc:
         return done.stdout + done.stderr
 
     def run(self, task):
-        """Seconds of each run, and the digest."""
+        """Runs a task and returns the seconds of each run, and the digest."""
         query = DIGEST[task].format(rows=f"{task}('{self.corpus}')", num_bytes="octet_length",
                                     list_len="cardinality")
         output = self.sql(*[query] * NUM_RUNS)
-        # Standard error says `1 row, 4.56 ms` or `1 row, 1.23 s` behind each statement.
+        # Standard error has `1 row, 4.56 ms` or `1 row, 1.23 s` behind each statement.
         times = re.findall(r"^1 row, ([0-9.]+) (ms|s)$", output, re.MULTILINE)
         seconds = [float(number) / (1000 if unit == "ms" else 1) for number, unit in times]
         digest = next(line for line in output.splitlines() if re.fullmatch(r"[0-9,]+", line))
@@ -248,7 +248,7 @@ class Tadoc:
 
 
 def timed(query):
-    """Runs a query; returns the seconds of each run, and its answer as integers."""
+    """Runs a query and returns the seconds of each run and its answer as integers."""
     seconds = []
     for _ in range(NUM_RUNS):
         start = time.perf_counter()
@@ -258,7 +258,7 @@ def timed(query):
 
 
 def num_different_rows(duckdb, tadoc, task, temp):
-    """Number of rows that only one of the two full results has."""
+    """Returns the number of rows that only one of the two full results has."""
     out = os.path.join(temp, f"{task}.parquet")
     tadoc.export(task, out)
     ours, theirs = f"SELECT * FROM '{out}'", DUCKDB_WAYS[task][0]

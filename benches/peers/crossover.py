@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From which size on a device pays for tasks over corpora: all cores' time over the device's, by size.
+"""Draws the size from which a device pays for tasks over corpora: all cores' time over the device's, by size.
 
 Claim it supports: "tens of times faster where it pays, and where that is".
 
@@ -9,9 +9,9 @@ Claim it supports: "tens of times faster where it pays, and where that is".
     done
     python3 benches/peers/crossover.py benches/figures/corpus_crossover.svg log.txt versioned.txt prose.txt
 
-Draws what `benches/gpu_corpus.rs` printed, and prints it as rows of CSV. "Resident" has the corpus and what
-the task derives of it in device memory, and leaves its rows there. "With upload" is one call from the
-host: grammars to the device, everything derived, rows back.
+Draws the output of `benches/gpu_corpus.rs`, and prints it as rows of CSV. "Resident" has the corpus and the
+derived data of the task in device memory, and leaves the rows there. "With upload" is one call from the host:
+it uploads grammars, derives all data, and returns the rows.
 """
 
 import csv
@@ -30,7 +30,7 @@ FIELDS = ["task", "kind", "elements", "all_cores_s", "resident_s", "with_upload_
 
 
 def read_rows(paths):
-    """What the bench printed, as rows of FIELDS; passages are no task over the whole corpus."""
+    """Returns the output of the bench as rows of FIELDS. Passages are not a task over the whole corpus."""
     rows = []
     for path in paths:
         kind, elements, upload_ms = None, 0, 0.0
@@ -51,8 +51,8 @@ def read_rows(paths):
 
 
 def crossing(points):
-    """Where a line through (elements, ratio) comes above 1 for good, between logarithms; None if it doesn't,
-    or is above from the first point on."""
+    """Returns the elements at which a line through (elements, ratio) rises above 1 and stays there, interpolated
+    between logarithms. Returns None if it never does, or if it is above 1 from the first point on."""
     found = None
     for (x, y), (next_x, next_y) in zip(points, points[1:]):
         if y < 1 <= next_y:
@@ -62,7 +62,7 @@ def crossing(points):
 
 
 def short(number):
-    """Three digits at most, such as 4.6 M."""
+    """Returns a number of three digits at most, such as 4.6 M."""
     for limit, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if number >= limit:
             return f"{number / limit:.2g}{unit}" if number < 10 * limit else f"{number / limit:.0f}{unit}"
@@ -70,13 +70,13 @@ def short(number):
 
 
 def powers_around(values):
-    """Powers of ten with all values between them."""
+    """Returns the exponents of two powers of ten with all values between them."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 
 
 class Figure:
-    """Panels on logarithmic axes that all of them share."""
+    """Panels that share their logarithmic axes."""
 
     def __init__(self, rows):
         ratios = [row[3] / seconds for row in rows for seconds in row[4:]]

@@ -1,22 +1,22 @@
 """The documents of a folder, the same for every peer and for `tadoc ingest`.
 
-A document is a file. Left out are hidden files and folders (`tadoc ingest` takes them only by name)
-and files that describe a corpus instead of belonging to it: PROVENANCE.md, LICENSE and *.list at the
-top of the folder. The order is that of the names, folder by folder.
+A document is a file. These are not documents: hidden files and folders (`tadoc ingest` takes them only by
+name), and files that describe the corpus, which are PROVENANCE.md, LICENSE and *.list at the top of the
+folder. Documents are sorted by name, folder by folder.
 """
 
 import os
 
 
 def is_document(relative_path):
-    """Whether the file belongs to the corpus."""
+    """Returns True if the file belongs to the corpus."""
     parts = relative_path.split("/")
     describes = parts[0] in ("PROVENANCE.md", "LICENSE") or parts[0].endswith(".list")
     return not any(part.startswith(".") for part in parts) and not (len(parts) == 1 and describes)
 
 
 def document_paths(folder):
-    """Paths of all documents, relative to `folder`, in order."""
+    """Returns the sorted paths of all documents, relative to `folder`."""
     found = []
     for parent, _, names in os.walk(folder):
         found += [os.path.relpath(os.path.join(parent, name), folder) for name in names]
@@ -31,7 +31,7 @@ def read_documents(folder):
 
 
 def concatenate(folder, out_path):
-    """Writes all documents one behind the other; returns (number of documents, bytes)."""
+    """Writes all documents one behind the other and returns (number of documents, bytes)."""
     num_docs = num_bytes = 0
     with open(out_path, "wb") as out:
         for _, data in read_documents(folder):
@@ -41,7 +41,7 @@ def concatenate(folder, out_path):
 
 
 def stage(folder, temp):
-    """A folder that `tadoc ingest` takes all documents of: `folder` itself, or a copy in `temp`."""
+    """Returns a folder of which `tadoc ingest` takes all documents: `folder` itself, or a copy in `temp`."""
     if all(is_document(name) or name.startswith(".") for name in os.listdir(folder)):
         return folder
     staged = os.path.join(temp, "documents")
@@ -53,8 +53,8 @@ def stage(folder, temp):
 
 
 def text_of(data):
-    """How every peer sees a document that is not valid UTF-8: U+FFFD for what is invalid.
+    """Returns a document as text, with U+FFFD for invalid UTF-8, as every peer gets it.
 
-    The same rule as Rust's `String::from_utf8_lossy` (one U+FFFD for each maximal invalid part).
+    The rule is that of Rust's `String::from_utf8_lossy` (one U+FFFD for each maximal invalid part).
     """
     return data.decode("utf-8", errors="replace")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Documents that change, in a Tantivy index (delete and add again), and through SQL statements.
+"""Measures documents that change, in a Tantivy index (delete and add again) and through SQL statements.
 
 Claims it supports: "edits and reads of random documents, a fifth of each operation, beside Tantivy", and
 the rates of INSERT, UPDATE, DELETE and INSERT INTO "d$edits".
@@ -10,23 +10,22 @@ the rates of INSERT, UPDATE, DELETE and INSERT INTO "d$edits".
     PYTHONPATH=/tmp/tantivy python3 benches/peers/edits.py mixes /tmp/edits/a-tldr --operations 20000
     python3 benches/peers/edits.py statements /tmp/edits/a-tldr --tadoc target/release/tadoc
 
-Method. `mixes` runs the very operations that the bench runs, over the same documents, and compares the sum
-of all lengths, counts and hits with the one in the file. An inverted index has no bytes and no byte offsets,
-so the index keeps each document's bytes beside its words. A read fetches the document by its id; count and
-search ask for the document by its id and the word, and scan its bytes where there is an answer. An edit
-deletes the document and adds it again with its new text. What was edited is not seen before a commit, so
-that a read of an edited document commits first; other edits wait. The index lies in memory and has one
-writer thread.
+Method. `mixes` runs the same operations as the bench, over the same documents, and compares the sum of all
+lengths, counts and hits with the sum in the file. An inverted index has no bytes and no byte offsets, so the
+index keeps each document's bytes beside its words. A read fetches the document by its id. Count and search
+ask for the document by its id and the word, and scan its bytes if there is an answer. An edit deletes the
+document and adds it again with its new text. Edits show only after a commit, so a read of an edited document
+commits first; other edits wait. The index lies in memory and has one writer thread.
 
-All of it is called from Python. Two figures say what that costs: an empty call of the index, and the same loop
-over plain `bytes` objects, whose work is little beside the loop. Ours is called from Rust; take the
-difference of the two for what Tantivy itself costs. Times are of the processor, over all threads of the
-process, as the bench counts its one.
+The calls come from Python. Two figures show the cost of that: an empty call of the index, and the same loop
+over plain `bytes` objects, which do little work. Our bench is called from Rust. The difference of the two
+figures is the cost of Tantivy itself. Times are processor times over all threads of the process; the bench
+has one thread.
 
 `statements` makes a living corpus of the documents in a temporary folder and runs each statement once in a
-process of its own; what a process that runs `SELECT 1` on the same table takes is taken off. Rows are those
-that the statement says it changed. Every statement is a durable commit; one that makes recompression due
-pays for it.
+process of its own. The time of a process that runs `SELECT 1` on the same table is subtracted. Rows are the
+number that the statement reports. Every statement is a durable commit. A statement after which the corpus is
+optimized includes the time of that.
 """
 
 import argparse
@@ -38,12 +37,12 @@ import time
 WORD_BYTES = frozenset(bytes([byte]) for byte in range(256)
                        if byte > 127 or chr(byte).isalnum() or byte == ord("_"))
 EXTRACT_BYTES = 64
-# Tantivy leaves longer ones out; what is no ASCII letter or digit it may cut otherwise.
+# Tantivy leaves longer tokens out. It may cut characters other than ASCII letters and digits in another way.
 LONGEST_TOKEN = 39
 
 
 def documents_of(folder):
-    """The bytes of the documents, in order of id."""
+    """Returns the bytes of the documents, in the order of their ids."""
     folder = os.path.join(folder, "documents")
     documents = []
     for name in sorted(os.listdir(folder)):
@@ -53,7 +52,7 @@ def documents_of(folder):
 
 
 def operations_of(path):
-    """The expected sum, and operations as (kind, document, offset or None, bytes)."""
+    """Returns the expected sum, and operations as (kind, document, offset or None, bytes)."""
     with open(path, encoding="ascii") as file:
         total = int(file.readline().split("\t")[1])
         rows = [line.rstrip("\n").split("\t") for line in file]
@@ -62,7 +61,7 @@ def operations_of(path):
 
 
 def num_places(text, word):
-    """Places of the word in the text where no letter, digit or `_` is beside it."""
+    """Counts the places of the word in the text without a letter, digit or `_` beside it."""
     count, at = 0, text.find(word)
     while at >= 0:
         end = at + len(word)
@@ -72,7 +71,7 @@ def num_places(text, word):
 
 
 class PlainStore:
-    """Documents as `bytes`: what the loop costs in Python."""
+    """Documents as `bytes`, to measure the cost of the loop in Python."""
 
     name = "bytes objects"
 
@@ -80,15 +79,15 @@ class PlainStore:
         self.documents = list(documents)
 
     def read(self, doc_id):
-        """The document's bytes."""
+        """Returns the document's bytes."""
         return self.documents[doc_id]
 
     def read_with(self, doc_id, _word):
-        """The document's bytes, if the word may be in it."""
+        """Returns the document's bytes, if the word may be in it."""
         return self.documents[doc_id]
 
     def replace(self, doc_id, data):
-        """Puts other bytes in the document's place."""
+        """Replaces the document's bytes."""
         self.documents[doc_id] = data
 
 
@@ -104,7 +103,7 @@ class TantivyStore:
         builder = tantivy.SchemaBuilder()
         builder.add_integer_field("doc_id", stored=False, indexed=True)
         builder.add_bytes_field("content", stored=True)
-        # No positions: offsets in bytes do not follow from them.
+        # The index has no positions, because offsets in bytes do not follow from them.
         builder.add_text_field("text", stored=False, index_option="freq")
         self.schema = builder.build()
         self.index = tantivy.Index(self.schema)
@@ -137,13 +136,13 @@ class TantivyStore:
         return self.searcher.doc(hits[0][1])["content"][0] if hits else None
 
     def read(self, doc_id):
-        """The document's bytes."""
+        """Returns the document's bytes."""
         if doc_id in self.edited:
             self._commit()
         return self._fetch(self._id_query(doc_id))
 
     def read_with(self, doc_id, word):
-        """The document's bytes, if the word may be in it, as the index knows without reading it."""
+        """Returns the document's bytes if the word may be in it, which the index knows without a read."""
         if not word.isalnum() or len(word) > LONGEST_TOKEN:
             return self.read(doc_id)
         if doc_id in self.edited:
@@ -161,7 +160,7 @@ class TantivyStore:
 
 
 def run(store, in_batch, operations):
-    """Runs the operations; returns the sum of lengths, counts and hits."""
+    """Runs the operations and returns the sum of lengths, counts and hits."""
     total, inserts = 0, {}
     first_lens = {}
     for kind, doc_id, offset, data in operations:
@@ -183,7 +182,7 @@ def run(store, in_batch, operations):
 
 
 def nanos_of_an_empty_call(store):
-    """Nanoseconds of a call of the index that does nothing."""
+    """Returns the nanoseconds of a call of the index that does nothing."""
     num_calls = 1_000_000
     searcher = store.searcher
     started = time.process_time()
@@ -216,8 +215,8 @@ def measure_mixes(folder, num_operations):
 
 
 def costs_of(tadoc, corpus, statement):
-    """Seconds and seconds of the processor of a process that runs the statement on the corpus `d`, and rows
-    that it changed."""
+    """Runs the statement on the corpus `d` in a process. Returns its seconds, its processor seconds, and the number
+    of rows that it changed."""
     table = f"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{corpus}'"
     command = [tadoc, "sql", "-q", "--format", "csv", "-c", table, "-c", statement]
     before, started = os.times(), time.perf_counter()

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Tasks over corpora through SQL: a device beside all cores of its machine, rows compared.
+"""Measures tasks over corpora through SQL: a device beside all cores of its machine, rows compared.
 
 Claim it supports: "end to end through SQL, with upload, sequences and pairs are counted at least 3 times as fast
-as on all 16 cores, and `auto` is never slower than 0.95 of them" (results in kernels/README.md).
+as on all 16 cores, and `auto` is never slower than 0.95 of them" (results in benches/results/2026-11-23-h200.md).
 
     cargo build --release
     python3 benches/peers/gpu_sql.py --tadoc target/release/tadoc A.tadoc B.tadoc ...
 
-Method. A session each for the cores, the device and `auto`, in which the file is open and a statement about a small
-corpus has opened the device. Every statement ends in one row that reads every column of every row. "cores" and "again" are the shortest of
-three runs after the first, "with upload" is the first on the device. Numbers of rows and sums of all columns are
-compared; with --rows all rows, put in order and hashed (for small corpora: that takes longer than all else).
-Needs nothing but Python and a device.
+Method. The cores, the device and `auto` have one session each. In it the file is open, and a statement about a small
+corpus has opened the device. Every statement ends in one row that reads every column of every row. "Cores" and "again"
+are the shortest of three runs after the first, "with upload" is the first run on the device. Numbers of rows and sums of
+all columns are compared. With --rows, all rows are sorted, hashed and compared (for small corpora, because that takes
+longer than everything else). Needs only Python and a device.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import re
 import subprocess
 import tempfile
 
-# Columns whose lengths or values are summed up; {} is the relation.
+# Sums over the lengths or values of all columns.
 TASKS = {
     "word_count": "sum(octet_length(word)), sum(count)",
     "term_vector": "sum(doc_id), sum(octet_length(word)), sum(count)",
@@ -29,7 +29,7 @@ TASKS = {
     "ranked_inverted_index": "sum(octet_length(sequence)), sum(doc_id), sum(count), sum(rank)",
     "cooccurrence": "sum(octet_length(word1)), sum(octet_length(word2)), sum(count)",
 }
-# The same with a fingerprint of each row.
+# Texts of rows, for a fingerprint of each row.
 ROWS = {
     "word_count": "word || ' ' || count",
     "term_vector": "doc_id || ' ' || word || ' ' || count",
@@ -43,7 +43,7 @@ NUM_RUNS = 4
 
 
 def run(tadoc, device, statements):
-    """Milliseconds and printed rows of each statement, in one session."""
+    """Runs statements in one session and returns the milliseconds and printed rows of each."""
     setting = "" if device is None else f"SET tadoc.device = '{device}';\n"
     done = subprocess.run([tadoc, "sql", "--format", "csv"], input=setting + "".join(f"{s};\n" for s in statements),
                           capture_output=True, text=True)
@@ -57,7 +57,7 @@ def run(tadoc, device, statements):
 
 
 def measure(tadoc, small, corpus, task, compares_rows):
-    """Times of cores, device with upload, device again, `auto`; and whether answers agree."""
+    """Returns the times of cores, device with upload, device again and `auto`, and True if the answers agree."""
     opened = [f"SELECT sum(count) FROM word_count('{small}')", f"SELECT count(*) FROM term_count('{corpus}', 'x')"]
     statement = f"SELECT count(*), {TASKS[task]} FROM {task}('{corpus}')"
     found, rows = {}, {}

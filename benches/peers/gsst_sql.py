@@ -1,12 +1,12 @@
-"""GSST tables beside Parquet tables of the same rows, through SQL, on the CPU and on the GPU.
+"""Measures GSST tables beside Parquet tables of the same rows, through SQL, on the CPU and on the GPU.
 
     tpchgen-cli parquet -s 10 --tables=lineitem
     python3 benches/peers/gsst_sql.py --tadoc target/debug/tadoc lineitem.parquet
 
-Writes three columns of the file in five forms, then asks every query of every form on every device four
-times in one session and prints the shortest time, and the rates that the model predicted and the scan
-measured (GB/s of text): EXPLAIN ANALYZE, so that every batch is made and none is printed. Files are in
-the page cache, since they were just written. Needs nothing but Python and tadoc.
+Writes three columns of the file in five forms. Then it runs every query on every form and device four times in
+one session, and prints the shortest time and the rates that the model predicted and the scan measured (GB/s of
+text). The queries run under EXPLAIN ANALYZE, so that every batch is made and none is printed. Files are in the
+page cache, because they were just written. Needs only Python and tadoc.
 """
 
 import argparse
@@ -22,7 +22,7 @@ FORMS = [
     ("Parquet, snappy", "PARQUET", "OPTIONS (compression 'snappy')"),
     ("Parquet, uncompressed", "PARQUET", "OPTIONS (compression 'uncompressed')"),
 ]
-# Of the rows have 'final deposits n' 0.02 %, 'final dep' 1.1 %, 'express' 4.6 %.
+# 0.02 % of the rows contain 'final deposits n', 1.1 % contain 'final dep', 4.6 % contain 'express'.
 LITERALS = ["final deposits n", "final dep", "express"]
 QUERIES = [
     "SELECT l_comment FROM t",
@@ -35,7 +35,7 @@ NUM_RUNS = 4
 
 
 def tadoc(binary, statements):
-    """Runs statements in one session; returns standard output and the times in seconds."""
+    """Runs statements in one session and returns standard output and the times in seconds."""
     run = subprocess.run(
         [binary, "sql", "--format", "csv", "-c", ";".join(statements)],
         capture_output=True, text=True, check=False,
@@ -48,8 +48,8 @@ def tadoc(binary, statements):
 
 
 def ask(binary, folder, form, device, query):
-    """The shortest time of a query, with the rates of text predicted and measured, where the plan has
-    them, in GB/s; or why there is none."""
+    """Returns the shortest time of a query, with the predicted and measured rates of text in GB/s if the plan has
+    them; or the reason why there is no time."""
     table = f"CREATE EXTERNAL TABLE t STORED AS {form} LOCATION '{folder}/'"
     asked = [f"EXPLAIN ANALYZE {query}"] * NUM_RUNS
     try:

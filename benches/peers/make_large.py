@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Makes a folder of at least 1 GiB of real text from what is on this machine.
+"""Makes a folder of at least 1 GiB of real text from files of this machine.
 
-Claim it supports: the rows "1 GB" of benches/README.md (size, ingest rate, peak memory). The text
-differs from machine to machine, so every row quotes the bytes, files and digest printed here (SHA-256
-over path and content of all files, in order).
+Claim it supports: the rows of the corpus "large" in benches/results (size, ingest rate, peak memory). The
+text differs from machine to machine, so the results quote the bytes, files and digest printed here
+(SHA-256 over path and content of all files, in order).
 
-Sources, in this order, until the target is passed: crate sources of Cargo's registry, C and C++
-headers, documentation and manual pages (those that are gzipped are unpacked), the sources of
-installed Pythons and Node packages, and last the HTML of the Rust documentation. Kept: valid UTF-8
-without NUL bytes, up to 16 MiB a file, not hidden. A file equal to one taken before is left out, so
-nothing is repeated artificially; versions of one package differ from each other as versions do.
+The sources are used in this order until the target is reached: crate sources of Cargo's registry, C and
+C++ headers, documentation and manual pages (gzipped ones are unpacked), the sources of installed Pythons
+and Node packages, and the HTML of the Rust documentation. Files are kept if they are valid UTF-8 without
+NUL bytes, have up to 16 MiB, and are not hidden. A file equal to an earlier one is left out, so nothing is
+repeated artificially. Versions of one package differ from each other as versions do.
 
     python3 benches/peers/make_large.py [--out /tmp/tadoc-large] [--target-bytes 1073741824]
 """
@@ -26,7 +26,7 @@ from documents import read_documents
 
 MAX_FILE_BYTES = 16 << 20
 
-# Folder inside the output, and where its files come from. A glob may name several folders.
+# Folders inside the output, and the folders of their files. A glob may name several folders.
 SOURCES = [
     ("crates", "~/.cargo/registry/src/*"),
     ("include", "/usr/include"),
@@ -40,7 +40,7 @@ SOURCES = [
 
 
 def text_of(path):
-    """The bytes of a text file, unpacked; None where it is not text or too large."""
+    """Returns the unpacked bytes of a text file, or None if it is not text or too large."""
     if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > MAX_FILE_BYTES:
         return None
     try:
@@ -53,7 +53,7 @@ def text_of(path):
 
 
 def files_of(root):
-    """Paths of all files below `root` that are not hidden, relative to it, in byte order."""
+    """Returns the paths of all files below `root` that are not hidden, relative to it, in byte order."""
     found = []
     for folder, below, names in os.walk(root):
         below[:] = [name for name in below if not name.startswith(".")]
@@ -63,7 +63,7 @@ def files_of(root):
 
 
 def digest_of(folder):
-    """What tells one such folder from another."""
+    """Returns a digest that tells one such folder from another."""
     digest = hashlib.sha256()
     for path, data in read_documents(folder):
         digest.update(os.fsencode(path) + b"\0" + hashlib.sha256(data).digest())

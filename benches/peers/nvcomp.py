@@ -1,13 +1,15 @@
-"""nvCOMP's codecs beside GSST on the same bytes of a column, in device memory; results in kernels/README.md.
+"""Measures nvCOMP's codecs beside GSST on the same bytes of a column, in device memory. Results are in
+benches/results/2026-11-21-h200.md.
 
     cargo build --bench gsst_layouts
     pip install nvidia-libnvcomp-cu13==6.0.0.12 cupy-cuda13x
     python3 benches/peers/nvcomp.py --bench target/debug/deps/gsst_layouts-… l_comment.txt
 
-Runs the bench on the column first, then every codec by the batched calls of libnvcomp: chunks of 64 and
-256 KiB, compressed by nvCOMP, text compared over two fillings, device events, median of 15. The bytes are
-those of the rows, without line feeds, as GSST has them; that gives nvCOMP no borders of rows, which
-GSST's blocks hold. A stored byte is one of a compressed chunk; 8 more per chunk say where it starts.
+Runs the bench on the column first, then every codec with the batched calls of libnvcomp. Chunks have 64 and
+256 KiB and are compressed by nvCOMP. The text is compared over two fill bytes. Times are of device events, the
+median of 15 runs. The bytes are those of the rows, without line feeds, as in GSST. GSST's blocks contain the
+borders of rows, but nvCOMP's chunks do not. Stored bytes are those of the compressed chunks, and 8 more per chunk
+for its start.
 """
 
 import argparse
@@ -31,13 +33,13 @@ NUM_RUNS = 15
 
 
 class Options(ctypes.Structure):
-    """Options of any codec: 64 bytes, 0 unless said otherwise."""
+    """Options of any codec: 64 bytes, which are 0 by default."""
 
     _fields_ = [("words", ctypes.c_int32 * 16)]
 
 
-# Name in the library; words of the options for compressing and for decompressing, from the headers' defaults.
-# Level 4 of Deflate and GDeflate is the first that beats zlib's 6; ANS reads its data type from the bytes.
+# Names in the library, and words of the options to compress and to decompress, from the headers' defaults.
+# Level 4 of Deflate and GDeflate is the first that beats zlib's 6. ANS reads its data type from the bytes.
 CODECS = {
     "ANS": ("ANS", (), (0, 0xFF)),
     "Snappy": ("Snappy", (), ()),
@@ -66,7 +68,7 @@ def options(words):
 
 
 class Codec:
-    """One codec on one text: chunks, compressed on the device."""
+    """One codec on one text, whose chunks are compressed on the device."""
 
     def __init__(self, library, name, chunk_bytes, text):
         self.library, self.text = library, text
@@ -99,7 +101,7 @@ class Codec:
         scratch = self.temporary("Compress", self.compressing)
         wide = cupy.empty(self.num_chunks * stride, cupy.uint8)
         self.stored_sizes = cupy.zeros(self.num_chunks, cupy.uint64)
-        # Chunks stay where they are: only what was written of them is read.
+        # Chunks stay in place, and only their written bytes are read.
         self.stored, self.stored_starts = wide, self.starts(wide, stride)
         starts = self.starts(self.text, self.chunk_bytes)
         self.call("CompressAsync", address(starts), address(self.sizes), size(self.chunk_bytes),
@@ -122,7 +124,7 @@ class Codec:
             raise RuntimeError(f"{self.prefix}: {what} a chunk failed")
 
     def rates(self):
-        """GB/s of text of each run, after comparing the text twice."""
+        """Compares the text twice and returns the GB/s of text of each run."""
         out, got_sizes = cupy.empty_like(self.text), cupy.zeros_like(self.sizes)
         starts = self.starts(out, self.chunk_bytes)
         for poison in POISONS:

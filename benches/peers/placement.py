@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `tadoc.device = auto` does with repeated statements, beside `cpu` and `gpu`.
+"""Measures `tadoc.device = auto` on repeated statements, beside `cpu` and `gpu`.
 
 Claim it supports: "without `tadoc calibrate`, a repeated statement of a session takes at most 1.2x the better of `cpu` and
 `gpu` from the third on, for GSST scans, sequences, pairs and ranked indexes of 250 MB and more; a short process never waits
@@ -7,12 +7,12 @@ for a device".
 
     python3 benches/peers/placement.py --tadoc target/debug/tadoc [--rows 30000000] [--text-mb 250] [FOLDER]
 
-Method. Makes `l_comment` as dbgen does (slices of 10 to 43 bytes of a pool of sentences) and writes it STORED AS GSST; makes
-three corpora (a log, versions of a text, prose). Each statement runs --runs times in a session of its own for `cpu`, `gpu`
-and `auto`, and is then explained; answers are compared. The ratio is the slowest of the runs of `auto` from the third on over
-the better of the medians of `cpu` and `gpu` from the third on. Then whole processes that end while a device may be opened.
-Nothing is calibrated: configuration and caches lie in folders of their own. Files are kept in FOLDER for the next time.
-Needs nothing but Python and tadoc; without a device the columns of `gpu` are empty.
+Method. The script makes `l_comment` as dbgen does (slices of 10 to 43 bytes of a pool of sentences) and writes it STORED AS
+GSST. It makes three corpora (a log, versions of a text, prose). Each statement runs --runs times in a session of its own for
+`cpu`, `gpu` and `auto`, and is then explained. Answers are compared. The ratio is the slowest run of `auto` from the third on,
+over the better of the medians of `cpu` and `gpu` from the third on. At the end come whole processes that end while a device
+may be opened. Nothing is calibrated: configuration and caches lie in folders of their own. Files are kept in FOLDER for the
+next time. Needs only Python and tadoc. Without a device the columns of `gpu` are empty.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def sentence(rng):
 
 
 def comments(path, num_rows):
-    """A CSV file of slices of a pool, as dbgen cuts l_comment."""
+    """Writes a CSV file of slices of a pool, as dbgen cuts l_comment."""
     rng = random.Random(1)
     pool = "".join(sentence(rng) for _ in range(100_000))
     with open(path, "w", encoding="ascii") as file:
@@ -73,7 +73,7 @@ def log_document(rng, at):
 
 
 def write_documents(folder, kind, len_bytes):
-    """Files of some 64 KiB each, of so many bytes together."""
+    """Writes files of some 64 KiB each, of `len_bytes` together."""
     rng = random.Random(2)
     words = ["".join(rng.choices("etaoinshrdlu", k=rng.randrange(2, 10))) for _ in range(30_000)]
     weights = [1 / (i + 3) for i in range(len(words))]
@@ -97,7 +97,7 @@ def write_documents(folder, kind, len_bytes):
 
 
 class Tadoc:
-    """The binary with a configuration and caches of its own."""
+    """The binary, with its own configuration and caches."""
 
     def __init__(self, binary, home):
         self.binary = binary
@@ -113,7 +113,7 @@ class Tadoc:
         return done, time.perf_counter() - begin
 
     def session(self, before, statement, num_runs):
-        """Seconds of each run, the answer of each, and where the plan after them runs."""
+        """Returns the seconds and the answer of each run, and the place of the plan after them."""
         explained = statement if statement.startswith("EXPLAIN") else f"EXPLAIN {statement}"
         done, _ = self.run("sql", "--format", "csv", "-c", ";".join([*before, *[statement] * num_runs, explained]))
         times = re.findall(r"rows?, (?:[\d,]+ shown[^,]*, )?([\d.]+) (us|µs|ms|s|min)\b", done.stderr)
@@ -125,7 +125,7 @@ class Tadoc:
 
 
 def compare(tadoc, name, before, statement, num_runs):
-    """Prints the runs of a statement on each device, and what `auto` did."""
+    """Prints the runs of a statement on each device, and the choice of `auto`."""
     found, answers = {}, {}
     for device in ("cpu", "gpu", "auto"):
         setting = f"SET tadoc.device = '{device}'"
@@ -142,7 +142,7 @@ def compare(tadoc, name, before, statement, num_runs):
 
 
 def compare_processes(tadoc, table):
-    """Prints whole processes, seconds: one statement, and a script that ends while a device may be opened."""
+    """Prints the times of whole processes: one statement, and scripts that end while a device may be opened."""
     like = SCANS[1][1]
     scripts = [
         ("one statement", [table, like]),
@@ -159,7 +159,7 @@ def compare_processes(tadoc, table):
 
 
 def made(tadoc, folder, arguments):
-    """The GSST table and the corpora, made unless they are there."""
+    """Returns the GSST table and the corpora, and makes them if they do not exist."""
     gsst = folder / f"gsst-{arguments.rows}"
     if not gsst.exists():
         num_lines = min(arguments.rows, 1_000_000)

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Time over size, threads and memory of the tasks, through `tadoc sql`; the tables 3 and 4 of the TADOC
-paper for our engine.
+"""Measures the tasks through `tadoc sql`: time by size and threads, and memory. These are the tables 3 and 4 of the
+TADOC paper for our engine.
 
 Claims it supports: "two threads at least 1.7 times one", "time grows linearly in the size of the grammar",
-"memory at most 1.5 times the loaded corpus plus its output", and how first runs divide into opening and
-counting.
+"memory at most 1.5 times the loaded corpus plus its output". It also splits first runs into the time to open and
+the time to count.
 
     python3 benches/peers/scaling.py --tadoc target/release/tadoc --sizes-mb 10,100,1000 /tmp/tadoc-large
     python3 benches/peers/scaling.py --tadoc target/release/tadoc ../shared/corpora/d-logs
 
-Method. The first documents of the folder up to each size are ingested. A task is asked `--runs` times in one
-session for each number of threads, on as many processors; every query reads all columns of all its rows. "open" is
-the first run less the shortest of the others, which is "warm". Memory is the largest resident set of a process that
-asks once, with two threads, beside that of one that opens the corpus and holds it (`search` of a word that it lacks).
-"output" is what the rows would take as Arrow arrays: 16 bytes a text and its own, 8 a number.
-gzip is level 6 over the documents one behind the other.
+Method. The first documents of the folder up to each size are ingested. A task runs `--runs` times in one session for
+each number of threads, on as many processors. Every query reads all columns of all its rows. "Warm" is the shortest run
+after the first; "open" is the first run less "warm". Memory is the largest resident set of a process that asks once, with
+two threads. Beside it stands the resident set of a process that opens the corpus and holds it (`search` of a word that it
+lacks). "Output" is the size of the rows as Arrow arrays: 16 bytes and the bytes of the text for each text, 8 for each
+number. gzip is level 6 over the documents one behind the other.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from analytics import DIGEST
 from documents import read_documents
 
 TASKS = list(DIGEST) + ["ranked_inverted_index"]
-# Columns of a task: texts and numbers, one for each row.
+# Numbers of text columns and of number columns of a task.
 COLUMNS = {"word_count": (1, 1), "term_vector": (1, 2), "sequence_count": (1, 1), "tfidf": (1, 4),
            "cooccurrence": (2, 1), "inverted_index": (1, 1), "ranked_inverted_index": (1, 2)}
 OPEN = "SELECT count(*) FROM search('{corpus}', 'thiswordisnowhere')"
@@ -36,13 +36,13 @@ RANKED = "SELECT count(*), sum(octet_length(sequence)), sum(doc_id), sum(count) 
 
 
 def query_of(task, corpus):
-    """The statement that reads every column of the task."""
+    """Returns the statement that reads every column of the task."""
     return DIGEST.get(task, RANKED).format(rows=f"{task}('{corpus}')", num_bytes="octet_length",
                                            list_len="cardinality")
 
 
 def output_bytes(task, digest):
-    """About how many bytes the rows have whose digest this is."""
+    """Returns the approximate bytes of the rows with this digest."""
     numbers = [int(number) for number in digest.split(",")]
     num_texts, num_numbers = COLUMNS[task]
     lists = 8 * numbers[-1] if task == "inverted_index" else 0
@@ -50,7 +50,7 @@ def output_bytes(task, digest):
 
 
 def session(binary, statements, num_threads, memory=None):
-    """Seconds of each statement of a session, what it printed, and its largest resident set in MB."""
+    """Runs a session and returns the seconds of each statement, its output, and its largest resident set in MB."""
     processors = sorted(os.sched_getaffinity(0))[:num_threads]
     settings = [f"SET datafusion.execution.target_partitions = {num_threads}", "SET tadoc.device = 'cpu'"]
     settings += [f"SET tadoc.max_memory_bytes = '{memory}'"] if memory else []
@@ -65,14 +65,14 @@ def session(binary, statements, num_threads, memory=None):
         output = out.read().decode()
     if status != 0:
         raise SystemExit(f"tadoc sql failed: {output}")
-    # `1 row, 4.56 ms` or `1 row, 1.23 s` behind each statement.
+    # The output has `1 row, 4.56 ms` or `1 row, 1.23 s` behind each statement.
     times = re.findall(r"1 row, ([0-9.]+) (ms|s)$", output, re.MULTILINE)
     seconds = [float(number) / (1000 if unit == "ms" else 1) for number, unit in times]
     return seconds, output, usage.ru_maxrss / 1e3
 
 
 def staged(folder, size_bytes, temp):
-    """A folder of the first documents up to `size_bytes`, its bytes, and those of gzip."""
+    """Writes the first documents up to `size_bytes` to a folder. Returns the folder, its bytes, and those of gzip."""
     out = os.path.join(temp, "documents")
     num_bytes = num_gzip_bytes = 0
     gzip = zlib.compressobj(6)
@@ -88,7 +88,7 @@ def staged(folder, size_bytes, temp):
 
 
 def measure(folder, size_bytes, binary, tasks, num_runs, memory):
-    """Prints the Markdown rows of the tasks on one corpus; a `.tadoc` file is measured as it is."""
+    """Prints the Markdown rows of the tasks on one corpus. A `.tadoc` file is measured as it is."""
     with tempfile.TemporaryDirectory() as temp:
         corpus, num_gzip_bytes = folder, 0
         if not folder.endswith(".tadoc"):

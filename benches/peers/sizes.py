@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bytes on disk of the same documents, packed by each peer and by us.
+"""Measures the bytes on disk of the same documents, packed by each peer and by us.
 
 Claim it supports: "whole file (text, dictionary, paths, everything needed for search and extract)
 at most 0.9x zstd -3 --long=27 of the same documents concatenated". A zstd file cannot be searched
@@ -8,8 +8,8 @@ and has neither paths nor document borders; a Tantivy index and a Parquet file h
     pip install duckdb pyarrow tantivy          # for the two rows of the same name
     python3 benches/peers/sizes.py --tadoc target/debug/tadoc ../shared/corpora/* /tmp/tadoc-large
 
-Prints Markdown: one column a corpus, one row a packer, each cell in bytes and as a part of raw; then
-our bytes split by section. `--only gzip,zstd` keeps rows whose name contains one of the words.
+Prints Markdown with a column for each corpus and a row for each packer. A cell has the bytes and their share of
+the raw bytes. Then come our bytes by section. `--only gzip,zstd` keeps rows whose name contains one of the words.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from documents import concatenate, read_documents, stage, text_of
 
 
 def compressed_len(*command):
-    """Number of bytes a command writes to its standard output."""
+    """Returns the number of bytes that a command writes to its standard output."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     num_bytes = sum(len(part) for part in iter(lambda: process.stdout.read(1 << 20), b""))
     if process.wait() != 0:
@@ -32,12 +32,12 @@ def compressed_len(*command):
 
 
 def folder_len(folder):
-    """Number of bytes of all files below a folder."""
+    """Returns the number of bytes of all files below a folder."""
     return sum(os.path.getsize(os.path.join(at, n)) for at, _, names in os.walk(folder) for n in names)
 
 
 def tantivy_index(folder, temp):
-    """Index with positions, stored path and stored text (lz4 document store, Tantivy's default)."""
+    """Returns the bytes of an index with positions, stored path and stored text (lz4 document store, Tantivy's default)."""
     import tantivy
 
     builder = tantivy.SchemaBuilder()
@@ -57,7 +57,7 @@ def tantivy_index(folder, temp):
 
 
 def duckdb_parquet(folder, temp):
-    """Parquet with columns path and content, zstd, as DuckDB writes it by default."""
+    """Returns the bytes of Parquet with columns path and content, zstd, as DuckDB writes it by default."""
     import duckdb
     import pyarrow
 
@@ -73,7 +73,7 @@ def duckdb_parquet(folder, temp):
     return os.path.getsize(out)
 
 
-# Name of the row, and how its bytes are counted from (concatenation, folder, temporary folder).
+# Names of rows, each with a function that counts bytes from (concatenation, folder, temporary folder).
 PEERS = {
     "raw": lambda text, folder, temp: os.path.getsize(text),
     "gzip -6": lambda text, folder, temp: compressed_len("gzip", "-6", "-c", text),
@@ -89,7 +89,7 @@ PEERS = {
 
 
 def tadoc_sections(binary, folder, temp):
-    """Ingests the documents with all defaults; returns {row: bytes} of the file and its sections."""
+    """Ingests the documents with all defaults and returns {row: bytes} of the file and its sections."""
     out = os.path.join(temp, "corpus.tadoc")
     subprocess.run([binary, "ingest", stage(folder, temp), "-o", out], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -105,12 +105,12 @@ def tadoc_sections(binary, folder, temp):
 
 
 def cell(num_bytes, raw_bytes):
-    """Bytes, and the part of raw they are."""
+    """Returns the bytes and their share of the raw bytes as a text."""
     return "" if num_bytes is None else f"{num_bytes:,} ({num_bytes / max(raw_bytes, 1):.4f})"
 
 
 def measure(folder, only, tadoc):
-    """{row: bytes} of one corpus."""
+    """Returns {row: bytes} of one corpus."""
     rows = {}
     with tempfile.TemporaryDirectory() as temp:
         text = os.path.join(temp, "concatenated")

@@ -1,11 +1,13 @@
-//! Damaged Parquet on the command line: an error that names the file, or the rows, which are the same however they
-//! are asked for. `tests/fuzz/main.rs` tries thousands of such files in one process (`parquet_file`).
+//! Tests of damaged Parquet files on the command line. The result is an error that names the file,
+//! or rows that are the same for every way to ask for them. `tests/fuzz/main.rs` tries thousands of
+//! such files in one process (`parquet_file`).
 
 use std::fs;
 
 use crate::harness::{Folder, Ran, new_folder};
 
-/// Copies of `bytes` with a few bytes changed, `num_each` in each of three parts of the file.
+/// Returns copies of `bytes` with a few changed bytes, `num_each` in each of three parts of the
+/// file.
 fn damaged(bytes: &[u8], num_each: usize) -> Vec<Vec<u8>> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut random = |below: usize| {
@@ -37,7 +39,8 @@ fn parquet_files(folder: &Folder) -> [(&'static str, &'static str); 2] {
     [("PARQUET", "plain.parquet"), ("GSST", "gsst.parquet")]
 }
 
-/// Whether `ran` succeeded; where it did not, it says which file is damaged and nothing of a panic.
+/// Returns true if `ran` succeeded. Otherwise checks that the error names the damaged file and that
+/// nothing panicked.
 fn succeeded(ran: &Ran, what: &str) -> bool {
     let Ran { status, stderr, .. } = ran;
     assert!(!stderr.contains("panicked") && !stderr.contains("broke down"), "{what}: {stderr}");
@@ -69,7 +72,7 @@ fn damaged_parquet_is_an_error_that_names_the_file_or_an_answer() {
             {
                 continue;
             }
-            // Two readers, one answer.
+            // Two readers must give one answer.
             let documents = "SELECT text FROM documents('x.tadoc') ORDER BY doc_id";
             let documents = folder.ok(&["sql", "-q", "--format", "csv", "-c", documents]);
             assert_eq!(String::from_utf8(text.stdout).unwrap(), documents, "{what}");

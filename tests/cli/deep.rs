@@ -1,10 +1,10 @@
-//! Statements that are long chains or deep nests: an answer or an error, never a signal.
+//! Tests of statements that are long chains or deep nests: an answer or an error, never a signal.
 
 use crate::harness::new_folder;
 
 const LIMIT: &str = "raise tadoc.max_statement_depth to allow it";
 
-/// Statements of about `depth` levels, each in a way of its own.
+/// Returns statements of about `depth` levels, each nested in its own way.
 fn deep_statements(depth: usize) -> Vec<String> {
     let chain = |first: &str, part: &str| format!("SELECT {first}{}", part.repeat(depth));
     let ctes: String =
@@ -65,7 +65,7 @@ fn what_is_less_deep_is_answered() {
             ran.stderr
         );
     }
-    // A main thread has 8 MB of stack, which 400 of these overflowed.
+    // A main thread has 8 MB of stack, and 400 of these operators overflowed it.
     folder.write("deep.sql", format!("SELECT 1{}", "+1".repeat(400)));
     folder.ok(&["sql", "-q", "-f", "deep.sql"]);
     folder.write("flat.sql", format!("SELECT 1 IN ({}1)", "2, ".repeat(20_000)));

@@ -1,4 +1,4 @@
-//! Exit statuses, pinned error texts, and that nothing is left behind.
+//! Tests of exit statuses and pinned error texts, and that failures leave no files behind.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -141,7 +141,7 @@ fn an_interrupt_leaves_nothing_behind() {
         child.stdin.as_mut().unwrap().write_all(b"a line\nanother").unwrap();
         wait_for(|| folder.names().iter().any(|name| name.ends_with(".part")));
         assert!(kill(&child, signal));
-        // Standard input stays open until the end: it is the signal that ends the program.
+        // Standard input stays open until the end, so the signal ends the program.
         let input = child.stdin.take();
         let output = child.wait_with_output().unwrap();
         drop(input);

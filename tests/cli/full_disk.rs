@@ -1,12 +1,13 @@
-//! A disk without space left: what is there stays, and room can be made.
+//! Tests on a disk without free space: stored data stays intact, and old versions can make room.
 
 use std::io::Write;
 use std::process::Command;
 
 use crate::harness::{Folder, Ran, new_folder};
 
-/// Runs `script` in `folder` with a disk of 1 MiB at `disk`; `None`, with a line that says so, where this
-/// machine lets nobody make one. `$tadoc` is the program; `fill` takes all space that is left.
+/// Runs `script` in `folder` with a disk of 1 MiB at `disk`. Returns `None`, and prints a line that
+/// says so, if this machine does not allow one. In the script, `$tadoc` is the program, and `fill`
+/// takes all free space.
 fn on_small_disk(folder: &Folder, script: &str) -> Option<Ran> {
     std::fs::create_dir(folder.join("disk")).unwrap();
     let prepare = "mount -t tmpfs -o size=1m none disk || exit; echo mounted
@@ -28,13 +29,13 @@ fn on_small_disk(folder: &Folder, script: &str) -> Option<Ran> {
 }
 
 fn skip(why: &str) -> Option<Ran> {
-    // Past the test harness, which shows what tests print only where they fail.
+    // Writes past the test harness, which shows output only of tests that fail.
     let line = format!("skipped: no small disk to fill: {}\n", why.trim());
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     None
 }
 
-/// Text that hardly compresses.
+/// Returns text that hardly compresses.
 fn noise(num_words: usize, seed: u64) -> String {
     let mut state = seed;
     let mut number = || {
@@ -49,7 +50,8 @@ fn old_versions_make_room() {
     let folder = new_folder();
     folder.write("in/a.txt", noise(30_000, 1));
     folder.write("in/b.txt", noise(30_000, 2));
-    // The second file is dropped: a segment of half the size, and the old one is not needed any more.
+    // The second file is dropped. The new segment has half the size, and the old segment is no
+    // longer needed.
     let script = "set -e
         $tadoc ingest in -q -o disk/notes --append
         $tadoc edit disk/notes -q --drop 1

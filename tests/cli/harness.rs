@@ -1,10 +1,10 @@
-//! Folders in which `tadoc` runs, and files as others pack them.
+//! Folders in which `tadoc` runs, and files as other programs pack them.
 
 use std::io::Write;
 
 pub use testkit::command::{Folder, Ran};
 
-/// A folder of its own for a test.
+/// Returns a folder for one test.
 pub fn new_folder() -> Folder {
     Folder::of(env!("CARGO_BIN_EXE_tadoc"))
 }

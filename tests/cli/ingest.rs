@@ -1,8 +1,9 @@
-//! Files, folders, globs, lines, standard input, compressed inputs: all come back byte for byte.
+//! Tests of files, folders, globs, lines, standard input and compressed inputs. All come back byte
+//! for byte.
 
 use crate::harness::{Ran, gzip, new_folder, zstd};
 
-/// Texts that are hard to store: no text, no line end, CRLF, NUL, invalid UTF-8, touching words.
+/// Texts that are hard to store: empty text, no line end, CRLF, NUL, invalid UTF-8, touching words.
 const HARD: [(&str, &[u8]); 6] = [
     ("empty.txt", b""),
     ("plain.txt", b"to be or not to be"),

@@ -1,10 +1,11 @@
-//! `kill -9` at random moments: what was acknowledged is there, nothing is half there, and the
-//! corpus opens at once.
+//! Tests of `kill -9` at random moments. Acknowledged changes are there, no change is there by
+//! half, and the corpus opens at once.
 //!
-//! 200 runs of the binary on one corpus. Each adds documents, makes edits (always of two documents,
-//! so that a half would show), or compresses anew and cleans up; a run ends by itself or is killed
-//! after a random time within that of a whole run. The order of the runs is seeded, the moments are
-//! those of the machine. After each run every document is compared with plain texts.
+//! The binary runs 200 times on one corpus. Each run adds documents, makes edits (always of two
+//! documents, so that half a change would show), or optimizes and cleans up. A run ends by itself
+//! or is killed after a random time within the time of a whole run. The order of the runs is
+//! seeded; the moments depend on the machine. After each run every document is compared with plain
+//! texts.
 
 use std::process::Stdio;
 use std::thread::sleep;
@@ -18,13 +19,14 @@ use testkit::random::Random;
 use crate::harness::{Folder, new_folder};
 
 const NUM_RUNS: usize = 200;
-/// Asked for is one second; a machine that does other things too must not fail the test.
+/// Longest time to reopen a corpus. The requirement is one second, but a busy machine must not fail
+/// the test.
 const MAX_REOPEN: Duration = Duration::from_secs(20);
 
-/// Documents by id; none where it was dropped.
+/// Documents by id; `None` for a dropped document.
 type Texts = Vec<Option<Vec<u8>>>;
 
-/// One run: its arguments, what it reads, and the documents if it happens.
+/// One run: its arguments, and the documents after it if it takes effect.
 struct Run {
     arguments: Vec<String>,
     after: Texts,
@@ -68,7 +70,7 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
     Run { arguments, after }
 }
 
-/// Every document, and how long it took until there was a corpus to read.
+/// Returns every document, and the time until the corpus was open.
 fn reopened(folder: &Folder) -> (Texts, Duration) {
     let started = Instant::now();
     let corpus = block_on(async {
@@ -101,7 +103,7 @@ fn two_hundred_kills_lose_nothing() {
         let mut command = folder.command(&arguments);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         sleep(whole_run * random.below(1300) as u32 / 1000);
-        // A signal of its own only where the run has not ended: the kill is a SIGKILL.
+        // Sends SIGKILL. A run that has ended already keeps its exit status.
         child.kill().unwrap();
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

@@ -1,4 +1,5 @@
-//! What killed and interrupted writers leave: the next one removes it, and nothing that is in use.
+//! Tests of the files that killed and interrupted writers leave. The next writer removes them, but
+//! no file in use.
 
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
@@ -51,7 +52,7 @@ fn an_ingest_removes_what_a_killed_one_left_and_not_what_is_written() {
     assert_eq!(num_parts(&folder), 2);
     folder.ok(&["ingest", "a.txt", "-o", "c.tadoc"]);
     assert_eq!(num_parts(&folder), 1);
-    // Standard input ends when it is dropped.
+    // `wait_with_output` closes standard input, which ends the ingest.
     assert!(alive.wait_with_output().unwrap().status.success());
     assert_eq!(folder.names(), ["a.txt", "alive.tadoc", "c.tadoc"]);
     assert_eq!(folder.cat("alive.tadoc", "stdin"), b"a line\nanother\n");
@@ -65,7 +66,7 @@ fn an_append_removes_what_a_killed_one_left_and_not_what_is_written() {
     folder.ok(&["ingest", "a.txt", "-o", "notes", "--append"]);
     let num_segments = || std::fs::read_dir(folder.join("notes/segments")).unwrap().count();
     assert_eq!(num_segments(), 1);
-    // Each has its file and the mark that it is in the making.
+    // Each writer has its segment file and a mark file that says it is being written.
     let alive = start(&folder, &["-o", "notes", "--append"]);
     wait_for(|| num_segments() == 3);
     let killed = start(&folder, &["-o", "notes", "--append"]);

@@ -1,9 +1,9 @@
-//! Living corpora from the command line: documents are added, edited, compressed anew, and read back
-//! at any version.
+//! Tests of living corpora on the command line: documents are added, edited, optimized, and read at
+//! any version.
 
 use crate::harness::{Folder, new_folder};
 
-/// A living corpus of two documents, at version 2.
+/// Returns a living corpus of two documents, at version 2.
 fn notes() -> Folder {
     let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
@@ -32,7 +32,7 @@ fn documents_are_added_to_what_is_there() {
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(text(&folder, "4"), "two");
-    // What is below the corpus is not taken for text.
+    // Files below the corpus itself are not ingested as text.
     folder.ok(&["ingest", ".", "-o", "notes", "--append"]);
     let info = folder.ok(&["info", "notes"]);
     for line in ["version          5\n", "documents        8\n", "parts            4\n"] {
@@ -185,7 +185,7 @@ fn what_is_due_is_compressed_anew() {
     assert_eq!(folder.ok(&["edit", "notes", "--drop", "1"]), "notes: version 6: 1 drop\n");
     let verified = folder.ok(&["verify", "notes"]);
     assert!(verified.starts_with("notes: version 6, 1 document, 1 part\n"), "{verified}");
-    // Its edits are a large share; the documents that are added are not.
+    // The edits are a large share of the corpus; the documents that are added are not.
     folder.ok(&never);
     let ran = folder.run(&["ingest", "in", "-o", "notes", "--append"]);
     assert!(ran.stderr.ends_with("\nnotes: version 9: compressed anew\n"), "{}", ran.stderr);
@@ -213,7 +213,7 @@ fn optimizing_keeps_documents_and_history_tells_it() {
     assert_eq!(text(&folder, "2"), "row one longer");
     assert_eq!(folder.cat("notes", "c.txt"), b"late");
     assert_eq!(folder.run(&["cat", "notes", "--doc-id", "3"]).status, 1);
-    // The columns of the rows are in the new file, those of what was dropped are not.
+    // The new file has the columns of the rows, but not those of dropped documents.
     let segments = std::fs::read_dir(folder.join("notes/segments")).unwrap();
     let newest = segments
         .map(|entry| entry.unwrap())
@@ -300,7 +300,7 @@ fn an_interrupt_leaves_no_part() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Standard input stays open: the reader waits for more.
+    // Standard input stays open, so the reader waits for more.
     child.stdin.as_mut().unwrap().write_all(b"a line\n").unwrap();
     let names = || std::fs::read_dir(folder.join("notes/segments")).unwrap().count();
     while names() < 2 {

@@ -1,7 +1,7 @@
-//! Living corpora in S3: a real server, and what lies between it and its clients on bad days.
+//! Tests of living corpora in S3: a real server, and faults between it and its clients.
 //!
-//! The steps of `testkit::living` run against moto (`server`) through a proxy that
-//! answers, drops, tears and delays as planned (`proxy`, `plan`); what is there afterwards is looked at without it.
+//! The steps of `testkit::living` run against moto (`server`) through a proxy that answers, drops,
+//! tears and delays as planned (`proxy`, `plan`). The checks afterwards bypass the proxy.
 
 mod message;
 mod plan;
@@ -32,9 +32,9 @@ use self::proxy::Proxy;
 use crate::harness::{Folder, Ran, new_folder};
 use crate::server::{BUCKET, server};
 
-/// No answer takes so long.
+/// Time-out that no answer reaches.
 const PATIENT: Duration = Duration::from_secs(60);
-/// Attempts that `object_store` makes after the first.
+/// Number of attempts that `object_store` makes after the first.
 const RETRIES: usize = 2;
 
 fn client(address: SocketAddr, timeout: Duration) -> AmazonS3 {
@@ -62,7 +62,7 @@ fn prefix(address: SocketAddr, timeout: Duration, name: &str) -> ObjectPrefix {
     ObjectPrefix::new(store, Path::from(format!("tests/{name}")))
 }
 
-/// Runs it, and ends the connections that it opened.
+/// Runs a future on a runtime of its own, and ends the connections that it opened.
 fn block_on<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(future)
@@ -82,7 +82,7 @@ fn the_server_puts_an_object_once() {
     assert!(is_refused, "moto before 5.2.5 answers 500: {again}");
 }
 
-/// Runs all steps through a proxy with `plan`: each of them succeeds, and is there once.
+/// Runs all steps through a proxy with `plan`. Each step succeeds and takes effect once.
 fn ride_out(name: &str, plan: Plan, timeout: Duration) -> Option<Proxy> {
     let server = server()?;
     let proxy = Proxy::new(server.address, plan);
@@ -115,7 +115,7 @@ fn broken_connections_and_lost_answers_are_ridden_out() {
     }
 }
 
-/// A time-out that this machine keeps, whatever else runs on it.
+/// Returns a time-out that this machine keeps even if other programs run on it.
 fn short_timeout(address: SocketAddr) -> Duration {
     let store = client(address, PATIENT);
     let slowest = (0..8).map(|_| {
@@ -152,7 +152,7 @@ fn an_outage_is_reported_and_loses_nothing() {
     let Some(proxy) = ride_out("calm", Plan::Calm, PATIENT) else { return };
     let (server, num_requests) = (server().unwrap().address, proxy.num_requests());
     let mut num_unknown = 0;
-    // Of the lost answers the first is to the commit that begins the corpus.
+    // The first of the lost answers belongs to the commit that creates the corpus.
     let faults =
         [Fault::SlowDown, Fault::LostAnswer, Fault::Conflict, Fault::Denied, Fault::Expired];
     for (idx, fault) in faults.into_iter().enumerate() {
@@ -167,7 +167,7 @@ fn an_outage_is_reported_and_loses_nothing() {
                 other => panic!("{fault:?} {from}: {other:?}"),
             }
             if matches!(fault, Fault::Denied | Fault::Expired) {
-                // Once more to see whether a segment file is there.
+                // The second fault is the check for a segment file.
                 assert!(proxy.num_faults() <= 2, "{fault:?} {from}: {}", proxy.num_faults());
             }
             proxy.deliver();
@@ -261,7 +261,7 @@ fn readers_beside_a_writer_see_whole_versions() {
             let store = LivingStore::open(open(), eager()).await.unwrap();
             for i in 0..8 {
                 let step = living::round(i);
-                // Known before it is there.
+                // The expected state is known before the version exists.
                 let next = living::after(expected.lock().unwrap().last().unwrap(), &step);
                 expected.lock().unwrap().push(next);
                 run(&store, &step).await.unwrap();
@@ -280,7 +280,8 @@ fn large_files_come_back_from_an_upload_in_parts() {
     let chunks = || vec![chunk.clone(); 17].into_iter();
     for (idx, fault) in faults.into_iter().enumerate() {
         let proxy = Proxy::new(server.address, Plan::First(fault, 1));
-        // Not by the fault: clients look for names of errors in answers, which show the key.
+        // The prefix must not contain the fault's name: clients look for names of errors in
+        // answers, and answers contain the key.
         let storage = prefix(proxy.address, PATIENT, &format!("large-{idx}"));
         let name = "segments/large.tadoc";
         let stream = futures::stream::iter(chunks().map(Ok)).boxed();
@@ -288,10 +289,10 @@ fn large_files_come_back_from_an_upload_in_parts() {
         let direct = prefix(server.address, PATIENT, &format!("large-{idx}"));
         let stored = block_on(direct.get(name, u64::MAX)).unwrap();
         assert!(stored == chunks().collect::<Vec<_>>().concat(), "{fault:?}");
-        // Beginning, three parts, end.
+        // The requests are the beginning, three parts, and the end.
         assert!(proxy.num_faults() >= 5, "{fault:?}: {}", proxy.num_faults());
 
-        // One that its writer gives up does not show.
+        // A file whose writer gives up does not show.
         let ends = chunks().map(Ok).chain([Err(Error::Cancelled)]);
         let stream = futures::stream::iter(ends).boxed();
         block_on(storage.put_stream("segments/given-up.tadoc", stream)).unwrap_err();
@@ -328,7 +329,7 @@ fn statements_do_in_s3_what_they_do_on_disks() {
     }
 }
 
-/// `tadoc` as a user of the server runs it.
+/// Runs a statement with `tadoc`, as a user of the server does.
 fn sql(address: SocketAddr, folder: &Folder, statement: &str) -> Ran {
     tadoc(address, folder, &["sql", "-q", "--format", "csv", "-c", statement])
 }
@@ -382,7 +383,7 @@ fn every_command_takes_a_url() {
         tadoc(&["verify", url]).starts_with(&format!("{url}: version 4, 3 documents, 2 parts"))
     );
     assert!(tadoc(&["optimize", url]).starts_with(&format!("{url}: version 5: 2 parts ")));
-    // Two segment files at once, and four versions.
+    // The clean-up removes two segment files at once, and four versions.
     let cleaned = tadoc(&["optimize", url, "--clean-up", "0"]);
     assert!(cleaned.contains("removed 6 files") && cleaned.contains("from 5 on"), "{cleaned}");
     assert_eq!(tadoc(&["cat", url, "--doc-id", "0"]), "to be sure");

@@ -1,5 +1,5 @@
-//! Inputs that are long, or that expand to something long: they come back byte for byte, memory does not
-//! grow with them, and limits say what to pass.
+//! Tests of inputs that are long or expand to long texts. They come back byte for byte, memory does
+//! not grow with them, and errors about limits name the option to pass.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use datafusion::parquet::arrow::ArrowWriter;
 
 use crate::harness::{gzip, new_folder, zstd};
 
-/// What the reader hands over at once.
+/// Number of bytes that the reader hands over at once.
 const BATCH_BYTES: usize = 4 << 20;
-/// Blocks small enough that a long input has many.
+/// Options for blocks so small that a long input has many.
 const BLOCK: [&str; 4] = ["--block-size", "1MiB", "--blocks-at-once", "1"];
 
-/// A line of text without a line end, longer than a batch.
+/// Returns a line of text without a line end, longer than a batch.
 fn long_text(seed: usize) -> String {
-    // Long words are quick to build with.
+    // Long words make the build fast.
     let word = "x".repeat(500);
     let mut text = String::with_capacity(BATCH_BYTES + 1000);
     let mut idx = seed;
@@ -49,7 +49,7 @@ fn long_files_and_lines_come_back() {
     }
 }
 
-/// Rows of CSV of more than a megabyte with every kind of line end, inside quotes and outside.
+/// Rows of CSV of more than a megabyte have every kind of line end, inside quotes and outside.
 #[test]
 fn long_rows_of_csv_come_back() {
     let folder = new_folder();
@@ -96,13 +96,13 @@ fn rows_are_bounded() {
     writer.write(&batch).unwrap();
     folder.write("a.parquet", writer.into_inner().unwrap());
     fails("a.parquet", "parquet:t", "row 3");
-    // What came with the end of another row does not count, and that may be a buffer.
+    // Bytes that came with the end of another row do not count, and these may fill a buffer.
     let long = "x".repeat(600_000);
     folder.write("a.csv", format!("t\na\n\"{long}\"\nb\n"));
     fails("a.csv", "csv:t", "row 2");
     folder.write("b.csv", format!("t,{long}\na,b\n"));
     fails("b.csv", "csv:t", "the header");
-    // Exactly as large as allowed.
+    // This row is exactly as large as allowed.
     let fits = "x".repeat(4096 - 8);
     folder.write("b.jsonl", format!("{{\"t\":\"{fits}\"}}\n"));
     let ingest = ["ingest", "b.jsonl", "--documents", "jsonl:t", "-o", "d.tadoc"];
@@ -116,7 +116,7 @@ fn expansion_is_bounded() {
     folder.write("bomb.zst", zstd(&text));
     folder.write("bomb.gz", gzip(&text));
     for (file, codec) in [("bomb.zst", "zstd"), ("bomb.gz", "gzip")] {
-        // The first block would be larger: nothing is built before the limit is seen.
+        // The first block would be larger, so nothing is built before the limit is hit.
         let ingest = ["ingest", file, "-o", "c.tadoc"];
         let ran = folder.run(&ingest);
         let start =
@@ -133,13 +133,13 @@ fn expansion_is_bounded() {
             ),
         );
     }
-    // Ratios of small files say nothing.
+    // The expansion ratio of a small file is not checked.
     folder.write("small.zst", zstd(&text[..1 << 20]));
     folder.ok(&["ingest", "small.zst", "-o", "c.tadoc"]);
     assert!(folder.cat("c.tadoc", "small.zst") == text[..1 << 20]);
 }
 
-/// A frame that asks for a window of 256 MiB and holds five bytes.
+/// This frame asks for a window of 256 MiB and holds five bytes.
 #[test]
 fn windows_of_zstd_are_bounded() {
     let folder = new_folder();
@@ -171,16 +171,16 @@ fn the_ratio_is_that_of_the_bytes_that_were_read() {
     assert!(first.contains(&format!(" ({percent:.1} %)")), "{first}");
 }
 
-/// A part of what users brought: a file of some kilobytes that holds one long line.
+/// A user had a file of some kilobytes that holds one long line.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_a_document() {
     const LEN_BYTES: usize = 72 << 20;
-    /// Less than the line; six batches and the blocks were 38 MiB.
+    /// Less than the length of the line. Six batches and the blocks took 38 MiB.
     const MAX_MORE_KIB: u64 = 48 << 10;
     let folder = new_folder();
     folder.write("small.txt", "to be or not to be");
-    // Words of a kilobyte are quick to build with.
+    // Words of a kilobyte make the build fast.
     let word = [b"x".repeat(1023), b" ".to_vec()].concat();
     let text = word.repeat(LEN_BYTES / word.len());
     folder.write("large.zst", zstd(&text));

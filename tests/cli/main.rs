@@ -1,12 +1,17 @@
-//! The command line as a user meets it: the binary is run on files in temporary folders.
+//! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
-//! `ingest`: every kind of input, byte for byte. `odd_inputs`: names, links, devices. `long`: inputs of
-//! any length, in bounded memory; `memory`: statements with a limit of it. `rows`: documents with columns. `failures`: exit statuses and pinned
-//! error texts, and what is left behind. `sql`, `reading`: the other commands.
-//! `remote`: corpora behind HTTP and S3; `places`: each command at each kind of location. `living`:
-//! corpora that change; `living_s3`: in S3, on bad days; `killed`, `leftovers`: with `kill -9`. `full_disk`: no space
-//! left; `pipes`: readers that leave. `deep`: statements that are long chains. `secrets`: what no output may show.
-//! `damaged`: Parquet.
+//! - Inputs: `ingest` (every kind of input, byte for byte), `odd_inputs` (names, links, devices),
+//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `damaged`
+//!   (Parquet).
+//! - Places: `remote` (corpora behind HTTP and S3), `places` (each command at each kind of
+//!   location).
+//! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
+//!   `leftovers` (`kill -9`), `full_disk` (no free space).
+//! - Other commands: `sql`, `reading`, `plot`, `memory` (statements with a memory limit), `deep`
+//!   (statements that are long chains).
+//! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
+//!   that leave), `secrets` (values that no output may show).
+//! - Helpers: `harness`, `server`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! `--memory-limit` as the system sees it: what a process has resident stays near the limit, or the statement ends with
-//! an error that names a limit that is enough.
+//! Tests of `--memory-limit` as the system measures it. The resident memory of a process stays near
+//! the limit, or the statement ends with an error that names a sufficient limit.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,8 @@ const WORDS_OF_DOC: usize = 18;
 const NUM_WORDS: usize = 700;
 const WORD_BYTES: usize = 500;
 
-/// 81 MB of text, no two documents the same. Long words are quick to build with.
+/// Writes a corpus of 81 MB of text, in which no two documents are equal. Long words make the build
+/// fast.
 fn write_corpus(folder: &Folder) {
     let words: Vec<String> = (0..NUM_WORDS).map(|at| format!("w{at}").repeat(WORD_BYTES)).collect();
     let words: Vec<&str> = words.iter().map(|word| &word[..WORD_BYTES]).collect();
@@ -31,7 +32,7 @@ fn write_corpus(folder: &Folder) {
     folder.ok(&["ingest", "lines.txt", "--documents", "lines", "-o", "c.tadoc", "--quiet"]);
 }
 
-/// Runs `sql` with a limit and checks what it had in memory.
+/// Runs `sql` with a limit and checks the peak of resident memory.
 fn run_limited(folder: &Folder, sql: &str, limit_mib: u64) -> Ran {
     let limit = format!("{limit_mib}MiB");
     let arguments = ["sql", "--quiet", "--format", "csv", "--memory-limit", &limit, "-c", sql];
@@ -75,7 +76,7 @@ fn a_limit_is_kept_or_another_named() {
     }
 }
 
-/// The limit in MiB that an error names.
+/// Returns the limit in MiB that an error names.
 fn named_limit(error: &str) -> u64 {
     let named = error.split_once("--memory-limit ").and_then(|(_, rest)| rest.split_once("MiB"));
     let (number, _) = named.unwrap_or_else(|| panic!("no limit is named: {error}"));

@@ -1,4 +1,4 @@
-//! Names that are no text, links, loops, pipes, devices, folders without files.
+//! Tests of names that are not text, links, loops, pipes, devices, and folders without files.
 
 #![cfg(unix)]
 
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::harness::{Folder, Ran, gzip, new_folder};
 
-/// Names on disk that lossy text, or careless escaping, takes for one another; and their paths.
+/// Names on disk that lossy text or careless escaping confuses, and their paths.
 const NAMES: [(&[u8], &str); 7] = [
     (b"n\xff.txt", r"n\xFF.txt"),
     (b"n\xfe.txt", r"n\xFE.txt"),
@@ -20,7 +20,7 @@ const NAMES: [(&[u8], &str); 7] = [
     (b"sub\xe9/tab\there\x1b[31m", "sub\\xE9/tab\there\u{1b}[31m"),
 ];
 
-/// A folder `in` with a file for each of [`NAMES`], which holds its own name.
+/// Returns a folder `in` with a file for each of [`NAMES`]. Each file contains its own name.
 fn named_files() -> Folder {
     let folder = new_folder();
     for (name, _) in NAMES {
@@ -31,7 +31,7 @@ fn named_files() -> Folder {
     folder
 }
 
-/// Every name gives its document, by the bytes of the name and by the path.
+/// Checks that every name gives its document, by the bytes of the name and by the path.
 fn expect_all(folder: &Folder, corpus: &str) {
     for (name, path) in NAMES {
         let mut by_name = folder.command(&["cat", corpus]);
@@ -125,7 +125,7 @@ fn links_in_folders_are_counted_and_followed_on_demand() {
     assert!(!ran.stderr.contains("note:"), "{}", ran.stderr);
     assert_eq!(documents("d.tadoc"), ["b.txt", "link/a.txt", "same.txt"]);
 
-    // A link that is named is what it points to.
+    // A link that is named on the command line is followed.
     folder.ok(&["ingest", "in/link", "in/same.txt", "-o", "e.tadoc"]);
     assert_eq!(documents("e.tadoc"), ["in/same.txt", "link/a.txt"]);
 
@@ -207,12 +207,12 @@ fn sql_reads_files_of_any_name() {
         let count = format!("SELECT count(DISTINCT path) FROM {from}");
         assert_eq!(folder.rows(&count), [expected], "{from}");
     }
-    // A path that was shown names its file.
+    // A path from the output names its file.
     for (name, path) in NAMES {
         let bytes = format!("SELECT bytes FROM read_text('in/{path}')");
         assert_eq!(folder.rows(&bytes), [name.len().to_string()], "{path}");
     }
-    // Corpora too, alone and beside such files.
+    // Corpora with such names work too, alone and beside such files.
     for corpus in [b"in/tab\t.tadoc".as_slice(), b"in/\xff.tadoc", b"in/plain.tadoc"] {
         std::fs::copy(folder.join("c.tadoc"), folder.join("").join(OsStr::from_bytes(corpus)))
             .unwrap();
@@ -235,7 +235,7 @@ fn sql_reads_files_of_any_name() {
         }
         assert_eq!(Ran::from(command.output().unwrap()).status, 0, "{command:?}");
     }
-    // So does a living corpus in a folder of such a name.
+    // A living corpus in a folder with such a name works too.
     folder.ok(&["ingest", "c.tadoc", "-o", "li\tving#1", "--append"]);
     assert_eq!(folder.rows("SELECT count(*) FROM documents('li\tving#1/')"), ["1"]);
 }

@@ -1,11 +1,11 @@
-//! Readers that leave early: no error of ours, in every format and of every command.
+//! Tests of readers that leave early. No command reports an error for that, in any format.
 
 use std::io::Read;
 use std::process::{ChildStdout, Stdio};
 
 use crate::harness::{Folder, new_folder};
 
-/// Runs `tadoc` and closes its standard output after `read`; expects status 0 and silence.
+/// Runs `tadoc`, closes its standard output after `read`, and expects status 0 and no error output.
 fn ends_quietly(folder: &Folder, arguments: &[&str], read: impl FnOnce(&mut ChildStdout)) {
     let mut command = folder.command(arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -23,7 +23,7 @@ fn after_some(stdout: &mut ChildStdout) {
     stdout.read_exact(&mut [0; 10]).unwrap();
 }
 
-/// Several times what a pipe holds.
+/// A query whose output is several times as large as a pipe's buffer.
 const ROWS: &str = "SELECT value, 'some text of the row' AS text FROM generate_series(1, 50000)";
 
 #[test]
@@ -76,7 +76,7 @@ fn every_command_that_prints() {
     ] {
         ends_quietly(&folder, arguments, at_once);
     }
-    // What was asked for is done: an edit, and the optimization.
+    // The requested changes are done: an edit, and the optimization.
     assert_eq!(folder.cat("notes", "a.txt"), b"to be or not to be!");
     assert_eq!(folder.ok(&["history", "notes"]).lines().count(), 2);
 }

@@ -1,4 +1,4 @@
-//! Every command at every kind of location: it works, or says in one line why not.
+//! Tests of every command at every kind of location. A command works, or says in one line why not.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,24 +7,25 @@ use crate::harness::{Folder, Ran, gzip, new_folder};
 use crate::remote::serve;
 use crate::server::{BUCKET, server};
 
-/// What lies at a location.
+/// Content of a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     /// A corpus file.
     File,
-    /// Two of them, each with the same documents.
+    /// Two corpus files with the same documents.
     Files,
-    /// A living corpus, its documents being those of the file.
+    /// A living corpus with the documents of the file.
     Living,
 }
 
-/// Two documents as a file, as a folder of two files, and as a living corpus; all but folders over HTTP.
+/// Two documents as a file, as a folder of two files, and as a living corpus. Folders do not exist
+/// over HTTP.
 struct Scene {
     folder: Folder,
     port: u16,
-    /// Prefix of its own in the S3 server.
+    /// Prefix of this scene in the S3 server.
     prefix: String,
-    /// Locations that hold something.
+    /// Locations with a corpus.
     places: Vec<(String, Holds)>,
 }
 
@@ -66,7 +67,7 @@ impl Scene {
         Self { places, ..scene }
     }
 
-    /// A URL in the S3 server.
+    /// Returns a URL in the S3 server.
     fn at(&self, name: &str) -> String {
         format!("{}/{name}", self.prefix)
     }
@@ -76,9 +77,9 @@ impl Scene {
     }
 }
 
-/// `command` with the address and the keys of the S3 server, if there is one.
+/// Returns `command` with the address and the keys of the S3 server, if there is one.
 fn with_store(mut command: Command) -> Command {
-    // Keys in any case: without them clients ask for some at an address of the cloud.
+    // Keys are set in any case: without them clients ask an address of the cloud for keys.
     command.envs([
         ("AWS_ALLOW_HTTP", "true"),
         ("AWS_REGION", "us-east-1"),
@@ -256,7 +257,7 @@ fn names_that_no_file_can_have_are_refused() {
 #[test]
 fn what_cannot_be_read_is_told_from_damage() {
     let scene = Scene::new();
-    // The server says how long it is, and hands out no byte.
+    // The server states the length of the file, but returns none of its bytes.
     let kept = format!("http://127.0.0.1:{}/kept/c.tadoc", scene.port);
     let ran = scene.run(&["verify", &kept]);
     let report = String::from_utf8(ran.stdout).unwrap();
@@ -373,7 +374,7 @@ fn documents_come_from_urls() {
     if server().is_none() {
         return;
     }
-    // The corpus of the corpora: their bytes are documents like any others.
+    // A corpus of the corpora: their bytes are documents like any others.
     let at = |name: &str| scene.at(name);
     let names = |rows: Vec<String>| -> Vec<String> {
         rows.iter().map(|row| row.split(',').next().unwrap().to_owned()).collect()
@@ -382,7 +383,7 @@ fn documents_come_from_urls() {
     let several = paths("d.tadoc", &[&at("files/"), "in"]);
     assert_eq!(names(several), ["files/1.tadoc", "files/sub/2.tadoc", "in/a.txt", "in/b.txt"]);
     assert_eq!(names(paths("d.tadoc", &[&at("files/**/2*")])), [at("files/sub/2.tadoc")]);
-    // What is written is not read.
+    // The output file is not read as an input.
     let whole = at("files/3.tadoc");
     for _ in 0..2 {
         assert_eq!(names(paths(&whole, &[&at("files")])), ["1.tadoc", "sub/2.tadoc"]);

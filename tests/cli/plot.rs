@@ -1,4 +1,4 @@
-//! `tadoc plot`.
+//! Tests of `tadoc plot`.
 
 use crate::harness::{Folder, new_folder};
 
@@ -9,18 +9,19 @@ fn svg(folder: &Folder, sql: &str) -> String {
     svg
 }
 
-/// How often a text stands in a picture.
+/// Returns the number of times that a text stands in a picture.
 fn num_texts(svg: &str, text: &str) -> usize {
     svg.matches(&format!(">\n{text}\n</text>")).count()
 }
 
-/// What is drawn in a colour: lines and dots, how many steps the lines have, and how many dots there are.
+/// Returns the number of lines and dots of a colour, the number of steps of the lines, and the
+/// number of dots.
 fn curve(svg: &str, color: &str) -> (usize, usize, usize) {
     let (stroke, fill) =
         (format!(r#"stroke="{color}" stroke-width="5""#), format!(r#"fill="{color}""#));
     let lines: Vec<&str> = svg.lines().filter(|line| line.contains(&stroke)).collect();
     let num_dots = svg.lines().filter(|line| line.starts_with("<circle") && line.contains(&fill));
-    // A comma in each point.
+    // Each point contains one comma.
     let num_steps = lines.iter().map(|line| line.matches(',').count() - 1).sum();
     let num_dots = num_dots.count();
     (lines.len() + num_dots, num_steps, num_dots)
@@ -45,12 +46,12 @@ fn texts_give_bars() {
     let folder = new_folder();
     let one = "SELECT * FROM (VALUES ('x', 1), ('y', 4), (NULL, 2)) AS t(word, count)";
     let one = svg(&folder, one);
-    // The page, and a bar for each row.
+    // The rectangles are the page and a bar for each row.
     assert_eq!(one.matches("<rect").count(), 1 + 3, "{one}");
     assert!(num_texts(&one, "x") == 1 && num_texts(&one, "count") == 1, "{one}");
     let named = "VALUES ('x', 'old', 1), ('x', 'new', 2), ('y', 'new', 3)";
     let named = svg(&folder, named);
-    // Two marks for the names.
+    // The names have two marks.
     assert_eq!(named.matches("<rect").count(), 1 + 2 + 3, "{named}");
     assert_eq!(num_texts(&named, "x"), 1, "{named}");
 }
@@ -60,7 +61,8 @@ fn numbers_and_dates_give_lines() {
     let folder = new_folder();
     let years = svg(&folder, "VALUES (1992, 7.5, 1), (1990, 2.5, 3), (1991, NULL, 2)");
     assert_eq!(num_texts(&years, "1991"), 1, "{years}");
-    // Two of three values: dots, with a gap between them. And three.
+    // The first series has two of three values: dots with a gap between them. The second has all
+    // three.
     assert_eq!(
         [FIRST, SECOND].map(|color| curve(&years, color)),
         [(2, 0, 2), (1, 2, 0)],
@@ -78,14 +80,14 @@ fn numbers_and_dates_give_lines() {
 fn rows_that_are_missing_are_gaps() {
     let folder = new_folder();
     let curve = |sql: &str| curve(&svg(&folder, sql), FIRST);
-    // 1990 to 1992, 1995, 1998 and 1999.
+    // The lines are 1990 to 1992, 1995 (a dot), and 1998 to 1999.
     let years = "VALUES (1990, 1), (1991, 2), (1992, 2), (1995, 3), (1998, 4), (1999, 5)";
     assert_eq!(curve(years), (3, 3, 1));
     // Months have 28 to 31 days; April is missing.
     let months = "SELECT * FROM (VALUES (1, 1), (2, 1), (3, 1), (5, 2), (6, 3)) AS t(month, count)";
     let dates = format!("SELECT make_date(2026, month::int, 1), count FROM ({months})");
     assert_eq!(curve(&dates), (2, 3, 0));
-    // Places without a step have no gaps.
+    // Places without a constant step have no gaps.
     assert_eq!(curve("VALUES (1, 1), (10, 2), (100, 3), (1000, 4)"), (1, 3, 0));
 }
 

@@ -1,4 +1,4 @@
-//! `cat`, `info`, `verify` and `demo`.
+//! Tests of `cat`, `info`, `verify` and `demo`.
 
 use std::io::Read;
 use std::process::Stdio;
@@ -133,7 +133,7 @@ fn the_demo_runs_on_any_folder() {
     assert!(report.contains("\n1. "), "{report}");
     assert!(report.contains("tadoc ingest YOUR_FOLDER -o yours.tadoc"), "{report}");
     folder.ok(&["verify", "tour/demo.tadoc"]);
-    // The queries it leaves run from its folder; and the demo can be run again.
+    // The queries of the demo run from its folder, and the demo can run again.
     let mut again = folder.command(&["sql", "--quiet", "-f", "tour.sql"]);
     assert!(again.current_dir(folder.join("tour")).output().unwrap().status.success());
     folder.ok(&["demo", "--source", "in", "--dir", "tour"]);

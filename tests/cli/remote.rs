@@ -1,4 +1,5 @@
-//! Corpora and other files behind HTTP and S3: a server of files, as much as HEAD and ranged GET.
+//! Tests of corpora and other files behind HTTP and S3, with a file server that knows HEAD and
+//! ranged GET.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -8,9 +9,9 @@ use std::thread;
 
 use crate::harness::{Folder, Ran, new_folder};
 
-/// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as the
-/// test runs; returns the port. Below `/forbidden/` nothing is shown, below `/kept/` no byte is handed
-/// out; `/moved/` points to the file, `/round/` to itself.
+/// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as
+/// the test runs. Returns the port. Requests below `/forbidden/` are refused, and so are GET
+/// requests below `/kept/`. `/moved/` redirects to the file, `/round/` to itself.
 pub fn serve(folder: &Folder, names: &[&str]) -> u16 {
     let read = |name: &&str| (format!("/{name}"), std::fs::read(folder.join(name)).unwrap());
     let files: Arc<Vec<(String, Vec<u8>)>> = Arc::new(names.iter().map(read).collect());
@@ -25,7 +26,7 @@ pub fn serve(folder: &Folder, names: &[&str]) -> u16 {
     port
 }
 
-/// Answers one request; `None` once the client has left.
+/// Answers one request. Returns `None` once the client has left.
 fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let request = lines.next()?;
@@ -119,7 +120,7 @@ fn other_hosts_are_played_by_this_machine() {
     assert_eq!(Ran::from(command.output().unwrap()).ok(), "count(*)\n4\n");
 }
 
-/// A folder with a CSV file without header and a GSST file, which are served at the port.
+/// Returns a folder with a CSV file without header and a GSST file, and the port that serves them.
 fn tables() -> (Folder, u16) {
     let folder = new_folder();
     folder.write("c.csv", "1;to be\n2;or not\n");
@@ -136,7 +137,7 @@ fn tables_of_other_formats_keep_their_columns_and_options() {
     let server = format!("http://127.0.0.1:{port}");
     let rows = |sql: String| {
         let mut command = folder.command(&["sql", "-q", "--format", "csv", "-c", &sql]);
-        // A file of the user's own would be another way to credentials.
+        // A configuration file of the user would be another source of credentials.
         command.env("AWS_CONFIG_FILE", "none").env("AWS_SHARED_CREDENTIALS_FILE", "none");
         Ran::from(command.output().unwrap())
     };
@@ -157,7 +158,8 @@ fn tables_of_other_formats_keep_their_columns_and_options() {
         ));
         assert_eq!(ran.ok(), "n,words\n2,to be\n3,or not\n", "{location}");
     }
-    // Formats of this crate know options of stores too, and refuse what is neither theirs nor a store's.
+    // Formats of this crate also know the options of stores, and refuse all options that neither of
+    // them knows.
     let gsst = |location: &str, options: &str| {
         rows(format!(
             "CREATE EXTERNAL TABLE g STORED AS GSST LOCATION '{location}' OPTIONS ({options});

@@ -1,4 +1,4 @@
-//! JSON lines, CSV and Parquet: text, path and the other columns.
+//! Tests of JSON lines, CSV and Parquet: text, path and the other columns.
 
 use std::fs::File;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Passwords, keys and tokens of statements are in nothing that `tadoc` writes.
+//! Tests that no output of `tadoc` contains passwords, keys and tokens of statements.
 
 use crate::harness::new_folder;
 use crate::remote::serve;
@@ -14,7 +14,7 @@ fn no_output_has_a_secret() {
     let key = format!(
         "'aws.secret_access_key' '{SECRET}', 'aws.access_key_id' 'AK{SECRET}', 'aws.region' 'eu'"
     );
-    // A scheme that no store has: nothing goes to the network.
+    // No store has this scheme, so nothing goes to the network.
     let url = format!("nosuch://ann:{SECRET}@host");
     let copy = "COPY (SELECT 'x' AS text) TO 's3://no-such/x";
     let statements = [

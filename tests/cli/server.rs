@@ -1,7 +1,8 @@
-//! A server that speaks S3: moto, started once for all tests of the process, gone with it.
+//! A server that speaks S3: moto. It starts once for all tests of the process and ends with the
+//! process.
 //!
-//! `TADOC_MOTO_SERVER` says how it is started: the path of `moto_server`, or a command such as
-//! `python3 -m moto.server`; without it `moto_server` is looked for on the PATH.
+//! `TADOC_MOTO_SERVER` says how to start it: the path of `moto_server`, or a command such as
+//! `python3 -m moto.server`. Without the variable the PATH is searched for `moto_server`.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,15 +12,15 @@ use std::time::{Duration, Instant};
 
 pub const BUCKET: &str = "corpora";
 
-/// How long it may take to start.
+/// Longest time until the server has started.
 const MAX_START: Duration = Duration::from_secs(60);
-/// Ports tried: another program may take one before the server does.
+/// Number of ports to try: another program may take a port before the server does.
 const MAX_PORTS: usize = 5;
-/// Exit status of a shell that finds no such command.
+/// Exit status of a shell that does not find a command.
 const NOT_FOUND: i32 = 127;
 
-/// Runs the server for as long as standard input is open: the end of the test process closes it,
-/// however that ends.
+/// A script that runs the server for as long as standard input is open. The end of the test process
+/// closes it, even after a crash.
 const RUNNER: &str = r#"
 exec 3<&0
 ${TADOC_MOTO_SERVER:-moto_server} -H 127.0.0.1 -p "$1" >"$2" 2>&1 3<&- &
@@ -30,13 +31,13 @@ wait $server
 
 pub struct Server {
     pub address: SocketAddr,
-    /// Its standard input ends with the process.
+    /// The shell that runs the server. Its standard input ends with the process.
     _runner: Child,
     _log: tempfile::TempDir,
 }
 
-/// The server; `None`, with a line that says so, where there is none. `REQUIRE_S3=1` makes that a
-/// failure.
+/// Returns the server. Without one it prints a line that says so and returns `None`; with
+/// `REQUIRE_S3=1` it panics.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER.get_or_init(found).as_ref()
@@ -48,7 +49,7 @@ fn found() -> Option<Server> {
         Ok(server) => Some(server),
         Err(why) if is_required => panic!("REQUIRE_S3 is set: {why}"),
         Err(why) => {
-            // Past the test harness, which shows what tests print only where they fail.
+            // Writes past the test harness, which shows output only of tests that fail.
             let line = format!("skipped: {why}\n");
             std::io::stderr().write_all(line.as_bytes()).unwrap();
             None
@@ -87,7 +88,7 @@ fn start_on_a_free_port() -> Result<Server, Failure> {
     let mut runner = Command::new("sh")
         .args(["-c", RUNNER, "sh", &address.port().to_string()])
         .arg(&log_file)
-        // Every listing comes in pages.
+        // Small pages make every listing come in several.
         .env("MOTO_S3_DEFAULT_MAX_KEYS", "5")
         .stdin(Stdio::piped())
         .spawn()
@@ -106,7 +107,7 @@ fn start_on_a_free_port() -> Result<Server, Failure> {
     Ok(Server { address, _runner: runner, _log: log })
 }
 
-/// Makes the bucket; whether there is someone who answers that it is made.
+/// Creates the bucket. Returns true if a server answers that it exists now.
 fn has_bucket(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else { return false };
     let request = format!("PUT /{BUCKET} HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0\r\n");

@@ -1,4 +1,4 @@
-//! `tadoc sql`: statements, scripts, formats and failures.
+//! Tests of `tadoc sql`: statements, scripts, formats and failures.
 
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -159,7 +159,7 @@ fn an_interrupt_ends_a_query_that_never_yields() {
     while child.try_wait().unwrap().is_none() && asked.elapsed() < Duration::from_secs(30) {
         sleep(Duration::from_millis(20));
     }
-    // Does nothing unless the interrupt did nothing.
+    // This kill has an effect only if the interrupt had none.
     let _ = child.kill();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

@@ -1,4 +1,4 @@
-//! Decoding, extraction and search against oracles that work on the plain text.
+//! Tests of decoding, extraction and search against oracles that read the plain text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use testkit::scrambled::{self, bomb, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
 
-/// Occurrences of the consecutive `words`, by reading.
+/// Finds the occurrences of the consecutive `words` by reading the plain text.
 fn read_item(plain: &Plain, words: &[WordPattern]) -> Vec<Hit> {
     let words: Vec<&str> = words.iter().map(|word| word.as_word().unwrap()).collect();
     let mut hits = Vec::new();
@@ -39,7 +39,7 @@ fn read_item(plain: &Plain, words: &[WordPattern]) -> Vec<Hit> {
     hits
 }
 
-/// Hits of all items in documents that hold all of them, by reading.
+/// Finds the hits of all items in documents that contain all of them, by reading the plain text.
 fn read_query(plain: &Plain, query: &Query, doc_id: Option<u64>) -> Vec<Hit> {
     let items: Vec<Vec<Hit>> = query.items().iter().map(|item| read_item(plain, item)).collect();
     let mut hits: Vec<Hit> = items
@@ -140,7 +140,7 @@ proptest! {
         }
     }
 
-    /// Every phrase of 2 to 4 words of the documents that were cut.
+    /// Every phrase of 2 to 4 words of documents that were cut is found.
     #[test]
     fn phrases_are_found_across_cuts(recipe in recipes()) {
         let case = recipe.cook();
@@ -186,13 +186,13 @@ proptest! {
     }
 }
 
-/// Fragments cut from the replaced texts themselves at any character, changed now and then.
+/// Generates fragments that are cut from the replaced texts at any character. Some are changed.
 fn fragments() -> impl Strategy<Value = Vec<(prop::sample::Index, prop::sample::Index, usize)>> {
     let fragment = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0usize..9);
     prop::collection::vec(fragment, 1..4)
 }
 
-/// Whether `fragments` occur in `text` in order, without overlaps.
+/// Returns true if `fragments` occur in `text` in order and without overlaps.
 fn occur_in_order(text: &str, fragments: &[String]) -> bool {
     let mut rest = text;
     fragments.iter().all(|fragment| match rest.split_once(fragment.as_str()) {

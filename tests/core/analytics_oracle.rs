@@ -1,4 +1,4 @@
-//! Counting and indexing against oracles that work on the plain text.
+//! Tests of counting and indexing against oracles that read the plain text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// More documents than fit one task, and more words than fit one range.
+/// There are more documents than one task takes, and more words than one range takes.
 #[test]
 fn many_documents_and_words_are_joined_in_order() {
     let docs: Vec<Vec<u8>> = (0..333u32)

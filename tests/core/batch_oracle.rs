@@ -1,4 +1,4 @@
-//! Many queries at once against the same queries one by one, and against reading the plain text.
+//! Tests of many queries at once against the same queries one by one, and against the plain text.
 
 use proptest::prelude::*;
 use tadoc::Error;
@@ -12,13 +12,14 @@ use testkit::scrambled::{self, Case, bomb, recipes};
 const NO_LIMIT: u64 = u64::MAX;
 const WORDS: [&str; 10] = ["a", "b", "ab", "aa", "power", "loss", "c1", "é", "中", "zz"];
 
-/// Places of `word` in a document, by reading.
+/// Finds the offsets of `word` in a document by reading the plain text.
 fn read(plain: &Plain, doc_id: u64, word: &str) -> Vec<u64> {
     let words = plain.words[doc_id as usize].iter();
     words.filter(|placed| placed.text == word).map(|placed| placed.byte_offset).collect()
 }
 
-/// Asks for all words in the order of `queries`, in one batch, and compares with reading.
+/// Asks for all words in the order of `queries`, in one batch, and compares the answers with the
+/// plain text.
 fn check_words(case: &Case, queries: &[WordQuery<'_>]) {
     let expected: Vec<Vec<u64>> =
         queries.iter().map(|query| read(&case.plain, query.doc_id, query.word)).collect();
@@ -41,12 +42,12 @@ fn check_words(case: &Case, queries: &[WordQuery<'_>]) {
     }
 }
 
-/// Has segments keep the words of documents, where they can.
+/// Makes segments keep the words of documents, where they can.
 fn keep_words(case: &Case) {
     case.corpus.segments().iter().for_each(|segment| segment.dag.note_words_read(u64::MAX / 2));
 }
 
-/// Asks for words one by one and compares with reading.
+/// Asks for words one by one and compares the answers with the plain text.
 fn check_single_words(case: &Case, queries: &[WordQuery<'_>]) {
     let living = LivingCorpus::new(case.corpus.clone());
     for &WordQuery { doc_id, word } in queries {
@@ -61,7 +62,7 @@ fn check_single_words(case: &Case, queries: &[WordQuery<'_>]) {
     }
 }
 
-/// The error and the index of the query that it names.
+/// Returns the error and the index of the query that it names.
 fn of_query<T: std::fmt::Debug>(outcome: Result<T, Error>) -> (usize, Error) {
     match outcome.unwrap_err() {
         Error::InBatch { query_idx, source } => (query_idx, *source),
@@ -125,7 +126,7 @@ proptest! {
     }
 }
 
-/// Frequent and rare words in long and short documents, each asked for often and once.
+/// Frequent and rare words in long and short documents are asked for many times and once.
 #[test]
 fn frequent_words_and_long_documents_are_answered_in_groups() {
     let docs: Vec<Vec<u8>> = (0..120usize)
@@ -179,7 +180,7 @@ fn the_first_bad_query_is_named() {
             assert!(error.to_string().starts_with(what), "{error}");
         }
     }
-    // Of two bad ones the first, whether its document was edited or not.
+    // The error names the first of two bad queries, also if its document was edited.
     let query = |doc_id, byte_offset| ExtractQuery { doc_id, byte_offset, byte_len: 1 };
     for (queries, expected) in [
         ([query(0, 0), query(1, 99), query(0, 99)], 1),

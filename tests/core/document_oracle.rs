@@ -1,4 +1,4 @@
-//! Tasks that tell documents apart against oracles that count plain words.
+//! Tests of tasks with a result for each document, against oracles that count plain words.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn drain(vectors: &TermVectors, docs: &DocSelection, top: Option<usize>) -> Vec<
     rows
 }
 
-/// A range and a list of documents, some of which may not be there.
+/// Returns a range and a list of documents. Some of them may not exist.
 fn selections(case: &Case, picks: u64) -> [(Vec<u64>, DocSelection); 2] {
     let num_docs = case.plain.docs.len() as u64;
     let range = picks % 5..picks % 5 + picks / 5 % 6;
@@ -98,7 +98,7 @@ proptest! {
             for top in [None, Some(top)] {
                 let mut expected = terms(&case.plain, &ids);
                 if let Some(top) = top {
-                    // Scores are 0 or more, and such numbers order as their bits do.
+                    // Scores are not negative, and such numbers sort as their bits do.
                     expected = best(&expected, top, |row| Reverse(score(row).to_bits()));
                 }
                 let mut cursor = tfidf.cursor(&docs, top);
@@ -148,8 +148,8 @@ proptest! {
     }
 }
 
-/// Versions of a text, so that documents are counted by what differs from the one before, and
-/// enough documents and words for several chunks.
+/// The documents are versions of a text, so each is counted by its difference from the one before.
+/// There are enough documents and words for several chunks.
 #[test]
 fn versions_are_counted_by_their_differences() {
     let line =
@@ -188,7 +188,8 @@ fn versions_are_counted_by_their_differences() {
     }
 }
 
-/// Words of one byte beside words of 64 KiB, and one that is longer and so cut in two; with words of documents kept, too.
+/// Words of one byte stand beside words of 64 KiB, and one longer word is cut in two. The test runs
+/// with and without kept words of documents.
 #[test]
 fn long_words_are_counted() {
     let longest = "x".repeat(MAX_TOKEN_BYTES);
@@ -228,12 +229,14 @@ fn long_words_are_counted() {
     assert!(read.iter().map(|&row| vocabulary.word(row as usize)).eq(words().map(|w| &w.text[..])));
 }
 
-/// 2^40 words from 40 rules: counted exactly, and refused where every one would be looked at.
+/// 40 rules expand to 2^40 words. These are counted exactly, and refused if every word would be
+/// read.
 #[test]
 fn documents_of_any_size_are_counted() {
     let block = tokenize_block(TokenizerProfile::Word, b"a b", &[3]).unwrap();
     let num_terminals = block.dictionary.len();
-    // Rule r is twice rule r + 1, the last is "a b"; two documents of the first rule and one word.
+    // Rule r is twice rule r + 1, and the last rule is "a b". Two documents contain the first rule
+    // and one word.
     let mut rules: Vec<Vec<u32>> = vec![vec![num_terminals + 1, 0, num_terminals + 1, 1, 1]];
     rules.extend((1..40).map(|rule| vec![num_terminals + rule + 1; 2]));
     rules.push(vec![0, 1]);

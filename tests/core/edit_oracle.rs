@@ -1,10 +1,11 @@
-//! Living corpora against a list of texts: random operations in both modes, everything compared.
+//! Tests of living corpora against a list of texts: random operations in both modes, and
+//! comparisons of everything.
 //!
-//! Documents are hostile little texts ([`scrambled::PIECES`]) under arbitrary grammars or in blocks of
-//! a few bytes, now and then with a stretch that cannot be cut, and now and then more of them come in
-//! between. A batch is run on both sides; reads are
-//! compared at their place, all changed documents behind it, and now and then the snapshot with all
-//! that is computed from it. `TADOC_EDIT_OPERATIONS` sets how many operations are run in all.
+//! Documents are hostile little texts ([`scrambled::PIECES`]) under arbitrary grammars or in blocks
+//! of a few bytes. Some have a long run that cannot be cut, and some are added between batches.
+//! Both sides run each batch. The test compares the reads of a batch, all documents after it, and
+//! from time to time a snapshot with all data that is computed from it. `TADOC_EDIT_OPERATIONS`
+//! sets the total number of operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,9 +30,10 @@ const BATCHES_PER_SNAPSHOT: usize = 6;
 fn any_operations_agree_with_a_list_of_texts() {
     let operations = std::env::var("TADOC_EDIT_OPERATIONS").ok().and_then(|n| n.parse().ok());
     let wanted = operations.unwrap_or(DEFAULT_OPERATIONS);
-    // Half of the largest batch on average.
+    // The average batch has half the size of the largest one.
     let num_cases = wanted.div_ceil(BATCHES_PER_CASE * edit_model::MAX_OPERATIONS / 2) as u64;
-    // Threads of its own: a corpus builder that waits for its encoder must not hold one of the pool.
+    // The test has its own threads, because a corpus builder that waits for its encoder must not
+    // hold a thread of the pool.
     let (next_seed, num_run) = (AtomicU64::new(0), AtomicUsize::new(0));
     let work = || loop {
         let seed = next_seed.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +48,7 @@ fn any_operations_agree_with_a_list_of_texts() {
     assert!(num_run * 2 >= wanted, "{num_run} operations");
 }
 
-/// Runs the batches of one seed; returns the number of operations.
+/// Runs the batches of one seed and returns the number of operations.
 fn run_case(seed: u64) -> usize {
     let mut random = Random::new(seed);
     let profile = PROFILES[random.below(3)];
@@ -83,7 +85,7 @@ fn run_case(seed: u64) -> usize {
     num_run
 }
 
-/// A corpus of `texts` under a grammar of random shape, or cut into small blocks.
+/// Returns a corpus of `texts` under a grammar of random shape, or cut into small blocks.
 fn base(random: &mut Random, profile: TokenizerProfile, texts: &[Vec<u8>]) -> Corpus {
     if random.below(2) == 0 {
         let segment = scrambled::segment_of(profile, texts, false, random.number());
@@ -126,7 +128,7 @@ fn check_documents(
     }
 }
 
-/// Asks every document that is there in one batch.
+/// Asks every existing document in one batch.
 fn check_batches(
     living: &LivingCorpus,
     model: &Model,

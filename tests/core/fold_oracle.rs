@@ -1,5 +1,5 @@
-//! Folded words against folding the decoded text first: every task gives the same answer for a
-//! folded vocabulary as for a corpus whose words were folded before it was made.
+//! Tests of folded words against folding the decoded text first. Every task gives the same answer
+//! for a folded vocabulary and for a corpus whose words were folded before the build.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use tadoc::analytics::{
 use tadoc::text::TokenizerProfile;
 use testkit::scrambled::{self, Case, recipes};
 
-/// More than any of these tests needs.
+/// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 const WAYS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
-/// The folded words of `case`, and the words of its folded text.
+/// Returns the folded words of `case`, and the words of its folded text.
 fn both(case: &Case) -> [Arc<Vocabulary>; 2] {
     let docs = case.plain.words.iter().map(|words| {
         let folded: Vec<String> = words.iter().map(|word| word.text.to_lowercase()).collect();
@@ -28,7 +28,7 @@ fn both(case: &Case) -> [Arc<Vocabulary>; 2] {
     [Arc::new(folded), Arc::new(Vocabulary::new(&plain.corpus).unwrap())]
 }
 
-/// The same answer from both.
+/// Checks that both vocabularies give the same answer.
 fn agree<T: PartialEq + std::fmt::Debug>(
     both: &[Arc<Vocabulary>; 2],
     answer: impl Fn(Arc<Vocabulary>) -> T,
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// More words than a task folds, of several segments.
+/// More words are folded than one task takes, and they come from several segments.
 #[test]
 fn many_words_are_folded() {
     let word = |number: u32| match number % 3 {

@@ -1,7 +1,8 @@
-//! The core against programs that do the same the slow way.
+//! Tests of the core against programs that do the same in a slow way.
 //!
-//! `naive_oracle`: all of it, from the documents' own bytes. `round_trip`: what goes in comes out. The other oracles
-//! take a part each, over random corpora whose grammars no builder would make.
+//! `naive_oracle` tests everything from the documents' own bytes. `round_trip` tests that documents
+//! come back as they went in. Each of the other oracles tests a part, on random corpora whose
+//! grammars no builder would make.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

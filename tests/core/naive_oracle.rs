@@ -1,6 +1,6 @@
-//! Every function answers what a naive program says that only sees the documents' own bytes
-//! (`testkit::naive`): for each tokenizer, builder and traversal, for one segment and for many,
-//! with document borders anywhere.
+//! Tests of every function against a naive program that reads only the documents' own bytes
+//! (`testkit::naive`). They cover each tokenizer, builder and traversal, one segment and many, with
+//! document borders at any place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use testkit::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seed
 const TRAVERSALS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
-/// Counting, indexing and the documents' own numbers.
+/// Compares counts, indexes and the documents' own numbers.
 #[track_caller]
 fn assert_counts_equal(corpus: &Corpus, documents: &[Document]) {
     let profile = corpus.profile();
@@ -57,7 +57,7 @@ fn assert_counts_equal(corpus: &Corpus, documents: &[Document]) {
     }
 }
 
-/// Equality of rows that prints the first difference only.
+/// Compares rows and prints only the first difference.
 #[track_caller]
 fn assert_same<Row: PartialEq + std::fmt::Debug>(rows: &[Row], expected: &[Row]) {
     let difference = rows.iter().zip(expected).find(|(row, expected)| row != expected);
@@ -65,7 +65,7 @@ fn assert_same<Row: PartialEq + std::fmt::Debug>(rows: &[Row], expected: &[Row])
     assert_eq!(rows.len(), expected.len());
 }
 
-/// The query that asks for each of `items` as it stands, in quotes.
+/// Returns the query that asks for each of `items` literally, in quotes.
 fn query_text(items: &[String]) -> String {
     let escaped = |character: char| match character {
         '*' | '?' | '/' | '\\' => format!("\\{character}"),
@@ -76,7 +76,7 @@ fn query_text(items: &[String]) -> String {
     items.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Search, its counts, and the text at each place.
+/// Compares hits, their counts, and the text at each place.
 #[track_caller]
 fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String]) {
     let profile = corpus.profile();
@@ -109,7 +109,7 @@ fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String
     let by_document: Vec<_> = by_document.iter().map(|row| (row.doc_id, row.count)).collect();
     assert_eq!(by_document, expected_by_document.into_iter().collect::<Vec<_>>(), "{query}");
 
-    // One document at a time, and what stands there.
+    // Searches one document at a time, and reads the text at each place.
     for doc_id in expected.iter().map(|place| place.doc_id).collect::<BTreeSet<_>>() {
         let hits = search(corpus, &query, Some(doc_id)).unwrap();
         let places = hits.iter().map(place);
@@ -123,7 +123,7 @@ fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String
     }
 }
 
-/// No document that has the text may be missing among the candidates.
+/// Checks that the candidates include every document that has the text.
 #[track_caller]
 fn assert_candidates_suffice(corpus: &Corpus, documents: &[Document], literal: &str) {
     type Predicate<'a> = Box<dyn Fn(&str) -> bool + 'a>;
@@ -161,7 +161,8 @@ fn assert_candidates_suffice(corpus: &Corpus, documents: &[Document], literal: &
     }
 }
 
-/// Items to ask for: runs of one to three words taken from the documents, and words of no document.
+/// Returns items to search for: one to three consecutive words of the documents, and words of no
+/// document.
 fn items_from(documents: &[Document], profile: TokenizerProfile, picks: &[Index]) -> Vec<String> {
     let words: Vec<&str> = documents
         .iter()

@@ -1,4 +1,5 @@
-//! Repeated phrases against an oracle that looks at every sequence of words of the plain text.
+//! Tests of repeated phrases against an oracle that reads every sequence of words of the plain
+//! text.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,12 +11,12 @@ use tadoc::analytics::{DocSelection, RepeatedPhrases, Vocabulary, repeated_phras
 use tadoc::text::{MAX_TOKEN_BYTES, TokenizerProfile};
 use testkit::scrambled::{self, doubled, recipes};
 
-/// More than any of these tests needs.
+/// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 
 type Row<'a> = (Vec<&'a str>, u64);
 
-/// Where a sequence occurs, as far as it matters.
+/// Number of occurrences of a sequence, and the words before and behind them.
 #[derive(Default)]
 struct Places<'a> {
     count: u64,
@@ -23,7 +24,7 @@ struct Places<'a> {
     behind: BTreeSet<Option<&'a str>>,
 }
 
-/// A border, `None`, differs from itself.
+/// Returns true if two neighbours differ. A border, `None`, differs from itself.
 fn differ(neighbours: &BTreeSet<Option<&str>>) -> bool {
     neighbours.len() > 1 || neighbours.contains(&None)
 }
@@ -45,7 +46,7 @@ fn read_phrases<'a>(docs: &[Vec<&'a str>], min_words: usize, min_count: u64) -> 
     });
     let mut rows: Vec<Row> =
         sequences.into_iter().map(|(words, places)| (words, places.count)).collect();
-    // Stable: rows of the same cover stay in order of words.
+    // The sort is stable, so rows with the same cover stay in the order of their words.
     rows.sort_by_key(|(words, count)| Reverse(words.len() as u64 * count));
     rows
 }
@@ -95,7 +96,7 @@ proptest! {
         prop_assert_eq!(rows(&phrases), read_phrases(&picked_docs, min_words, min_count));
     }
 
-    /// Long runs of few words: large groups of suffixes, repeats that overlap themselves.
+    /// Long runs of few words give large groups of suffixes and repeats that overlap themselves.
     #[test]
     fn phrases_of_few_words_are_those_of_reading(
         docs in prop::collection::vec(prop::collection::vec(0..3_usize, 0..40), 1..5),
@@ -115,7 +116,7 @@ proptest! {
     }
 }
 
-/// Words of one byte beside words of 64 KiB, and one that is longer and so cut in two.
+/// Words of one byte stand beside words of 64 KiB, and one longer word is cut in two.
 #[test]
 fn long_words_are_repeated() {
     let longest = "x".repeat(MAX_TOKEN_BYTES);
@@ -159,7 +160,7 @@ fn what_does_not_fit_the_limit_is_refused() {
     }
 }
 
-/// One row for each length that a run can be repeated at, and texts that are cut.
+/// There is one row for each length at which a run repeats. Long texts are cut.
 #[test]
 fn a_long_run_repeats_at_every_other_length() {
     let phrases = repeated_phrases(&doubled(15), 9, 2, AMPLE).unwrap();

@@ -1,5 +1,5 @@
-//! Wildcards, regular expressions, counts by document and contexts against oracles that read the
-//! plain text and know patterns as regular expressions of their own.
+//! Tests of wildcards, regular expressions, counts by document and contexts, against oracles that
+//! read the plain text and have their own regular expressions for patterns.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use testkit::scrambled::{self, Case, recipes};
 
 const NO_LIMIT: u64 = u64::MAX;
 
-/// What one word of a phrase is written as. None of them is cut by any profile.
+/// Patterns for one word of a phrase. No profile cuts them.
 const PATTERNS: [&str; 27] = [
     "a",
     "b",
@@ -46,7 +46,7 @@ const PATTERNS: [&str; 27] = [
     "/x?/",
 ];
 
-/// More of them for queries in any case.
+/// More patterns, for queries that ignore case.
 const FOLDED_PATTERNS: [&str; 22] = [
     "A",
     "AB",
@@ -77,7 +77,7 @@ fn query_text(items: &[Vec<String>]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Hits in the documents `is_selected`, by reading.
+/// Finds the hits in documents with `is_selected`, by reading the plain text.
 fn read_query(plain: &Plain, items: &[Vec<String>], is_selected: &dyn Fn(u64) -> bool) -> Vec<Hit> {
     let mut hits = reading::hits(plain, items, reading::fits);
     hits.retain(|hit| is_selected(hit.doc_id));
@@ -103,7 +103,7 @@ fn term_counts(
     Ok(found)
 }
 
-/// Compares everything that answers `items` with what reading finds.
+/// Compares every answer to `items` with the plain text.
 fn check(case: &Case, items: &[Vec<String>], doc_id: Option<u64>) {
     let text = query_text(items);
     let query = Query::parse(case.plain.profile, &text).unwrap();
@@ -124,7 +124,7 @@ fn check(case: &Case, items: &[Vec<String>], doc_id: Option<u64>) {
     assert_eq!(batches, expected, "{text}");
 }
 
-/// Compares everything that answers `items` in the documents `docs` only with what reading finds.
+/// Compares every answer to `items` in the documents `docs` with the plain text.
 fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
     let text = query_text(items);
     let query = Query::parse(case.plain.profile, &text).unwrap();
@@ -148,7 +148,7 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
     })
     .unwrap();
     assert_eq!(in_context, expected, "{text}");
-    // Together with one document: those of both.
+    // If `docs` and one document are both given, only hits in both count.
     let doc_id = docs.first().map_or(0, |first| first + 1);
     if doc_id < case.corpus.num_docs() {
         let both = SearchOptions { doc_id: Some(doc_id), ..options };
@@ -157,7 +157,7 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
     }
 }
 
-/// Compares everything that answers `items` in any case with what reading finds.
+/// Compares every answer to `items` that ignores case with the plain text.
 fn check_in_any_case(case: &Case, items: &[Vec<String>]) {
     let text = query_text(items);
     let query = Query::parse(case.plain.profile, &text).unwrap().folded(Fold::Case).unwrap();
@@ -185,7 +185,7 @@ fn patterns_of(patterns: Vec<&'static str>) -> impl Strategy<Value = Vec<Vec<Str
     prop::collection::vec(prop::collection::vec(pattern, 1..5), 1..4)
 }
 
-/// `word` made wider in one of several ways.
+/// Returns `word` as a wider pattern, made in one of several ways.
 fn widened(word: &str, way: usize, profile: TokenizerProfile) -> String {
     let num_chars = word.chars().count();
     let first: String = word.chars().take(1).collect();
@@ -203,7 +203,7 @@ fn widened(word: &str, way: usize, profile: TokenizerProfile) -> String {
 
 type Pick = (prop::sample::Index, prop::sample::Index, Vec<usize>);
 
-/// Phrases of the documents themselves, widened.
+/// Generates places of phrases in the documents, and the ways to widen their words.
 fn picks() -> impl Strategy<Value = Vec<Pick>> {
     let ways = prop::collection::vec(0usize..6, 1..6);
     let pick = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), ways);
@@ -308,7 +308,8 @@ fn many_documents(seed: u64) -> Case {
     scrambled::case_of(TokenizerProfile::Word, (0..400).map(doc).collect(), seed)
 }
 
-/// Sets of many words, of which most occur once, beside common words; lists and scans of documents.
+/// Sets of many words, most of which occur once, stand beside common words. Documents are listed
+/// and scanned.
 #[test]
 fn wide_sets_are_found_in_many_documents() {
     for seed in 0..6 {
@@ -334,8 +335,8 @@ fn wide_sets_are_found_in_many_documents() {
     }
 }
 
-/// Words of one byte beside words of 64 KiB, and one that is longer and so cut in two; without words of documents that are
-/// kept, and with them.
+/// Words of one byte stand beside words of 64 KiB, and one longer word is cut in two. The test runs
+/// without and with kept words of documents.
 #[test]
 fn long_words_are_found() {
     let longest = "x".repeat(MAX_TOKEN_BYTES);
@@ -370,7 +371,7 @@ fn long_words_are_found() {
         }
         check_contexts(&case, &one(&["end"]), 1);
     }
-    // Typed as one word, a word that was cut is two.
+    // A word that was cut counts as two words, also if the query has it as one.
     let typed = Query::parse(TokenizerProfile::Word, &format!("{longest}zz")).unwrap();
     let hits = search(&case.corpus, &typed, None).unwrap();
     assert!(hits.iter().map(|hit| (hit.doc_id, hit.byte_len)).eq([(18, 65_538)]), "{hits:?}");
@@ -418,7 +419,7 @@ fn contexts_are_bounded() {
         })
         .map(|()| found)
     };
-    // "near " and the dashes are too long for "a" to fit; "b" fits, "c" does not.
+    // "near " and the dashes leave no room for "a"; "b" fits, "c" does not.
     let found = contexts("match", NO_LIMIT).unwrap();
     let right = format!("{dashes} b");
     assert_eq!(found, [["near ".to_owned(), "match".to_owned(), right]]);

@@ -1,5 +1,5 @@
-//! What goes in comes out: decode(encode(x)) == x for every byte string, tokenizer, builder and
-//! block size, and the same file for any number of threads.
+//! Tests of the round trip: decode(encode(x)) == x for every byte string, tokenizer, builder and
+//! block size. Any number of threads makes the same file.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const DEFAULT: IngestOptions = IngestOptions {
     dedup: tadoc::grammar::Dedup::Auto,
 };
 
-/// The first document that does not come back as it went in, in words.
+/// Describes the first document that does not come back as it went in.
 fn first_difference(corpus: &Corpus, documents: &[Document]) -> Option<String> {
     if corpus.num_docs() != documents.len() as u64 {
         return Some(format!("{} documents instead of {}", corpus.num_docs(), documents.len()));
@@ -157,7 +157,7 @@ fn assert_same_file(name: &str, documents: &[Document], options: &IngestOptions)
 
 #[test]
 fn a_file_of_one_corpus_is_written_once() {
-    // The same documents give the same bytes; a file holds nothing of time or place.
+    // The same documents give the same bytes: a file contains no times or places.
     let documents = own_sources();
     assert!(compress(&documents, &DEFAULT) == compress(&documents, &DEFAULT));
 }

@@ -1,5 +1,5 @@
-//! Sequences of words, by corpus, by document and ranked, and pairs of near words against oracles
-//! that read the plain text.
+//! Tests of sequences of words (by corpus, by document and ranked) and of pairs of near words,
+//! against oracles that read the plain text.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use tadoc::{Corpus, Error};
 use testkit::reading;
 use testkit::scrambled::{self, doubled, recipes};
 
-/// More than any of these tests needs.
+/// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 
 const WAYS: [Traversal; 4] =
@@ -34,7 +34,7 @@ fn rows<'a>(sequences: &'a Sequences, counts: &[u64]) -> Vec<(Vec<&'a str>, u64)
     counts.iter().enumerate().map(|(row, &count)| (sequence(sequences, row), count)).collect()
 }
 
-/// Windows that fit one key, two, and more words than most documents have.
+/// Generates lengths of windows: some fit one key, some fit two, and some exceed most documents.
 fn lengths() -> impl Strategy<Value = usize> {
     prop::sample::select(vec![1, 2, 3, 4, 5, 8, 12, 20, 33, 70])
 }
@@ -61,7 +61,8 @@ proptest! {
         }
     }
 
-    /// What rows of SQL are declared to be sorted by: words of the profile `word` have no byte up to the blank.
+    /// Tests the sort order that rows of SQL declare: words of the profile `word` have no byte up
+    /// to the blank.
     #[test]
     fn texts_ascend_as_their_words_do(
         text in r"[ -\x7f\n\x01'\w\u{200d}\u{2139}]{0,60}|[ab_0\u{e9}\u{300} ]{0,60}",
@@ -99,7 +100,7 @@ proptest! {
         for way in WAYS {
             let words = vocabulary(&case.corpus);
             let by_document = DocumentSequences::new(words, n, way, AMPLE).unwrap();
-            // Twice, as chunks use again what those before left.
+            // This runs twice, because chunks reuse the memory of earlier chunks.
             for doc_ids in [&doc_ids[..], &doc_ids[doc_ids.len() / 2..]] {
                 let chunk = by_document.chunk(doc_ids).unwrap();
                 prop_assert_eq!(chunk.doc_ids(), doc_ids);
@@ -135,7 +136,7 @@ proptest! {
         }
     }
 
-    /// In so little memory that it takes several walks; what is refused instead says why.
+    /// The memory is so small that a task takes several walks. A refusal is a capacity error.
     #[test]
     fn little_memory_gives_the_same_rows(
         recipe in recipes(),
@@ -216,7 +217,7 @@ fn counts_beyond_32_bits_are_exact() {
     assert_eq!(rows(pairs.pairs(), pairs.counts()), expected);
 }
 
-/// Windows of 20,000 words where memory has room for one in ten of them.
+/// Memory has room for one in ten of 20,000 windows.
 #[test]
 fn what_does_not_fit_at_once_is_counted_in_ranges() {
     let docs: Vec<Vec<u8>> = (0..40u64)
@@ -228,7 +229,7 @@ fn what_does_not_fit_at_once_is_counted_in_ranges() {
     let case = scrambled::case_of(TokenizerProfile::Word, docs, 3);
     let words = vocabulary(&case.corpus);
     for way in WAYS {
-        // Keys of 64 bits, of 128 bits, and places in the text.
+        // The lengths need keys of 64 bits, keys of 128 bits, and places in the text.
         for (n, max_bytes) in [(2, 1 << 18), (3, 1 << 18), (12, 1 << 19), (40, 1 << 20)] {
             let all = SequenceCounts::with_vocabulary(words.clone(), n, way, AMPLE).unwrap();
             let some = SequenceCounts::with_vocabulary(words.clone(), n, way, max_bytes).unwrap();
@@ -264,7 +265,7 @@ fn what_does_not_fit_at_once_is_counted_in_ranges() {
     }
 }
 
-/// Windows as long as half of an expanded text of 2^41 words cannot be listed, and are refused.
+/// Windows as long as half of an expanded text of 2^41 words cannot be listed, so they are refused.
 #[test]
 fn what_does_not_fit_the_limit_is_refused() {
     let corpus = doubled(40);
@@ -284,7 +285,7 @@ fn what_does_not_fit_the_limit_is_refused() {
     invalid(cooccurrence(&corpus, 1, 1, AMPLE).unwrap_err());
 }
 
-/// Words of one byte beside one of 64 KiB, and documents enough for several tasks.
+/// Words of one byte stand beside one of 64 KiB, and there are enough documents for several tasks.
 #[test]
 fn long_words_and_many_documents() {
     let long = "x".repeat(65_536);
@@ -305,7 +306,7 @@ fn long_words_and_many_documents() {
     }
 }
 
-/// A root of more positions than a task has, so that tasks begin inside a document.
+/// The root has more positions than a task takes, so tasks begin inside a document.
 #[test]
 fn long_documents_are_counted_in_tasks() {
     let mut state = 1u64;

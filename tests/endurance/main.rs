@@ -1,16 +1,19 @@
-//! A mixed load for as long as is asked for: `ENDURANCE_SECONDS=28800 cargo test --test endurance -- --nocapture`.
+//! Test of a mixed load for a given time: `ENDURANCE_SECONDS=28800 cargo test --test endurance --
+//! --nocapture`.
 //!
 //! ```text
-//! writer    INSERT, UPDATE, DELETE, edits in the session │ ingest, edit, optimize by the binary, a third of them killed
-//! readers   every function: in a session of plenty, in one of little memory, in new ones; on a version that the
-//!           writer may replace meanwhile
+//! writer    INSERT, UPDATE, DELETE, edits in the session │ ingest, edit, optimize by the binary,
+//!           a third of these runs is killed
+//! readers   every function, in a session with much memory, in one with little memory, and in new
+//!           sessions, on a version that the writer may replace meanwhile
 //! usage     resident memory and open files of this process, four times a second
 //! ```
 //!
-//! One folder is a living corpus; now and then another takes its place. Every answer is compared with plain documents
-//! (`model`): those of a moment between the beginning of the statement and its end. After a kill the
-//! documents are those before it or those after. In the last third memory and open files may not have grown
-//! (`usage`): a binary of its own, since they are the process's. Without the variable it takes 5 seconds.
+//! One folder is a living corpus; from time to time another corpus replaces it. Every answer is
+//! compared with plain documents (`model`) of a moment between the beginning of the statement and
+//! its end. After a kill the documents are those before the run or those after it. In the last
+//! third of the run, memory and open files must not grow (`usage`). These belong to the process, so
+//! this suite is a binary of its own. Without the variable it takes 5 seconds.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -36,27 +39,28 @@ use tokio::sync::RwLock;
 use model::{Model, Question, text};
 use usage::Usage;
 
-/// Documents that are there at a time, about.
+/// Approximate number of documents at a time.
 const NUM_DOCS: usize = 40;
-/// Ids after which another corpus takes the place: numbers of documents are never given again.
+/// Number of ids after which another corpus takes the place. Ids of documents are never used again.
 const MAX_IDS: u64 = 400;
-/// States that are kept for readers that began when they were the latest.
+/// Number of states that are kept for readers that began when one of them was the latest.
 const NUM_STATES: usize = 512;
-/// Memory of the sessions: half of it fills with versions that were read, which is what warming up takes.
+/// Memory of the sessions. Versions that were read fill half of it, and that is the warm-up.
 const PLENTY_BYTES: usize = 64 << 20;
 const LITTLE_BYTES: usize = 24 << 20;
 
-/// The states of the corpus, and from which of them on a statement that begins now may find it.
+/// States of the corpus. A statement that begins now may find the acknowledged state or a later
+/// one.
 #[derive(Debug, Default)]
 struct History {
     states: VecDeque<Arc<Model>>,
-    /// Number of the first of them.
+    /// Number of the first state.
     first: usize,
     acknowledged: usize,
 }
 
 impl History {
-    /// Notes that `model` may be there from now on.
+    /// Adds the state `model`, which readers may find from now on.
     fn begin(&mut self, model: &Model) {
         self.states.push_back(Arc::new(model.clone()));
         if self.states.len() > NUM_STATES {
@@ -65,24 +69,24 @@ impl History {
         }
     }
 
-    /// Notes that the last one is there.
+    /// Marks the last state as acknowledged.
     fn acknowledge(&mut self) {
         self.acknowledged = self.first + self.states.len() - 1;
     }
 
-    /// The states from number `from` on.
+    /// Returns the states from number `from` on.
     fn since(&self, from: usize) -> Vec<Arc<Model>> {
         assert!(from >= self.first, "{NUM_STATES} commits during one statement");
         self.states.iter().skip(from - self.first).map(Arc::clone).collect()
     }
 }
 
-/// What writer and readers share.
+/// Data shared by writer and readers.
 struct Scene {
     folder: Folder,
     place: String,
     history: Mutex<History>,
-    /// Held by statements; whoever puts another corpus in the place waits for them.
+    /// A lock that statements hold for reading. A change to another corpus waits for them.
     in_use: RwLock<()>,
     plenty: SessionContext,
     little: SessionContext,
@@ -97,7 +101,7 @@ fn session(memory_bytes: usize) -> SessionContext {
     SessionContext::new_with_state(builder.with_default_features().with_tadoc().build())
 }
 
-/// Rows as text, in its order.
+/// Returns rows as text, in the order of the text.
 async fn rows(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
     let batches = context.sql(sql).await?.collect().await?;
     let options = FormatOptions::default();
@@ -136,7 +140,7 @@ impl Scene {
         *self.done.lock().unwrap().entry(what).or_default() += 1;
     }
 
-    /// Asks until it is over.
+    /// Asks questions until the run is over.
     async fn read(self: Arc<Self>, seed: u64) {
         let mut random = Random(seed);
         while !self.is_over.load(Ordering::Relaxed) {
@@ -177,7 +181,8 @@ impl Scene {
         self.count(what);
     }
 
-    /// Runs the binary, which changes the corpus to `after`, and may kill it on the way; returns the documents then.
+    /// Runs the binary, which changes the corpus to `after`, and may kill it. Returns the documents
+    /// that are there then.
     async fn run(
         &self,
         arguments: &[&str],
@@ -217,7 +222,7 @@ impl Scene {
         now
     }
 
-    /// Puts an empty corpus in the place.
+    /// Replaces the corpus by an empty one.
     async fn begin_anew(&self) -> Model {
         let _alone = self.in_use.write().await;
         if self.plenty.table_exist("d").unwrap() {
@@ -236,7 +241,7 @@ impl Scene {
         Model::default()
     }
 
-    /// Makes one change; returns the documents after it.
+    /// Makes one change and returns the documents after it.
     async fn write(&self, mut model: Model, random: &mut Random) -> Model {
         let before = model.clone();
         let (num_docs, mark) = (model.documents.len(), text(random));
@@ -289,7 +294,7 @@ impl Scene {
         model
     }
 
-    /// Asks the binary, in little memory.
+    /// Asks the binary a question, with little memory.
     async fn ask_the_binary(&self, model: &Model, random: &mut Random) {
         let question = Question::any(random);
         let sql = question.sql("notes");

@@ -1,14 +1,14 @@
-//! What a living corpus must answer: plain documents, counted one by one.
+//! Model of the answers of a living corpus: plain documents, counted one by one.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use testkit::random::Random;
 
-/// A document: its path, and its text of words with blanks between them.
+/// Path and text of a document. The text has words with blanks between them.
 pub type Document = (String, String);
 
-/// The documents of one moment, by id.
+/// Documents of one moment, by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Model {
     pub documents: BTreeMap<u64, Document>,
@@ -26,13 +26,13 @@ impl Model {
         *random.pick(&ids)
     }
 
-    /// Each document's id and words.
+    /// Returns the id and the words of each document.
     fn words(&self) -> impl Iterator<Item = (u64, Vec<&str>)> {
         self.documents.iter().map(|(id, (_, text))| (*id, text.split(' ').collect()))
     }
 }
 
-/// Words of a new document: some that all have, some that few have.
+/// Returns the text of a new document. All documents share some words, and few share others.
 pub fn text(random: &mut Random) -> String {
     let num_words = 1 + random.below(60);
     let word = |_| match random.below(3) {
@@ -75,7 +75,7 @@ impl Question {
         }
     }
 
-    /// The statement, of the corpus at `place`.
+    /// Returns the statement for the corpus at `place`.
     pub fn sql(&self, place: &str) -> String {
         match self {
             Self::Documents => format!("SELECT doc_id, path, text FROM documents('{place}')"),
@@ -101,7 +101,7 @@ impl Question {
         }
     }
 
-    /// The rows that it has of `model`, in order of their text.
+    /// Returns the expected rows for `model`, in the order of their text.
     pub fn answer(&self, model: &Model) -> Vec<String> {
         let mut rows: Vec<String> = match self {
             Self::Documents => {
@@ -163,7 +163,7 @@ impl Question {
 
 fn totals(model: &Model) -> Vec<String> {
     let num_docs = model.documents.len();
-    // A sum of nothing is NULL.
+    // A sum over no rows is NULL.
     if num_docs == 0 {
         return vec!["0,,".to_owned()];
     }
@@ -182,7 +182,7 @@ fn shown<T: fmt::Display>(counts: &BTreeMap<T, usize>) -> Vec<String> {
     counts.iter().map(|(item, count)| format!("{item},{count}")).collect()
 }
 
-/// Ids of the documents that each word is in.
+/// Returns the ids of the documents that contain each word.
 fn index(model: &Model) -> BTreeMap<&str, Vec<u64>> {
     let mut index: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for (id, words) in model.words() {

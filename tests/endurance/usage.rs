@@ -1,18 +1,20 @@
-//! What a process holds over time: resident memory and open files.
+//! Resident memory and open files of a process over time.
 
 use std::fs;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Growth that is no leak in a run too short to warm up in, and in a long one: on two busy cores, unoptimized, the last
-/// third of 100 seconds held 7.5 MiB more than the second, that of 400 seconds 1.9.
+/// Growth that is not a leak: in a run too short to warm up, and in a long one. On two busy cores,
+/// without optimization, the last third of 100 seconds held 7.5 MiB more than the second third, and
+/// that of 400 seconds held 1.9 MiB more.
 const SHORT_GROWTH_KIB: f64 = 32.0 * 1024.0;
 const GROWTH_KIB: f64 = 8.0 * 1024.0;
-/// And for each hour.
+/// Additional growth for each hour.
 const GROWTH_KIB_PER_HOUR: f64 = 1024.0;
 const SHORT: Duration = Duration::from_secs(240);
-/// More open files that are no leak: of statements under way at each sample of a third.
+/// Number of additional open files that are no leak: statements may be under way at each sample of
+/// a third.
 const FEW_FILES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +34,7 @@ impl Sample {
     }
 }
 
-/// Takes samples four times a second, for as long as the run.
+/// A thread that takes samples four times a second for as long as the run.
 pub struct Usage {
     stop: Sender<()>,
     samples: JoinHandle<Vec<Sample>>,
@@ -42,7 +44,7 @@ impl Usage {
     pub fn start(run: Duration) -> Self {
         let (stop, stopped) = channel();
         let started = Instant::now();
-        // At most 40,000 samples, which hold still themselves.
+        // There are at most 40,000 samples, so their own memory does not grow.
         let pause = Duration::from_millis(250).max(run / 40_000);
         let samples = std::thread::spawn(move || {
             let mut samples = Vec::with_capacity(1 << 17);
@@ -54,7 +56,8 @@ impl Usage {
         Self { stop, samples }
     }
 
-    /// Compares the last third of the run with the one before; the first is for warming up.
+    /// Compares the last third of the run with the second third. The first third is for the
+    /// warm-up.
     pub fn assert_flat(self) {
         drop(self.stop);
         let samples = self.samples.join().unwrap();

@@ -1,5 +1,5 @@
-//! GSST blocks and the index of a Parquet file of them: refused, or rows that are the same whichever way they are
-//! decoded.
+//! Fuzz targets for GSST blocks and for the index of a Parquet file with such blocks. A mutant is
+//! refused, or all ways to decode it give the same rows.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -18,15 +18,15 @@ use testkit::random::Random;
 use super::living::{changed, seeds_of};
 use super::target::{Input, Verdict};
 
-/// Where the checked bytes of a block and of an index begin, and where their checksum stands.
+/// Start of the checked bytes of a block or an index, and offset of their checksum.
 const CHECKED_FROM: usize = 8;
 const CHECKSUM_AT: usize = 4;
-/// Where the length of a block stands.
+/// Offset of the length of a block.
 const BLOCK_LEN_AT: usize = 8;
-/// Most rows that are decoded one by one.
+/// Largest number of rows that are decoded one by one.
 const MAX_ROWS: usize = 500;
 
-/// Rows with nulls, empty ones, bytes that are no text, and repetitions.
+/// Returns rows with nulls, empty rows, bytes that are not text, and repetitions.
 fn rows() -> Vec<Option<Vec<u8>>> {
     let row = |i: usize| match i % 7 {
         0 => None,
@@ -67,7 +67,7 @@ pub fn block_seeds() -> Vec<Vec<u8>> {
 
 pub fn block(input: &Input<'_>) -> Verdict {
     let mut bytes = changed(input, blocks());
-    // A lie about the length is tried now and then.
+    // One in eight mutants keeps a wrong length.
     if bytes.len() >= BLOCK_LEN_AT + 4 && !Random(input.number()).one_in(8) {
         let len = bytes.len() as u32;
         bytes[BLOCK_LEN_AT..BLOCK_LEN_AT + 4].copy_from_slice(&len.to_le_bytes());
@@ -96,14 +96,15 @@ pub fn block(input: &Input<'_>) -> Verdict {
     let options = BlockOptions { has_text_lengths: true, ..BlockOptions::new(block.width()) };
     match write_block_with(block.table(), &rows, &options) {
         Ok(again) => assert!(Block::open(&again[..]).unwrap().decode_all() == decoded),
-        // Codes of 12 bits have no escapes: a table that lacks a byte may lack it where rows are cut otherwise.
+        // Codes of 12 bits have no escapes. If a table lacks a byte, other cuts of the rows may
+        // need that byte.
         Err(Error::InvalidArgument { .. }) if block.width() == CodeWidth::Twelve => {}
         Err(error) => panic!("{error}"),
     }
     Verdict::Answered
 }
 
-/// What a device asks of the sealed block is what the open one says.
+/// Compares the values that a device reads from the sealed block with those of the open block.
 fn check_sealed(block: &Block<&[u8]>, sealed: &SealedBlock<&[u8]>) {
     for sealed in [sealed, &SealedBlock::of_valid(block)] {
         assert_eq!((sealed.num_rows(), sealed.num_nulls()), (block.num_rows(), block.num_nulls()));
@@ -123,7 +124,7 @@ fn check_sealed(block: &Block<&[u8]>, sealed: &SealedBlock<&[u8]>) {
     }
 }
 
-/// Rows decoded in other ways are the same; rows that are not there are refused.
+/// Checks that rows decoded in other ways are the same, and that rows out of range are refused.
 fn check_ranges(block: &Block<&[u8]>, all: &DecodedRows) {
     let num_rows = block.num_rows();
     let (start, end) = (num_rows / 3, num_rows - num_rows / 4);
@@ -156,7 +157,8 @@ fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// A Parquet file of two GSST columns and one of numbers, its footer, and its index as bytes.
+/// A Parquet file of two GSST columns and one of numbers, with its footer and the bytes of its
+/// index.
 struct ParquetSample {
     file: Bytes,
     footer: Arc<ParquetMetaData>,
@@ -193,7 +195,7 @@ pub fn index_seeds() -> Vec<Vec<u8>> {
     seeds_of(&parquet_sample().index)
 }
 
-/// A file whose footer has the input as the index of GSST columns.
+/// Tries a file whose footer has the input as the index of GSST columns.
 pub fn index(input: &Input<'_>) -> Verdict {
     let sample = parquet_sample();
     let mut bytes = changed(input, &sample.index);
@@ -220,7 +222,8 @@ pub fn index(input: &Input<'_>) -> Verdict {
     Verdict::Answered
 }
 
-/// The verdict on what Parquet or Arrow may refuse, too; a panic in them that was caught is none.
+/// Returns the verdict on an error that may also come from Parquet or Arrow. A caught panic in them
+/// has no verdict.
 fn verdict_of(error: &Error) -> Verdict {
     match error {
         Error::External { .. } => {
@@ -231,7 +234,7 @@ fn verdict_of(error: &Error) -> Verdict {
     }
 }
 
-/// The verdict on a mutant that was refused with `error`.
+/// Returns the verdict on a mutant that was refused with `error`.
 fn verdict(error: &Error) -> Verdict {
     match error {
         Error::Checksum { .. } => Verdict::StoppedByChecksum,

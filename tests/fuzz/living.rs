@@ -1,5 +1,5 @@
-//! Versions of living corpora and their edit records: refused, or a value that comes back when it is written once
-//! more.
+//! Fuzz targets for versions of living corpora and their edit records. A mutant is refused, or
+//! gives a value that is equal after it is written and read once more.
 
 use std::sync::LazyLock;
 
@@ -14,11 +14,11 @@ use testkit::random::Random;
 
 use super::target::{Input, Verdict, part_input};
 
-/// Largest edits of a version.
+/// Limit for the edits of a version in bytes.
 const MAX_EDITS_BYTES: u64 = 1 << 20;
 const CRC_BYTES: usize = 4;
 
-/// Batches of every kind of edit.
+/// Returns batches with every kind of edit.
 fn batches() -> Vec<EditBatch> {
     let table = Bytes::from_static(b"PAR1 and so on");
     let edits = vec![
@@ -44,7 +44,7 @@ fn records() -> &'static [Vec<u8>] {
     &RECORDS
 }
 
-/// Versions with every kind of part, without their checksums.
+/// Returns versions with every kind of part, without their checksums.
 fn manifests() -> &'static [Vec<u8>] {
     static MANIFESTS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         let id = |byte| CommitId::from_bytes([byte; 16]);
@@ -88,7 +88,7 @@ fn manifests() -> &'static [Vec<u8>] {
     &MANIFESTS
 }
 
-/// `input` as one of `samples` that was changed up to three times, or as it is.
+/// Returns the bytes of `input`, or one of `samples` after up to three changes.
 pub fn changed(input: &Input<'_>, samples: &[Vec<u8>]) -> Vec<u8> {
     match *input {
         Input::Part { bytes, .. } => bytes.to_vec(),

@@ -1,13 +1,15 @@
-//! Fuzz targets for every parser of bytes and strings that strangers write: see `tests/fuzz/README.md`.
+//! Fuzz targets for every parser of bytes and strings that strangers write. `tests/fuzz/README.md`
+//! describes them.
 //!
 //! ```text
-//! cases    0, 1, 2, …   ─▶ input ─▶ mutant with right checksums ─▶ verdict     (this file: stable Rust)
-//! libFuzzer             ─▶ input ─▶ the same                                   (tests/fuzz/Cargo.toml: nightly)
+//! cases 0, 1, 2, …  ─▶ input ─▶ mutant with right checksums ─▶ verdict  (this file: stable Rust)
+//! libFuzzer         ─▶ input ─▶ the same                       (tests/fuzz/Cargo.toml: nightly)
 //! ```
 //!
-//! Each test tries the seeds of its target, then cases by number for `TADOC_FUZZ_SECONDS` (1). To see case 4711
-//! alone, set `TADOC_FIRST_CASE=4711 TADOC_CASES=1`. A case may take a second and little memory, whatever it holds;
-//! 30 of 100 mutants and more have to get past all checksums. A binary of its own, whose allocator counts the memory.
+//! Each test tries the seeds of its target, then numbered cases for `TADOC_FUZZ_SECONDS` (1). To
+//! run case 4711 alone, set `TADOC_FIRST_CASE=4711 TADOC_CASES=1`. Any case may take at most a
+//! second and little memory. At least 30 of 100 mutants must pass all checksums. This suite is a
+//! binary of its own, because its allocator counts the memory.
 
 #![cfg_attr(fuzzing, no_main)]
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -46,9 +48,10 @@ mod stable {
     #[global_allocator]
     static MEMORY: PeakAlloc = PeakAlloc;
 
-    /// Memory that a case may take: to open, as much again for what is derived and for the answers' oracle.
+    /// Limit for the memory of a case: to open the mutant, and as much again for derived data and
+    /// for the oracle of the answers.
     const MAX_CASE_BYTES: usize = 256 << 20;
-    /// Least share of mutants that get past checksums, in percent.
+    /// Least share of mutants that pass checksums, in percent.
     const MIN_PAST_CHECKSUMS: u64 = 30;
 
     fn number_from(variable: &str, default: u64) -> u64 {
@@ -59,7 +62,7 @@ mod stable {
         testkit::root().join("tests/fuzz/seeds").join(target.name)
     }
 
-    /// Seeds by name.
+    /// Returns the seeds of a target with their names, sorted by name.
     fn seeds(target: &Target) -> Vec<(String, Vec<u8>)> {
         let entries = fs::read_dir(seeds_folder(target)).unwrap();
         let mut seeds: Vec<_> = entries
@@ -72,7 +75,7 @@ mod stable {
         seeds
     }
 
-    /// Input number `case`: every other one is a seed that was changed a few times.
+    /// Returns input number `case`. Every other input is a seed with a few changes.
     fn input(case: u64, seeds: &[(String, Vec<u8>)]) -> Vec<u8> {
         let mut random = Random(case);
         if case.is_multiple_of(2) {
@@ -89,7 +92,7 @@ mod stable {
         input
     }
 
-    /// What came of the cases of a target.
+    /// Numbers of cases of a target, by verdict.
     #[derive(Debug, Default)]
     struct Tally {
         num_cases: u64,
@@ -105,12 +108,12 @@ mod stable {
         }
     }
 
-    /// Tries `input`, or says what went wrong.
+    /// Tries `input`. Panics with the name of the case if it fails.
     fn checked(target: &Target, input: &[u8], what: &str) -> Verdict {
         MEMORY.reset_peak_usage();
         let before = MEMORY.current_usage();
         let verdict = catch_unwind(AssertUnwindSafe(|| try_input(target, input)));
-        // The tests beside this one count, too: it is an upper bound.
+        // Tests that run at the same time count too, so this is an upper bound.
         let num_beside = std::thread::available_parallelism().map_or(1, usize::from);
         let taken = MEMORY.peak_usage().saturating_sub(before);
         assert!(taken <= num_beside * MAX_CASE_BYTES, "{what}: took {taken} bytes of memory");
@@ -119,7 +122,7 @@ mod stable {
 
     fn fuzz(name: &str) {
         let target = target(name);
-        // Samples are made once, and are not what a case takes.
+        // Samples are made once, and their memory does not belong to a case.
         assert!(!(target.seeds)().is_empty());
         let seeds = seeds(&target);
         let mut tally = Tally::default();

@@ -1,5 +1,5 @@
-//! Parquet files, plain ones and those with GSST columns, as tables: an error that names the file, or rows of which
-//! those in columns that nobody touched are right.
+//! Fuzz target for Parquet files as tables, plain ones and those with GSST columns. A mutant gives
+//! an error that names the file, or rows whose unchanged columns are right.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,19 +15,19 @@ use testkit::random::Random;
 use super::statements::{Engine, refused, with_engine};
 use super::target::{Input, Verdict, part_input};
 
-/// Length of a footer and `PAR1`, at the end.
+/// Number of bytes of the footer length and `PAR1` at the end of a file.
 const TRAILER_BYTES: usize = 8;
-/// The column of [`ROWS`] that GSST stores with checksums of its own.
+/// Name of the column of [`ROWS`] that GSST stores with its own checksums.
 const TEXT: &str = "text";
 const ROWS: &str = "SELECT value AS n, repeat('some text ', value % 7) AS text, [value, 2] AS list, \
                     CAST(value AS VARCHAR) AS name FROM generate_series(1, 300)";
 
-/// A whole file and what is in it.
+/// An unchanged file and its content.
 struct Whole {
-    /// In `STORED AS`.
+    /// Name of the format in `STORED AS`.
     format: &'static str,
     file: Vec<u8>,
-    /// Where the values of each column lie.
+    /// Ranges of the values of each column.
     columns: Vec<Range<usize>>,
     footer: Range<usize>,
     rows: RecordBatch,
@@ -44,7 +44,8 @@ fn whole(format: &'static str) -> Whole {
     let file = engine.get("whole.parquet");
     let footer = ParquetMetaDataReader::new().parse_and_finish(&Bytes::from(file.clone())).unwrap();
     let [row_group] = footer.row_groups() else { panic!("{} row groups", footer.num_row_groups()) };
-    // The columns that are fields of their own; a GSST column's values lie elsewhere.
+    // Only columns that are fields of their own have ranges here. The values of a GSST column lie
+    // elsewhere.
     let columns = row_group.columns().iter().map(|column| {
         let (start, len) = column.byte_range();
         start as usize..(start + len) as usize
@@ -55,7 +56,7 @@ fn whole(format: &'static str) -> Whole {
     Whole { format, columns: columns.collect(), footer: end - footer_len..end, file, rows }
 }
 
-/// All rows of `table.parquet`, each of them sound.
+/// Returns all rows of `table.parquet` and validates their arrays.
 fn rows_of_file(engine: &Engine, table: &str, format: &str) -> Result<RecordBatch> {
     let location = format!("memory:///{table}.parquet");
     engine
@@ -77,7 +78,7 @@ pub fn file_seeds() -> Vec<Vec<u8>> {
     wholes().iter().enumerate().map(|(pick, whole)| part_input(pick, &whole.file)).collect()
 }
 
-/// A file of which one part is changed, and the column that is, where it is one alone.
+/// Returns a file with one changed part, and the number of the column if only that column changed.
 fn mutant(random: &mut Random, whole: &Whole, other: &Whole) -> (Vec<u8>, Option<usize>) {
     let num_columns = whole.columns.len();
     match random.below(num_columns + 3) {
@@ -122,8 +123,8 @@ pub fn file(input: &Input<'_>) -> Verdict {
     })
 }
 
-/// Compares what cannot have been changed: columns whose bytes are as they were where it is known which are not, and
-/// those that have checksums.
+/// Compares the columns that must be right: those with unchanged bytes if only one column changed,
+/// and those with checksums.
 fn check_rows(rows: &RecordBatch, whole: &Whole, damaged: Option<usize>) {
     let right = &whole.rows;
     let has_checksums = |name: &str| whole.format == "GSST" && name == TEXT;

@@ -1,5 +1,6 @@
-//! Footer and sections of a corpus file: refused, or a corpus that answers as its own expansion does, whose
-//! parts say the same when they are read alone, and that comes back when it is written once more.
+//! Fuzz targets for the footer and the sections of a corpus file. A mutant is refused, or gives a
+//! corpus that answers as its own expansion does. Its parts are the same if they are read alone,
+//! and the corpus is the same after it is written and read once more.
 
 use tadoc::format::{
     CorpusWriter, FileFooter, FooterOutcome, read_columns, read_paths, read_words,
@@ -19,9 +20,9 @@ const DICTIONARY: [u8; 2] = [1, 0];
 const GRAMMAR: [u8; 2] = [2, 0];
 const DOCUMENTS: [u8; 2] = [3, 0];
 const WORD_COUNTS: [u8; 2] = [5, 0];
-/// Most seeds of a target.
+/// Largest number of seeds of a target.
 const MAX_SEEDS: usize = 8;
-/// Most tokens and bytes of a text that is written once more.
+/// Largest number of tokens and bytes of a text that is written once more.
 const MAX_REWRITTEN: u64 = 50_000;
 
 pub fn dictionary(input: &Input<'_>) -> Verdict {
@@ -56,7 +57,7 @@ pub fn word_counts_seeds() -> Vec<Vec<u8>> {
     section_seeds(WORD_COUNTS)
 }
 
-/// A file whose footer, without postscript, is the input.
+/// Tries a file whose footer, without postscript, is the input.
 pub fn footer(input: &Input<'_>) -> Verdict {
     let file = match *input {
         Input::Number(number) => mutant_of_footer(number, corpora()),
@@ -79,7 +80,7 @@ pub fn footer_seeds() -> Vec<Vec<u8>> {
     smallest(corpora().iter().map(|sample| footer(&sample.file)))
 }
 
-/// Inputs of the shortest of `parts`, which are those of the samples in their order.
+/// Returns inputs of the shortest of `parts`. The parts come from the samples, in their order.
 fn smallest(parts: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
     let mut inputs: Vec<Vec<u8>> =
         parts.enumerate().map(|(pick, bytes)| part_input(pick, &bytes)).collect();
@@ -98,7 +99,7 @@ fn section_seeds(kind: [u8; 2]) -> Vec<Vec<u8>> {
     smallest(corpora().iter().map(|sample| part(&sample.file)))
 }
 
-/// A file in which the input stands for a section of `kind`.
+/// Tries a file in which the input replaces a section of `kind`.
 fn section(kind: [u8; 2], input: &Input<'_>) -> Verdict {
     let file = match *input {
         Input::Number(number) => mutant_of_kind(number, kind, corpora()),
@@ -131,7 +132,8 @@ fn judge(number: u64, file: &[u8]) -> Verdict {
     }
 }
 
-/// The same file on disk opens where its bytes do, as the same. What it says of its columns is read apart.
+/// Checks that the file on disk opens with the same result as its bytes. The columns section is
+/// read separately.
 fn check_on_disk(file: &[u8], opened: &Result<(FileFooter, Corpus), Error>) {
     thread_local!(static FOLDER: tempfile::TempDir = tempfile::tempdir().unwrap());
     let path = FOLDER.with(|folder| folder.path().join("mutant"));
@@ -163,7 +165,7 @@ fn check_columns(file: &[u8], footer: &FileFooter) {
     assert!(bytes.is_empty() || matches!(cut, Err(Error::InvalidArgument { .. })));
 }
 
-/// Words and paths read alone are errors, or those of the whole.
+/// Checks that words and paths read alone are errors, or equal to those of the whole.
 fn check_parts_alone(file: &[u8], corpus: Option<&Corpus>) {
     let parsed = FileFooter::parse("mutant", file, file.len() as u64, &LIMITS);
     let Ok(FooterOutcome::Footer(footer)) = parsed else { return };
@@ -187,7 +189,7 @@ fn check_words(words: &Segment, segment: &Segment) {
     assert_eq!(words.dag.weights()[..num_words], segment.dag.weights()[..num_words]);
 }
 
-/// What was read is written and read once more.
+/// Checks that the corpus is the same after it is written and read once more.
 fn check_rewritten(file: &[u8], footer: &FileFooter, corpus: &Corpus) {
     if footer.num_tokens().max(footer.len_bytes()) > MAX_REWRITTEN {
         return;

@@ -1,5 +1,6 @@
-//! User columns and locations, which only SQL reads: an error that is no bug of ours or of a library and says where, or
-//! rows. Files lie in memory, whatever URL a location has, or in a folder of the test: nobody else is asked.
+//! Fuzz targets for user columns and locations, which only SQL reads. A mutant gives rows, or an
+//! error that says where it is and is no bug of ours or of a library. Files lie in memory, for any
+//! URL of a location, or in a folder of the test. No other host or folder is asked.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -33,9 +34,10 @@ use super::strings::strung;
 use super::target::{Input, Verdict, part_input};
 
 const COLUMNS: [u8; 2] = [4, 0];
-/// Statements of a session, before the next one: a session keeps what it read.
+/// Number of statements after which a new session starts, because a session keeps the data that it
+/// read.
 const MAX_STATEMENTS: usize = 100;
-/// What locations are strung together from.
+/// Pieces of random locations.
 const PIECES: [&str; 33] = [
     "a",
     "c.tadoc",
@@ -92,9 +94,9 @@ const SEEDS: [&str; 18] = [
     "corpora",
 ];
 
-/// Its URLs have no store: this package is built without it.
+/// URL scheme without a store: this package is built without it.
 const UNKNOWN_SCHEME: &str = "tape";
-/// Locations on disk begin so, and are below [`folder`].
+/// Prefix of locations on disk. They are below [`folder`].
 const FOLDER: &str = "FOLDER";
 
 /// The only store, for every URL.
@@ -136,7 +138,7 @@ impl Engine {
         Self { runtime, store, session, num_statements: 0 }
     }
 
-    /// How many statements were asked, this one included: names of files are made of it.
+    /// Returns the number of statements so far, this one included. Names of files contain it.
     pub fn num_statements(&self) -> usize {
         self.num_statements
     }
@@ -179,8 +181,9 @@ pub fn with_engine<T>(ask: impl FnOnce(&Engine) -> T) -> T {
     })
 }
 
-/// The verdict on a mutant that was refused with `error`, whose text says all of `parts`. Bugs, of ours or of a library,
-/// and panics that somebody else caught are none.
+/// Returns the verdict on a mutant that was refused with `error`. Checks that the error's text
+/// contains all of `parts`, and that the error is not a bug of ours or of a library and not a
+/// caught panic.
 pub fn refused(error: &DataFusionError, parts: &[&str]) -> Verdict {
     let text = error.to_string();
     let root = error.find_root();
@@ -198,7 +201,7 @@ pub fn refused(error: &DataFusionError, parts: &[&str]) -> Verdict {
     }
 }
 
-/// Corpora whose columns are of many types.
+/// Returns corpora whose columns have many types.
 fn samples() -> &'static [Sample] {
     static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(|| {
         let engine = Engine::new();
@@ -261,7 +264,8 @@ pub fn columns(input: &Input<'_>) -> Verdict {
     })
 }
 
-/// Joined with those of another part, columns are refused by the name of their file, or as many as documents.
+/// Joins the columns with those of another part. Checks that the error names the file, or that
+/// there are as many rows as documents.
 fn check_merged(content: &Content) {
     let num_docs = content.documents.len() as u64;
     let part = |file: &str, columns: Option<&Vec<u8>>| ColumnsOfPart {
@@ -283,7 +287,7 @@ fn check_merged(content: &Content) {
     }
 }
 
-/// Paths and texts are those of the corpus, whatever stands beside them.
+/// Checks that paths and texts are those of the corpus, beside any columns.
 fn check_documents(batches: &[RecordBatch], content: &Content) {
     let mut documents = content.documents.iter();
     for batch in batches {
@@ -299,7 +303,7 @@ fn check_documents(batches: &[RecordBatch], content: &Content) {
     assert!(documents.next().is_none());
 }
 
-/// All columns of the corpus `table`, those of the user too.
+/// Returns all columns of the corpus `table`, with the user columns.
 fn rows_of_table(engine: &Engine, table: &str) -> Result<Vec<RecordBatch>> {
     let location = format!("memory:///{table}.tadoc");
     engine.rows(&format!("CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION '{location}'"))?;
@@ -308,7 +312,7 @@ fn rows_of_table(engine: &Engine, table: &str) -> Result<Vec<RecordBatch>> {
     rows
 }
 
-/// A folder of corpora and other files on disk.
+/// Returns a folder of corpora and other files on disk.
 fn folder() -> &'static str {
     static MADE: LazyLock<(TempDir, String)> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Query strings: refused, or a query that its own text stands for and that finds as often as it counts.
+//! Fuzz target for query strings. A string is refused, or gives a query that is equal to the parse
+//! of its own text and finds as many hits as it counts.
 
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -12,7 +13,7 @@ use testkit::texts;
 
 use super::target::{Input, Verdict, part_input};
 
-/// What random queries are strung together from.
+/// Pieces of random queries.
 const PIECES: [&str; 30] = [
     "a",
     "b",
@@ -61,7 +62,7 @@ const SEEDS: [&str; 12] = [
 ];
 const MAX_HITS: u64 = 10_000;
 
-/// A corpus of each profile.
+/// Returns a corpus of each profile.
 fn corpora() -> &'static [Corpus] {
     static CORPORA: LazyLock<Vec<Corpus>> = LazyLock::new(|| {
         let documents = numbered(texts::seeds().into_iter().filter(|seed| seed.len() < 200));
@@ -107,7 +108,7 @@ pub fn query(input: &Input<'_>) -> Verdict {
     Verdict::Answered
 }
 
-/// Up to 20 of `pieces`, one behind the other.
+/// Returns up to 20 of `pieces`, one behind the other.
 pub fn strung(random: &mut Random, pieces: &[&str]) -> String {
     (0..1 + random.below(20)).map(|_| *random.pick(pieces)).collect()
 }

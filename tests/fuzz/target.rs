@@ -1,12 +1,13 @@
 //! A fuzz target: from bytes to a mutant, and from the mutant to a verdict.
 //!
 //! ```text
-//! input   0 | pick | bytes      the mutant's part is `bytes`; `pick` says which sample it goes into
+//! input   0 | pick | bytes      the mutant's part is `bytes`; `pick` chooses the sample for it
 //!         1 | number            mutant of that number (8 bytes), made from the samples
 //! ```
 //!
-//! The first form is for fuzzers that learn from coverage and for seeds, the second makes changes that keep most
-//! of a part's structure. Both get right checksums, so that what is behind them is reached.
+//! The first form is for seeds and for fuzzers that learn from coverage. The second form makes
+//! changes that keep most of a part's structure. Both get right checksums, so that they reach the
+//! code behind the checks.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -17,22 +18,22 @@ use testkit::malformed::samples::{Sample, samples};
 
 use super::{gsst, living, parquet, sections, statements, strings};
 
-/// Longest time of a case.
+/// Time limit of a case.
 const MAX_CASE_TIME: Duration = Duration::from_secs(1);
 
-/// What came of a mutant.
+/// Outcome of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// A checksum or a tie did not fit.
+    /// A checksum or a tie did not match.
     StoppedByChecksum,
     /// A typed error for another reason.
     Refused,
-    /// It opened, and its answers were right.
+    /// The mutant opened, and its answers were right.
     Answered,
 }
 
 impl Verdict {
-    /// The verdict on a mutant that was refused with `error`.
+    /// Returns the verdict on a mutant that was refused with `error`.
     pub fn of(error: &Error) -> Self {
         match error {
             Error::Checksum { .. } => Self::StoppedByChecksum,
@@ -48,11 +49,11 @@ impl Verdict {
 /// One parser under test.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, that of its test and of the folder of its seeds.
+    /// Name of the target, of its test, and of the folder of its seeds.
     pub name: &'static str,
-    /// Inputs of the first form that the writers make.
+    /// A function that returns inputs of the first form from parts that the writers make.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Tries an input. Whatever is wrong is a panic.
+    /// A function that tries an input and panics on any fault.
     pub run: fn(&Input<'_>) -> Verdict,
 }
 
@@ -73,22 +74,22 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "location", seeds: statements::location_seeds, run: statements::location },
 ];
 
-/// The target called `name`.
+/// Returns the target called `name`.
 pub fn target(name: &str) -> Target {
     *TARGETS.iter().find(|target| target.name == name).unwrap()
 }
 
-/// How a mutant is made.
+/// A recipe for a mutant.
 #[derive(Debug, Clone, Copy)]
 pub enum Input<'a> {
-    /// These bytes in the place of a part of sample `pick`.
+    /// Bytes that replace a part of sample `pick`.
     Part { pick: usize, bytes: &'a [u8] },
     /// The mutant of this number.
     Number(u64),
 }
 
 impl<'a> Input<'a> {
-    /// The input that `bytes` stand for.
+    /// Returns the input that `bytes` encode.
     pub fn of(bytes: &'a [u8]) -> Self {
         match bytes {
             [1, number @ ..] => {
@@ -102,7 +103,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A number that differs from input to input: what is asked of a mutant depends on it.
+    /// Returns a number that differs from input to input. The questions to a mutant depend on it.
     pub fn number(&self) -> u64 {
         match self {
             Self::Part { pick, bytes } => u64::from(crc32c::crc32c(bytes)) + *pick as u64,
@@ -111,24 +112,24 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The bytes of the input that puts `bytes` in the place of a part of sample `pick`.
+/// Returns the bytes of the input that replaces a part of sample `pick` by `bytes`.
 pub fn part_input(pick: usize, bytes: &[u8]) -> Vec<u8> {
     [&[0, pick as u8][..], bytes].concat()
 }
 
-/// The bytes of the input for mutant `number`.
+/// Returns the bytes of the input for mutant `number`.
 pub fn number_input(number: u64) -> Vec<u8> {
     [&[1][..], &number.to_le_bytes()].concat()
 }
 
-/// The corpora that mutants are made from.
+/// Returns the corpora that mutants are made from.
 pub fn corpora() -> &'static [Sample] {
     static SAMPLES: LazyLock<Vec<Sample>> = LazyLock::new(samples);
     &SAMPLES
 }
 
-/// Tries `input`, which has a second of a processor's time. Counted is the time of this thread alone: in a pool of
-/// one thread that is all.
+/// Tries `input` and checks that it takes at most a second of processor time. Only the time of this
+/// thread counts; in a pool of one thread that is all of the time.
 pub fn try_input(target: &Target, input: &[u8]) -> Verdict {
     let before = busy_time();
     let verdict = (target.run)(&Input::of(input));

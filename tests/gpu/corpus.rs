@@ -1,10 +1,11 @@
-//! Tasks over corpora on the device give what the CPU gives: weights, passages, sequences, words and
-//! documents, pairs.
+//! Tests that tasks over corpora on the device give what the CPU gives: weights, passages,
+//! sequences, words and documents, pairs.
 //!
-//! `REQUIRE_GPU=1 cargo test --test gpu corpus::`; without `REQUIRE_GPU=1` tests are skipped, with a line
-//! that says so, where there is no device. Outputs are filled with one byte, then another, before
-//! each comparison. Under compute-sanitizer: `TADOC_MAX_ELEMENTS=20000 compute-sanitizer --tool memcheck
-//! target/debug/deps/gpu-… corpus:: --test-threads=1`, then racecheck, synccheck and initcheck.
+//! `REQUIRE_GPU=1 cargo test --test gpu corpus::`. Without `REQUIRE_GPU=1` and without a device,
+//! the tests print a line that they are skipped. Outputs are filled with one byte, then another,
+//! before each comparison. Under compute-sanitizer: `TADOC_MAX_ELEMENTS=20000 compute-sanitizer
+//! --tool memcheck target/debug/deps/gpu-… corpus:: --test-threads=1`, then racecheck, synccheck
+//! and initcheck.
 
 use std::sync::Arc;
 
@@ -24,10 +25,10 @@ use tadoc_cuda::{
 use testkit::device::{POISONS, Random, open_device};
 use testkit::grammars::{NUM_SEPARATORS, corpus_of, segment};
 
-/// More than any of these tests needs.
+/// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 4 << 30;
 
-/// A random grammar: rules refer to one of the next `span`.
+/// Returns a random grammar whose rules refer to one of the next `span` rules.
 fn random_rules(
     random: &mut Random,
     num_words: u32,
@@ -40,7 +41,8 @@ fn random_rules(
         .map(|rule| {
             let len = 2 + random.below(if rule == 0 { 300 } else { 7 });
             let mut element = |_| match random.below(6) {
-                // Fewer than one for each rule where there are many: lengths would double forever.
+                // Large grammars have fewer than one reference per rule, or lengths would double
+                // forever.
                 at @ (0 | 1) if rule + 1 < num_rules && at < max_rules_of_six => {
                     let distance = 1 + random.below(span.min(num_rules - rule - 1));
                     first_rule + (rule + distance) as u32
@@ -81,7 +83,7 @@ fn random_segment(seed: u64, num_words: u32, num_rules: usize, span: usize) -> A
     }
 }
 
-/// Segments of many shapes, with what each is.
+/// Returns segments of many shapes with their descriptions.
 fn segments() -> Vec<(String, Arc<Segment>)> {
     let mut all = Vec::new();
     for seed in 1..=24 {
@@ -117,7 +119,7 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
     let mut chain: Vec<Vec<u32>> = (1..70_000).map(|next| vec![first_rule + next, 1]).collect();
     chain.push(vec![0, 1]);
     add("a chain of 70,000 rules", chain, vec![0, 2]);
-    // The last 7 rules are in thousands of others, and these in the root.
+    // Thousands of rules contain the last 7 rules, and the root contains these thousands.
     let mut held: Vec<Vec<u32>> = vec![(1..20_000).map(|rule| first_rule + rule).collect()];
     let last = |rule: u32| first_rule + 20_000 + rule % 7;
     held.extend((1..20_000).map(|rule| vec![last(rule), 0, last(rule / 7)]));
@@ -144,12 +146,13 @@ fn segments() -> Vec<(String, Arc<Segment>)> {
     all
 }
 
-/// Of segments that are looked at: all, but under compute-sanitizer, which takes minutes for large ones.
+/// Returns the limit for the elements of a segment. There is none except under compute-sanitizer,
+/// which takes minutes for large segments.
 fn max_elements() -> usize {
     std::env::var("TADOC_MAX_ELEMENTS").map_or(usize::MAX, |text| text.parse().unwrap())
 }
 
-/// A corpus as it is ingested, of `num_docs` documents that repeat phrases.
+/// Builds a segment by ingest, with `num_docs` documents that repeat phrases.
 fn built(seed: u64, num_docs: usize) -> Arc<Segment> {
     let mut random = Random(seed);
     let phrases: Vec<_> = (0..300).map(|_| random.words(4 + seed as usize % 90)).collect();
@@ -165,7 +168,7 @@ fn built(seed: u64, num_docs: usize) -> Arc<Segment> {
     corpus.segments()[0].clone()
 }
 
-/// Where no device is, this is what shows that the cases are what they should be.
+/// Without a device, this test shows that the cases are right.
 #[test]
 fn the_cpu_has_an_answer_to_each_case() {
     let mut random = Random(12);
@@ -190,7 +193,7 @@ fn sequence_counts(name: &str, segment: &Arc<Segment>, n: usize) -> SequenceCoun
     counts.unwrap_or_else(|error| panic!("{name}, {n}: {error}"))
 }
 
-/// The id in the only segment of a word of `counts`.
+/// Returns the id of a word of `counts` in the only segment.
 fn word_id(counts: &SequenceCounts, row: u32) -> u32 {
     counts.sequences().vocabulary().ids(row as usize).next().unwrap().1
 }
@@ -227,7 +230,7 @@ fn lengths_and_starts_are_the_cpus() {
     for (name, segment) in segments() {
         let (corpus, dag) = (upload(&device, &segment), &segment.dag);
         let mut index = corpus.index().unwrap();
-        // Twice: what was known is forgotten.
+        // The second run must not depend on results of the first.
         for _ in POISONS {
             index.run().unwrap();
             let lens = index.lens_to_host().unwrap();
@@ -242,7 +245,7 @@ fn lengths_and_starts_are_the_cpus() {
     }
 }
 
-/// Passages at random places, whole small documents, and what lies at the end.
+/// Returns passages at random places, whole small documents, and passages at the end of documents.
 fn queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<PassageQuery> {
     let num_docs = segment.dag.grammar().num_docs();
     let query = |at: usize| {
@@ -326,12 +329,12 @@ fn sequences_are_the_cpus() {
                 sequences => sequences.unwrap(),
             };
             let cpu = sequence_counts(&name, &segment, n);
-            // Twice: room is used again.
+            // The second run uses the same memory again.
             for _ in POISONS {
                 let rows = sequences.count(&weights).unwrap().to_host().unwrap();
                 assert_eq!(rows.len(), cpu.len(), "{name}, {n}");
                 assert!(rows.counts() == cpu.counts(), "{name}, {n}");
-                // The CPU's are rows of a vocabulary, which leaves out words that do not occur.
+                // The CPU's ids are rows of a vocabulary, which leaves out words that do not occur.
                 let is_same = |row| {
                     let ids = cpu.sequences().words(row).map(|at| word_id(&cpu, at));
                     rows.words(row).eq(ids)
@@ -395,7 +398,7 @@ fn ranked_documents_are_the_cpus() {
     }
 }
 
-/// Words of segments that are expanded, at most.
+/// Limit for the number of words of segments that are expanded.
 const MAX_TEXT_WORDS: u64 = 1 << 31;
 
 fn len_words(segment: &Segment) -> u64 {
@@ -419,7 +422,7 @@ fn words_and_documents_are_the_cpus() {
         let ids: Vec<u32> =
             (0..vocabulary.len()).map(|row| vocabulary.ids(row).next().unwrap().1).collect();
         let mut terms = corpus.terms().unwrap();
-        // Twice: room is used again.
+        // The second run uses the same memory again.
         for _ in POISONS {
             let found = terms.run().unwrap();
             let rows = found.to_host().unwrap();
@@ -493,12 +496,12 @@ fn memory_is_counted_and_given_back() {
     assert!(counted.peak_bytes() > bytes_of_grammar);
 }
 
-/// The same device, taken to share the host's memory.
+/// Returns the same device, set to share the host's memory.
 fn sharing(device: &Device) -> Device {
     device.clone().sharing_host_memory().with_max_bytes(AMPLE)
 }
 
-/// All that SQL asks of a segment, or why there is no answer.
+/// Answers to all requests of SQL to a segment, or their errors.
 #[derive(PartialEq)]
 struct Answers {
     counts: Result<Vec<u64>, GpuError>,
@@ -534,7 +537,7 @@ fn answers(
     }
 }
 
-/// The other tests say that what a device with its own memory answers is right.
+/// The other tests show that a device with its own memory is right.
 #[test]
 fn a_device_that_shares_the_hosts_memory_gives_the_same_answers() {
     let Some(device) = open_device() else { return };
@@ -548,7 +551,7 @@ fn a_device_that_shares_the_hosts_memory_gives_the_same_answers() {
         let words: Vec<DocWord> = queries.iter().map(word).collect();
         let shared = sharing(&device);
         let mut copies = [device.clone(), shared.clone()].map(CorpusCopies::new);
-        // Twice: made, and from what is kept.
+        // The first run makes the data, the second uses the kept data.
         for _ in POISONS {
             let [expected, got] =
                 copies.each_mut().map(|copies| answers(copies, &segment, &queries, &words));
@@ -596,13 +599,13 @@ fn check_next_grammars(device: &Device, segments: &[Arc<Segment>]) {
     };
     let (expected, copied_bytes, ample_bytes, _) = run(AMPLE, false);
     assert!(expected.is_some());
-    // Where all fit, each grammar is copied when it is asked for.
+    // If memory has room for all grammars, each one is copied on demand.
     for max_bytes in [AMPLE, ample_bytes] {
         let (rows, copied_again, _, ahead_bytes) = run(max_bytes, true);
         assert!(rows == expected && copied_again == copied_bytes);
         assert_eq!(ahead_bytes, 0, "memory was not short: {max_bytes}");
     }
-    // Less and less, until there is too little for one segment.
+    // Memory shrinks until there is too little for one segment.
     let (mut max_bytes, mut came_ahead) = (ample_bytes, false);
     loop {
         let (apart, meanwhile) = (run(max_bytes, false), run(max_bytes, true));

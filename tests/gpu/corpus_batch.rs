@@ -1,9 +1,10 @@
-//! Batches on the device give what the CPU gives: counts of words and where they are, texts after
-//! edits in sequence and in batch, and reads between edits.
+//! Tests that batches on the device give what the CPU gives: counts and places of words, texts
+//! after edits in sequence and in batch, and reads between edits.
 //!
-//! `REQUIRE_GPU=1 cargo test --test gpu corpus_batch`; without `REQUIRE_GPU=1` tests that need a device
-//! are skipped, with a line that says so, where there is none. Texts come from random grammars, with
-//! rules that hold half words' borders, implied blanks and empty separators, and from the builder.
+//! `REQUIRE_GPU=1 cargo test --test gpu corpus_batch`. Without `REQUIRE_GPU=1` and without a
+//! device, the tests print a line that they are skipped. Texts come from the builder and from
+//! random grammars, whose rules may begin or end inside a word and contain implied blanks and empty
+//! separators.
 
 use std::sync::Arc;
 
@@ -20,10 +21,10 @@ use tadoc_cuda::{CorpusText, CorpusWords, Device, DeviceCorpus, DocWord, GpuErro
 use testkit::device::{Random, open_device};
 use testkit::grammars::{NUM_SEPARATORS, corpus_of, segment};
 
-/// Chunks of several sizes: words and rules end in them, at their ends and behind.
+/// Sizes of chunks. Words and rules end inside chunks, at their ends and behind them.
 const CHUNK_BYTES: [u32; 3] = [64, 129, 4096];
 
-/// A random grammar of `num_rules` rules, each of which refers to the next ones.
+/// Returns a random grammar of `num_rules` rules, each of which refers to the next ones.
 fn random_segment(seed: u64, num_words: u32, num_rules: usize) -> Arc<Segment> {
     let mut random = Random(seed * 2 + 1);
     let first_rule = num_words + NUM_SEPARATORS;
@@ -63,7 +64,7 @@ fn random_segment(seed: u64, num_words: u32, num_rules: usize) -> Arc<Segment> {
     }
 }
 
-/// A corpus as it is ingested, of `num_docs` documents that repeat phrases.
+/// Builds a segment by ingest, with `num_docs` documents that repeat phrases.
 fn built(seed: u64, num_docs: usize) -> Arc<Segment> {
     let mut random = Random(seed);
     let phrases: Vec<_> = (0..100).map(|_| random.words(4 + seed as usize % 60)).collect();
@@ -109,7 +110,7 @@ fn words_of(device: &Device, segment: &Arc<Segment>) -> (CorpusText, CorpusWords
     (text, words)
 }
 
-/// Words of the dictionary and others, some asked twice of one document.
+/// Returns queries for words of the dictionary and other words. Some ask one document twice.
 fn word_queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<(u32, String)> {
     let num_docs = segment.dag.grammar().num_docs();
     let query = |_| {
@@ -139,7 +140,7 @@ fn of_device(text: &CorpusText, queries: &[(u32, String)]) -> Vec<DocWord> {
     queries.iter().map(query).collect()
 }
 
-/// Where no device is, this is what shows that the cases are what they should be.
+/// Without a device, this test shows that the cases are right.
 #[test]
 fn the_cpu_has_an_answer_to_each_case() {
     let mut random = Random(12);
@@ -170,7 +171,7 @@ fn words_in_documents_are_the_cpus() {
             for chunk_bytes in CHUNK_BYTES {
                 let words = text.words().unwrap().with_chunk_bytes(chunk_bytes);
                 let mut batch = words.batch(&of_device(&text, &queries)).unwrap();
-                // Twice: room is used again.
+                // The second run uses the same memory again.
                 for _ in 0..2 {
                     let got = words.count(&mut batch).unwrap().to_host().unwrap();
                     assert!(got == counts, "{name}, {chunk_bytes}");
@@ -224,7 +225,7 @@ fn words_that_cannot_be_asked_for_are_refused() {
     assert!(number > 0);
     assert!(matches!(words.find(&mut batch, number - 1), Err(GpuError::Mismatch { .. })));
     assert_eq!(words.find(&mut batch, number).unwrap().num_offsets() as u64, number);
-    // 2^58 words of one document: nobody reads them.
+    // One document has 2^58 words, too many to read.
     let first_rule = 2 + NUM_SEPARATORS;
     let mut rules: Vec<Vec<u32>> = (1..57).map(|next| vec![first_rule + next; 2]).collect();
     rules.push(vec![0, 3, 1]);
@@ -236,11 +237,11 @@ fn words_that_cannot_be_asked_for_are_refused() {
 
 const PROFILE: TokenizerProfile = TokenizerProfile::Word;
 const MODES: [EditMode; 2] = [EditMode::InSequence, EditMode::InBatch];
-/// Documents of which all are compared; of more, those that were edited.
+/// Number of documents up to which all are compared. In larger corpora only edited documents are.
 const MANY_DOCUMENTS: u32 = 1000;
 
-/// Inserts, appends and deletes, at the ends of documents and inside words too; offsets are right for
-/// `lens`, which are followed where `mode` wants it.
+/// Generator of inserts, appends and deletes, also at the ends of documents and inside words.
+/// Offsets are valid for `lens`, which follows the edits if `mode` requires it.
 struct Edits<'a> {
     random: &'a mut Random,
     mode: EditMode,
@@ -315,7 +316,7 @@ fn assert_same_texts(name: &str, text: &CorpusText, living: &LivingCorpus) {
     }
 }
 
-/// Compares counts and places of words, old and new ones.
+/// Compares counts and places of old and new words.
 fn assert_same_words(name: &str, text: &CorpusText, living: &LivingCorpus, random: &mut Random) {
     const WORDS: [&str; 8] = ["the", "a", "sleep", "12345678", "furiously", "aa", "0a", "regulara"];
     let query = |_| (random.below(text.num_docs()) as u32, WORDS[random.below(8)].to_owned());
@@ -330,7 +331,7 @@ fn assert_same_words(name: &str, text: &CorpusText, living: &LivingCorpus, rando
     assert!((0..500).all(|at| lists.get(at) == expected.get(at).unwrap()), "{name}");
 }
 
-/// Segments whose tokens are those that the tokenizer makes of their text.
+/// Returns segments whose tokens equal the tokenizer's tokens of their text.
 fn built_segments() -> Vec<(String, Arc<Segment>)> {
     let sizes = [1, 2, 40, 300];
     sizes.into_iter().map(|size| (format!("built {size}"), built(size as u64, size))).collect()
@@ -362,7 +363,7 @@ fn check_texts_after_edits(
                 if name.starts_with("built") {
                     assert_same_words(&name, &text, &living, &mut random);
                 }
-                // The text before stays as it is.
+                // The earlier text does not change.
                 assert_same_texts(&name, &old_text, &old_living);
             }
             let none = text.with_edits(PROFILE, &EditBatch::default()).unwrap();
@@ -371,7 +372,7 @@ fn check_texts_after_edits(
     }
 }
 
-/// Edits and reads by turns.
+/// Returns a mix of edits and reads.
 fn operations(edits: &mut Edits<'_>, number: usize, with_words: bool) -> Vec<Operation> {
     let operation = |_| {
         let doc = edits.random.below(edits.lens.len());
@@ -386,7 +387,7 @@ fn operations(edits: &mut Edits<'_>, number: usize, with_words: bool) -> Vec<Ope
             1 if with_words => Operation::Search { doc_id, word },
             2 if with_words => Operation::Count { doc_id, word },
             _ => match edits.next() {
-                // What is left of a document after deletes in batch is not followed here.
+                // The generator does not track the rest of a document after deletes in batch.
                 Edit::DeleteText { doc_id, .. } if edits.mode == EditMode::InBatch => {
                     Operation::Edit(Edit::AppendText { doc_id, text: Vec::new() })
                 }
@@ -448,7 +449,8 @@ fn edits_that_cannot_be_made_are_refused() {
     assert!(wrong(Operation::Extract { doc_id: 3, offset_bytes: len + 1, len_bytes: 0 }));
     assert!(wrong(Operation::Count { doc_id: 10, word: "a".to_owned() }));
     assert!(wrong(Operation::Search { doc_id: 3, word: "a b".to_owned() }));
-    // A word that its tokenizer would cut, right where it does.
+    // This word of a dictionary contains a place at which its tokenizer would cut it, and the
+    // insert is at that place.
     let dictionary = Dictionary::from_parts(1, vec![0, 4], b"a, b".to_vec().into()).unwrap();
     let grammar = Grammar {
         num_terminals: 1,

@@ -1,7 +1,7 @@
-//! Grammars whose rounds run on a device are those of the cores.
+//! Tests that grammars whose rounds run on a device equal those of the cores.
 //!
-//! `REQUIRE_GPU=1 cargo test --test gpu grammar`; without `REQUIRE_GPU=1` tests are skipped, with a line
-//! that says so, where there is no device.
+//! `REQUIRE_GPU=1 cargo test --test gpu grammar`. Without `REQUIRE_GPU=1` and without a device, the
+//! tests print a line that they are skipped.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tadoc::grammar::{
 use tadoc_cuda::{Device, DeviceRounds, GpuError};
 use testkit::device::{Random, open_device};
 
-/// More than any of these tests needs.
+/// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 4 << 30;
 const NUM_TERMINALS: u32 = 3000;
 
@@ -20,7 +20,8 @@ fn device_with(max_bytes: u64) -> Option<Device> {
     open_device().map(|device| device.with_max_bytes(max_bytes))
 }
 
-/// Token streams of every kind: random, by rank, runs (some longer than a chunk), copies of what came.
+/// Returns a stream of tokens of one kind: random, by rank, runs (some longer than a chunk), or
+/// copies of earlier tokens.
 fn stream(random: &mut Random, kind: usize, len: usize) -> Vec<u32> {
     let mut tokens = Vec::with_capacity(len + 100_000);
     while tokens.len() < len {
@@ -48,7 +49,7 @@ fn stream(random: &mut Random, kind: usize, len: usize) -> Vec<u32> {
     tokens
 }
 
-/// Documents of random lengths, some of them empty.
+/// Returns the offsets of documents of random lengths. Some documents are empty.
 fn documents(random: &mut Random, len: usize) -> Vec<usize> {
     let mut offsets = vec![0];
     let mut end = 0;
@@ -65,7 +66,7 @@ fn grammars_are_those_of_the_cores() {
     let Some(device) = device_with(AMPLE) else { return };
     let engine = DeviceRounds::new(&device).unwrap();
     let mut random = Random(7);
-    // The last two are sampled.
+    // Streams of the last two lengths are sampled.
     for len in [0, 1, 2, 3, 50, 2_000, 30_000, 70_000, 300_000, 1_000_000] {
         for kind in 0..6 {
             let tokens = stream(&mut random, kind, len);

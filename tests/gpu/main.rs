@@ -1,8 +1,8 @@
-//! Devices of NVIDIA give what the CPU gives.
+//! Tests that devices of NVIDIA give what the CPU gives.
 //!
-//! `parity`, `matching`: columns of strings, decoded and searched. `corpus`, `corpus_batch`, `grammar`: corpora, counted,
-//! read, edited and built. `REQUIRE_GPU=1 cargo test --test gpu`; without `REQUIRE_GPU=1` what needs a device is skipped
-//! where there is none.
+//! `parity` and `matching` test columns of strings, decoded and searched. `corpus`, `corpus_batch`
+//! and `grammar` test corpora: counted, read, edited and built. Command: `REQUIRE_GPU=1 cargo test
+//! --test gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one are skipped.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! The device finds the rows that the CPU finds, and writes their numbers, offsets and text, over
-//! outputs filled with other bytes.
+//! Tests that the device finds the rows that the CPU finds. It writes their numbers, offsets and
+//! text over outputs filled with other bytes.
 //!
 //! Without a device these tests say that they are skipped; `REQUIRE_GPU=1` makes that a failure.
 
@@ -15,13 +15,13 @@ use testkit::device::{POISONS, Random, WIDTHS, open_device};
 
 type Rows = Vec<Option<Vec<u8>>>;
 
-/// A scanner on the first device, which has a matcher; `None` where there is no device.
+/// Returns a scanner with a matcher on the first device, or `None` without a device.
 fn scanner() -> Option<GsstScanner> {
     let device = open_device()?;
     Some(GsstScanner::new(&device, ScanOptions::default()).unwrap())
 }
 
-/// Rows of up to `max_len` bytes of words, some of them null or empty.
+/// Returns rows of words, of up to `max_len` bytes. Some rows are null or empty.
 fn random_rows(random: &mut Random, num_rows: usize, max_len: usize) -> Rows {
     (0..num_rows)
         .map(|_| match random.below(10) {
@@ -51,7 +51,7 @@ fn table_of(width: CodeWidth, symbols: &[&[u8]]) -> SymbolTable {
     SymbolTable::new(width, symbols).unwrap()
 }
 
-/// One question, for both sides.
+/// One question to the CPU and to the device.
 #[derive(Debug, Clone)]
 enum Question<'a> {
     Like(Pattern),
@@ -74,7 +74,7 @@ impl Question<'_> {
     }
 }
 
-/// What a selection holds.
+/// Content of a selection.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Answer {
     rows: Vec<u32>,
@@ -87,7 +87,7 @@ impl Answer {
         Self::of_all(blocks, &[(question, is_negated)])
     }
 
-    /// Rows for which all questions have the answer wanted.
+    /// Returns the rows for which all questions have the wanted answer.
     fn of_all(blocks: &[Block<Vec<u8>>], questions: &[(&Question<'_>, bool)]) -> Self {
         let mut answer = Self { offsets: vec![0], ..Self::default() };
         let mut first_row = 0;
@@ -131,8 +131,8 @@ impl Answer {
     }
 }
 
-/// Compares both answers to all questions and their negations, with filter and without, in a
-/// selection that has grown and in one that is filled again.
+/// Compares both answers to all questions and their negations, with and without the filter. A
+/// selection is filled for the first time and again.
 #[track_caller]
 fn assert_same(
     scanner: &GsstScanner,
@@ -175,8 +175,8 @@ fn assert_same(
     }
 }
 
-/// The same of a run whose blocks the device checks, several on their way at a time: each question,
-/// its negation, and both it and the one before it.
+/// Compares the answers of runs whose blocks the device checks, with several runs under way at a
+/// time: each question, its negation, and the negation together with the question before.
 #[track_caller]
 fn assert_runs_are_same(
     scanner: &GsstScanner,
@@ -215,7 +215,7 @@ fn assert_runs_are_same(
     }
 }
 
-/// Questions of every kind about `literal`.
+/// Returns questions of every kind about `literal`.
 fn about<'a>(literal: &'a [u8]) -> Vec<Question<'a>> {
     vec![
         Question::Like(Pattern::equals(literal)),
@@ -404,7 +404,7 @@ fn many_blocks_of_both_widths() {
         .collect();
     let mut questions = about(b"sleep a");
     questions.extend(["%regular deposits%", "%a%", "the %0"].map(like));
-    // Many states: the tables of 12-bit blocks go in groups.
+    // There are so many states that the tables of 12-bit blocks are made in groups.
     let long = "the furiously regular deposits sleep carefully ".repeat(5);
     questions.push(Question::Like(Pattern::contains(&long.as_bytes()[..200])));
     assert_same(&scanner, &blocks, &questions, "150 blocks");
@@ -420,7 +420,7 @@ fn full_blocks() {
         let rows = &rows[..num_rows_that_fit(&rows)];
         let block = Block::open(write_block(rows, &BlockOptions::new(width)).unwrap()).unwrap();
         let questions = [like("%regular%"), like("%regular deposits c%"), like("a%"), like("%")];
-        // So many units that their sums are scanned in two steps.
+        // There are so many units that their sums are scanned in two steps.
         let blocks = vec![block; 4];
         assert_same(&scanner, &blocks, &questions, &format!("{width:?}, 4 x 8 MiB"));
     }

@@ -1,7 +1,8 @@
-//! The device decodes what the CPU decodes, byte for byte, over outputs filled with other bytes.
+//! Tests that the device decodes what the CPU decodes, byte for byte, over outputs filled with
+//! other bytes.
 //!
 //! Without a device these tests say that they are skipped; `REQUIRE_GPU=1` makes that a failure.
-//! What every machine can check is checked everywhere: errors instead of panics.
+//! Checks that need no device run on every machine: errors instead of panics.
 
 mod scan;
 
@@ -13,7 +14,7 @@ use tadoc::Error;
 use tadoc_cuda::{Device, GpuError, GsstDecoder, num_devices};
 use testkit::device::{POISONS, Random, WIDTHS, open_device};
 
-/// A decoder on the first device; `None` where there is no device.
+/// Returns a decoder on the first device, or `None` without a device.
 fn decoder() -> Option<GsstDecoder> {
     open_device().map(|device| GsstDecoder::new(&device))
 }
@@ -27,7 +28,7 @@ fn options(width: CodeWidth, split_codes: usize) -> BlockOptions {
     BlockOptions { split_codes, ..BlockOptions::new(width) }
 }
 
-/// Compares both answers for `blocks` in one launch, over every poison.
+/// Compares both answers for `blocks` in one launch, over every fill byte.
 #[track_caller]
 fn assert_parity(decoder: &GsstDecoder, blocks: &[Block<Vec<u8>>], case: &str) {
     let mut expected = Vec::new();
@@ -69,14 +70,14 @@ fn around_tiles_and_splits() {
     let mut random = Random(2);
     let symbols = [&b"a"[..], b"bc", b"defg", b"hijkl", b"mnopqrst", b"uvw", b"xyzabc", b"0123456"];
     let symbols: Vec<_> = symbols.iter().map(|bytes| Symbol::new(bytes).unwrap()).collect();
-    // Tables of 12 bits have to know every single byte, too.
+    // Tables of 12 bits must also contain every single byte.
     let single = (b'a'..=b'z').chain(b'0'..=b'9').map(|byte| Symbol::new(&[byte]).unwrap());
     let all: Vec<_> = symbols.iter().copied().chain(single).collect();
     for width in WIDTHS {
         let table = SymbolTable::new(width, all.clone()).unwrap();
         for split_codes in [512, 1024, 2048, 4096] {
             for num_codes in [1, 2, 511, 512, 513, 4095, 4096, 4097, 8191, 8192, 8193, 40_001] {
-                // One symbol per row, so that the number of codes is that of rows.
+                // Each row is one symbol, so the number of codes equals that of rows.
                 let symbol = |random: &mut Random| symbols[random.below(8)].as_bytes().to_vec();
                 let rows: Vec<_> = (0..num_codes).map(|_| symbol(&mut random)).collect();
                 let rows: Vec<_> = rows.iter().map(|row| Some(&row[..])).collect();
@@ -126,7 +127,7 @@ fn splits_that_start_with_a_literal() {
     let Some(decoder) = decoder() else { return };
     let mut random = Random(4);
     let table = SymbolTable::new(CodeWidth::Eight, vec![Symbol::new(b"z").unwrap()]).unwrap();
-    // An odd number of symbols in front of literals only: every split starts inside an escape.
+    // An odd number of symbols stands before literals only, so every split starts inside an escape.
     for literal in [255, 0, b'q'] {
         let mut row = vec![b'z'; 3];
         row.extend((0..50_000).map(|_| literal));

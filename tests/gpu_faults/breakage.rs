@@ -1,4 +1,4 @@
-//! Real faults of a device, made beside the library in the context that both share.
+//! Real faults of a device, made outside the library in the context that both share.
 
 #![allow(unsafe_code, reason = "kernels that do wrong, and all memory of a device")]
 
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg, result, sys};
 use cudarc::nvrtc::Ptx;
 
-/// What goes wrong on the device.
+/// A fault on the device.
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
-    /// A store where no memory is.
+    /// A store to an address without memory.
     IllegalAddress,
-    /// The kernel gives up.
+    /// A trap of the kernel.
     Trap,
 }
 
@@ -44,18 +44,19 @@ pub fn break_device(ordinal: usize, fault: Fault) {
     let mut launch = stream.launch_builder(&kernel);
     launch.arg(&nowhere);
     let config = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
-    // SAFETY: the argument is the kernel's; that it points nowhere is what the device has to find.
+    // SAFETY: the argument has the kernel's type. It points to no memory, and the device must find
+    // that.
     unsafe { launch.launch(config) }.unwrap();
     stream.synchronize().unwrap_err();
 }
 
-/// All memory of a device, until dropped.
+/// All memory of a device, until it is dropped.
 pub struct Taken {
     context: Arc<CudaContext>,
     parts: Vec<sys::CUdeviceptr>,
 }
 
-/// Takes all memory that device 0 has left, in ever smaller parts.
+/// Takes all memory that device 0 has left, in parts of decreasing size.
 pub fn fill_device() -> Taken {
     let context = CudaContext::new(0).unwrap();
     let mut taken = Taken { context, parts: Vec::new() };
@@ -74,7 +75,7 @@ impl Drop for Taken {
     fn drop(&mut self) {
         self.context.bind_to_thread().unwrap();
         for at in self.parts.drain(..) {
-            // SAFETY: taken by `fill_device`, once, and used by nobody.
+            // SAFETY: `fill_device` took this memory, this frees it once, and nothing uses it.
             unsafe { result::free_sync(at) }.unwrap();
         }
     }

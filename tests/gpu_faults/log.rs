@@ -1,4 +1,4 @@
-//! What the library says through `tracing`, kept for tests.
+//! Messages of the library through `tracing`, kept for tests.
 
 use std::fmt::{Debug, Write};
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// `message key=value key=value` of each event.
+/// Events as `message key=value key=value`.
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Listener;
@@ -51,12 +51,12 @@ impl Visit for Line {
     }
 }
 
-/// Keeps what is said from now on.
+/// Keeps all messages from now on.
 pub fn listen() {
     tracing::subscriber::set_global_default(Listener).unwrap();
 }
 
-/// Whether `message` was said with `part` in it or in its values.
+/// Returns true if `message` was logged with `part` in it or in its values.
 fn has_said(message: &str, part: &str) -> bool {
     let lines = LINES.lock().unwrap();
     lines.iter().any(|line| line.starts_with(message) && line.contains(part))
@@ -67,7 +67,7 @@ pub fn assert_said(message: &str, part: &str) {
     assert!(has_said(message, part), "{message}, {part}: {}", all());
 }
 
-/// All that was said, for those who miss something.
+/// Returns all messages, to explain a failed check.
 pub fn all() -> String {
     LINES.lock().unwrap().join("\n")
 }

@@ -1,10 +1,10 @@
-//! What a scan does where a device fails: the CPU answers and the log says why, or, where a device
-//! was demanded, an error that names the way out; and the session goes on.
+//! Tests of scans on a device that fails. The CPU answers and the log says why; if a device was
+//! demanded, an error names the way out. The session continues.
 //!
-//! Each case runs in a process of its own (this binary again), since some faults last as long as
-//! their process, and with a calibration that makes `auto` want a device for any text. Faults are
-//! real: device memory that is full, kernels that write where nothing is. So one case runs at a time:
-//! a device that one of them fills has no memory for the others.
+//! Each case runs in a process of its own (this binary again), because some faults last as long as
+//! their process. The process has a calibration with which `auto` wants a device for any text.
+//! Faults are real: full device memory, and kernels that write to no memory. One case runs at a
+//! time, because a device that one case fills has no memory for the others.
 
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -23,9 +23,9 @@ use testkit::device::say;
 use breakage::{Fault, break_device, fill_device};
 use scene::{NUM_ROW_GROUPS, Scene, alone, alone_on_device, gpu_error};
 
-/// The driver sees no device.
+/// Environment in which the driver sees no device.
 const NO_DEVICE: (&str, &str) = ("CUDA_VISIBLE_DEVICES", "-1");
-/// The driver sees only the first one.
+/// Environment in which the driver sees only the first device.
 const ONE_DEVICE: (&str, &str) = ("CUDA_VISIBLE_DEVICES", "0");
 const SCAN: &str = "SELECT number, text FROM t";
 
@@ -49,7 +49,7 @@ fn without_a_device_the_cpu_answers_and_says_why() {
 fn little_device_memory_leaves_the_rows_to_the_cpu() {
     alone_on_device("little_device_memory_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
         let scene = Scene::new(1, usize::MAX).await;
-        // What the device keeps between queries is given back when the limit sinks.
+        // The device gives back the memory that it keeps between queries if the limit sinks.
         for _ in 0..2 {
             scene.answer("SET tadoc.gpu_memory_bytes = '4GiB'").await;
             assert_eq!(scene.scan(SCAN).await, (NUM_ROW_GROUPS, 0));
@@ -75,7 +75,7 @@ fn a_full_device_leaves_the_rows_to_the_cpu() {
         assert!(num_fallbacks > 0);
         log::assert_said("decoding on the CPU", "memory");
         drop(taken);
-        // Devices that could not be opened are not asked again; others are used.
+        // A device that could not be opened is not tried again; an open device is used.
         let (num_on_device, _) = scene.scan(SCAN).await;
         assert!([0, NUM_ROW_GROUPS].contains(&num_on_device), "{num_on_device}");
     });
@@ -91,7 +91,7 @@ fn a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu() {
             let plan = scene.plan(SCAN).await;
             let mut rows = plan.execute(0, scene.context.task_ctx()).unwrap();
             let mut batches = vec![rows.next().await.unwrap().unwrap()];
-            // Whether a row group was decoded on the device is counted before its rows go out.
+            // A row group on the device is counted before its rows are returned.
             let (num_on_device, _) = scene.counted(&plan);
             assert!(num_on_device > 0, "{}", log::all());
             break_device(0, Fault::IllegalAddress);
@@ -103,7 +103,7 @@ fn a_device_lost_between_row_groups_leaves_the_rest_to_the_cpu() {
             assert!(num_fallbacks > 0, "{num_on_device} on the device");
             assert_eq!(num_on_device + num_fallbacks, NUM_ROW_GROUPS);
             log::assert_said("decoding on the CPU", "CUDA error 700");
-            // Later queries know it when they are planned.
+            // The plans of later queries know the lost device.
             let plan = scene.answer(&format!("EXPLAIN {SCAN}")).await;
             assert!(plan.contains("device=cpu (device 0 is lost since an earlier fault"), "{plan}");
             assert_eq!(scene.scan(SCAN).await, (0, 0));
@@ -157,7 +157,7 @@ fn results_count_in_the_memory_pool_while_they_live() {
 #[test]
 fn little_host_memory_leaves_the_rows_to_the_cpu() {
     alone_on_device("little_host_memory_leaves_the_rows_to_the_cpu", &[ONE_DEVICE], async {
-        // Enough for the stored bytes of row groups, not for what a device makes of them.
+        // Memory is enough for the stored bytes of row groups, but not for the rows of a device.
         let scene = Scene::new(1, 200 << 10).await;
         let (num_on_device, num_fallbacks) = scene.scan(SCAN).await;
         assert_eq!((num_on_device, num_fallbacks), (0, NUM_ROW_GROUPS));
@@ -215,7 +215,7 @@ fn partitions_take_all_devices_in_turn() {
         scene.answer("SET tadoc.device = 'auto'").await;
         let (num_on_device, num_fallbacks) = scene.scan(SCAN).await;
         assert_eq!(num_on_device + num_fallbacks, NUM_ROW_GROUPS);
-        // On two H200 the driver then answered for the other device, too, as if it had failed.
+        // On two H200 the driver then reported the other device as failed, too.
         let (num_on_device, _) = scene.scan(SCAN).await;
         assert!([0, NUM_ROW_GROUPS].contains(&num_on_device), "{num_on_device}");
     });

@@ -1,4 +1,4 @@
-//! A table of many row groups in a session that wants a device, and a process for it alone.
+//! A table of many row groups in a session that wants a device, in a process of its own.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ pub const NUM_ROW_GROUPS: usize = NUM_FILES * ROW_GROUPS_OF_A_FILE;
 const ROWS_OF_A_GROUP: usize = 4000;
 const NUM_ROWS: usize = NUM_ROW_GROUPS * ROWS_OF_A_GROUP;
 
-/// Runs `case`, which is all of the test `name`, in a process of its own, with more variables and
+/// Runs `case`, the body of the test `name`, in a process of its own, with additional variables and
 /// with slow cores, so that `auto` wants a device.
 pub fn alone(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
     alone_if(|| true, name, variables, case);
 }
 
-/// As [`alone`], where there is a device.
+/// Runs `case` as [`alone`] does if there is a device.
 pub fn alone_on_device(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
     alone_if(|| open_device().is_some(), name, variables, case);
 }
 
-/// As [`alone`], where it can run at all.
+/// Runs `case` as [`alone`] does if `can_run` returns true.
 fn alone_if(
     can_run: impl FnOnce() -> bool,
     name: &str,
@@ -60,7 +60,7 @@ fn alone_if(
     });
 }
 
-/// `case`, and all that is said meanwhile kept.
+/// Runs `case` and keeps all messages of the library.
 async fn heard(case: impl Future<Output = ()>) {
     log::listen();
     case.await;
@@ -78,7 +78,7 @@ fn slow_cores() -> Calibration {
     calibration
 }
 
-/// The typed error of the device inside `error`.
+/// Returns the typed error of the device inside `error`.
 pub fn gpu_error(error: &DataFusionError) -> Option<&GpuError> {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -102,7 +102,7 @@ fn text_of(number: usize) -> String {
 }
 
 impl Scene {
-    /// In a session with this many partitions and this memory, in bytes.
+    /// Makes the table and a session with this number of partitions and this memory in bytes.
     pub async fn new(num_partitions: usize, memory_bytes: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().display();
@@ -127,7 +127,7 @@ impl Scene {
         scene
     }
 
-    /// A corpus of some of the texts; where it is.
+    /// Writes a corpus of some of the texts and returns its location.
     pub async fn corpus(&self) -> String {
         let path = self.dir.path().join("corpus.tadoc").display().to_string();
         let copy = "COPY (SELECT number::VARCHAR AS path, text FROM t WHERE number < 3000) TO";
@@ -153,14 +153,15 @@ impl Scene {
         self.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
     }
 
-    /// Row groups that `plan` decoded on a device, and such that a device failed at.
+    /// Returns the numbers of row groups that `plan` decoded on a device and that a device failed
+    /// to decode.
     pub fn counted(&self, plan: &Arc<dyn ExecutionPlan>) -> (usize, usize) {
         let metrics = plan.metrics().unwrap();
         let sum = |name| metrics.sum_by_name(name).map_or(0, |sum| sum.as_usize());
         (sum("device_row_groups"), sum("device_fallbacks"))
     }
 
-    /// Asks for all rows, checks them, and counts as [`Scene::counted`] does.
+    /// Asks for all rows, checks them, and returns the counts of [`Scene::counted`].
     pub async fn scan(&self, sql: &str) -> (usize, usize) {
         let plan = self.plan(sql).await;
         let rows = collect(Arc::clone(&plan), self.context.task_ctx()).await;
@@ -168,7 +169,7 @@ impl Scene {
         self.counted(&plan)
     }
 
-    /// That these are numbers and texts of all rows, in any order.
+    /// Checks that the batches have numbers and texts of all rows, in any order.
     pub fn assert_all_rows(&self, batches: &[RecordBatch]) {
         let mut rows = Vec::new();
         for batch in batches {
@@ -185,7 +186,7 @@ impl Scene {
         (0..NUM_ROWS).map(|number| text_of(number).len()).sum()
     }
 
-    /// What the session's memory pool counts.
+    /// Returns the bytes that the session's memory pool counts.
     pub fn reserved(&self) -> usize {
         self.pool.reserved()
     }

@@ -1,4 +1,4 @@
-//! Corpora to ask: files, a living table, what plans counted, and turns.
+//! Helpers for corpora: files, a living table, metrics of plans, and a lock for the devices.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use tadoc::build::{CorpusBuilder, IngestOptions};
 use testkit::device::Random;
 use tokio::sync::Mutex;
 
-/// The devices and what is kept there, for one test at a time.
+/// A lock on the devices and the data on them, for one test at a time.
 pub static DEVICES: Mutex<()> = Mutex::const_new(());
 
-/// Random texts of up to so many bytes and a few words that recur.
+/// Returns random texts of up to `max_len` bytes, with a few words that recur.
 pub fn documents(seed: u64, num_docs: usize, max_len: usize) -> Vec<Vec<u8>> {
     let mut random = Random(seed);
     let mut text = |doc: usize| {
@@ -24,7 +24,7 @@ pub fn documents(seed: u64, num_docs: usize, max_len: usize) -> Vec<Vec<u8>> {
     (0..num_docs).map(&mut text).collect()
 }
 
-/// Writes a corpus of blocks of so many bytes to `folder`; where it is.
+/// Writes a corpus with blocks of this size to `folder` and returns its location.
 pub fn write_corpus(
     folder: &Path,
     name: &str,
@@ -41,7 +41,8 @@ pub fn write_corpus(
     path.display().to_string()
 }
 
-/// What makes the living table `d` in `folder`, empty, which keeps its edits beside its segments.
+/// Returns statements that create the empty living table `d` in `folder`, which keeps its edits
+/// beside its segments.
 pub fn create_living(folder: &Path) -> [String; 2] {
     let location = folder.join("living").display().to_string();
     let create = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION";
@@ -51,8 +52,8 @@ pub fn create_living(folder: &Path) -> [String; 2] {
     ]
 }
 
-/// What fills it with the documents of `source`, and edits, drops, adds and replaces some of them; the first
-/// that is edited begins with `inserted` then.
+/// Returns statements that fill the table with the documents of `source`, then edit, drop, add and
+/// replace some of them. Afterwards the first edited document begins with `inserted`.
 pub fn living_statements(source: &str, inserted: &str) -> [String; 5] {
     [
         format!("INSERT INTO d (path, text) SELECT path, text FROM documents('{source}')"),
@@ -66,7 +67,7 @@ pub fn living_statements(source: &str, inserted: &str) -> [String; 5] {
     ]
 }
 
-/// A metric of all nodes of `plan`.
+/// Returns the sum of a metric over all nodes of `plan`.
 pub fn sum_of(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
     let below: usize = plan.children().into_iter().map(|child| sum_of(child, name)).sum();

@@ -1,9 +1,9 @@
-//! SQL over corpora on a device gives the rows of the CPU, in their order, and EXPLAIN says where they were
-//! counted.
+//! Tests that SQL over corpora on a device gives the rows of the CPU in their order, and that
+//! EXPLAIN says where they were counted.
 //!
-//! `REQUIRE_GPU=1 cargo test --test gpu_sql`; without `REQUIRE_GPU=1` tests that need a device are
-//! skipped, with a line that says so, where there is none. They share the devices and what is kept there, so
-//! they wait for each other.
+//! `REQUIRE_GPU=1 cargo test --test gpu_sql`. Without `REQUIRE_GPU=1` and without a device, tests
+//! that need one print a line that they are skipped. The tests share the devices and the data on
+//! them, so they wait for each other.
 
 #![cfg(feature = "cuda")]
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -31,7 +31,7 @@ async fn rows_are_those_of_the_cpu() {
     let texts = documents(3, 300, 700);
     let one = scene.corpus("one", 1 << 20, &texts);
     let many = scene.corpus("many", 4096, &texts);
-    // Several files as one corpus, too.
+    // Several files can also be one corpus.
     let both = format!("{}/*.tadoc", scene.dir.path().display());
     for location in [&one, &many, &both] {
         scene.check_all(&QUERIES, location).await;
@@ -62,7 +62,7 @@ async fn small_and_empty_corpora_have_the_cpus_rows() {
 async fn grammars_of_a_copy_are_those_of_the_cores() {
     let Some(scene) = Scene::new().await else { return };
     let mut random = Random(11);
-    // 6 million tokens, so that a device is worth it.
+    // There are 6 million tokens, so that a device is worth it.
     let mut token = || [b'a' + random.below(26) as u8, b",;:-"[random.below(4)]];
     let texts: Vec<Vec<u8>> =
         (0..30).map(|_| (0..100_000).flat_map(|_| token()).collect()).collect();
@@ -93,10 +93,10 @@ async fn copies_stay_for_the_next_query() {
     assert!(first.upload_bytes > 0 && first.fallbacks == 0);
     let second = scene.check(&sql).await;
     assert_eq!(second, first.resident());
-    // What both need is there.
+    // The data that both queries need is on the device.
     let other = scene.check(&sql.replace(", 3)", ", 2)")).await;
     assert!(other.fallbacks == 0 && other.upload_bytes < first.upload_bytes);
-    // All that is about words of documents needs the same.
+    // All tasks on words of documents need the same data.
     let terms = format!("SELECT * FROM term_vector('{location}')");
     let first = scene.check(&terms).await;
     assert!(first.upload_bytes > 0 && first.fallbacks == 0);
@@ -106,7 +106,7 @@ async fn copies_stay_for_the_next_query() {
     }
     let index = scene.check(&terms.replace("term_vector", "inverted_index")).await;
     assert_eq!(index, first.resident());
-    // Pairs are no sequences of as many words.
+    // Pairs need other data than sequences of two words.
     for function in ["cooccurrence", "ranked_inverted_index"] {
         let sql = sql.replace("sequence_count", function);
         let first = scene.check(&sql).await;
@@ -162,13 +162,13 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
         scene.check(sql).await;
         let again = scene.check(sql).await;
         if again.fallbacks == 0 {
-            // What is there goes, and what is needed comes again.
+            // Data on the device is dropped, and needed data is uploaded again.
             assert_eq!(again.rows, ample.rows, "{sql}");
             is_swapped |= again.upload_bytes > 0;
             came_ahead |= again.ahead_bytes > 0;
             assert!(again.ahead_bytes <= again.upload_bytes, "{sql}: {again:?}");
         } else {
-            // Not enough for one segment: the CPU counts, and it is said.
+            // Memory has no room for one segment: the CPU counts, and the metrics say so.
             assert_eq!((again.fallbacks, again.rows), (1, 0), "{sql}");
             is_refused = true;
         }
@@ -178,10 +178,10 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
     assert_eq!(scene.check(sql).await.fallbacks, 0);
 }
 
-/// Documents, and words of each, all different.
+/// Number of documents, and number of words in each. All words of a document differ.
 const NUM_DOCS: usize = 5000;
 const WORDS_OF_A_DOCUMENT: usize = 30;
-/// Memory that is given back until the CPU has enough.
+/// Step by which memory is given back until the CPU has enough.
 const MEMORY_STEP: usize = 64 << 10;
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn little_host_memory_leaves_the_rows_to_the_cpu() {
     let location = scene.corpus("rows", 64 << 10, &texts);
     let sql = format!("SELECT count(*), sum(count), max(word) FROM term_vector('{location}')");
     scene.run("SET tadoc.traversal = 'top_down'").await;
-    // Loaded once; after that nearly all memory is somebody else's.
+    // The corpus is loaded once. After that, nearly all memory belongs to another consumer.
     let (_, expected, _) = scene.rows("cpu", &sql).await;
     let taken = scene.take_memory();
     let mut left_bytes = 0;
@@ -203,7 +203,7 @@ async fn little_host_memory_leaves_the_rows_to_the_cpu() {
         taken.shrink(MEMORY_STEP);
         left_bytes += MEMORY_STEP;
     }
-    // The CPU has a few documents at a time, a device all rows.
+    // The CPU holds a few documents at a time, a device holds all rows.
     assert!(left_bytes < 12 * NUM_DOCS * WORDS_OF_A_DOCUMENT, "{left_bytes}");
     if !has_device {
         return;
@@ -224,8 +224,8 @@ async fn documents_that_are_cut_have_their_words() {
     scene.check_all(&QUERIES, &cut).await;
 }
 
-/// Why queries over a corpus `{}`, in which a document is cut where `is_cut`, run on the CPU where a device
-/// is demanded.
+/// Queries over a corpus `{}` that run on the CPU even if a device is demanded, with the reason.
+/// The first value is true if the corpus has a document that is cut.
 const REFUSED: [(bool, &str, &str); 8] = [
     (true, "SELECT * FROM sequence_count('{}', 2)", "a document goes on in another segment"),
     (true, "SELECT * FROM cooccurrence('{}', 2)", "a document goes on in another segment"),
@@ -251,7 +251,7 @@ async fn what_a_device_cannot_count_the_cpu_does() {
     }
 }
 
-/// Why they do with `auto`.
+/// Queries that run on the CPU with `auto`, with the reason.
 const LEFT: [(&str, &str); 10] = [
     ("SELECT * FROM word_count('{}')", COUNTED),
     ("SELECT * FROM term_vector('{}', fold => true)", LESS),
@@ -282,7 +282,7 @@ async fn small_corpora_are_left_to_the_cores() {
     }
 }
 
-/// Cores that are so slow that `auto` wants a device for any corpus.
+/// Returns a calibration with cores so slow that `auto` wants a device for any corpus.
 fn slow_cores() -> Calibration {
     let mut calibration = Calibration::default();
     let slow = Some(1e9);
@@ -311,7 +311,7 @@ async fn check_kept_words() {
     let tasks = ["term_vector('{}')", "inverted_index('{}')", "tfidf('{}', fold => true)"];
     let sqls = tasks.map(|task| format!("SELECT * FROM {task}").replace("{}", &location));
     let has_device = num_devices().is_ok();
-    // Nobody looked at them yet: a device is wanted, and counts where there is one.
+    // The cores have not visited the documents yet: a device is wanted, and counts if there is one.
     for sql in &sqls {
         let shown = shown(&scene.plan("auto", sql).await);
         let wanted = if has_device { "device=gpu: estimated" } else { "device=cpu: " };
@@ -320,7 +320,7 @@ async fn check_kept_words() {
     let early = scene.plan("auto", &sqls[2]).await;
     let (_, counted, done) = scene.rows("auto", &sqls[2]).await;
     assert_eq!((done.rows > 0, done.fallbacks), (has_device, 0), "{done:?}");
-    // The cores look at all of them, and keep them from then on.
+    // The cores visit all documents and keep their words from then on.
     let expected = scene.rows("cpu", &sqls[2]).await.1;
     assert!(counted == expected && scene.rows("cpu", &sqls[2]).await.1 == expected);
     for sql in &sqls {
@@ -329,22 +329,22 @@ async fn check_kept_words() {
         assert!(plan.contains(&format!("device=cpu: {KEPT}")), "{plan}");
         assert!(rows == expected && done == NOTHING, "{sql}: {done:?}");
     }
-    // A plan that was made before leaves them to the cores, too.
+    // A plan that was made earlier also leaves the words to the cores.
     let (rows, done) = scene.collect(&early).await.unwrap();
     assert!(rows == expected && done == NOTHING, "{done:?}");
-    // What is kept says nothing of sequences, nor of words that are to be counted in a way that was set.
+    // Kept words do not apply to sequences, nor to a task with a set traversal.
     let other = sqls[0].replace("term_vector('", "sequence_count('").replace("')", "', 2)");
     assert!(!shown(&scene.plan("auto", &other).await).contains(KEPT));
     scene.run("SET tadoc.traversal = 'top_down'").await;
     assert!(!shown(&scene.plan("auto", &sqls[0]).await).contains(KEPT));
     scene.run("SET tadoc.traversal = 'auto'").await;
     if has_device {
-        // Who demands a device gets one.
+        // A demanded device is used.
         assert!(scene.check(&sqls[0]).await.rows > 0);
     }
 }
 
-/// Why.
+/// Reason that EXPLAIN gives for kept words.
 const KEPT: &str = "the words of documents are kept";
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! Tasks with kernels, over a corpus `{}`.
+//! Queries for tasks with kernels, over a corpus `{}`.
 
-/// Those that need whole documents in each segment.
+/// Queries that need whole documents in each segment.
 pub const WHOLE_DOCUMENTS: [&str; 19] = [
     "SELECT * FROM sequence_count('{}', 2)",
     "SELECT * FROM sequence_count('{}', 3, fold => true)",
@@ -23,7 +23,7 @@ pub const WHOLE_DOCUMENTS: [&str; 19] = [
     "SELECT count(*), sum(rank) FROM ranked_inverted_index('{}', 4, fold => true)",
 ];
 
-/// All but those.
+/// All other queries.
 pub const QUERIES: [&str; 19] = [
     "SELECT * FROM word_count('{}')",
     "SELECT * FROM word_count('{}', fold => true)",

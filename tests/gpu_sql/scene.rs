@@ -17,21 +17,21 @@ use tokio::sync::MutexGuard;
 
 use super::corpora::{DEVICES, sum_of, write_corpus};
 
-/// Memory of a session.
+/// Memory of a session in bytes.
 const MEMORY_BYTES: usize = 1 << 40;
 
-/// A session, a folder of corpora, and the devices for one test alone where it needs them.
+/// A session and a folder of corpora. It holds the lock on the devices for a test that needs them.
 pub struct Scene {
     context: SessionContext,
     pub dir: TempDir,
     _alone: Option<MutexGuard<'static, ()>>,
 }
 
-/// What a device did for a query.
+/// Work of a device for a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     pub upload_bytes: usize,
-    /// Of these, copied while the device worked on the segment before.
+    /// The share of these bytes that was copied while the device worked on the segment before.
     pub ahead_bytes: usize,
     pub rows: usize,
     pub fallbacks: usize,
@@ -40,7 +40,7 @@ pub struct Done {
 pub const NOTHING: Done = Done { upload_bytes: 0, ahead_bytes: 0, rows: 0, fallbacks: 0 };
 
 impl Done {
-    /// The same with all that it needs on the device.
+    /// Returns the work of the same query if all needed data is on the device.
     pub fn resident(self) -> Self {
         Self { upload_bytes: 0, ahead_bytes: 0, ..self }
     }
@@ -54,14 +54,14 @@ fn session() -> SessionContext {
 }
 
 impl Scene {
-    /// `None` where there is no device.
+    /// Makes a scene with the devices, or returns `None` without a device.
     pub async fn new() -> Option<Self> {
         open_device()?;
         let alone = DEVICES.lock().await;
         Some(Self { _alone: Some(alone), ..Self::anywhere() })
     }
 
-    /// For what needs no device.
+    /// Makes a scene for tests that need no device.
     pub fn anywhere() -> Self {
         Self { context: session(), dir: tempfile::tempdir().unwrap(), _alone: None }
     }
@@ -74,7 +74,7 @@ impl Scene {
         taken
     }
 
-    /// Writes a corpus of blocks of so many bytes; where it is.
+    /// Writes a corpus with blocks of this size and returns its location.
     pub fn corpus(&self, name: &str, block_bytes: usize, documents: &[Vec<u8>]) -> String {
         write_corpus(self.dir.path(), name, block_bytes, documents)
     }
@@ -84,26 +84,26 @@ impl Scene {
         rows.await.unwrap_or_else(|error| panic!("{sql}\n{error}"))
     }
 
-    /// Where `sql` is planned to run, its rows, and what the device did.
+    /// Returns the plan of `sql`, its rows, and the work of the device.
     pub async fn rows(&self, device: &str, sql: &str) -> (String, String, Done) {
         let rows = self.try_rows(device, sql).await;
         rows.unwrap_or_else(|error| panic!("{device}: {sql}\n{error}"))
     }
 
-    /// The same, or why there are none.
+    /// Returns the values of [`Scene::rows`], or the error of the query.
     pub async fn try_rows(&self, device: &str, sql: &str) -> Result<(String, String, Done)> {
         let plan = self.plan(device, sql).await;
         let (rows, done) = self.collect(&plan).await?;
         Ok((shown(&plan), rows, done))
     }
 
-    /// How `sql` is to run.
+    /// Returns the plan of `sql`.
     pub async fn plan(&self, device: &str, sql: &str) -> Arc<dyn ExecutionPlan> {
         self.run(&format!("SET tadoc.device = '{device}'")).await;
         self.context.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
     }
 
-    /// The rows of `plan`, which did not run before, and what the device did.
+    /// Returns the rows of `plan`, which has not run before, and the work of the device.
     pub async fn collect(&self, plan: &Arc<dyn ExecutionPlan>) -> Result<(String, Done)> {
         let rows = collect(Arc::clone(plan), self.context.task_ctx()).await?;
         let of = |name| sum_of(plan, name);
@@ -116,14 +116,15 @@ impl Scene {
         Ok((pretty_format_batches(&rows).unwrap().to_string(), done))
     }
 
-    /// Grammars that a device built for `copy`, and those that it left to the cores.
+    /// Returns the numbers of grammars that a device built for `copy` and that it left to the
+    /// cores.
     pub async fn grammars(&self, copy: &str) -> (usize, usize) {
         let plan = self.context.sql(copy).await.unwrap().create_physical_plan().await.unwrap();
         collect(Arc::clone(&plan), self.context.task_ctx()).await.unwrap();
         (sum_of(&plan, "device_grammars"), sum_of(&plan, "device_fallbacks"))
     }
 
-    /// That a device gives the rows of the CPU; what it did.
+    /// Checks that a device gives the rows of the CPU, and returns its work.
     pub async fn check(&self, sql: &str) -> Done {
         let (_, expected, none) = self.rows("cpu", sql).await;
         assert_eq!(none, NOTHING, "{sql}");
@@ -133,7 +134,7 @@ impl Scene {
         done
     }
 
-    /// The same for `queries` over a corpus that has rows for each.
+    /// Checks `queries` in the same way, over a corpus that has rows for each.
     pub async fn check_all(&self, queries: &[&str], location: &str) {
         for query in queries {
             let done = self.check(&query.replace("{}", location)).await;
@@ -142,7 +143,7 @@ impl Scene {
     }
 }
 
-/// `plan` as EXPLAIN shows it.
+/// Returns `plan` as EXPLAIN shows it.
 pub fn shown(plan: &Arc<dyn ExecutionPlan>) -> String {
     displayable(plan.as_ref()).indent(false).to_string()
 }

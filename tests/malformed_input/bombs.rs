@@ -1,5 +1,6 @@
-//! Grammars that are small and stand for much, or are deep or wide: counted and read in part exactly, never written
-//! out; and those that stand for nothing: references that go round, and more than can be counted.
+//! Tests of small grammars with very long, deep or wide expansions. They are counted exactly and
+//! read in part, but never expanded in full. Grammars with cyclic references, and with more than
+//! can be counted, are refused.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,8 @@ use testkit::malformed::rewrite::Draft;
 
 use super::{dictionary, file_of};
 
-/// Rules 0 to `num_rules` of two words each: each is the next two, the last two are words.
+/// Returns `num_rules` rules of two elements. Each rule contains the next two rules; after the last
+/// rule come two words.
 fn fibonacci(num_rules: u32) -> Vec<Vec<u32>> {
     let next = |rule: u32| if rule < num_rules { 2 + rule } else { rule - num_rules };
     (0..num_rules).map(|rule| vec![next(rule + 1), next(rule + 2)]).collect()
@@ -33,7 +35,7 @@ fn fibonacci_words_are_counted_and_read_in_part() {
     let (footer, corpus) = Corpus::from_bytes("fibonacci", &file, &LIMITS).unwrap();
     let counts = word_count(&corpus).unwrap();
     println!("{} bytes opened and counted in {:?}", file.len(), started.elapsed());
-    // Words of a rule, from the last rule up: (a, b).
+    // Counts of the words (a, b) in a rule, from the last rule up.
     let (mut first, mut second) = ((1u64, 0u64), (0u64, 1u64));
     for _ in 0..NUM_RULES {
         (second, first) = (first, (first.0 + second.0, first.1 + second.1));
@@ -42,7 +44,7 @@ fn fibonacci_words_are_counted_and_read_in_part() {
     assert_eq!(footer.num_tokens(), first.0 + first.1);
     let refused = document_bytes(&corpus, 0, 1 << 40).unwrap_err();
     assert!(matches!(refused, Error::Capacity { .. }), "{refused}");
-    // The Fibonacci word begins like each shorter one.
+    // A Fibonacci word begins with each shorter Fibonacci word.
     let short = file_of(dictionary(&["a", "b"], &[]), &fibonacci(NUM_RULES - 60), vec![0, 2]);
     let (_, short) = Corpus::from_bytes("short", &short, &LIMITS).unwrap();
     let text = document_bytes(&short, 0, 1 << 20).unwrap();
@@ -55,7 +57,7 @@ fn fibonacci_words_are_counted_and_read_in_part() {
 #[test]
 fn a_chain_of_a_million_rules_needs_no_stack() {
     const NUM_RULES: u32 = 1_000_000;
-    // Word 0, the root 1; each rule is the word and the next one.
+    // 0 is the word and 1 the root. Each rule is the word and the next rule.
     let body = |rule: u32| if rule + 1 == NUM_RULES { vec![0, 0] } else { vec![0, rule + 2] };
     let bodies: Vec<Vec<u32>> = (0..NUM_RULES).map(body).collect();
     let file = file_of(dictionary(&["a"], &[]), &bodies, vec![0, 2]);
@@ -85,7 +87,7 @@ fn a_rule_of_a_million_words_is_a_rule_like_others() {
     assert_eq!(extract(&corpus, 1, 2 * NUM_WORDS - 8, 100).unwrap(), b"a b c a");
 }
 
-/// What comes of writing the rules `bodies` over one word.
+/// Writes the rules `bodies` over one word and returns the result.
 fn written(bodies: &[Vec<u32>]) -> Result<(), Error> {
     let mut rule_offsets = vec![0];
     for body in bodies {
@@ -107,7 +109,7 @@ fn written(bodies: &[Vec<u32>]) -> Result<(), Error> {
 
 #[test]
 fn rules_that_go_round_or_nowhere_are_refused() {
-    // Word 0, the root 1, rules 2 and 3.
+    // 0 is the word, 1 the root, and 2 and 3 are rules.
     assert!(written(&[vec![2, 3], vec![3, 0], vec![0, 0]]).is_ok());
     for (what, bodies) in [
         ("itself", [vec![2, 3], vec![2, 0], vec![0, 0]]),
@@ -121,7 +123,7 @@ fn rules_that_go_round_or_nowhere_are_refused() {
     }
 }
 
-/// 2^`log2` words: each rule is the next one twice.
+/// Returns rules for 2^`log2` words. Each rule is the next one twice.
 fn doubling(log2: u32) -> Vec<Vec<u32>> {
     let mut bodies: Vec<Vec<u32>> = (2..=log2).map(|rule| vec![rule; 2]).collect();
     bodies.push(vec![0, 0]);
@@ -134,7 +136,7 @@ fn more_than_can_be_counted_is_refused() {
     for log2 in [64, 65, 200] {
         assert!(written(&doubling(log2)).is_err(), "2^{log2}");
     }
-    // Each segment can be counted, all together cannot.
+    // Each segment can be counted, but all of them together cannot.
     let mut parts = Anatomy::of(&file_of(dictionary(&["a"], &[]), &doubling(62), vec![0, 2]));
     assert!(Corpus::from_bytes("one", &parts.assemble(), &LIMITS).is_ok());
     parts.segments = vec![parts.segments[0].clone(); 4];

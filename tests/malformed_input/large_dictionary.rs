@@ -1,4 +1,5 @@
-//! A dictionary that is so large that the writer cuts it into parts, and lies about these.
+//! Tests of a dictionary so large that the writer cuts it into parts, and of wrong values in these
+//! parts.
 
 use std::path::Path;
 
@@ -10,11 +11,11 @@ use testkit::malformed::LIMITS;
 use testkit::malformed::anatomy::{Anatomy, Section, footer_start};
 
 const DICTIONARY: [u8; 2] = [1, 0];
-/// Its codec where there are parts.
+/// Codec of a dictionary in parts.
 const PARTS: [u8; 2] = [2, 0];
 const NUM_WORDS: u64 = 14_000;
 
-/// All words once, and no two of them alike behind their first letters.
+/// Returns a text with each word once. No two words share more than their first letters.
 fn text() -> Vec<u8> {
     let word = |i: u64| format!("{:08x}", i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32);
     (0..NUM_WORDS).map(|i| word(i) + " ").collect::<String>().into_bytes()
@@ -35,7 +36,8 @@ fn parts_of_a_dictionary_are_one_and_lies_about_them_are_refused() {
     let section = dictionary_of(&mut anatomy.clone()).clone();
     let num_parts = section.bytes[0];
     assert_eq!((section.codec, num_parts), (PARTS, 2));
-    // The number of parts, then of the first its tokens in two bytes, and all of that without its lists.
+    // Byte 0 is the number of parts. The number of tokens of the first part begins at byte 1 and
+    // has two bytes. The lists do not match the wrong values.
     for (at, byte) in [(0, 0), (0, 1), (0, 3), (0, 17), (0, 0x80), (1, section.bytes[1] ^ 1)] {
         let mut lie = anatomy.clone();
         dictionary_of(&mut lie).bytes[at] = byte;
@@ -61,7 +63,8 @@ fn refused(lie: Anatomy) {
 
 #[test]
 fn a_footer_longer_than_the_first_read_is_read_whole() {
-    // A document in so many segments that their records do not fit into the tail that is read first.
+    // The document has so many segments that their records do not fit into the tail that is read
+    // first.
     let options = options(PROFILES[0], BUILDERS[0], 6);
     let text = "ab cd ".repeat(700).into_bytes();
     let file = compress(&numbered([text.clone()]), &options);
@@ -74,7 +77,7 @@ fn a_footer_longer_than_the_first_read_is_read_whole() {
     check_damaged(&path, &file);
 }
 
-/// What only reading from disk meets.
+/// Checks faults that only a read from disk meets.
 fn check_damaged(path: &Path, file: &[u8]) {
     let of = |bytes: &[u8]| {
         std::fs::write(path, bytes).unwrap();

@@ -1,14 +1,17 @@
-//! Files that are damaged or written with bad intent: an error that says so, or the right answer;
-//! never a panic, a hang, or memory without bound.
+//! Tests of files that are damaged or written with bad intent. The result is an error that says so,
+//! or the right answer, but never a panic, a hang, or memory without bound.
 //!
-//! Files, what is done to them and what they are asked when they open all the same: `testkit::malformed`. `swaps`:
-//! sections of another file. `bombs`: grammars that are small and stand for much. `large_dictionary`: one that is cut
-//! into parts. `samples`: what the valid files hold.
+//! `testkit::malformed` has the files, the mutations, and the questions to mutants that open.
+//! `swaps` tests sections of another file, `bombs` small grammars with long expansions,
+//! `large_dictionary` a dictionary that is cut into parts, and `samples` the content of the valid
+//! files.
 //!
-//! A binary of its own: the memory of the process is measured while mutants open, and nothing else may take some.
+//! This suite is a binary of its own, because it measures the memory of the process while mutants
+//! open.
 //!
-//! Every mutant is named by its number. `TADOC_MUTATIONS` sets how many there are (100,000),
-//! `TADOC_FIRST_MUTATION` the number of the first: to see case 4711 alone, set them to 1 and 4711.
+//! Every mutant has a number. `TADOC_MUTATIONS` sets the number of mutants (100,000), and
+//! `TADOC_FIRST_MUTATION` sets the number of the first. To run case 4711 alone, set them to 1 and
+//! 4711.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -42,14 +45,14 @@ use testkit::malformed::samples::{Sample, content_of, samples};
 use testkit::malformed::{LIMITS, anatomy, answers};
 use testkit::random::Random;
 
-/// Longest time of a case, of the only thread that works on it.
+/// Time limit of a case, for the only thread that works on it.
 const MAX_CASE_TIME: Duration = Duration::from_secs(1);
 
 fn number_from(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
 
-/// Whether a mutant opened; panics where that or what followed was wrong.
+/// Returns true if a mutant opened. Panics on a wrong error or a wrong answer.
 fn try_mutant(seed: u64, mutant: &Mutant<'_>) -> bool {
     let bytes = &mutant.bytes;
     let (footer, corpus) = match Corpus::from_bytes("mutant", bytes, &LIMITS) {
@@ -72,7 +75,7 @@ fn try_mutant(seed: u64, mutant: &Mutant<'_>) -> bool {
     true
 }
 
-/// The footer read alone is the same.
+/// Checks that the footer read alone is the same.
 fn check_tail(bytes: &[u8], footer: &FileFooter) {
     let len = bytes.len() as u64;
     match FileFooter::parse("mutant", &bytes[bytes.len().min(64)..], len, &LIMITS).unwrap() {
@@ -81,7 +84,7 @@ fn check_tail(bytes: &[u8], footer: &FileFooter) {
     }
 }
 
-/// Tries mutant `seed`: its kind and whether it opened, or what went wrong.
+/// Tries mutant `seed`. Returns its kind and true if it opened, or a description of the failure.
 fn try_case(seed: u64, samples: &[Sample]) -> Result<(&'static str, bool), String> {
     let mutant = mutant(seed, samples);
     let (kind, sample) = (mutant.kind, mutant.sample);
@@ -98,7 +101,7 @@ fn try_case(seed: u64, samples: &[Sample]) -> Result<(&'static str, bool), Strin
     }
 }
 
-/// What `work` returns, and the time of a processor that it took.
+/// Returns the result of `work` and its processor time.
 fn timed<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Duration) {
     let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| {
@@ -108,8 +111,9 @@ fn timed<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Duration) {
     })
 }
 
-/// Bytes of main memory this process holds (`VmRSS`) or held at its peak (`VmHWM`); `None` where
-/// nobody says. The tests beside this one count too: it is an upper bound.
+/// Returns the bytes of main memory that this process holds (`VmRSS`) or held at its peak
+/// (`VmHWM`), or `None` if the system does not tell. Tests that run at the same time count too, so
+/// this is an upper bound.
 fn memory_bytes(field: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
@@ -138,8 +142,8 @@ fn mutants_are_refused_or_answer() {
     let next = AtomicU64::new(first);
     let opened: Mutex<BTreeMap<&str, (u64, u64)>> = Mutex::default();
     let failures: Mutex<Vec<String>> = Mutex::default();
-    // A pool of its own for each thread: a thread that waits for a part of its case must not begin
-    // another case meanwhile, or its time would be counted here.
+    // Each thread has its own pool: a thread that waits for a part of its case must not begin
+    // another case, or its time would count here.
     let work = || {
         let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         loop {
@@ -169,8 +173,8 @@ fn mutants_are_refused_or_answer() {
         println!("{kind}: {num_cases} mutants, {num_open} opened");
     }
     if let Some((before, peak)) = before.zip(memory_bytes("VmHWM")) {
-        // For each thread, and one for the tests beside: what opening may take, as much again for
-        // what queries derive, and the allocator's share.
+        // The limit is for each thread, and one more for other tests: memory to open a mutant, as
+        // much again for data that queries derive, and a share of the allocator.
         let allowed = (num_threads as u64 + 1) * 4 * LIMITS.max_memory_bytes;
         let taken = peak.saturating_sub(before);
         println!("memory: {} MiB at most", taken >> 20);
@@ -178,7 +182,7 @@ fn mutants_are_refused_or_answer() {
     }
 }
 
-/// A file of about 64 KiB in one segment, with columns that do not compress.
+/// Returns a file of about 64 KiB in one segment, with columns that do not compress.
 fn large_file() -> Vec<u8> {
     let options = options(TokenizerProfile::Word, BuilderKind::Rounds, 1 << 20);
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
@@ -217,7 +221,7 @@ fn every_torn_tail_is_found() {
     (0..file.len()).into_par_iter().for_each(|len| {
         assert!(Corpus::from_bytes("f", &file[..len], &LIMITS).is_err(), "{len} bytes");
     });
-    // A file that has its length, and whose last pages were never written.
+    // This file has its full length, but its last pages were never written.
     (0..file.len()).into_par_iter().step_by(16).for_each(|len| {
         let mut torn = file.clone();
         torn[len..].fill(0);
@@ -244,7 +248,7 @@ fn every_flipped_bit_and_every_cut_of_a_file_of_segments_is_found() {
     }
 }
 
-/// A file of one segment whose rules are `bodies`, the root first.
+/// Returns a file of one segment with the rules `bodies`, the root first.
 fn file_of(dictionary: Dictionary, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Vec<u8> {
     let num_terminals = dictionary.len();
     let mut rule_offsets = vec![0];
@@ -260,7 +264,7 @@ fn file_of(dictionary: Dictionary, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -
     writer.finish(None).unwrap().0
 }
 
-/// Words, then separators.
+/// Returns a dictionary of words, then separators.
 fn dictionary(words: &[&str], separators: &[&str]) -> Dictionary {
     let (mut offsets, mut bytes) = (vec![0], String::new());
     for token in words.iter().chain(separators) {
@@ -270,7 +274,7 @@ fn dictionary(words: &[&str], separators: &[&str]) -> Dictionary {
     Dictionary::from_parts(words.len() as u32, offsets, bytes.into()).unwrap()
 }
 
-/// 2^60 times the same word: each rule is the next one twice.
+/// Returns a file of 2^60 copies of one word. Each rule is the next one twice.
 fn bomb() -> Vec<u8> {
     let mut bodies: Vec<Vec<u32>> = (2..=60).map(|rule| vec![rule; 2]).collect();
     bodies.push(vec![0, 0]);
@@ -311,7 +315,8 @@ fn a_bomb_is_counted_and_not_decoded() {
 
 #[test]
 fn rules_that_are_all_walk_and_no_text_are_refused() {
-    // Word 0, the empty separator 1, a comma 2, the root 3; 20,000 uses of a rule of one byte.
+    // 0 is the word, 1 the empty separator, 2 a comma, and 3 the root. A rule of one byte occurs
+    // 20,000 times.
     let of = |rules: Vec<Vec<u32>>| {
         let bodies = [vec![vec![4; 20_000]], rules].concat();
         let file = file_of(dictionary(&["a"], &["", ","]), &bodies, vec![0, 20_000]);
@@ -329,7 +334,7 @@ fn rules_that_are_all_walk_and_no_text_are_refused() {
 
 #[test]
 fn an_index_is_as_small_as_its_text_or_refused() {
-    // 50,000 documents of one word and 50,000 commas: much text, a short index.
+    // 50,000 documents of one word and 50,000 commas have a long text and a short index.
     let rule = [vec![1; 50_000], vec![0]].concat();
     let root = vec![3; 50_000];
     let file = file_of(dictionary(&["a"], &[","]), &[root, rule], (0..=50_000).collect());
@@ -338,7 +343,7 @@ fn an_index_is_as_small_as_its_text_or_refused() {
     assert!(taken < MAX_CASE_TIME, "{taken:?}");
     assert_eq!((index.len(), index.num_docs(0)), (1, 50_000));
 
-    // 100,000 documents of the same 10,000 words: a short text, 10^9 entries.
+    // 100,000 documents of the same 10,000 words have a short grammar and 10^9 entries.
     let words: Vec<String> = (0..10_000).map(|i| format!("{i:04}")).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let bodies = [vec![10_001; 100_000], (0..10_000).collect()];
@@ -359,7 +364,8 @@ fn a_document_of_very_many_parts_is_searched_at_once() {
     let query = Query::parse(TokenizerProfile::Word, "\"cd ab\"").unwrap();
     let started = Instant::now();
     assert_eq!(search(&corpus, &query, None).unwrap().len() as u64, NUM_PARTS - 1);
-    // A tenth of a second; a minute and more when each part was placed by all before it, for each pair of
-    // parts. Others may use the processors.
+    // This takes a tenth of a second. It took a minute and more when each pair of parts placed a
+    // part behind all parts before it. The limit is generous, because other programs may use the
+    // processors.
     assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }

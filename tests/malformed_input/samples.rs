@@ -1,4 +1,4 @@
-//! The valid files that mutants are made from hold what was put in.
+//! Tests that the valid files from which mutants are made have the content that was written.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Sections that fit by every number and stem from another file, with right checksums: ties tell them apart.
+//! Tests of sections from another file that match every number and have right checksums. Ties tell
+//! them apart.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +11,12 @@ use testkit::documents::{BUILDERS, options};
 use testkit::malformed::LIMITS;
 use testkit::malformed::anatomy::{Anatomy, Section, TIES};
 
-/// Kinds in the footer.
+/// Kinds of sections in the footer.
 const GRAMMAR: [u8; 2] = [2, 0];
 const WORD_COUNTS: [u8; 2] = [5, 0];
 
-/// Two segments of `words` and columns. Files of as many words have the same sums.
+/// Returns a file with two segments of `words` and with columns. Files of equally long words have
+/// the same sums.
 fn file_of(words: [&str; 3], path: &str, columns: &[u8; 16]) -> Vec<u8> {
     let options = options(TokenizerProfile::Word, BUILDERS[0], 16);
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
@@ -26,7 +28,8 @@ fn file_of(words: [&str; 3], path: &str, columns: &[u8; 16]) -> Vec<u8> {
     builder.finish(Some(columns.to_vec())).unwrap().0
 }
 
-/// Two such files of the same words, which occur as often together, but not one by one.
+/// Returns two such files of the same words. The total counts are the same, the counts of single
+/// words differ.
 fn twins() -> [Anatomy; 2] {
     let one = file_of(["aa", "bb", "cc"], "one", b"PAR1 ones   PAR1");
     let two = file_of(["bb", "cc", "aa"], "two", b"PAR1 twos   PAR1");
@@ -68,7 +71,7 @@ fn a_section_of_another_file_is_found_whatever_its_checksums() {
         assert!(text.contains("written") && text.contains("from a copy"), "{text}");
         *one.sections_mut()[i] = own;
     }
-    // The dictionaries are the same; counts, grammars, paths, columns and ties are not.
+    // The dictionaries are equal; counts, grammars, paths, columns and ties differ.
     assert_eq!(kinds, [2, 3, 4, 5, 6].map(|kind| [kind, 0]).into());
 }
 

@@ -1,7 +1,7 @@
-//! Every task in every traversal on real text: the first MiB of each of the project's corpora, in
-//! several segments that cut documents, against reading its words.
+//! Tests of every task and traversal on real text, against its words: the first MiB of each of the
+//! project's corpora, in several segments that cut documents.
 //!
-//! The oracles see each word as its rank among all words, which is the row of the vocabulary too.
+//! The oracles use the rank of a word among all words, which is also its row in the vocabulary.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +26,11 @@ use testkit::documents::{Document, compress, open, options};
 use testkit::reading::{self, Plain};
 use testkit::texts::real_corpora;
 
-/// Text taken of each corpus. Reading all of it (59 MB) would take half an hour without optimization.
+/// Number of bytes taken of each corpus. All of them (59 MB) would take half an hour without
+/// optimization.
 const MAX_BYTES: usize = 1 << 20;
 const NUM_SEGMENTS: usize = 5;
-/// More memory than any of these tests needs.
+/// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 
 const WAYS: [Traversal; 4] =
@@ -75,7 +76,7 @@ impl Beginning {
         DocSelection::all(&self.corpus)
     }
 
-    /// Rank, document, count of all words of all documents, by document and word.
+    /// Returns document, rank and count of all words of all documents, by document and word.
     fn terms(&self) -> Vec<(u64, u32, u64)> {
         let of_doc = |(doc_id, words): (u64, &Vec<u32>)| {
             let terms = reading::sequences_of(words, 1).into_iter();
@@ -85,7 +86,7 @@ impl Beginning {
     }
 }
 
-/// The documents up to `max_bytes`, of which the last is cut wherever that is.
+/// Returns the documents up to `max_bytes`. The last one may be cut at any byte.
 fn first_bytes(documents: Vec<Document>, max_bytes: usize) -> Vec<Document> {
     let mut rest = max_bytes;
     let cut = |(path, mut text): Document| {
@@ -96,7 +97,7 @@ fn first_bytes(documents: Vec<Document>, max_bytes: usize) -> Vec<Document> {
     documents.into_iter().map_while(cut).collect()
 }
 
-/// Equality of rows that prints the first difference only.
+/// Compares rows and prints only the first difference.
 #[track_caller]
 fn assert_same<Row: PartialEq + std::fmt::Debug>(
     rows: impl IntoIterator<Item = Row>,
@@ -112,7 +113,7 @@ fn assert_same<Row: PartialEq + std::fmt::Debug>(
     }
 }
 
-/// Sequences of words and their counts, without a copy of either.
+/// Compares sequences of words and their counts, without a copy of either.
 #[track_caller]
 fn assert_counted<'a>(
     sequences: &Sequences,
@@ -148,7 +149,7 @@ fn words_and_terms_are_those_of_the_corpora() {
         let offsets: Vec<u64> = std::iter::once(0).chain(ends).collect();
         for way in WAYS {
             let what = format!("{name}, {way}");
-            // A sparse matrix by rows, the layout of `doc_term_matrix`.
+            // The result is a sparse matrix by rows, the layout of `doc_term_matrix`.
             let matrix = term_vector(corpus, way).unwrap();
             assert_eq!(matrix.doc_ids(), ids, "{what}");
             assert_eq!(matrix.offsets(), offsets, "{what}");
@@ -293,7 +294,7 @@ fn matches_are_those_of_the_corpora() {
     }
 }
 
-/// The rows of `doc_term_matrix` that SQL gives for each traversal.
+/// SQL gives the rows of `doc_term_matrix` for each traversal.
 #[tokio::test]
 async fn matrices_of_sql_are_those_of_the_corpora() {
     let dir = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@
 //! text/                  the same five documents as plain files
 //! empty.tadoc            no document
 //! parts.tadoc            three documents cut into many segments, one of them inside
-//! shelf/{a,b}.tadoc      two corpora beside a file that is none
+//! shelf/{a,b}.tadoc      two corpora beside a file that is not a corpus
 //! mixed/{word,space}.tadoc   two tokenizers
 //! damaged.tadoc          plays.tadoc with one flipped bit in its dictionary
 //! short.tadoc            plays.tadoc without its second half
@@ -29,7 +29,7 @@ use datafusion_tadoc::TadocSessionStateBuilderExt;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::text::TokenizerProfile;
 
-/// Name and text of the documents of `plays.tadoc`, in order of path.
+/// Names and texts of the documents of `plays.tadoc`, in the order of their paths.
 pub const PLAYS: [(&str, &[u8]); 5] = [
     ("bytes.bin", b"caf\xc3\xa9 \xff\xfe raw\0bytes to be"),
     ("empty.txt", b""),
@@ -102,7 +102,7 @@ fn write_demo(dir: &Path) {
     fs::write(dir.join("demo.tadoc"), builder.finish(None).unwrap().0).unwrap();
 }
 
-/// All files below `dir`, in order of path.
+/// Returns all files below `dir`, in the order of their paths.
 pub fn files_below(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -121,7 +121,7 @@ fn write_damaged(dir: &Path) {
     fs::write(dir.join("damaged.tadoc"), bytes).unwrap();
 }
 
-/// A session with everything registered and four partitions.
+/// Returns a session with all functions and formats and with four partitions.
 pub fn session() -> SessionContext {
     let config = SessionConfig::new().with_target_partitions(4).with_information_schema(true);
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();

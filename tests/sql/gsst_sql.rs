@@ -1,8 +1,8 @@
-//! Tables `STORED AS GSST` answer what the same rows answer `STORED AS PARQUET`.
+//! Tests that tables `STORED AS GSST` give the answers of the same rows `STORED AS PARQUET`.
 //!
-//! The oracle is DataFusion on plain Parquet files of the same rows: every query is asked on both,
-//! over random rows and random filters, with one and several files, cut files, partition columns,
-//! object stores, and little memory.
+//! The oracle is DataFusion on plain Parquet files of the same rows. Both get every query, over
+//! random rows and random filters, with one and several files, cut files, partition columns, object
+//! stores, and little memory.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use proptest::strategy::ValueTree;
 use tempfile::TempDir;
 use url::Url;
 
-/// A row: a number, a category, text with nulls, short text.
+/// A row: a number, a category, a text with nulls, a short text.
 type Row = (i64, u8, Option<String>, String);
 
 fn session(partitions: usize) -> SessionContext {
@@ -232,7 +232,7 @@ async fn a_device_decodes_and_says_so() {
     for part in ["device=gpu (tadoc.device = gpu)", "device_row_groups=1", "device_fallbacks=0"] {
         assert!(plan.contains(part), "{part}\n{plan}");
     }
-    // The device finds the rows of a filter, and only those come back.
+    // The device finds the rows of a filter and returns only those.
     let query =
         "SELECT number, text FROM t WHERE text LIKE '%123%' AND number > 2000 AND word <> 'w30'";
     let plan = answer(&ctx, &format!("EXPLAIN ANALYZE {query}")).await;
@@ -242,12 +242,12 @@ async fn a_device_decodes_and_says_so() {
     answer(&ctx, "CREATE TABLE m AS SELECT * FROM source").await;
     let expected = answer(&ctx, &query.replace("FROM t", "FROM m")).await;
     assert_eq!(answer(&ctx, query).await, expected);
-    // A pattern of too many states goes to the CPU.
+    // A pattern with too many states goes to the CPU.
     let query = "SELECT text FROM t WHERE text LIKE '%2____________t%' ORDER BY text";
     let plan = answer(&ctx, &format!("EXPLAIN ANALYZE {query}")).await;
     assert!(plan.contains("device_fallbacks=1"), "{plan}");
     assert_eq!(answer(&ctx, query).await, answer(&ctx, &query.replace("FROM t", "FROM m")).await);
-    // Damage is found on the device, too.
+    // The device also finds damage.
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.windows(4).position(|four| four == b"GSST").unwrap() + 90;
     bytes[middle] ^= 1;
@@ -277,7 +277,7 @@ async fn a_device_that_is_not_there_is_named() {
     assert!(text.contains("tadoc.device = gpu: ") && text.contains("'auto'"), "{text}");
 }
 
-/// Text of several row groups with values that differ between them.
+/// Returns rows for several row groups, whose values differ.
 fn many_rows(num_rows: i64) -> Vec<Row> {
     (0..num_rows)
         .map(|i| {
@@ -382,7 +382,8 @@ async fn little_memory_is_an_error_and_leaves_nothing_behind() {
     assert_eq!(pool.reserved(), 0);
 }
 
-/// A session of `memory_bytes` with the same `num_batches` batches of `rows` again and again.
+/// Returns a session of `memory_bytes` in which batches of the same `rows` repeat `num_batches`
+/// times.
 fn session_of(memory_bytes: usize, rows: &[Row], num_batches: usize) -> SessionContext {
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory_bytes, 1.0).build_arc();
     let builder = SessionStateBuilder::new().with_runtime_env(runtime.unwrap());

@@ -1,8 +1,9 @@
-//! Statements that change living corpora: one commit each, exactly the rows that they name.
+//! Tests of statements that change living corpora: one commit each, on exactly the rows that they
+//! name.
 //!
-//! Versions are read back through `LivingStore`, and rows through SQL. Predicates that DataFusion's
-//! optimizer turns into joins, limits and empty relations are held against the same predicate in a
-//! query on the version before.
+//! Versions are read back through `LivingStore`, and rows through SQL. DataFusion's optimizer turns
+//! some predicates into joins, limits and empty relations. These are compared with the same
+//! predicate in a query on the version before.
 
 mod columns;
 
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 
 use crate::fixtures;
 
-/// Path and text of a document, or nothing where it was dropped.
+/// Path and text of a document, or `None` if it was dropped.
 type Document = Option<(String, String)>;
 
 struct Notes {
@@ -27,7 +28,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// An empty living corpus behind the table `d`.
+    /// Makes an empty living corpus behind the table `d`.
     async fn new() -> Self {
         let notes = Self { context: fixtures::session(), folder: tempfile::tempdir().unwrap() };
         notes.attach(&notes.context).await;
@@ -60,7 +61,7 @@ impl Notes {
         Ok(count_of(&self.context.sql(sql).await?.collect().await?))
     }
 
-    /// Runs a statement, which must be one commit of `kind`; returns its count.
+    /// Runs a statement, checks that it is one commit of `kind`, and returns its count.
     async fn run(&self, kind: CommitKind, sql: &str) -> u64 {
         let before = self.latest().await;
         let count = self.try_run(sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -70,7 +71,7 @@ impl Notes {
         count
     }
 
-    /// Runs a statement that must fail and leave nothing; returns what it says.
+    /// Runs a statement, checks that it fails and changes nothing, and returns its error.
     async fn refused(&self, sql: &str) -> DataFusionError {
         let before = self.latest().await;
         let error = match self.try_run(sql).await {
@@ -81,7 +82,7 @@ impl Notes {
         error
     }
 
-    /// The documents of the latest version, by id.
+    /// Returns the documents of the latest version, by id.
     async fn documents(&self) -> Vec<Document> {
         let store = self.store().await;
         let version = store.latest().await.unwrap();
@@ -94,8 +95,8 @@ impl Notes {
         (0..corpus.num_docs()).map(document).collect()
     }
 
-    /// Runs a statement, which must make `change` of the documents that fulfil `predicate`, by one
-    /// commit, or none where no document does.
+    /// Runs a statement and checks that it makes `change` of the documents that match `predicate`,
+    /// in one commit, or in none if no document matches.
     async fn run_on(&self, predicate: &str, sql: &str, change: fn(Document) -> Document) {
         let ids = self.ids(&format!("SELECT doc_id FROM d WHERE {predicate}")).await;
         let mut expected = self.documents().await;
@@ -110,7 +111,7 @@ impl Notes {
         assert_eq!(self.latest().await.number, before + num_commits, "{sql}");
     }
 
-    /// Ids of the documents that a query answers with.
+    /// Returns the ids of the documents in the answer of a query.
     async fn ids(&self, sql: &str) -> Vec<i64> {
         let batches = self.context.sql(sql).await.unwrap().collect().await.unwrap();
         let column = |batch: &RecordBatch| {
@@ -121,7 +122,7 @@ impl Notes {
     }
 }
 
-/// The one row of one column that statements answer with.
+/// Returns the count of a statement, which answers with one row of one column.
 fn count_of(rows: &[RecordBatch]) -> u64 {
     let count = rows[0].column(0).as_any().downcast_ref::<UInt64Array>().unwrap();
     assert_eq!((rows.len(), rows[0].num_columns(), count.len()), (1, 1, 1));
@@ -132,7 +133,7 @@ fn document(path: &str, text: &str) -> Document {
     Some((path.into(), text.into()))
 }
 
-/// 120 documents, in a segment file.
+/// A statement that inserts 120 documents, which become a segment file.
 const MANY: &str = "INSERT INTO d (path, text, number) SELECT 'p' || value, 'text number ' || value, \
                     value FROM generate_series(0, 119) ORDER BY value";
 
@@ -185,7 +186,7 @@ async fn no_rows_are_no_commit() {
         assert_eq!(notes.try_run(sql).await.unwrap(), 0, "{sql}");
         assert_eq!(notes.latest().await.number, 2, "{sql}");
     }
-    // What is set to itself stays.
+    // An assignment of a column to itself changes nothing.
     assert_eq!(notes.try_run("UPDATE d SET text = text").await.unwrap(), 120);
     assert_eq!(notes.latest().await.number, 2);
 }
@@ -237,7 +238,7 @@ async fn what_cannot_be_inserted_leaves_nothing() {
         let error = notes.refused(sql).await;
         assert!(error.to_string().contains(refusal), "{sql}: {error}");
     }
-    // No segment file shows either.
+    // No segment file is left either.
     assert!(!notes.folder.path().join("notes/segments").read_dir().unwrap().any(|_| true));
 }
 
@@ -321,7 +322,7 @@ async fn without_the_whole_statement_nothing_is_changed() {
     assert!(error.to_string().contains("nothing is changed"), "{error}");
 }
 
-/// Predicates of all kinds, those that the optimizer takes out of the plan's filters too.
+/// Predicates of all kinds, also those that the optimizer removes from the plan's filters.
 const PREDICATES: [&str; 20] = [
     "doc_id = 7",
     "doc_id IN (3, 5, 500)",
@@ -349,7 +350,7 @@ const PREDICATES: [&str; 20] = [
 async fn exactly_the_named_rows_are_updated_and_deleted() {
     for predicate in PREDICATES {
         let notes = Notes::new().await;
-        // In a file, in edits, changed and dropped.
+        // The documents lie in a file and in edits, and some are changed or dropped.
         notes.run(CommitKind::Insert, MANY).await;
         notes
             .run(CommitKind::Insert, "INSERT INTO d (path, text) VALUES ('p13', 'x number 5')")
@@ -462,7 +463,7 @@ async fn columns_of_the_user_stay_with_their_documents() {
     notes
         .run(CommitKind::Delete, "DELETE FROM d WHERE author IS NULL AND number IS NOT NULL")
         .await;
-    // Of another session, which knows the columns from the files.
+    // This is another session, which reads the columns from the files.
     let context = fixtures::session();
     let place = notes.place();
     let create = format!("CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{place}'");
@@ -495,7 +496,7 @@ async fn edits_that_are_most_of_a_corpus_are_compressed() {
     assert!(after.edit_versions().is_empty() && after.parts.len() == 1, "{after:?}");
     assert_eq!(notes.documents().await, [document("a", &text), document("b", "y")]);
     assert_eq!(notes.ids("SELECT doc_id FROM d WHERE author = 'Ada'").await, [0]);
-    // Only where it is wanted.
+    // A ratio of 1 turns the optimization off.
     notes.context.sql("SET tadoc.recompress_ratio = '1'").await.unwrap();
     notes.run(CommitKind::Update, &update.replace("SET text = '", "SET text = 'other ")).await;
     assert!(notes.context.sql("SET tadoc.recompress_ratio = '2'").await.is_err());
@@ -504,7 +505,7 @@ async fn edits_that_are_most_of_a_corpus_are_compressed() {
 #[tokio::test]
 async fn many_small_files_become_one() {
     let notes = Notes::new().await;
-    // A row with a column of the user is a file of its own.
+    // A row with a user column is a file of its own.
     let insert = |i| format!("INSERT INTO d (path, text, number) VALUES ('p{i}', 't{i}', {i})");
     for i in 0..63 {
         notes.run(CommitKind::Insert, &insert(i)).await;
@@ -542,7 +543,7 @@ async fn a_table_of_one_version_is_never_changed() {
     }
 }
 
-/// Every statement is made on what the other session left.
+/// Every statement applies to the version that the other session left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_race_lose_nothing() {
     let notes = Notes::new().await;
@@ -585,7 +586,7 @@ async fn sessions_that_race_lose_nothing() {
     assert_eq!(added, expected.collect::<Vec<_>>());
 }
 
-/// One row of `"d$edits"`.
+/// A row of `"d$edits"`.
 type EditRow = (u64, Option<u64>, Option<u64>, Option<&'static str>);
 
 fn values(rows: &[EditRow]) -> String {
@@ -612,7 +613,8 @@ fn batch(mode: EditMode, rows: &[EditRow]) -> EditBatch {
     EditBatch { mode, edits: rows.iter().map(edit).collect() }
 }
 
-/// Random batches, valid and not: SQL takes what the library takes, and makes the same of it.
+/// Random batches, valid and not: SQL accepts the batches that the library accepts, with the same
+/// result.
 #[tokio::test]
 async fn rows_of_edits_are_one_batch_in_either_mode() {
     let notes = Notes::new().await;

@@ -1,5 +1,5 @@
-//! SQL on living corpora: after any commits every function answers as on a corpus built anew from the
-//! texts; what is loaded is kept, and what is asked for is one version.
+//! Tests of SQL on living corpora. After any commits, every function answers as on a corpus built
+//! anew from the texts. Loaded data is kept, and a statement reads one version.
 
 mod few_files;
 mod reads;
@@ -33,10 +33,11 @@ use url::Url;
 use crate::fixtures::living::{commit, create, edit, write_notes, write_part};
 use crate::fixtures::{session, write_corpus};
 
-/// Documents by id, with their paths; none where one was dropped.
+/// Documents by id, with their paths; `None` for a dropped document.
 type Texts = Vec<Option<(String, Vec<u8>)>>;
 
-/// Every function, with `@` for the location and `#` for the last argument. Ids become paths.
+/// Queries for every function, with `@` for the location and `#` for the last argument. Ids become
+/// paths.
 const QUERIES: &[&str] = &[
     "SELECT path, bytes, words, text, content FROM documents(@#)",
     "SELECT count(*) FROM documents(@#)",
@@ -71,7 +72,7 @@ async fn table(ctx: &SessionContext, sql: &str) -> String {
     pretty_format_batches(&batches(ctx, sql).await).unwrap().to_string()
 }
 
-/// The rows of a query, in any order.
+/// Returns the sorted rows of a query.
 async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let mut rows: Vec<String> = table(ctx, sql).await.lines().map(str::to_owned).collect();
     rows.sort_unstable();
@@ -83,7 +84,7 @@ fn words(random: &mut Random) -> Vec<u8> {
     (0..random.below(8)).flat_map(|_| random.pick(&words).bytes()).collect()
 }
 
-/// Makes a random commit, and the same of `texts`.
+/// Makes a random commit, and the same change of `texts`.
 fn random_commit(store: &LivingStore, random: &mut Random, texts: &mut Texts) {
     let there: Vec<usize> = (0..texts.len()).filter(|&id| texts[id].is_some()).collect();
     match random.below(5) {
@@ -108,7 +109,7 @@ fn append_file(store: &LivingStore, random: &mut Random, texts: &mut Texts) {
     commit(store, &Change::append(CommitKind::Append, &[part]));
 }
 
-/// Puts one file in the place of everything.
+/// Replaces all parts and edits by one file.
 fn optimize(store: &LivingStore, texts: &Texts) {
     if texts.is_empty() {
         return;
@@ -209,14 +210,14 @@ async fn every_function_answers_as_on_a_corpus_built_anew() {
     }
 }
 
-/// The sum of a metric over a plan that ran.
+/// Returns the sum of a metric over a plan that ran.
 fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
     let own = own.map_or(0, |value| value.as_usize());
     own + plan.children().into_iter().map(|child| metric(child, name)).sum::<usize>()
 }
 
-/// Bytes read and versions made by a query.
+/// Returns the bytes read and the versions made by a query.
 async fn work(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
@@ -252,7 +253,7 @@ async fn files_are_read_once_and_versions_made_once() {
 
     edit(&store, CommitKind::Delete, vec![Edit::DropDocument { doc_id: 0 }]);
     assert_eq!(work(&ctx, &search).await, (0, 1));
-    // The version before is still known.
+    // The earlier version is still in memory.
     assert_eq!(
         work(&ctx, &format!("SELECT * FROM word_count('{path}', version => 7)")).await,
         (0, 0)
@@ -284,14 +285,14 @@ async fn little_is_read_for_ids_paths_and_few_documents() {
         assert!((least_bytes..=most_bytes).contains(&num_bytes), "{num_bytes} bytes by {query}");
         assert_eq!(num_versions, num_made, "{query}");
     }
-    // What is there is used.
+    // Data that is in memory is used.
     let ctx = session();
     work(&ctx, &format!("SELECT * FROM word_count('{path}')")).await;
     let one = format!("SELECT text FROM documents('{path}') WHERE doc_id = 4");
     assert_eq!(work(&ctx, &one).await, (0, 0));
 }
 
-/// Documents that are read without the others are as in the version that is made of all edits.
+/// Documents that are read alone are the same as in a version made of all edits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_documents_are_as_among_all() {
     for seed in 10..14 {
@@ -343,7 +344,7 @@ async fn a_scan_reads_the_version_it_was_planned_for() {
     assert_eq!(num_rows(&batches(&ctx, &sql).await), 2);
 }
 
-/// A table of one row. Each scan of it appends " w" to document 0 of a living corpus first.
+/// A table of one row. Each scan of it first appends " w" to document 0 of a living corpus.
 #[derive(Debug)]
 struct Writer {
     store: LivingStore,
@@ -420,7 +421,7 @@ async fn all_that_a_statement_reads_is_of_one_version() {
     let sql = format!("SELECT {columns} FROM {tables}, writer").replace('@', &place);
     let frame = ctx.sql(&sql).await.unwrap();
     let mut last_read = 0;
-    // The same statement again reads anew.
+    // A second run of the statement reads a newer version.
     for _ in 0..2 {
         let before = store.latest().await.unwrap().number;
         let found = numbers(frame.clone()).await;
@@ -431,14 +432,14 @@ async fn all_that_a_statement_reads_is_of_one_version() {
         assert!((before..after).contains(&read) && read > last_read, "{before} {read} {after}");
         last_read = read;
     }
-    // What the rule is for: without it some of them read what was committed in between.
+    // Without the analyzer rule, some scans read commits that came in between.
     let state = SessionStateBuilder::new_from_existing(ctx.state());
     let state = state.with_analyzer_rules(Analyzer::new().rules).build();
     let found = numbers(SessionContext::new_with_state(state).sql(&sql).await.unwrap()).await;
     assert!(found.is_empty() || found.iter().any(|n| *n != found[0]), "{found:?}");
 }
 
-/// The one row of `frame`, or nothing.
+/// Returns the only row of `frame`, or nothing.
 async fn numbers(frame: DataFrame) -> Vec<i64> {
     let batches = frame.collect().await.unwrap();
     let rows: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).collect();

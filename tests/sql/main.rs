@@ -1,7 +1,9 @@
-//! SQL over corpora and GSST tables.
+//! Tests of SQL over corpora and GSST tables.
 //!
-//! `slt`: the files below `sql/` and the documents. `session`: what those cannot say. `living_sql`, `living_dml`: corpora
-//! that change. `gsst_sql`: columns of strings. `corpora_oracle`: every task on real text. `fixtures`: what they ask.
+//! `slt` runs the files below `sql/` and the SQL of documents. `session` tests properties that such
+//! files cannot express. `living_sql` and `living_dml` test living corpora, `gsst_sql` tests
+//! columns of strings, and `corpora_oracle` tests every task on real text. `fixtures` has their
+//! inputs.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! What SQL files cannot say: stores, memory limits, cancellation, partitions, caching, and random
-//! predicates against the same predicate on plain rows.
+//! Tests that SQL files cannot express: stores, memory limits, cancellation, partitions, caching,
+//! and random predicates against the same predicates on plain rows.
 
 mod blocks;
 mod denials;
@@ -53,12 +53,12 @@ async fn table(ctx: &SessionContext, sql: &str) -> String {
     pretty_format_batches(&rows).unwrap().to_string()
 }
 
-/// Ninety documents of 100 KB each: long enough for several partitions.
+/// Writes ninety documents of 100 KB each, enough for several partitions.
 fn write_large(dir: &Path) -> String {
     write_large_in(dir, IngestOptions::default())
 }
 
-/// The same in blocks of another size.
+/// Writes the same documents with other options for blocks.
 fn write_large_in(dir: &Path, options: IngestOptions) -> String {
     let documents: Vec<(String, Vec<u8>)> = (0..90)
         .map(|i| {
@@ -219,7 +219,7 @@ async fn batches_of_text_are_bounded_in_bytes() {
     }
 }
 
-/// The sum of a counter over all nodes of an executed plan.
+/// Returns the sum of a counter over all nodes of an executed plan.
 fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
     let below: usize = plan.children().into_iter().map(|child| counted(child, name)).sum();
@@ -230,8 +230,8 @@ fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
 async fn joins_and_sorts_tell_a_scan_which_rows_they_want() {
     let dir = tempfile::tempdir().unwrap();
     let large = write_large(dir.path());
-    // A scan runs ahead of the sort above it: a batch under work, two in the channel, one it waits
-    // to send and the next. Several partitions would do so at once.
+    // A scan runs ahead of the sort above it: one batch in work, two in the channel, one that waits
+    // to be sent, and the next. Each of several partitions would do so at once.
     let config = SessionConfig::new().with_target_partitions(1).with_batch_size(8);
     let ctx = session_with(config);
     let wanted = "(VALUES ('07.txt'), ('11.txt')) AS wanted (name)";
@@ -269,7 +269,7 @@ async fn filters_on_documents_reach_what_counts_them() {
         let plan = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
         let rows = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
         assert!(rows.iter().any(|batch| batch.num_rows() > 0), "{sql}");
-        // Whoever joins may know no more than the least and the greatest id.
+        // A join may know only the least and the greatest id.
         let num_counted = counted(&plan, counter);
         assert!((2..=5).contains(&num_counted), "{num_counted} counted by {sql}");
     }
@@ -321,14 +321,14 @@ async fn explain_analyze_tells_what_a_scan_did() {
     for fact in ["time_loading=", "output_batches=1,", "rules_visited="] {
         assert!(first.contains(fact), "no {fact} in {first}");
     }
-    // From the second statement on words of documents are kept, and no rule is visited.
+    // From the second statement on, words of documents are kept, and no rule is visited.
     table(&ctx, &sql).await;
     let third = table(&ctx, &sql).await;
     assert!(third.contains("words of documents are kept"), "{third}");
     assert!(!first.contains("rules_visited=0") && third.contains("rules_visited=0"), "{third}");
 }
 
-/// `RepartitionExec` gathers as many rows as a batch has, which are few where they are long.
+/// `RepartitionExec` gathers as many rows as a batch has, and batches of long rows have few.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn long_sequences_are_not_gathered() {
     let dir = fixtures_folder();
@@ -360,7 +360,7 @@ async fn a_dropped_stream_stops_and_gives_its_memory_back() {
     let ctx = session_with(SessionConfig::new().with_batch_size(1).with_target_partitions(2));
     let pool = Arc::clone(&ctx.runtime_env().memory_pool);
     let sql = format!("SELECT text FROM documents('{large}') WHERE text NOT LIKE '%nowhere%'");
-    // Takes memory for all that may be derived, as the filter on text does.
+    // This takes memory for all derived data, as the filter on text does.
     batches(&ctx, &format!("SELECT count(*) FROM search('{large}', 'same')")).await.unwrap();
     let idle = pool.reserved();
     let mut stream = ctx.sql(&sql).await.unwrap().execute_stream().await.unwrap();
@@ -369,7 +369,7 @@ async fn a_dropped_stream_stops_and_gives_its_memory_back() {
     wait_until("the scan's memory is back", || pool.reserved() <= idle).await;
 }
 
-/// Several partitions find what one finds, all together no more than allowed.
+/// Several partitions find the hits of one, and all together find no more than allowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn segments_are_searched_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
@@ -435,7 +435,7 @@ async fn a_failing_copy_keeps_what_was_there() {
     );
     assert!(batches(&ctx, &copy).await.is_err());
     assert_eq!(fs::read(&plays).unwrap(), before);
-    // A corpus may be rewritten from itself: it is replaced when the new one is whole.
+    // A corpus may be rewritten from itself: the new file replaces it when it is complete.
     let copy = format!(
         "COPY (SELECT * FROM documents('{0}') WHERE bytes > 0) TO '{0}' OPTIONS (overwrite 'true')",
         plays.display()
@@ -455,7 +455,7 @@ async fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Words and separators that make matches across token borders likely.
+/// Generates words and separators that make matches across token borders likely.
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "to",
@@ -488,7 +488,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A predicate on the column `text` made of `literal`.
+/// Returns predicates on the column `text` made of `literal`.
 fn predicates(literal: &str, other: &str) -> Vec<String> {
     let escaped: String = literal
         .chars()

@@ -1,8 +1,9 @@
-//! Runs every `sql/**/*.slt` file, every `sql/examples/*.sql` query, and the statements of [`DOCUMENTS`].
+//! Runner of every `sql/**/*.slt` file, every `sql/examples/*.sql` query, and the statements of
+//! [`DOCUMENTS`].
 //!
-//! Each file gets a session of its own, in a folder that holds the fixtures of `fixtures`. Each
-//! document gets a session and a folder of its own. `TADOC_SLT_COMPLETE=1 cargo test --test sql slt` writes
-//! what the engine answers into the files; review the difference before it is kept.
+//! Each file gets its own session, in a folder with the fixtures of `fixtures`. Each document gets
+//! its own session and folder. `TADOC_SLT_COMPLETE=1 cargo test --test sql slt` writes the engine's
+//! answers into the files; review the difference before you keep it.
 
 mod engine;
 
@@ -16,10 +17,10 @@ use testkit::alone::{is_alone, run_apart};
 use self::engine::{Engine, is_expected, normalize};
 use crate::fixtures;
 
-/// Documents whose SQL is run, and how many blocks of SQL each has at least.
+/// Documents whose SQL is run, with the least number of SQL blocks in each.
 const DOCUMENTS: &[(&str, usize)] = &[("README.md", 3), ("sql/README.md", 8)];
 
-/// One test, in a process of its own, because the working directory belongs to the process.
+/// There is one test, in its own process, because the working directory belongs to the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sql_files() {
     if !is_alone("slt::sql_files") {
@@ -76,7 +77,7 @@ async fn run_slt(file: &Path) -> Result<(), String> {
     runner.run_file_async(file).await.map_err(|e| e.display(false).to_string())
 }
 
-/// Whether the driver sees a device, which files ask by `skipif device` and `onlyif device`.
+/// Returns true if the driver sees a device. Files use this in `skipif device` and `onlyif device`.
 fn has_device() -> bool {
     #[cfg(feature = "cuda")]
     return tadoc_cuda::num_devices().is_ok();
@@ -84,7 +85,7 @@ fn has_device() -> bool {
     false
 }
 
-/// Puts a pattern where the answers of this run name its folder.
+/// Replaces the folder of this run in a file's answers by a pattern.
 fn forget_folder(file: &Path) -> Result<(), String> {
     let folder = std::env::current_dir().unwrap().display().to_string();
     let folder = folder.trim_start_matches('/').replace('.', "\\.");
@@ -109,13 +110,14 @@ async fn run_document(document: &str, min_blocks: usize) -> Result<(), String> {
     assert!(blocks.len() >= min_blocks, "{document}: {} blocks of SQL", blocks.len());
     let dir = tempfile::tempdir().unwrap();
     std::env::set_current_dir(dir.path()).unwrap();
-    // As `tadoc sql` does, for queries of files without a table.
+    // URL tables are on, as in `tadoc sql`, for queries of files without a table.
     let context = fixtures::session().enable_url_table();
     fixtures::readme::write_all(dir.path(), &context).await;
     run_statements(&context, &blocks.join("\n")).await
 }
 
-/// Runs statements, of which each query must answer with at least one row. No string of theirs has `--` or `;`.
+/// Runs statements. Each query must return at least one row. No string in them may contain `--` or
+/// `;`.
 async fn run_statements(context: &SessionContext, text: &str) -> Result<(), String> {
     let code: Vec<&str> = text.lines().filter_map(|line| line.split("--").next()).collect();
     for statement in code.join("\n").split(';').map(str::trim).filter(|s| !s.is_empty()) {

@@ -1,11 +1,12 @@
-//! A disk that loses power: what was not synced is lost, torn, or there all the same.
+//! A simulated disk that loses power. Data that was not synced is lost, torn, or there all the
+//! same.
 //!
 //! ```text
 //! file     bytes now │ bytes at the last sync: after a crash these, and some blocks of the rest
 //! folder   names now │ names at the last sync, changes since: after a crash any of these happened
 //! ```
 //!
-//! Every call that changes something is a step, and one step can be the last; every call can fail.
+//! Every call that changes the disk is a step. Any step can be the last one, and any call can fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Write};
@@ -16,7 +17,7 @@ use std::time::SystemTime;
 use tadoc_store::{Disk, DiskFile};
 use testkit::random::Random;
 
-/// Blocks are torn apart here.
+/// Size of the blocks of a torn file.
 const BLOCK_BYTES: usize = 64;
 
 #[derive(Debug, Clone)]
@@ -31,7 +32,7 @@ struct Folder {
     /// Numbers of files by name.
     now: BTreeMap<String, usize>,
     synced: BTreeMap<String, usize>,
-    /// Names given and taken since.
+    /// Names added and removed since the last sync.
     changes: Vec<(String, Option<usize>)>,
 }
 
@@ -39,7 +40,7 @@ struct Folder {
 struct State {
     files: Vec<File>,
     folders: BTreeMap<PathBuf, Folder>,
-    /// Folders that would be there after a crash for certain.
+    /// Folders that certainly exist after a crash.
     synced_folders: BTreeSet<PathBuf>,
     num_steps: usize,
     num_calls: usize,
@@ -70,7 +71,7 @@ impl SimulatedDisk {
         (state.last_step, state.random) = (Some(step), random);
     }
 
-    /// Lets call `call` fail, counted from 0, those that only read included.
+    /// Lets call `call` fail, counted from 0. Calls that only read also count.
     pub fn fail_at(&self, call: usize) {
         self.0.lock().unwrap().failing_call = Some(call);
     }
@@ -91,7 +92,7 @@ impl SimulatedDisk {
         self.0.lock().unwrap().num_syncs
     }
 
-    /// Names of all files, with their folders.
+    /// Returns the names of all files, with their folders.
     pub fn names(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
         let all = state.folders.iter();
@@ -109,7 +110,8 @@ impl SimulatedDisk {
         state.files[idx].bytes[middle] ^= 1;
     }
 
-    /// The disk after the power came back, in the state numbered `seed` of those it may be in.
+    /// Returns the disk after the power is back, in one of its possible states. `seed` chooses the
+    /// state.
     pub fn after_crash(&self, seed: u64) -> Self {
         let mut random = Random(seed);
         let mut state = self.0.lock().unwrap().clone();
@@ -141,7 +143,7 @@ impl SimulatedDisk {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Does `change`, unless this is the call that fails, or the power is off.
+    /// Makes `change`, unless this call fails or the power is off.
     fn step<T>(&self, change: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.0.lock().unwrap();
         state.call()?;
@@ -168,7 +170,7 @@ fn off() -> io::Error {
     io::Error::other("the power is off")
 }
 
-/// What is left of a file: what was synced, a part of what came after it, with holes.
+/// Returns the bytes left of a file: the synced bytes and a part of the later ones, with holes.
 fn torn(file: &File, random: &mut Random) -> Vec<u8> {
     let synced_len = file.synced.len();
     assert!(file.bytes.starts_with(&file.synced), "files only grow");

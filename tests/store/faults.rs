@@ -1,4 +1,4 @@
-//! An object store that answers as real ones do on bad days, around one in memory.
+//! An object store in memory with the faults of real ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-/// What goes wrong.
+/// A fault of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// 409: another put of this name is under way.
+    /// Status 409: another put of this name is under way.
     Conflict,
-    /// 412 though nothing is there, as when the other put failed.
+    /// Status 412 although nothing is there, as after a failed put of another client.
     Precondition,
-    /// 500, 503 or a time-out before anything happened.
+    /// Status 500, 503 or a time-out before anything happened.
     Unavailable,
-    /// It happened, and the answer was lost.
+    /// The call took effect, and the answer was lost.
     LostAnswer,
-    /// 403.
+    /// Status 403.
     Denied,
 }
 
-/// Calls from `from` to before `end` fail, counted from 0.
+/// A store whose calls from `from` to before `end` fail, counted from 0.
 #[derive(Debug, Clone)]
 pub struct FaultyStore {
     inner: Arc<InMemory>,
@@ -53,7 +53,7 @@ impl FaultyStore {
         (self.from..self.end).contains(&call).then_some(self.fault)
     }
 
-    /// The failure of a call that only reads: conditions are no matter there.
+    /// Returns the failure of a call that only reads. Conditions do not apply to reads.
     fn read_fault(&self) -> Option<Error> {
         self.fault().map(|fault| match fault {
             Fault::Denied => error(fault),

@@ -1,4 +1,4 @@
-//! Writers, readers and a clean-up beside one another, in every order that a scheduler comes upon.
+//! Tests of concurrent writers, readers and a clean-up, in every order that a scheduler chooses.
 //!
 //! ```text
 //! writer 1   latest · · put 2 · · · · · ─▶ acknowledged
@@ -7,9 +7,10 @@
 //!            └ at each call of the storage the scheduler chooses who goes on
 //! ```
 //!
-//! The code is the crate's own: what its parts share is a storage, which is played here. Shuttle chooses the order, and
-//! which calls fail; a failure prints the schedule that leads to it, for `shuttle::replay`. Locks and atomic numbers of a
-//! handle are not taken apart: none is held over a call.
+//! The code under test is the crate's own. Its tasks share only a storage, and this file simulates
+//! that. Shuttle chooses the order and the calls that fail. A failure prints the schedule that
+//! leads to it, for `shuttle::replay`. Shuttle does not interleave the locks and atomic numbers of
+//! a handle, because none is held during a call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,18 +32,18 @@ use tadoc_store::{
 };
 use testkit::living::{batch, eager};
 
-/// For code that is not optimized.
+/// Stack size that is enough for code without optimization.
 const STACK_BYTES: usize = 1 << 20;
-/// Commits of each writer.
+/// Number of commits of each writer.
 const NUM_COMMITS: usize = 2;
 
-/// A storage in memory, each call of which may be overtaken.
+/// A storage in memory. Other tasks may run before each of its calls.
 #[derive(Clone)]
 struct Shelf {
     files: Arc<Mutex<BTreeMap<String, Bytes>>>,
-    /// One call in so many fails; none where it is 0.
+    /// One call in this number fails; 0 means that none fails.
     fails_one_in: u32,
-    /// Puts a file over one that is there, as no storage may.
+    /// Flag for a storage that overwrites existing files, which no storage may do.
     overwrites: bool,
 }
 
@@ -65,7 +66,7 @@ impl Shelf {
         self.fails_one_in > 0 && thread_rng().gen_range(0..self.fails_one_in) == 0
     }
 
-    /// Lets others go first; fails at times.
+    /// Lets other tasks run first, and fails at times.
     async fn call(&self) -> StorageResult<()> {
         future::yield_now().await;
         match self.fails() {
@@ -88,7 +89,7 @@ impl Storage for Shelf {
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> StorageResult<()> {
         self.call().await?;
         if self.fails() {
-            // Somebody else is about to put it, and does not.
+            // Another writer is about to put the file, and then does not.
             return Err(StorageError::Exists);
         }
         {
@@ -98,7 +99,7 @@ impl Storage for Shelf {
             }
             files.insert(name.to_owned(), bytes);
         }
-        // It happened, and the answer is late or lost.
+        // The call took effect, and its answer is late or lost.
         self.call().await
     }
 
@@ -139,20 +140,20 @@ impl Storage for Shelf {
     }
 }
 
-/// What a writer was told of the documents it added, by path.
+/// Results that a writer got for the documents it added, by path.
 #[derive(Debug, Default)]
 struct Told {
     acknowledged: BTreeSet<String>,
     perhaps: BTreeSet<String>,
-    /// Told that another was first, so that nothing happened.
+    /// Paths whose commit was refused, so that nothing happened.
     refused: BTreeSet<String>,
 }
 
-/// Adds documents, the last of them by looking at what is there.
+/// Adds documents. The last commit depends on the latest version.
 async fn write(shelf: Shelf, writer: usize) -> Told {
     let mut told = Told::default();
     let store = loop {
-        // A storage that fails sixty times in a row.
+        // Opening fails if the storage fails sixty times in a row.
         if let Ok(store) = LivingStore::open(shelf.clone(), eager()).await {
             break store;
         }
@@ -178,7 +179,7 @@ async fn write(shelf: Shelf, writer: usize) -> Told {
             Ok(_) => told.acknowledged.insert(path),
             Err(Error::Conflict { .. }) => told.refused.insert(path),
             Err(Error::UnknownCommit { .. }) => told.perhaps.insert(path),
-            // The storage failed before anything was put, or sixty times in a row.
+            // The storage failed before the put, or sixty times in a row.
             Err(Error::External { .. }) => told.refused.insert(path),
             Err(other) => panic!("{other:?}"),
         };
@@ -186,7 +187,7 @@ async fn write(shelf: Shelf, writer: usize) -> Told {
     told
 }
 
-/// Looks at the latest version again and again, which never goes back.
+/// Reads the latest version several times and checks that it never goes back.
 async fn read(shelf: Shelf) {
     let Ok(store) = LivingStore::open(shelf, eager()).await else { return };
     let mut before = 0;
@@ -198,7 +199,8 @@ async fn read(shelf: Shelf) {
     }
 }
 
-/// Checks that versions follow one another, and hold what was acknowledged, once; what was refused, never.
+/// Checks that versions follow one another, and contain acknowledged documents once and refused
+/// ones never.
 async fn check(shelf: Shelf, told: &[Told], died: &[String], is_whole: bool) {
     let store = LivingStore::open(shelf, eager()).await.unwrap();
     let versions = store.history().await.unwrap();
@@ -227,12 +229,12 @@ async fn check(shelf: Shelf, told: &[Told], died: &[String], is_whole: bool) {
     assert!(found.is_empty(), "nobody wrote {found:?}");
 }
 
-/// Who is there, beside two writers.
+/// Conditions and tasks beside two writers and a reader.
 #[derive(Clone, Copy, Default)]
 struct Scene {
     fails_one_in: u32,
     overwrites: bool,
-    /// Of a third writer, that dies somewhere on its way.
+    /// Flag for a third writer that dies on its way.
     dies: bool,
     cleans_up: bool,
 }
@@ -258,7 +260,7 @@ impl Scene {
                 future::yield_now().await;
             }
             third.abort();
-            // Gone, or done before.
+            // The writer is aborted, or has ended before.
             drop(third.await);
         }
         let mut told = Vec::new();
@@ -293,7 +295,7 @@ fn commits_are_in_one_line_whatever_the_order() {
     }
 }
 
-/// What this suite would say of a storage that is none, or of a commit that does not look.
+/// A storage that overwrites files must make this suite fail.
 #[test]
 #[should_panic]
 fn a_storage_that_puts_over_what_is_there_is_found() {

@@ -1,7 +1,7 @@
-//! Living corpora as they are stored, and as they are recompressed.
+//! Tests of living corpora as they are stored and optimized.
 //!
-//! `store`: what was acknowledged stays. `interleavings`: whatever the order. `optimize`: and whatever is compressed
-//! anew. `disk`, `faults`: storages on bad days.
+//! `store` tests that acknowledged changes stay. `interleavings` tests this in every order of
+//! calls, and `optimize` tests it with optimizations. `disk` and `faults` are storages with faults.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

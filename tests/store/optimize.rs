@@ -1,8 +1,8 @@
-//! Recompression of living corpora: every document is what it was, whatever was edited before and is
-//! edited meanwhile.
+//! Tests of the optimization of living corpora. Every document stays the same, with any edits
+//! before and meanwhile.
 //!
-//! Random commits and optimizations against plain texts (`testkit::living`), with blocks and sizes so
-//! small that segments are copied, parts kept, and documents cut.
+//! Random commits and optimizations run against plain texts (`testkit::living`). Blocks and sizes
+//! are so small that segments are copied, parts are kept, and documents are cut.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,8 @@ fn text(random: &mut Random, max_words: usize) -> Vec<u8> {
     words.join(" ").into_bytes()
 }
 
-/// Options under which `block_bytes` of text are a block, and files of fewer bytes small.
+/// Returns options with blocks of `block_bytes`, under which files of fewer than `small_file_bytes`
+/// are small.
 fn options(block_bytes: usize, small_file_bytes: u64) -> OptimizeOptions {
     let ingest = IngestOptions { block_bytes, ..IngestOptions::default() };
     OptimizeOptions { ingest, small_file_bytes, max_stretch_bytes: 4000, ..Default::default() }
@@ -55,7 +56,7 @@ async fn append_file(store: &LivingStore, texts: Vec<Vec<u8>>, block_bytes: usiz
     store.commit(&base, &Change::append(CommitKind::Append, &[written])).await.unwrap()
 }
 
-/// A random batch that can be made on `texts`.
+/// Returns a random batch that is valid for `texts`.
 fn random_edits(random: &mut Random, texts: &Texts) -> EditBatch {
     let mut lens: Vec<Option<u64>> =
         texts.iter().map(|text| text.as_ref().map(|text| text.len() as u64)).collect();
@@ -102,7 +103,7 @@ fn random_edits(random: &mut Random, texts: &Texts) -> EditBatch {
     batch(edits)
 }
 
-/// Texts and paths of all documents, and the words of the corpus with their counts.
+/// Returns texts and paths of all documents, and the words of the corpus with their counts.
 async fn all(store: &LivingStore) -> (Texts, Vec<Option<String>>, Vec<(String, u64)>) {
     let latest = store.latest().await.unwrap();
     let corpus = store.corpus(&latest, &OpenLimits::default()).await.unwrap();
@@ -205,7 +206,7 @@ fn large_files_that_nothing_touched_stay_and_large_segments_are_copied() {
         assert_eq!(files_of(&optimized)[0], files_of(&base)[0]);
         assert_ne!(files_of(&optimized)[1], files_of(&base)[1]);
         assert_eq!(all(&store).await, before);
-        // Not worth it: the edits are a small share.
+        // The edits are too small a share to optimize.
         store.commit(&optimized, &Change::edit(CommitKind::Edit, &edit)).await.unwrap();
         let rarely = OptimizeOptions { recompress_ratio: 0.9, ..options(512, 1) };
         assert_eq!(store.optimize(&rarely).await.unwrap(), None);
@@ -235,7 +236,7 @@ fn what_is_due_is_recompressed_and_nothing_else() {
         };
         let mut random = Random(1);
         let mut bytes = |num: usize| (0..num).map(|_| random.number() as u8).collect();
-        // A large share, of few bytes.
+        // The share of the edits is large, but they have few bytes.
         assert_eq!(due(&edited(bytes(10_000)).await, 0.2).await, None);
         let large = edited(bytes(2 << 20)).await;
         assert_eq!(due(&large, 0.0).await, None);
@@ -276,7 +277,7 @@ fn many_commits_that_add_documents_become_one_file() {
         let optimized = committed(added(512)).await.unwrap();
         assert_eq!((optimized.parts.len(), optimized.num_doc_ids()), (2, 514));
         assert!(optimized.edit_versions().is_empty());
-        // Where one edit touches the large file that would be rebuilt, too.
+        // One edit touches the large file, which would be rebuilt too.
         let appended = Edit::AppendText { doc_id: 1, text: b" or".to_vec() };
         assert_eq!(committed(appended).await, None);
         for number in 1..513 {

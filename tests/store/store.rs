@@ -1,9 +1,9 @@
-//! Living corpora as they are stored: what was acknowledged stays, whole, whatever happens.
+//! Tests of living corpora as they are stored: acknowledged changes stay, and stay complete, under
+//! any fault.
 //!
-//! Power that goes off at every step (`disk`), calls that fail, writers that race, readers
-//! beside a writer, in every order (`interleavings`), object stores on bad days
-//! (`faults`), and versions that were tampered with; what must be there is kept as plain texts
-//! (`testkit::living`).
+//! The faults are a loss of power at every step (`disk`), calls that fail, racing writers, readers
+//! beside a writer in every order (`interleavings`), object stores with faults (`faults`), and
+//! manipulated versions. Plain texts hold the expected state (`testkit::living`).
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,7 @@ fn nothing_acknowledged_is_lost_wherever_the_power_goes_off() {
         let mut ledger = Ledger::default();
         let written = block_on(ledger.write(folder(&disk), &workload()));
         assert!(disk.is_off());
-        // The last steps are those of tidying up: the answer may be there already.
+        // The last steps only clean up, so the answer may have come before them.
         assert!(written.is_err() || step + 4 > calm.num_steps(), "step {step}");
         for seed in 0..6 {
             let disk = disk.after_crash(seed);
@@ -86,7 +86,7 @@ fn a_call_that_fails_once_leaves_the_old_version_or_the_new_one() {
         }
         block_on(ledger.check(folder(&disk))).unwrap();
     }
-    // All but those that only tidy up.
+    // Most calls report their failure. The others only clean up.
     assert!(num_reported * 10 > calm.num_calls() * 8, "{num_reported} of {}", calm.num_calls());
 }
 
@@ -148,7 +148,7 @@ fn what_is_refused_says_why() {
         let none = store.version(9).await.unwrap_err();
         assert!(none.to_string().contains("versions 1 to 1"), "{none}");
 
-        // Another tokenizer, a part that is no file.
+        // The cases are another tokenizer, and a part that is not a file.
         let other = LivingStore::create(
             LocalFolder::on_disk("/disk/other", disk.clone()),
             TokenizerProfile::Whitespace,
@@ -160,7 +160,7 @@ fn what_is_refused_says_why() {
         let names = disk.names();
         assert!(!names.iter().any(|name| name.starts_with("/disk/other/segments")), "{names:?}");
 
-        // A file that is gone, or not what it was.
+        // The cases are a missing file, and a file with other content.
         run(&store, &Step::Append(vec!["here"])).await.unwrap();
         let version = store.latest().await.unwrap();
         let name = version.parts[0].file_name().unwrap();
@@ -172,12 +172,12 @@ fn what_is_refused_says_why() {
         assert!(matches!(gone, Error::Missing { .. }), "{gone}");
         assert!(matches!(store.version(2).await.unwrap_err(), Error::Missing { .. }));
 
-        // Parts that cover other ids than the version has.
+        // The parts cover other ids than the version has.
         let wrong = Change::optimize(&version, Vec::new(), Vec::new());
         let wrong = store.commit(&version, &wrong).await.unwrap_err();
         assert!(matches!(wrong, Error::InvalidArgument { name: "parts", .. }), "{wrong}");
 
-        // A version that is not what its name says, and one that is damaged.
+        // The cases are a version under another version's name, and a damaged version.
         let bytes = folder(&disk).get(&version_file(2), 1 << 20).await.unwrap();
         folder(&disk).put_if_absent(&version_file(3), bytes).await.unwrap();
         let renamed = store.latest().await.unwrap_err();
@@ -185,7 +185,7 @@ fn what_is_refused_says_why() {
         disk.damage(&format!("{ROOT}/{}", version_file(3)));
         assert!(matches!(store.latest().await.unwrap_err(), Error::Checksum { .. }));
 
-        // More than is allowed.
+        // The version is longer than the limit.
         let options = StoreOptions { max_version_bytes: 50, ..eager() };
         let small =
             LivingStore::create(prefix(Arc::new(InMemory::new())), store.profile(), options);
@@ -197,7 +197,7 @@ fn version_file(number: u64) -> String {
     format!("versions/{number:020}.tadoc-version")
 }
 
-/// Two places: a real folder, and an object store.
+/// Returns two places: a real folder, and an object store.
 fn places() -> (tempfile::TempDir, Vec<Arc<dyn Fn() -> LivingStore + Send + Sync>>) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("deep/er");
@@ -218,7 +218,7 @@ fn of_two_writers_one_wins_and_the_other_tries_again() {
     for open in places {
         block_on(run(&open(), &Step::Append(vec!["x"]))).unwrap();
         let base = block_on(open().latest()).unwrap();
-        // Edits of what both have seen: one of two.
+        // Of two edits of the same version, one succeeds.
         let outcomes: Vec<_> = std::thread::scope(|scope| {
             let racers: Vec<_> = (0..2)
                 .map(|_| {
@@ -235,7 +235,7 @@ fn of_two_writers_one_wins_and_the_other_tries_again() {
         let lost = lost.into_iter().next().unwrap().unwrap_err();
         assert!(matches!(lost, Error::Conflict { version: 3, .. }), "{lost}");
 
-        // Through a closure, or where ids do not matter: all of all.
+        // All changes succeed if they are made through a closure, or if ids do not matter.
         std::thread::scope(|scope| {
             for writer in 0..4 {
                 let open = Arc::clone(&open);
@@ -293,7 +293,7 @@ fn readers_beside_a_writer_see_whole_versions() {
             let store = open();
             for i in 0..24 {
                 let step = living::round(i);
-                // Known before it is there.
+                // The expected state is known before the version exists.
                 let next = living::after(expected.lock().unwrap().last().unwrap(), &step);
                 expected.lock().unwrap().push(next);
                 block_on(run(&store, &step)).unwrap();
@@ -322,7 +322,7 @@ fn an_optimization_succeeds_beside_appends_and_edits_and_fails_after_another() {
         let conflict = store.commit(&base, &second).await.unwrap_err();
         assert!(matches!(conflict, Error::Conflict { version: 7, .. }), "{conflict}");
 
-        // Old versions are as they were, until what they need is cleaned up.
+        // Old versions stay as they were until a clean-up removes their files.
         assert_eq!(texts(&store, &store.version(2).await.unwrap()).await.unwrap().len(), 3);
         let week = Duration::from_secs(7 * 86_400);
         assert_eq!(store.clean_up(week, false).await.unwrap().removed, []);
@@ -330,7 +330,8 @@ fn an_optimization_succeeds_beside_appends_and_edits_and_fails_after_another() {
         assert_eq!(store.history().await.unwrap().len(), 7);
         let done = store.clean_up(Duration::ZERO, false).await.unwrap();
         assert_eq!((&done, done.oldest_version), (&planned, 7));
-        // Versions 1 to 3, the parts they named, and the part of the optimization that lost.
+        // The removed files are versions 1 to 3, their parts, and the part of the optimization that
+        // lost.
         assert_eq!(done.removed.len(), 5, "{done:?}");
         assert!(done.len_bytes() > 500);
         assert_eq!(texts(&store, &version).await.unwrap(), before);
@@ -355,7 +356,7 @@ fn a_writer_that_slept_through_a_clean_up_does_not_commit_into_the_past() {
         assert_eq!(store.history().await.unwrap().len(), 1);
         let moved = store.commit(&asleep, &edit(batch(vec![add("!")]))).await.unwrap();
         assert_eq!((moved.number, moved.num_doc_ids()), (7, 6));
-        // The version right before the latest, too.
+        // The same holds for the version right before the latest.
         let before = moved;
         run(&store, &Step::Append(vec!["c"])).await.unwrap();
         run(&store, &Step::Append(vec!["d"])).await.unwrap();
@@ -373,7 +374,7 @@ fn segment_files_are_removed_together_and_versions_one_by_one() {
     block_on(async {
         for (folder, num_calls) in [("segments", 1), ("versions", 9)] {
             let names: Vec<String> = (0..9).map(|i| format!("{folder}/{i}")).collect();
-            // The last is not there.
+            // The last name does not exist.
             for name in &names[..8] {
                 storage.put_if_absent(name, "x".into()).await.unwrap();
             }
@@ -397,7 +398,7 @@ fn bad_days_of_an_object_store_are_ridden_out() {
                 let faulty = FaultyStore::new(&memory, fault, from, from + num);
                 let mut ledger = Ledger::default();
                 let written = block_on(ledger.write(prefix(Arc::new(faulty)), &workload()));
-                // A segment file is sent once: it may fail, and nothing happened.
+                // A segment file is sent once. If that fails, nothing happened.
                 if let Err(error) = &written {
                     assert!(matches!(error, Error::External { .. }), "{fault:?} {from}: {error}");
                     assert!(error.to_string().contains("segments/"), "{fault:?} {from}: {error}");
@@ -454,7 +455,7 @@ fn large_files_come_back_from_an_upload_in_parts() {
         assert_eq!(version.counts.text_bytes, 12 << 20);
         assert!(texts(&store, &version).await.unwrap() == [Some(text)]);
 
-        // One that its writer gives up does not show.
+        // A file whose writer gives up does not show.
         let gives_up = store
             .write_part(|out| {
                 std::io::Write::write_all(out, &vec![1; 20 << 20]).unwrap();
@@ -483,7 +484,7 @@ fn the_futures_can_be_sent() {
     }));
 }
 
-/// Bytes of every version of a history, with what they hold.
+/// Returns the bytes of every version of a history, with their content.
 fn manifests() -> Vec<Vec<u8>> {
     let memory: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let storage = prefix(memory);

@@ -1,4 +1,4 @@
-//! What goes wrong between a client and S3, and with which requests.
+//! Faults between a client and S3, and the requests that they affect.
 
 use std::collections::HashMap;
 
@@ -6,30 +6,30 @@ use testkit::random::Random;
 
 use super::message::Request;
 
-/// What goes wrong with a request.
+/// A fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// 409: another put of this name is under way.
+    /// Status 409: another put of this name is under way.
     Conflict,
-    /// 412 though nothing is there, as when the other put failed.
+    /// Status 412 although nothing is there, as after a failed put of another client.
     Precondition,
-    /// 500.
+    /// Status 500.
     InternalError,
-    /// 503.
+    /// Status 503.
     SlowDown,
     /// The connection is reset before the request arrives.
     Reset,
-    /// It arrives; the connection ends before an answer comes.
+    /// The request arrives, and the connection ends before an answer comes.
     LostAnswer,
-    /// It arrives; the connection ends in the middle of the answer.
+    /// The request arrives, and the connection ends in the middle of the answer.
     TornAnswer,
-    /// No answer in time; it arrives when the client has given up.
+    /// No answer comes in time. The request arrives after the client has given up.
     Late,
-    /// No answer in time; it arrives when all else is over.
+    /// No answer comes in time. The request arrives at the very end of the test.
     MuchLater,
-    /// 403.
+    /// Status 403.
     Denied,
-    /// 400: what a token says that has run out.
+    /// Status 400, as for an expired token.
     Expired,
 }
 
@@ -46,7 +46,8 @@ pub const ALL_THAT_PASS: [Fault; 9] = [
 ];
 
 impl Fault {
-    /// The fault, or another where S3 has no such answer to `request`, or nothing can come of it.
+    /// Returns the fault, or `SlowDown` if S3 gives no such answer to `request` or the fault would
+    /// have no effect.
     fn of(self, request: &Request) -> Self {
         match self {
             Self::Conflict | Self::Precondition if !request.is_conditional() => Self::SlowDown,
@@ -56,26 +57,26 @@ impl Fault {
     }
 }
 
-/// Which requests something goes wrong with.
+/// A choice of the requests that fail.
 #[derive(Debug, Clone, Copy)]
 pub enum Plan {
-    /// None.
+    /// No request.
     Calm,
-    /// The first `num` attempts at everything.
+    /// The first `num` attempts at each request.
     First(Fault, usize),
-    /// One in two, as the seed says, of the first `num` attempts at everything.
+    /// A seeded half of the first `num` attempts at each request.
     Mixed(u64, usize),
-    /// Those from this one on, counted from 0.
+    /// All requests from this number on, counted from 0.
     From(Fault, usize),
 }
 
-/// A plan on its way.
+/// A plan in progress.
 pub struct Course {
     plan: Plan,
     random: Random,
     num_requests: usize,
     num_faults: usize,
-    /// By line.
+    /// Number of attempts by method and target.
     num_attempts: HashMap<String, usize>,
 }
 
@@ -93,7 +94,7 @@ impl Course {
         self.num_faults
     }
 
-    /// What goes wrong with the next request.
+    /// Returns the fault of the next request.
     pub fn next(&mut self, request: &Request) -> Option<Fault> {
         let num_attempts = self.num_attempts.entry(request.line()).or_default();
         let (request_idx, attempt) = (self.num_requests, *num_attempts);

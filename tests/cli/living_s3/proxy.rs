@@ -1,12 +1,12 @@
-//! What lies between a client and S3 on bad days.
+//! A proxy between a client and S3 that makes faults.
 //!
 //! ```text
-//! client ─▶ proxy ─▶ moto        one request a connection, one thread a connection
+//! client ─▶ proxy ─▶ moto        one request per connection, one thread per connection
 //!             └ Plan: an answer of its own, no answer, the request later, the answer torn
 //! ```
 //!
-//! S3 looks and writes in one step where a put has a condition; moto does it in two. The proxy lets
-//! one such request through at a time.
+//! S3 checks the condition of a put and writes in one step; moto does it in two. So the proxy
+//! forwards one such request at a time.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -25,9 +25,9 @@ pub struct Proxy {
 struct Shared {
     server: SocketAddr,
     course: Mutex<Course>,
-    /// Held while a conditional put is with the server.
+    /// A lock that is held while a conditional put is with the server.
     putting: Mutex<()>,
-    /// Requests that arrive when all else is over.
+    /// Requests that arrive at the very end.
     held: Mutex<Vec<Request>>,
     num_serving: Mutex<usize>,
     has_served: Condvar,
@@ -62,10 +62,10 @@ impl Proxy {
         self.shared.course.lock().unwrap().num_faults()
     }
 
-    /// Waits for what is still on its way, its clients gone, and lets the held requests arrive;
-    /// gives the statuses of their answers.
+    /// Waits for requests under way whose clients have left, and lets the held requests arrive.
+    /// Returns the statuses of the answers to the latter.
     pub fn deliver(&self) -> Vec<u16> {
-        // Connections are taken in order: once this one has been, so have all others.
+        // Connections are accepted in order: once this one is accepted, all others are too.
         let mut last = TcpStream::connect(self.address).unwrap();
         last.shutdown(Shutdown::Write).unwrap();
         wait_for_the_end(&mut last);
@@ -94,7 +94,7 @@ impl Drop for Serving {
 }
 
 impl Shared {
-    /// Serves one request; `None` where the client left before its end.
+    /// Serves one request. Returns `None` if the client left before its end.
     fn serve(&self, mut stream: TcpStream) -> Option<()> {
         let mut request = Request::read_head(&mut stream)?;
         let fault = self.course.lock().unwrap().next(&request);
@@ -149,6 +149,6 @@ impl Shared {
 /// Waits until the client closes the connection.
 fn wait_for_the_end(stream: &mut TcpStream) {
     let mut rest = Vec::new();
-    // Whichever way it ends.
+    // An error also ends the connection, so the result does not matter.
     let _ended = stream.read_to_end(&mut rest);
 }

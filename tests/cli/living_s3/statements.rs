@@ -1,5 +1,5 @@
-//! Statements that make and change a living corpus, run at two places: in S3 and, as the oracle, on
-//! the local disk.
+//! Statements that create and change a living corpus. They run at two places: in S3 and, as the
+//! oracle, on the local disk.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use datafusion_tadoc::TadocSessionStateBuilderExt;
 use object_store::ObjectStore;
 use url::Url;
 
-/// `@` is the place.
+/// Statements that change the corpus. `@` stands for the place.
 const STATEMENTS: &[&str] = &[
     "CREATE EXTERNAL TABLE d (author VARCHAR) STORED AS TADOC LOCATION '@' OPTIONS ('create' 'true')",
     "INSERT INTO d (path, text) VALUES ('a', 'to be'), ('b', 'or not to be')",
-    // User columns make it a segment file.
+    // User columns make the insert a segment file.
     "INSERT INTO d (path, text, author) VALUES ('c', 'that is', 'Ada'), ('d', 'the', 'Bob')",
     "INSERT INTO \"d$edits\" (doc_id, pos, text) VALUES (0, 2, ' surely'), (3, NULL, ' question')",
     "SET tadoc.edit_mode = 'in_batch'",
@@ -23,12 +23,12 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM d WHERE path IN (SELECT path FROM d WHERE text LIKE 'not%')",
     "DELETE FROM d WHERE path = 'nowhere'",
     "SELECT * FROM \"d$edits\" ORDER BY version, place",
-    // More than 1 MiB of edits: recompressed.
+    // More than 1 MiB of edits makes the store optimize.
     "UPDATE d SET text = repeat('to be or not to be ', 60000) WHERE doc_id = 0",
     "INSERT INTO d (path, text) VALUES ('e', 'late')",
 ];
 
-/// What is there afterwards; ids of commits and times are not compared.
+/// Queries for the final state. Ids of commits and times are not compared.
 const QUERIES: &[&str] = &[
     "SELECT doc_id, path, author, bytes, md5(text) FROM d ORDER BY doc_id",
     "SELECT version, kind, docs_added, docs_dropped, edits, text_bytes FROM \"d$history\"
@@ -39,7 +39,8 @@ const QUERIES: &[&str] = &[
     "SELECT word, count FROM word_count('@') ORDER BY word",
 ];
 
-/// Runs all of them with the corpus at `place`; returns all answers. Objects of S3 are in `bucket`.
+/// Runs all statements with the corpus at `place` and returns all answers. Objects of S3 are in
+/// `bucket`.
 pub async fn answers(place: &str, bucket: Option<(&str, Arc<dyn ObjectStore>)>) -> Vec<String> {
     let state = SessionStateBuilder::new().with_default_features().with_tadoc().build();
     let ctx = SessionContext::new_with_state(state);

@@ -1,5 +1,5 @@
-//! Rows of runs: texts, offsets, views and validity are those of the CPU, and what the CPU refuses
-//! the device refuses, too.
+//! Tests of the rows of runs: texts, offsets, views and validity equal those of the CPU, and the
+//! device refuses every block that the CPU refuses.
 
 use gsst::{
     Block, BlockOptions, CodeWidth, Pattern, SealedBlock, SymbolTable, write_block,
@@ -19,7 +19,7 @@ fn scanner() -> Option<GsstScanner> {
     Some(GsstScanner::new(&Device::open(0).unwrap(), ScanOptions::default()).unwrap())
 }
 
-/// What a run decodes to, by the CPU.
+/// Result of a run, decoded by the CPU.
 #[derive(Debug, Default)]
 struct Expected {
     text: Vec<u8>,
@@ -85,7 +85,7 @@ fn sealed(run: &[Vec<u8>]) -> Vec<SealedBlock<&[u8]>> {
     run.iter().map(|bytes| SealedBlock::open(&bytes[..]).unwrap()).collect()
 }
 
-/// Through the pipeline, and for validated blocks over every poison.
+/// Compares rows from the pipeline, and rows of validated blocks over every fill byte.
 #[track_caller]
 fn assert_rows(scanner: &GsstScanner, run: &[Vec<u8>], case: &str) {
     let expected = Expected::of(run);
@@ -181,7 +181,7 @@ fn rows_with_nulls_escapes_and_extreme_lengths() {
     assert_rows(&scanner, &with_lengths, "all blocks with lengths of texts");
 }
 
-/// Rows that start and end anywhere in tiles, splits and blocks, with 4 bytes per row and more: their
+/// Rows start and end anywhere in tiles, splits and blocks, with at least 4 bytes per row. Their
 /// views are made while their text is decoded.
 #[test]
 fn views_of_rows_over_tiles_splits_and_blocks() {
@@ -199,13 +199,13 @@ fn views_of_rows_over_tiles_splits_and_blocks() {
             let lens: Vec<_> = (0..num_rows).map(|_| 4 + random.below(max_len - 3)).collect();
             columns.push(some(lens.into_iter().map(|len| random.words(len))));
         }
-        // Short ones beside long ones, whose frames have numbers of more than 8 bits.
+        // Short rows stand beside long ones, whose frames have numbers of more than 8 bits.
         let mixed = |row: usize| [64 << 10, 1, 0, 3, 9, 1, 200, 12, 1, 5][row % 10];
         columns.push(some((0..300).map(|row| random.words(mixed(row)))));
         let odd = |row: usize| if row.is_multiple_of(37) { 300 + row % 5 } else { row % 3 };
         columns.push(some((0..9000).map(|row| random.words(odd(row)))));
         columns.push(some([0, 200_000, 0, 64 << 10, 1].into_iter().map(|len| random.words(len))));
-        // Whole frames without text in front, between and behind.
+        // Whole frames have no text: in front, between and behind.
         let is_empty = |row: usize| row < 1000 || (2000..5000).contains(&row) || row >= 8000;
         columns.push(
             (0..9000).map(|row| (!is_empty(row)).then(|| random.words(10 + row % 9))).collect(),
@@ -261,7 +261,7 @@ fn many_runs_from_many_threads() {
             });
         }
     });
-    // Dropped before they are done, and never waited for.
+    // These results are dropped before they are done, without a wait.
     for seed in 0..10 {
         drop(scanner.submit(&sealed(&one(seed)), RowForm::Offsets, false).unwrap());
     }
@@ -312,7 +312,7 @@ fn device_memory_is_bounded_and_given_back() {
 fn a_device_that_shares_the_hosts_memory_gives_the_same_rows() {
     let Some(_) = decoder() else { return };
     let device = Device::open(0).unwrap().sharing_host_memory().with_max_bytes(1 << 30);
-    // Room for one result and the staging buffer: later results are copied.
+    // There is room for one result and the staging buffer, so later results are copied.
     let little = ScanOptions { num_slots: 1, max_pinned_bytes: 4 << 20 };
     for options in [ScanOptions::default(), little] {
         let scanner = GsstScanner::new(&device, options).unwrap();
@@ -330,7 +330,7 @@ fn a_device_that_shares_the_hosts_memory_gives_the_same_rows() {
             let rows = scanner.decode_to_device(&sealed(&run), RowForm::Offsets, false).unwrap();
             expected.assert_is(&rows.to_host().unwrap(), "shared memory, on the device");
         }
-        // Neither blocks nor rows are kept on the device, where all of them are pinned.
+        // The device keeps no blocks or rows if all of them are in pinned memory.
         let kept = device.used_bytes();
         assert_eq!(kept < 1 << 20, options != little, "{kept}");
     }
@@ -356,14 +356,14 @@ fn every_device_gives_the_same_rows() {
     }
 }
 
-/// The same block with its checksum made right.
+/// Returns the block with its checksum corrected.
 fn seal(mut block: Vec<u8>) -> Vec<u8> {
     let checksum = crc32c::crc32c(&block[8..]);
     block[4..8].copy_from_slice(&checksum.to_le_bytes());
     block
 }
 
-/// Both answers for a block that nobody can trust.
+/// Compares both answers for an untrusted block. Returns true if it was refused.
 #[track_caller]
 fn assert_same_answer(scanner: &GsstScanner, bytes: Vec<u8>, case: &str) -> bool {
     let cpu = Block::open(&bytes[..]);
@@ -371,7 +371,7 @@ fn assert_same_answer(scanner: &GsstScanner, bytes: Vec<u8>, case: &str) -> bool
         assert!(cpu.is_err(), "{case}: only the frame is refused");
         return false;
     };
-    // Whoever only looks for rows finds the same fault.
+    // A run that only matches rows finds the same fault.
     let all = scanner.matcher().like(&Pattern::like("%", None)).unwrap();
     let some = scanner.matcher().like(&Pattern::contains(b"regular")).unwrap();
     let matched =
@@ -445,7 +445,7 @@ fn each_check_finds_its_fault() {
             other => panic!("{:?}", other.map(drop)),
         }
     };
-    // A split's text one byte later.
+    // A split's text begins one byte later.
     let sections = SealedBlock::open(&other).unwrap();
     let (splits_at, counts_at) =
         (sections.splits_offset(), sections.frames().code_counts[3].bits_offset as usize - 1);
@@ -453,7 +453,7 @@ fn each_check_finds_its_fault() {
     let mut bytes = other.clone();
     bytes[splits_at + 4] += 1;
     assert_eq!(check(&seal(bytes)), Some(BlockCheck::SplitText));
-    // A frame's smallest number of codes, and smallest length, one higher.
+    // The smallest number of codes, and the smallest length, of a frame are one higher.
     let mut bytes = other.clone();
     bytes[counts_at] += 1;
     assert_eq!(check(&seal(bytes)), Some(BlockCheck::CodeCounts));
@@ -497,7 +497,7 @@ fn text_that_is_not_utf8_is_refused() {
             }
             row
         }));
-        // Rows that are cut inside a character, of text that is right as a whole.
+        // Rows are cut inside a character of a valid text.
         let rows = if case % 5 == 4 {
             let text: Vec<u8> = rows.iter().flatten().flatten().copied().collect();
             text.chunks(1 + random.below(9)).map(|row| Some(row.to_vec())).collect()

@@ -1,4 +1,5 @@
-//! `UPDATE` of user columns: against a plain model of the documents, in races, and where it is refused.
+//! Tests of `UPDATE` on user columns: against a plain model of the documents, in races, and with
+//! refused statements.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +17,7 @@ use testkit::random::Random;
 use super::{MANY, Notes, count_of};
 use crate::fixtures;
 
-/// All columns of each document of a table as one text.
+/// SQL expression for all columns of a document as one text.
 const ROWS: &str = "doc_id || '|' || path || '|' || text || '|' || coalesce(author, 'NULL') || '|' || \
                     coalesce(CAST(number AS VARCHAR), 'NULL')";
 
@@ -78,7 +79,7 @@ async fn what_a_column_does_not_hold_changes_nothing() {
         let error = notes.refused(&format!("UPDATE d SET {set}")).await.to_string();
         assert!(error.contains(refusal), "{set}: {error}");
     }
-    // A corpus without columns says so.
+    // The error for a corpus without columns says so.
     let plain = Notes { context: fixtures::session(), folder: notes.folder };
     let place = plain.folder.path().join("plain").display().to_string();
     let create = format!(
@@ -99,7 +100,7 @@ async fn other_sessions_find_columns_that_only_edits_have() {
     assert_eq!(features(notes.latest().await), 0);
     notes.run(CommitKind::Update, "UPDATE d SET number = 7 WHERE path = 'b'").await;
     notes.run(CommitKind::Insert, "INSERT INTO d (path, text) VALUES ('c', 'z')").await;
-    // A build that does not know the feature refuses to read, and so to commit.
+    // A build that does not know the feature refuses to read the version, and so to commit.
     assert_eq!(features(notes.latest().await), 1);
     for is_optimized in [false, true] {
         let context = fixtures::session();
@@ -132,7 +133,7 @@ impl Row {
     }
 }
 
-/// What a condition or an assignment is in SQL, and in the model.
+/// A condition or an assignment, in SQL and in the model.
 type Predicate = (&'static str, fn(usize, &Row) -> bool);
 type Assignment = (&'static str, fn(&mut Row, &Row));
 
@@ -168,7 +169,7 @@ const NUMBERS: [Assignment; 3] = [
     ("number = length(text)", |row, was| row.number = Some(was.text.len() as i64)),
 ];
 
-/// A living corpus and what it has to be.
+/// A living corpus and its expected rows.
 struct Modelled {
     notes: Notes,
     rows: Vec<Option<Row>>,
@@ -244,7 +245,7 @@ impl Modelled {
         }
     }
 
-    /// Makes one change, and reads all back.
+    /// Makes one change and reads everything back.
     async fn step(&mut self, random: &mut Random) {
         let before = self.notes.latest().await.number;
         match random.below(12) {
@@ -267,7 +268,7 @@ impl Modelled {
         }
     }
 
-    /// Reads every version as it was.
+    /// Reads every version and compares it with its rows at that time.
     async fn travel(&self) {
         let (context, place) = (fixtures::session(), self.notes.place());
         for (version, expected) in &self.past {
@@ -297,7 +298,7 @@ async fn random_statements_do_what_the_model_does() {
     }
 }
 
-/// Sessions set different columns of one document, beside others that append, drop, edit and optimize.
+/// Sessions set different columns of one document, while others append, drop, edit and optimize.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_set_columns_of_one_document_lose_nothing() {
     const ROUNDS: usize = 6;

@@ -1,5 +1,5 @@
-//! Statements about few documents read the files that hold these, and no others; rows, ids and history
-//! are those of statements that read everything.
+//! Tests that statements about few documents read only the files with these documents. Rows, ids
+//! and history are those of statements that read everything.
 //!
 //! ```text
 //! files   0       1       2       3       edits    4         5         6         7
@@ -59,7 +59,7 @@ fn prefix(store: &NotingStore) -> ObjectPrefix {
     ObjectPrefix::new(Arc::new(store.clone()), "corpora/many".into())
 }
 
-/// The corpus of this module's description.
+/// Makes the corpus of this module's description.
 async fn many_files() -> NotingStore {
     let noting = NotingStore::new(InMemory::new());
     let made =
@@ -94,7 +94,7 @@ async fn many_files() -> NotingStore {
     noting
 }
 
-/// A session that knows nothing yet but the table `d`.
+/// Returns a session that has read nothing and has only the table `d`.
 async fn attached(store: &NotingStore) -> SessionContext {
     let context = session();
     let url = Url::parse("memory://bucket").unwrap();
@@ -104,7 +104,7 @@ async fn attached(store: &NotingStore) -> SessionContext {
     context
 }
 
-/// The files of the latest version, as they are named.
+/// Returns the names of the files of the latest version.
 async fn files(store: &NotingStore) -> Vec<String> {
     let living = LivingStore::open(prefix(store), StoreOptions::default()).await.unwrap();
     let parts = living.latest().await.unwrap().parts;
@@ -114,7 +114,8 @@ async fn files(store: &NotingStore) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn statements_read_the_files_of_their_documents() {
     let many_files = many_files().await;
-    // One session for each statement; in the second store each has loaded everything before.
+    // Each statement gets its own session. In the second store, each session has loaded everything
+    // before.
     let (few, all) = (many_files.fork(), many_files);
     let files = files(&few).await;
     assert_eq!(files.len(), 8);

@@ -1,4 +1,4 @@
-//! An object store in memory that notes what is read.
+//! An object store in memory that records reads.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-/// See the module's description.
+/// An object store in memory that records which objects are read.
 #[derive(Debug, Clone)]
 pub struct NotingStore {
     inner: Arc<InMemory>,
@@ -24,12 +24,12 @@ impl NotingStore {
         Self { inner: Arc::new(inner), reads: Arc::default() }
     }
 
-    /// A store with the same objects, of which neither sees what happens to the other.
+    /// Returns a store with the same objects. Later changes of either do not show in the other.
     pub fn fork(&self) -> Self {
         Self::new(self.inner.fork())
     }
 
-    /// The objects that were read since this was asked last, each as often as it was.
+    /// Returns the objects that were read since the last call, once for each read.
     pub fn take_reads(&self) -> Vec<String> {
         std::mem::take(&mut self.reads.lock().unwrap())
     }

@@ -1,4 +1,5 @@
-//! Blocks of `COPY` and `INSERT` side by side: the same file, within the session's memory.
+//! Tests of blocks of `COPY` and `INSERT` that are built at once: the same file, within the
+//! session's memory.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 use super::table;
 
 const BLOCK_BYTES: usize = 64 << 10;
-/// 400 texts of 100 bytes to 12 KB, 37 blocks.
+/// A query for 400 texts of 100 bytes to 12 KB, which make 37 blocks.
 const ROWS: &str = "SELECT 'p' || value AS path, \
     repeat('the ' || value || ' quick foxes ' || (value % 7) || ' jump over it ', 1 + value % 300) \
     AS text FROM generate_series(1, 400)";
@@ -28,7 +29,8 @@ fn session(memory_bytes: usize) -> SessionContext {
     SessionContext::new_with_state(state)
 }
 
-/// The file that `COPY` writes in `context`, and how many blocks were built at once in the end.
+/// Returns the file that `COPY` writes in `context`, and the number of blocks built at once at the
+/// end.
 async fn copied(context: &SessionContext, at_once: &str) -> (Vec<u8>, usize) {
     let dir = TempDir::new().unwrap();
     let (bytes, plan) = copied_to(dir.path(), context, at_once).await.unwrap();
@@ -67,7 +69,8 @@ async fn blocks_at_once_write_the_same_file() {
 #[tokio::test]
 async fn little_memory_is_for_fewer_blocks() {
     let (expected, _) = copied(&session(usize::MAX), "1").await;
-    // A block takes 6 times its bytes, each more 4 times; batches of the query come on top.
+    // The first block takes 6 times its bytes, each further one takes 4 times. Batches of the query
+    // come on top.
     for (num_blocks, expected_at_once) in [(19, 4), (15, 3), (7, 1)] {
         let (bytes, at_once) = copied(&session(num_blocks * BLOCK_BYTES), "4").await;
         assert!(bytes == expected, "{num_blocks}");

@@ -1,4 +1,5 @@
-//! Requests for memory that are refused, one by one: the statement answers without, or says so, and the session goes on.
+//! Tests of refused requests for memory, one by one. The statement answers without the memory, or
+//! reports the refusal, and the session continues.
 //!
 //! ```text
 //! requests of a statement   1  2  3  4  5  6  7 …
@@ -32,7 +33,7 @@ use super::every_function::CALLS;
 use super::{batches, wait_until};
 use crate::fixtures;
 
-/// A pool of plenty that refuses requests by their number.
+/// A pool with much memory that refuses requests by their number.
 #[derive(Debug)]
 struct DenyingPool {
     plenty: GreedyMemoryPool,
@@ -43,7 +44,7 @@ struct DenyingPool {
 struct Requests {
     num_made: usize,
     refused: Range<usize>,
-    /// Of whom the first one was refused.
+    /// Consumer of the first refused request.
     consumer: Option<String>,
 }
 
@@ -53,7 +54,8 @@ impl DenyingPool {
         Arc::new(Self { plenty, state: Mutex::default() })
     }
 
-    /// Refuses those of the next requests whose numbers, from 0 on, are in the range; returns whose was refused before.
+    /// Refuses the next requests whose numbers, from 0 on, are in the range. Returns the consumer
+    /// that was refused before.
     fn refuse(&self, refused: Range<usize>) -> Option<String> {
         let requests = Requests { refused, ..Requests::default() };
         std::mem::replace(&mut *self.state.lock().unwrap(), requests).consumer
@@ -102,7 +104,7 @@ impl MemoryPool for DenyingPool {
     }
 }
 
-/// A new session in `pool`, after the statements `before`.
+/// Returns a new session in `pool`, after the statements `before`.
 async fn session(pool: &Arc<DenyingPool>, before: &[String]) -> SessionContext {
     let pool: Arc<dyn MemoryPool> = Arc::clone(pool) as _;
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc().unwrap();
@@ -120,14 +122,15 @@ async fn rows(context: &SessionContext, sql: &str) -> Result<String> {
     Ok(pretty_format_batches(&batches(context, sql).await?).unwrap().to_string())
 }
 
-/// A statement, in a new session each time.
+/// A statement that runs in a new session each time.
 struct Trial<'a> {
-    /// Makes files as they are before.
+    /// A function that restores the files to their first state.
     prepare: &'a dyn Fn(),
-    /// Statements before.
+    /// Statements to run before the statement.
     before: Vec<String>,
     sql: String,
-    /// Of a statement that writes: statements, the last of which says what is there, and the folder of its files.
+    /// For a statement that writes: statements that read the result, with the answer in the last
+    /// one.
     look: Vec<String>,
     folder: &'a Path,
 }
@@ -145,7 +148,7 @@ impl Trial<'_> {
         (pool, context)
     }
 
-    /// What the statement left, given what it answered.
+    /// Returns the state after the statement: its answer, or the content of the files if it writes.
     async fn state(&self, context: &SessionContext, answer: &str) -> String {
         if self.look.is_empty() {
             return answer.to_owned();
@@ -158,9 +161,10 @@ impl Trial<'_> {
         found.unwrap_or_else(|_| format!("nothing but {names:?}"))
     }
 
-    /// Runs the statement with each request for memory refused, alone and with all behind it, until none is left to refuse.
-    /// Each time it does all, or nothing and says that memory is short; then it does all in the same session. Returns how
-    /// many requests were refused first.
+    /// Runs the statement with each request for memory refused, alone and with all requests behind
+    /// it, until no request is left. Each time the statement does everything, or does nothing and
+    /// reports a lack of memory. Then it does everything in the same session. Returns the number of
+    /// requests that were refused first.
     async fn with_each_refused(&self) -> usize {
         let (pool, context) = self.session().await;
         let nothing = self.state(&context, "nothing").await;
@@ -187,7 +191,7 @@ impl Trial<'_> {
         num_refused
     }
 
-    /// Returns whether a request was refused.
+    /// Returns true if a request was refused.
     async fn with_refused(
         &self,
         refused: Range<usize>,
@@ -209,7 +213,7 @@ impl Trial<'_> {
         }
         let answer = answer.unwrap_or_else(|error| panic!("{what}\n{error}"));
         assert_eq!(self.state(&context, &answer).await, all, "{what}");
-        // What a writer keeps of versions depends on which of them it read, and how often.
+        // The versions that a writer keeps depend on which of them it read, and how often.
         let is_little = || !self.look.is_empty() || pool.reserved() <= kept_bytes;
         wait_until(&format!("no more than {kept_bytes} is held: {what}"), is_little).await;
         drop(context);
@@ -233,7 +237,7 @@ fn write_texts(dir: &Path) -> String {
     path.display().to_string()
 }
 
-/// The statement after which `corpus` is read in portions.
+/// Returns the statement after which `corpus` is read in portions.
 async fn limit_for_portions(corpus: &str) -> String {
     for limit in (2..40).rev().map(|quarters| quarters << 18) {
         let limit = format!("SET tadoc.max_memory_bytes = '{limit}'");
@@ -257,7 +261,8 @@ async fn functions_survive_each_refusal() {
     }
 }
 
-/// Versions with edits, tables, GSST files, portions, and what DataFusion makes of the rows.
+/// The scans are versions with edits, tables, GSST files, portions, and plans of DataFusion over
+/// their rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_scans_survive_each_refusal() {
     let dir = TempDir::new().unwrap();
@@ -306,7 +311,7 @@ async fn other_scans_survive_each_refusal() {
     }
 }
 
-/// A statement that writes does so whole or not at all.
+/// A statement writes everything or nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writers_survive_each_refusal() {
     let dir = TempDir::new().unwrap();

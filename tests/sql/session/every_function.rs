@@ -1,4 +1,5 @@
-//! Every function in little memory and from any number of partitions: the same rows, or an error that says so.
+//! Tests of every function with little memory and with any number of partitions: the same rows, or
+//! an error that says so.
 
 use std::sync::Arc;
 
@@ -17,7 +18,8 @@ use crate::fixtures;
 
 const MIB: usize = 1 << 20;
 
-/// Calls, what tells their rows apart when they are added up, and the columns that rows are sorted by.
+/// Calls, numbers that tell their rows apart when they are added up, and the columns by which rows
+/// are sorted.
 pub(super) const CALLS: &[(&str, &str, &str)] = &[
     ("documents(@)", "doc_id + words + octet_length(text)", "doc_id"),
     ("word_count(@)", "octet_length(word) * count", "word"),
@@ -42,7 +44,8 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
     ("corpus_verify(@)", "coalesce(\"offset\", 0)", ""),
 ];
 
-/// Two corpora of many segments, of a text that repeats itself and of the sources of this package, with documents that were cut.
+/// Writes two corpora of many segments, with documents that were cut: a text that repeats itself,
+/// and the sources of this package.
 fn corpora(dir: &TempDir) -> [String; 2] {
     let options = IngestOptions { block_bytes: 100_000, ..IngestOptions::default() };
     let large = write_large_in(dir.path(), options);
@@ -70,8 +73,9 @@ fn pool_of(context: &SessionContext) -> Arc<dyn MemoryPool> {
     Arc::clone(&context.runtime_env().memory_pool)
 }
 
-/// In little memory a function answers as it does in much, or says that there is too little; the session goes on, and holds no
-/// more than after the same statement before, but for portions, of which half of the pool may stay.
+/// With little memory a function gives the same answer as with much, or an error about memory. The
+/// session continues and holds no more than after the same statement before. Portions are an
+/// exception: half of the pool may stay with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn little_memory_gives_the_same_rows_or_an_error() {
     let dir = TempDir::new().unwrap();
@@ -109,7 +113,7 @@ async fn little_memory_gives_the_same_rows_or_an_error() {
                 assert_eq!(table(&context, &small).await, expected_of_small, "{sql}");
                 let kept = idle.max(pool_bytes / 2 + MIB);
                 wait_until("memory is back", || pool.reserved() <= kept).await;
-                // What is kept of both corpora.
+                // This is the size of the kept data of both corpora.
                 idle = settled(&pool).await;
             }
             drop(context);
@@ -121,7 +125,7 @@ async fn little_memory_gives_the_same_rows_or_an_error() {
     assert!((1..num_answers[0]).contains(&num_answers[1]), "{} of 10 MiB", num_answers[1]);
 }
 
-/// What a pool holds once nothing changes any more.
+/// Returns the bytes that a pool holds once they no longer change.
 async fn settled(pool: &Arc<dyn MemoryPool>) -> usize {
     let mut before = pool.reserved();
     loop {
@@ -134,7 +138,7 @@ async fn settled(pool: &Arc<dyn MemoryPool>) -> usize {
     }
 }
 
-/// Rows of one, two and seven partitions are the same, and sorted as they are said to be.
+/// One, two and seven partitions give the same rows, in the declared order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partitions_give_the_same_rows_in_the_order_they_declare() {
     let dir = TempDir::new().unwrap();
@@ -153,7 +157,8 @@ async fn partitions_give_the_same_rows_in_the_order_they_declare() {
             if order.is_empty() {
                 continue;
             }
-            // Numbered in the order that they come in, and in the order of a sort of rows that say nothing of theirs.
+            // Rows are numbered in their own order, and in the order of a sort of rows without a
+            // declared order.
             let rows = format!("SELECT row_number() OVER (ORDER BY {order}) AS at, {order} FROM");
             let unlike = format!(
                 "SELECT count(*) FROM ({rows} {call}) AS a JOIN ({rows} unsorted) AS b USING (at) WHERE {}",

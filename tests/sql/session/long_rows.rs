@@ -1,4 +1,4 @@
-//! Long rows: batches have few of them, whatever stands above the scan.
+//! Tests of long rows: their batches have few rows, under any plan.
 
 use datafusion::prelude::SessionConfig;
 use tadoc::build::IngestOptions;
@@ -8,10 +8,10 @@ use super::{batches, session_with, table};
 use crate::fixtures;
 
 const NUM_DOCS: usize = 100;
-/// Of a document.
+/// Number of bytes of a document.
 const NUM_BYTES: usize = 40_000;
 
-/// A corpus of documents of the same length.
+/// Writes a corpus of documents of the same length.
 fn write(dir: &TempDir) -> String {
     let text = |at: usize| {
         let line = format!("document {at} says little, and says it again; ");
@@ -58,7 +58,7 @@ async fn short_rows_go_in_batches_of_the_session() {
         let plan = table(&ctx, &format!("EXPLAIN {}", sql.replace('@', &corpus))).await;
         assert!(!plan.contains("TadocBatchRowsExec"), "{plan}");
     }
-    // Whoever wants fewer rows gets them.
+    // A smaller batch size in the session still applies.
     let ctx = session_with(SessionConfig::new().with_batch_size(7));
     let sql = format!("SELECT text FROM documents('{corpus}')");
     let rows = batches(&ctx, &sql).await.unwrap();

@@ -1,4 +1,5 @@
-//! Corpora larger than memory: the rows of portions together are those of the whole.
+//! Tests of corpora larger than memory: the rows of all portions together are those of the whole
+//! corpus.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -13,27 +14,27 @@ use tempfile::TempDir;
 use super::{batches, session_with, table};
 use crate::fixtures;
 
-/// Decoding takes 3 MiB for each segment that is decoded at once, one on each core; documents of these corpora
-/// make no more than six hang together.
+/// Returns the bytes for decoding: 3 MiB for each segment that is decoded at once, one on each
+/// core. Documents of these corpora connect no more than six segments.
 fn decoding_bytes() -> usize {
     (3 << 20) * std::thread::available_parallelism().unwrap().get().min(6)
 }
 
-/// Room for a part of the segments here: together they hold 2 MiB or more.
+/// Returns a limit for some of the segments. All together hold 2 MiB or more.
 fn limit() -> usize {
     decoding_bytes() + (1 << 20)
 }
 
 const NUM_DOCS: usize = 300;
 
-/// Two files, the first of many segments, with documents that run over several of them.
+/// Writes two files, the first of many segments, with documents that span several of them.
 fn write(dir: &TempDir) -> String {
     let text = |at: usize| {
         if at == 200 {
             return "... ?\n".to_owned();
         }
         let line = format!("the {at} quick brown foxes {} jump, caf\u{e9} and all\n", at % 17);
-        // Words of its own, so that memory goes to what segments hold.
+        // Each document has its own words, so that segments take most of the memory.
         let own: String = (0..100).map(|word| format!("{at}_{word} ")).collect();
         own + &line.repeat(if at % 100 == 50 { 2_000 } else { 1 + at % 40 })
     };
@@ -49,7 +50,7 @@ fn write(dir: &TempDir) -> String {
     dir.path().display().to_string()
 }
 
-/// What is asked of `@`; rows that have no order of their own are put in one.
+/// Queries of `@`. Rows without an order of their own are sorted.
 const QUERIES: [&str; 38] = [
     "SELECT * FROM documents('@')",
     "SELECT doc_id, path FROM documents('@') WHERE doc_id % 7 = 3 AND text LIKE '%foxes 1%'",
@@ -120,7 +121,7 @@ async fn portions_together_are_the_whole() {
     }
 }
 
-/// Only portions with documents that are asked for are read.
+/// Only portions with wanted documents are read.
 #[tokio::test]
 async fn ids_choose_the_portions() {
     let dir = tempfile::tempdir().unwrap();
@@ -141,16 +142,16 @@ async fn ids_choose_the_portions() {
     assert!(table(&ctx, &nothing).await.contains("| 0 "));
 }
 
-/// In a pool that has no room for the whole, portions come and go.
+/// A pool without room for the whole corpus takes one portion after the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bounded_pool_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let corpus = write(&dir);
-    // Half of it is for what is loaded.
+    // Half of the pool is for loaded data.
     let pool_bytes = 2 * limit();
     let runtime = RuntimeEnvBuilder::new().with_memory_limit(pool_bytes, 1.0).build_arc().unwrap();
     let pool = std::sync::Arc::clone(&runtime.memory_pool);
-    // A sort sets 10 MiB aside for merging what it spills, which is nearly all of this pool.
+    // A sort reserves 10 MiB for the merge of spilled rows, which is nearly all of this pool.
     let config = SessionConfig::new().with_sort_spill_reservation_bytes(1 << 18);
     let builder = SessionStateBuilder::new().with_runtime_env(runtime).with_config(config);
     let ctx = SessionContext::new_with_state(builder.with_default_features().with_tadoc().build());
@@ -169,7 +170,7 @@ async fn a_bounded_pool_is_kept() {
     assert_eq!(table(&ctx, &count).await, table(&unlimited, &count).await);
 }
 
-/// In a pool that has no room for a segment the error names one that has.
+/// If the pool has no room for a segment, the error names a sufficient limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_limit_that_an_error_names_is_enough() {
     let dir = tempfile::tempdir().unwrap();
@@ -197,7 +198,7 @@ async fn the_limit_that_an_error_names_is_enough() {
     }
 }
 
-/// User columns are those of the portion's documents; versions without edits are read so, too.
+/// User columns match the portion's documents. Versions without edits are read in portions too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn columns_and_versions_are_read_in_portions() {
     let dir = tempfile::tempdir().unwrap();
@@ -242,7 +243,7 @@ async fn columns_and_versions_are_read_in_portions() {
     }
 }
 
-/// What decoding takes is needed by as many files as are decoded at once, not by all.
+/// Decoding needs memory for the files that are decoded at once, not for all files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn small_files_are_read_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -254,7 +255,7 @@ async fn small_files_are_read_at_once() {
     }
     let ctx = session_with(SessionConfig::new());
     let cores = std::thread::available_parallelism().unwrap().get();
-    // 1,200 MiB if each took memory of its own.
+    // 1,200 MiB would be needed if each file took memory of its own.
     let limit = (3 << 20) * cores + (16 << 20);
     table(&ctx, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await;
     let sql = format!("SELECT sum(count) FROM term_count('{}', 'word')", dir.path().display());

@@ -1,15 +1,15 @@
-//! Caches that statements share, on several threads: files that are replaced, commits, and a limit that lets go of
-//! what others load.
+//! Tests of caches that statements share, on several threads: replaced files, commits, and a limit
+//! that evicts data which other statements load.
 //!
 //! ```text
-//! writer     version 1 ──── 2 ──── 3 ──── 4            each has its number in every document
+//! writer     version 1 ──── 2 ──── 3 ──── 4            each document contains the version's number
 //! statement        ├─ before = 2 ────┤ after = 3       so every answer says which version it is of
 //! ```
 //!
-//! An answer is of one version alone, of one that was there between `before` and the one behind `after`. At the end the
-//! account is at zero. No scheduler chooses the order, as shuttle does in `tests/store/interleavings.rs`: the caches
-//! wait with Tokio's cells and DataFusion's streams, which shuttle does not reach. Each test makes hundreds of
-//! statements meet instead.
+//! An answer belongs to one version alone: one between `before` and the version behind `after`. At
+//! the end no memory is reserved. No scheduler chooses the order, as shuttle does in
+//! `tests/store/interleavings.rs`: the caches wait with Tokio's cells and DataFusion's streams,
+//! which shuttle does not control. Instead, each test runs hundreds of statements at the same time.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,10 +33,10 @@ use crate::fixtures;
 const NUM_READERS: usize = 4;
 const STATEMENTS_EACH: usize = 40;
 const NUM_FILES: usize = 3;
-/// Enough to open a file, and to keep some versions of the dozens that there are.
+/// Memory to open a file, and to keep some of the dozens of versions.
 const LIMIT_BYTES: usize = 4 << 20;
 
-/// A session in a pool of its own.
+/// Returns a session in a pool of its own.
 fn session() -> (SessionContext, Arc<dyn MemoryPool>) {
     let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 30));
     let runtime = RuntimeEnvBuilder::new().with_memory_pool(Arc::clone(&pool)).build_arc().unwrap();
@@ -46,7 +46,7 @@ fn session() -> (SessionContext, Arc<dyn MemoryPool>) {
     (SessionContext::new_with_state(state), pool)
 }
 
-/// The only row of `sql`, which is of integers.
+/// Returns the only row of `sql`, which has integers.
 async fn numbers(ctx: &SessionContext, sql: &str) -> Result<Vec<i64>> {
     let batches = batches(ctx, sql).await?;
     let mut batches = batches.iter().filter(|batch| batch.num_rows() > 0);
@@ -55,10 +55,10 @@ async fn numbers(ctx: &SessionContext, sql: &str) -> Result<Vec<i64>> {
     Ok(row.columns().iter().map(|column| column.as_primitive::<Int64Type>().value(0)).collect())
 }
 
-/// A file that is replaced by its next version now and then.
+/// A file that is replaced by its next version from time to time.
 struct Replaced {
     path: PathBuf,
-    /// The one that is there for certain; the next one may be there, too.
+    /// Version that is certainly there. The next one may be there already.
     version: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ impl Replaced {
         file
     }
 
-    /// Puts the next version into the place of this one. The length of its words is the same.
+    /// Replaces the file by its next version. The length of its words stays the same.
     fn replace(&self) {
         let version = self.version.load(Ordering::SeqCst) + 1;
         let others = |doc: u64| (0..2_000).map(move |i| format!("w{doc}x{i} "));
@@ -87,7 +87,8 @@ impl Replaced {
         self.version.store(version, Ordering::SeqCst);
     }
 
-    /// Statements that say which version they are of: least, greatest, and a count.
+    /// Returns a statement whose answer gives the least and the greatest version and a count, and
+    /// the expected count.
     fn statement(&self, kind: usize) -> (String, i64) {
         let path = self.path.display();
         match kind % 3 {
@@ -116,7 +117,7 @@ impl Replaced {
     }
 }
 
-/// Asks `file`; false where it was replaced meanwhile and the statement found that out.
+/// Asks `file`. Returns false if it was replaced meanwhile and the statement reported that.
 async fn is_answered(ctx: &SessionContext, file: &Replaced, kind: usize) -> bool {
     let (sql, expected) = file.statement(kind);
     let before = file.version.load(Ordering::SeqCst) as i64;
@@ -137,7 +138,7 @@ async fn is_answered(ctx: &SessionContext, file: &Replaced, kind: usize) -> bool
     }
 }
 
-/// Readers that ask files one after the other while those are replaced, in memory for one of them.
+/// Readers ask files one after the other while these are replaced. Memory has room for one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_answer_is_of_one_version_of_a_file_that_is_replaced() {
     let dir = tempfile::tempdir().unwrap();
@@ -186,7 +187,7 @@ async fn an_answer_is_of_one_version_of_a_file_that_is_replaced() {
     wait_until("the account is at zero", || pool.reserved() == 0).await;
 }
 
-/// Commits of one `mark` each: a document more, or an edit of the first.
+/// Commits one more `mark`: a new document, or an edit of the first one.
 async fn commit(ctx: &SessionContext, version: u64) {
     let sql = match version % 3 {
         0 => "UPDATE d SET text = text || ' mark' WHERE path = '1'".to_owned(),
@@ -201,7 +202,7 @@ async fn open(ctx: &SessionContext, folder: &Path) {
     batches(ctx, &sql).await.unwrap();
 }
 
-/// Readers of a living corpus in a session that keeps next to nothing, while another one commits.
+/// Readers ask a living corpus in a session that keeps very little, while another session commits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_answer_is_of_one_version_of_a_living_corpus() {
     const NUM_COMMITS: u64 = 40;

@@ -1,4 +1,4 @@
-//! Tasks of the library give the same answers on one, two and seven threads.
+//! Tests that tasks of the library give the same answers on one, two and seven threads.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const AMPLE: u64 = 1 << 30;
 const WAYS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
-/// The sources of `src/datafusion`, in segments of 100 KB that cut documents.
+/// Returns the sources of `src/datafusion`, in segments of 100 KB that cut documents.
 fn corpus() -> Corpus {
     let options = IngestOptions { block_bytes: 100_000, ..IngestOptions::default() };
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
@@ -31,7 +31,7 @@ fn corpus() -> Corpus {
     Corpus::from_bytes("sources", &file, &OpenLimits::default()).unwrap().1
 }
 
-/// Everything that is counted in `way`, as text.
+/// Returns all counts with traversal `way`, as text.
 fn counted(corpus: &Corpus, fold: Fold, way: Traversal) -> Vec<String> {
     let words = Vocabulary::new(corpus).unwrap();
     let words = match fold {
@@ -71,7 +71,7 @@ fn counted(corpus: &Corpus, fold: Fold, way: Traversal) -> Vec<String> {
     shown
 }
 
-/// What has one way.
+/// Returns the results of tasks without a choice of traversal, as text.
 fn found(corpus: &Corpus) -> Vec<String> {
     let counts = word_count(corpus).unwrap();
     let mut shown: Vec<String> = (0..counts.len())

@@ -1,4 +1,5 @@
-//! Words are counted from what files say of them: nothing else is read, and the rows are those of the grammar.
+//! Tests of the stored word counts of files: nothing else is read for them, and the rows equal
+//! those of the grammar.
 
 use std::fs;
 
@@ -31,7 +32,7 @@ async fn words_are_counted_without_the_grammar() {
     let vectors = format!("term_vector('{}')", plays.display());
     assert!(bytes_read(&ctx, &vectors).await > of_words);
     assert_eq!(bytes_read(&ctx, &count).await, 0);
-    // Where everything is loaded already, that is asked.
+    // If the corpus is loaded already, the query uses it.
     let ctx = fixtures::session();
     bytes_read(&ctx, &vectors).await;
     assert_eq!(bytes_read(&ctx, &count).await, 0);
@@ -56,7 +57,7 @@ async fn stored_counts_are_those_of_the_grammar() {
     }
 }
 
-/// A file of `text`, taken apart.
+/// Returns a file of `text`, split into its sections.
 fn anatomy_of(text: &str) -> Anatomy {
     let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
     builder.push_document("a.txt", text.as_bytes()).unwrap();

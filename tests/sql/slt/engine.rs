@@ -1,9 +1,10 @@
 //! DataFusion as an engine of the sqllogictest runner.
 //!
-//! Cells print as Arrow prints them, NULL as `NULL`, an empty string as `(empty)`, NUL as `\0`. A last cell of
-//! several lines (a plan, a text) takes a numbered row for each line, with its indentation as `-`,
-//! because the runner folds blanks. The crate datafusion-sqllogictest does the same, but drags in
-//! datafusion-spark, whose features make `cargo test` build half of DataFusion once more.
+//! Cells print as Arrow prints them, NULL as `NULL`, an empty string as `(empty)`, NUL as `\0`. If
+//! the last cell has several lines (a plan, a text), each line becomes a numbered row, with its
+//! indentation as `-`, because the runner folds blanks. The crate datafusion-sqllogictest does the
+//! same, but depends on datafusion-spark, whose features make `cargo test` build half of DataFusion
+//! once more.
 
 use std::fmt;
 
@@ -15,13 +16,13 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use sqllogictest::{AsyncDB, ColumnType, DBOutput, Normalizer};
 
-/// Marks what a line of an expected answer leaves open.
+/// Mark in an expected answer for text that may differ.
 const IGNORED: &str = "<slt:ignore>";
 
 /// A session that answers the runner.
 pub struct Engine(pub SessionContext);
 
-/// Letter of a column behind `query`.
+/// Letter of a column in a `query` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter(char);
 
@@ -93,7 +94,7 @@ fn cell(column: &dyn Array, row: usize) -> String {
     if text.is_empty() { "(empty)".into() } else { text.replace('\0', "\\0") }
 }
 
-/// One row for each line of the last cell.
+/// Splits the last cell into one row for each line.
 fn unfold(mut cells: Vec<String>) -> Vec<Vec<String>> {
     match cells.pop() {
         Some(last) if last.trim_end().contains('\n') => {
@@ -107,13 +108,13 @@ fn unfold(mut cells: Vec<String>) -> Vec<Vec<String>> {
     }
 }
 
-/// Trailing blanks are not compared.
+/// Removes trailing blanks, which are not compared.
 #[allow(clippy::ptr_arg)]
 pub fn normalize(line: &String) -> String {
     line.trim_end().to_string()
 }
 
-/// Compares an answer with what a file expects, except for what it leaves open.
+/// Compares an answer with a file's expected answer, except for text marked as open.
 pub fn is_expected(normalizer: Normalizer, actual: &[Vec<String>], expected: &[String]) -> bool {
     let actual: Vec<String> = actual.iter().map(|row| normalizer(&row.join(" "))).collect();
     let expected: Vec<String> = expected.iter().map(normalizer).collect();

@@ -102,8 +102,8 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/cuda/run_kernels.rs",
     "src/cuda/scan_slot.rs",
     "src/cuda/scanned_rows.rs",
+    "src/cuda/session/column_arrays.rs",
     "src/datafusion/functions/sequence_texts.rs",
-    "src/datafusion/gsst/device_rows.rs",
     "tests/gpu_faults/breakage.rs",
 ];
 

@@ -8,13 +8,23 @@
 #![allow(unsafe_code, reason = "one call that ends the process and has no safe form")]
 
 use std::process::ExitCode;
+use std::sync::{Arc, OnceLock};
 
-use datafusion_tadoc::is_opening_device;
+use datafusion_tadoc::DeviceSession;
+
+/// The devices of the session of this process.
+static DEVICES: OnceLock<Arc<DeviceSession>> = OnceLock::new();
+
+/// Remembers the devices that the process may be opening when it ends.
+pub fn remember(devices: Arc<DeviceSession>) {
+    // A process has one session; a second one would have devices that nobody waits for either.
+    let _first_stays = DEVICES.set(devices);
+}
 
 /// Ends `main` with `status`, immediately if a GPU is being opened.
 pub fn leave(status: u8) -> ExitCode {
     #[cfg(unix)]
-    if is_opening_device() {
+    if DEVICES.get().is_some_and(|devices| devices.is_opening()) {
         use std::io::Write;
         // An error means that nobody reads standard output any more.
         let _ = std::io::stdout().flush();

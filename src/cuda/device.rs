@@ -15,6 +15,7 @@ use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, DriverError, ValidAsZe
 use super::error::GpuError;
 use super::memory::{DeviceBuffer, MemoryBudget};
 use super::module::Module;
+use super::pinned::HostBuffer;
 use super::{lost, managed};
 
 /// Oldest supported driver, as the version that the driver reports: CUDA 12.2, which is driver 535.
@@ -57,6 +58,9 @@ pub fn num_devices() -> Result<usize, GpuError> {
     }
 }
 
+/// Two pinned buffers of a copy to the host. One is filled while the other is read.
+pub(super) type Staging = [HostBuffer; 2];
+
 /// An open device. Clones share the device and the stream.
 #[derive(Debug, Clone)]
 pub struct Device {
@@ -67,6 +71,7 @@ pub struct Device {
     shares_host_memory: bool,
     budget: Arc<MemoryBudget>,
     modules: Arc<Mutex<HashMap<&'static str, Module>>>,
+    staging: Arc<Mutex<Vec<Staging>>>,
 }
 
 impl Device {
@@ -91,8 +96,16 @@ impl Device {
         let integrated = Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED;
         let shares_host_memory = context.attribute(integrated).map_err(&opening)? != 0;
         let budget = Arc::new(MemoryBudget::new(u64::MAX));
-        let modules = Arc::default();
-        Ok(Self { context, stream, name, capability, shares_host_memory, budget, modules })
+        Ok(Self {
+            context,
+            stream,
+            name,
+            capability,
+            shares_host_memory,
+            budget,
+            modules: Arc::default(),
+            staging: Arc::default(),
+        })
     }
 
     /// Returns true if the device works in the host's memory, so that copies gain nothing. This
@@ -204,6 +217,11 @@ impl Device {
     /// Returns the loaded modules, by the name of their source file.
     pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<&'static str, Module>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the pairs of pinned buffers that are kept for copies to the host.
+    pub(super) fn staging(&self) -> MutexGuard<'_, Vec<Staging>> {
+        self.staging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a function for `map_err` that turns an error of the driver into a [`GpuError`].

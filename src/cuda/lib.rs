@@ -29,11 +29,13 @@ mod managed;
 mod matched_rows;
 mod memory;
 mod module;
+mod opening;
 mod pinned;
 mod run_kernels;
 mod scan_memory;
 mod scan_slot;
 mod scanned_rows;
+mod session;
 
 pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
 pub use block_check::BlockCheck;
@@ -57,3 +59,4 @@ pub use matched_rows::{MatchedRows, PendingMatches};
 pub use pinned::HostBuffer;
 pub use scan_memory::RunBytes;
 pub use scanned_rows::{PendingRows, ScannedRows};
+pub use session::CudaSession;

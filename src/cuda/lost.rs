@@ -11,7 +11,8 @@ use cudarc::driver::DriverError;
 
 use super::error::{GpuError, is_sticky};
 
-/// First fault of each lost device, by ordinal.
+/// First fault of each lost device, by ordinal. A static, because the driver shares the context of a
+/// device, and with it the fault, among all sessions of the process.
 static LOST: Mutex<BTreeMap<usize, String>> = Mutex::new(BTreeMap::new());
 
 /// Records `error` of device `ordinal` if it is a lasting fault.

@@ -68,14 +68,12 @@ pub use self::errors::{Secrets, contain_panics, contain_panics_of, mask_secrets,
 pub use self::functions::{find_signature, signatures};
 pub use self::gsst::{GsstFormatFactory, GsstSource};
 pub use self::options::{Device, TadocOptions};
+pub use self::placement::DeviceSession;
 pub use self::planner::{TadocRelationPlanner, check_statement_depth, way_out};
 pub use self::scan::{
     Argument, ArgumentKind, Column, ColumnKind, Signature, TadocExec, TadocTable,
 };
-pub use self::session::{
-    FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, expect_last_statement,
-    is_opening_device, register_all,
-};
+pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
 pub use self::source::{FileAt, Found, Resolver, enough_memory};
 pub use self::write::{TadocFormatFactory, TadocTableFactory};
 

@@ -138,8 +138,7 @@ pub struct TadocOptions {
     /// Compression of the ordinary columns of such files, by Parquet's names.
     pub gsst_compression: Compression,
     /// Maximum memory, in bytes, on each device, and maximum pinned host memory kept for it (at
-    /// most 1 GiB). All sessions of a process share the devices, so the value of the scan that
-    /// started last applies.
+    /// most 1 GiB). Each session has a limit of its own.
     pub gpu_memory_bytes: u64,
 }
 
@@ -371,7 +370,7 @@ pub(crate) const OPTIONS: [(&str, &str); 22] = [
     ("gsst_parse", "How text is cut into GSST symbols: greedy or optimal."),
     ("gsst_row_group_rows", "Rows of a row group STORED AS GSST."),
     ("gsst_compression", "Compression of the ordinary columns STORED AS GSST: zstd(1), snappy, …"),
-    ("gpu_memory_bytes", "Most memory on each device; what the scan that started last says."),
+    ("gpu_memory_bytes", "Most memory of the session on each device."),
 ];
 
 /// Returns the value of `tadoc.gsst_parse`.

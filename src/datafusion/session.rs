@@ -10,10 +10,10 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::functions::{CorpusFunction, Home, TadocFunction};
-use crate::gsst::{self, GsstFormatFactory};
+use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
-use crate::placement::SpreadRows;
+use crate::placement::{DeviceSession, SpreadRows};
 use crate::planner::TadocRelationPlanner;
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
@@ -40,19 +40,6 @@ pub fn register_all(ctx: &SessionContext) -> Result<()> {
         .with_tadoc()
         .build();
     Ok(())
-}
-
-/// Declares that the next statement is the last one of this process. With `tadoc.device = auto`, no
-/// device is then opened in the background for later statements.
-pub fn expect_last_statement() {
-    gsst::device::expect_nothing_more();
-}
-
-/// Returns true while a thread opens a GPU. No query waits for that thread. A process that ends
-/// during this time should end without running its `atexit` handlers, because the driver's handler
-/// waits until the GPU is open.
-pub fn is_opening_device() -> bool {
-    gsst::device::is_opening()
 }
 
 /// Variant of [`register_all`] for sessions that are still being built.
@@ -89,6 +76,9 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {
             config.options_mut().extensions.insert(TadocOptions::default());
+        }
+        if config.get_extension::<DeviceSession>().is_none() {
+            config.set_extension(Arc::new(DeviceSession::new()));
         }
         let defaults = TableOptions::default_from_session_config(config.options());
         let table_options = self.table_options().get_or_insert(defaults);

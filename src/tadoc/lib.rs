@@ -120,6 +120,7 @@
 //! | placement | the decision whether cores or a device answer a task |
 //! | rate | work per second, as measured or assumed by the throughput model |
 
+pub mod accelerator;
 pub mod analytics;
 pub mod build;
 pub mod edits;

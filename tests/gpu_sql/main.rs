@@ -226,7 +226,7 @@ async fn documents_that_are_cut_have_their_words() {
 
 /// Queries over a corpus `{}` that run on the CPU even if a device is demanded, with the reason.
 /// The first value is true if the corpus has a document that is cut.
-const REFUSED: [(bool, &str, &str); 8] = [
+const REFUSED: [(bool, &str, &str); 9] = [
     (true, "SELECT * FROM sequence_count('{}', 2)", "a document goes on in another segment"),
     (true, "SELECT * FROM cooccurrence('{}', 2)", "a document goes on in another segment"),
     (true, "SELECT * FROM ranked_inverted_index('{}')", "a document goes on in another segment"),
@@ -235,6 +235,7 @@ const REFUSED: [(bool, &str, &str); 8] = [
     (false, "SELECT * FROM cooccurrence('{}', 300)", "windows of 300 words, 255 at most"),
     (false, "SELECT word FROM inverted_index('{}')", "no documents are asked for"),
     (false, "SELECT word FROM word_count('{}')", "nothing is counted"),
+    (false, "SELECT * FROM word_count('{}', fold => true)", COUNTED),
 ];
 
 #[tokio::test]
@@ -252,8 +253,7 @@ async fn what_a_device_cannot_count_the_cpu_does() {
 }
 
 /// Queries that run on the CPU with `auto`, with the reason.
-const LEFT: [(&str, &str); 10] = [
-    ("SELECT * FROM word_count('{}')", COUNTED),
+const LEFT: [(&str, &str); 9] = [
     ("SELECT * FROM term_vector('{}', fold => true)", LESS),
     ("SELECT * FROM term_vector('{}') WHERE doc_id = 3", PART),
     ("SELECT word, score FROM tfidf('{}') LIMIT 7", PART),

@@ -24,11 +24,7 @@ pub const WHOLE_DOCUMENTS: [&str; 19] = [
 ];
 
 /// All other queries.
-pub const QUERIES: [&str; 19] = [
-    "SELECT * FROM word_count('{}')",
-    "SELECT * FROM word_count('{}', fold => true)",
-    "SELECT word, count FROM word_sort('{}') WHERE count > 20 AND word >= 'r' LIMIT 7",
-    "SELECT count FROM word_count('{}') WHERE word LIKE '%e%'",
+pub const QUERIES: [&str; 15] = [
     "SELECT * FROM term_vector('{}')",
     "SELECT * FROM term_vector('{}', fold => true)",
     "SELECT doc_id, word, count FROM term_vector('{}', 3) WHERE doc_id % 7 = 2",

@@ -21,11 +21,12 @@ use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
+use datafusion_tadoc::DeviceSession;
 use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
-use crate::{display, interrupt};
+use crate::{display, interrupt, leave};
 
 use self::resident::ResidentPool;
 
@@ -260,7 +261,13 @@ impl Session {
             context.state_weak_ref(),
         )));
         datafusion_tadoc::register_all(context)?;
+        leave::remember(self.devices());
         Ok(())
+    }
+
+    /// Returns the devices of the session.
+    fn devices(&self) -> Arc<DeviceSession> {
+        DeviceSession::from_config(self.context.state_ref().read().config())
     }
 
     async fn prompt(self) -> Outcome {

@@ -12,9 +12,7 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
-use datafusion_tadoc::{
-    TadocOptions, check_statement_depth, contain_panics_of, enough_memory, expect_last_statement,
-};
+use datafusion_tadoc::{TadocOptions, check_statement_depth, contain_panics_of, enough_memory};
 
 use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
@@ -65,7 +63,7 @@ impl Session {
         let mut statements = Statements::new(script, dialect.as_ref())?;
         while let Some(statement) = statements.next(self.max_depth())? {
             if is_last && statements.is_at_end() {
-                expect_last_statement();
+                self.devices().expect_last_statement();
             }
             contain_panics_of("the statement", self.run_statement(statement)).await??;
         }
@@ -122,7 +120,7 @@ impl Session {
         while let Some(next) = statements.next(self.max_depth())? {
             self.run_statement(std::mem::replace(&mut last, next)).await?;
         }
-        expect_last_statement();
+        self.devices().expect_last_statement();
         let sql = last.to_string();
         let plan = self.context.state().statement_to_plan(last).await?;
         let frame = self.context.execute_logical_plan(plan).await?;

@@ -9,29 +9,23 @@
 //! and the allocation is tried again, until nothing is left to evict. So a corpus larger than the
 //! budget passes through the device segment by segment.
 //!
-//! The caller can name the next segment ([`CorpusCopies::expect`]). From the first eviction on, its
-//! grammar is copied while the device works on the current segment. If memory is short, this copy
-//! is given up last. The gain is small (`benches/gpu_segments.rs`, H200, 17 segments of 32 MiB,
-//! memory for half of them): 0.96 to 1.11 times as fast, and 0.83 to 0.98 for word_count, which has
-//! no work that could hide a copy. If all segments fit, there is no gain (0.95 to 1.05).
+//! Copying the grammar of the next segment while the device works on the current one was tried and
+//! removed (H200, 17 segments of 32 MiB, memory for half of them): 0.96 to 1.11 times as fast, and
+//! 0.95 to 1.05 if all segments fit.
 //!
 //! A segment is identified by its address. Its owner reports when it is no longer needed
 //! ([`CorpusCopies::forget`]). Each call takes O(kept copies).
 
 use std::any::{Any, TypeId};
 use std::collections::VecDeque;
-use std::mem::replace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use cudarc::driver::CudaStream;
 
 use crate::device::Device;
 use crate::error::GpuError;
 use tadoc::segment::Segment;
 
 use super::DeviceCorpus;
-use super::coming::Coming;
 
 /// Values by key, least recently used first.
 #[derive(Debug)]
@@ -59,16 +53,6 @@ impl<K: PartialEq, V> LeastRecentlyUsed<K, V> {
 
     fn evict(&mut self) -> Option<V> {
         self.kept.pop_front().map(|(_, value)| value)
-    }
-
-    /// Evicts the least recently used value whose key is not in use.
-    fn evict_but(&mut self, is_used: impl Fn(&K) -> bool) -> Option<V> {
-        let at = self.kept.iter().position(|(key, _)| !is_used(key))?;
-        self.kept.remove(at).map(|(_, value)| value)
-    }
-
-    fn contains(&self, is_wanted: impl Fn(&K) -> bool) -> bool {
-        self.kept.iter().any(|(key, _)| is_wanted(key))
     }
 
     fn retain(&mut self, is_kept: impl Fn(&K) -> bool) {
@@ -112,40 +96,17 @@ pub struct CorpusCopies {
     device: Device,
     kept: LeastRecentlyUsed<CopyKey, Box<dyn Any + Send>>,
     prepare_time: Duration,
-    ahead_bytes: u64,
-    /// True if memory did not suffice for everything.
-    is_short: bool,
-    /// Segment that the caller needs next, until the copy of its grammar begins.
-    next: Option<Arc<Segment>>,
-    coming: Option<Coming>,
-    /// Stream for the copy of the next grammar.
-    stream: Option<Arc<CudaStream>>,
 }
 
 impl CorpusCopies {
     /// Builds an empty cache.
     pub fn new(device: Device) -> Self {
-        let (kept, prepare_time, ahead_bytes) = (LeastRecentlyUsed::default(), Duration::ZERO, 0);
-        let (is_short, next, coming, stream) = (false, None, None, None);
-        Self { device, kept, prepare_time, ahead_bytes, is_short, next, coming, stream }
-    }
-
-    /// Names the segment that the caller needs after the current one. If memory is short, its
-    /// grammar is copied in the meantime, unless a part of it is on the device already. A failure
-    /// of this copy does not fail the work.
-    pub fn expect(&mut self, next: Option<&Arc<Segment>>) {
-        self.next = next.cloned();
+        Self { device, kept: LeastRecentlyUsed::default(), prepare_time: Duration::ZERO }
     }
 
     /// Returns the total time spent on uploads and on making missing parts.
     pub fn prepare_time(&self) -> Duration {
         self.prepare_time
-    }
-
-    /// Returns the size of the grammars copied while the device worked on another segment, in
-    /// bytes. It stays 0 until memory is short.
-    pub fn ahead_bytes(&self) -> u64 {
-        self.ahead_bytes
     }
 
     /// Returns the device of the copies.
@@ -161,9 +122,7 @@ impl CorpusCopies {
     pub fn set_max_bytes(&mut self, max_bytes: u64) -> Result<(), GpuError> {
         self.device.budget().set_max_bytes(max_bytes);
         let mut is_evicted = false;
-        while self.device.used_bytes() > max_bytes
-            && (self.kept.evict().is_some() || self.give_up_coming())
-        {
+        while self.device.used_bytes() > max_bytes && self.kept.evict().is_some() {
             is_evicted = true;
         }
         if is_evicted { self.device.synchronize() } else { Ok(()) }
@@ -188,12 +147,10 @@ impl CorpusCopies {
     ) -> Result<P, GpuError> {
         let kept = self.kept.take(&CopyKey::of::<P>(segment, number));
         if let Some(part) = kept.and_then(|kept| kept.downcast::<P>().ok()) {
-            self.begin_next(segment);
             return Ok(*part);
         }
         let start = Instant::now();
         let corpus = self.corpus(segment)?;
-        self.begin_next(segment);
         let made = self.retried(|| make(&corpus))?;
         self.device.synchronize()?;
         self.prepare_time += start.elapsed();
@@ -215,37 +172,25 @@ impl CorpusCopies {
         &mut self,
         mut work: impl FnMut() -> Result<T, GpuError>,
     ) -> Result<T, GpuError> {
-        let mut is_again = false;
-        loop {
-            let (device, is_short) = (&self.device, &mut self.is_short);
-            let answer = self.kept.retried(is_full, || {
-                if replace(&mut is_again, true) {
-                    *is_short = true;
-                    // The device frees memory only after the earlier work on it is done.
-                    device.synchronize()?;
-                }
-                work()
-            });
-            match answer {
-                Err(error) if is_full(&error) && self.give_up_coming() => {}
-                answer => return answer,
+        let (device, mut num_tries) = (&self.device, 0);
+        self.kept.retried(is_full, || {
+            if num_tries > 0 {
+                // The device frees memory only after the earlier work on it is done.
+                device.synchronize()?;
             }
-        }
+            num_tries += 1;
+            work()
+        })
     }
 
     /// Drops the copies of the segments at these addresses.
     pub fn forget(&mut self, addresses: &[usize]) {
         self.kept.retain(|key| !addresses.contains(&key.segment));
-        let is_forgotten = |coming: &Coming| addresses.contains(&coming.key().segment);
-        if self.coming.as_ref().is_some_and(is_forgotten) {
-            self.give_up_coming();
-        }
     }
 
     /// Drops all copies.
     pub fn clear(&mut self) {
         self.kept = LeastRecentlyUsed::default();
-        self.give_up_coming();
     }
 
     fn corpus(&mut self, segment: &Arc<Segment>) -> Result<DeviceCorpus, GpuError> {
@@ -253,64 +198,13 @@ impl CorpusCopies {
         let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<DeviceCorpus>().ok());
         let corpus = match kept {
             Some(corpus) => *corpus,
-            None => match self.come(&key) {
-                Some(corpus) => corpus,
-                None => {
-                    let device = self.device.clone();
-                    self.retried(|| DeviceCorpus::upload(&device, segment))?
-                }
-            },
+            None => {
+                let device = self.device.clone();
+                self.retried(|| DeviceCorpus::upload(&device, segment))?
+            }
         };
         self.kept.put(key, Box::new(corpus.clone()));
         Ok(corpus)
-    }
-
-    /// Waits for the grammar of this key if it is being copied, and returns it.
-    fn come(&mut self, key: &CopyKey) -> Option<DeviceCorpus> {
-        let corpus = self.coming.take_if(|coming| coming.key() == key)?.wait()?;
-        self.ahead_bytes += corpus.count_copied();
-        Some(corpus)
-    }
-
-    /// Drops the grammar that is being copied. Returns true if there was one.
-    fn give_up_coming(&mut self) -> bool {
-        self.coming.take().map(Coming::wait).is_some()
-    }
-
-    /// Starts the copy of the next segment's grammar, unless a part of that segment is on the
-    /// device. Evicts the least recently used copies for it, but none of `current`.
-    fn begin_next(&mut self, current: &Arc<Segment>) {
-        let Some(next) = self.next.take().filter(|_| self.is_short) else { return };
-        let [current, address] = [current, &next].map(|segment| Arc::as_ptr(segment).addr());
-        let is_next = |key: &CopyKey| key.segment == address;
-        let is_coming = self.coming.as_ref().is_some_and(|coming| is_next(coming.key()));
-        if is_coming || self.kept.contains(is_next) {
-            return;
-        }
-        // The pending grammar belongs to a segment that was not requested.
-        self.give_up_coming();
-        // Ignores a failure: the copy is repeated, and fails again, when the segment is requested.
-        self.coming = self.coming(current, &next).ok();
-    }
-
-    fn coming(&mut self, current: usize, next: &Arc<Segment>) -> Result<Coming, GpuError> {
-        let opening = self.device.fault("opening a stream");
-        let stream = match &self.stream {
-            Some(stream) => stream.clone(),
-            None => self.device.context().new_stream().map_err(opening)?,
-        };
-        self.stream = Some(stream.clone());
-        loop {
-            match Coming::begin(&self.device, &stream, next) {
-                Err(error)
-                    if is_full(&error)
-                        && self.kept.evict_but(|key| key.segment == current).is_some() =>
-                {
-                    self.device.synchronize()?;
-                }
-                begun => return begun,
-            }
-        }
     }
 }
 
@@ -329,24 +223,19 @@ mod tests {
         kept
     }
 
+    fn has(all: &LeastRecentlyUsed<u32, u32>, wanted: u32) -> bool {
+        all.kept.iter().any(|(key, _)| *key == wanted)
+    }
+
     #[test]
     fn what_was_used_longest_ago_goes_first() {
         let mut all = kept(&[1, 2, 3]);
         let one = all.take(&1).unwrap();
-        assert!(!all.contains(|key| *key == 1));
+        assert!(!has(&all, 1));
         all.put(1, one);
         all.put(2, 21);
         let order: Vec<_> = std::iter::from_fn(|| all.evict()).collect();
         assert_eq!(order, [30, 10, 21]);
-    }
-
-    #[test]
-    fn what_is_in_use_is_passed_over() {
-        let mut all = kept(&[1, 2, 3]);
-        assert_eq!(all.evict_but(|key| *key < 2), Some(20));
-        assert_eq!(all.evict_but(|key| *key != 1), Some(10));
-        assert_eq!(all.evict_but(|key| *key == 3), None);
-        assert!(all.contains(|key| *key == 3));
     }
 
     #[test]
@@ -376,11 +265,7 @@ mod tests {
         assert_eq!(needing(&mut kept(&[1, 2, 3]), 10), Ok(1));
         let mut all = kept(&[1, 2, 3]);
         assert_eq!(needing(&mut all, 50), Ok(3));
-        assert!(
-            all.contains(|key| *key == 3)
-                && !all.contains(|key| *key == 1)
-                && !all.contains(|key| *key == 2)
-        );
+        assert!(has(&all, 3) && !has(&all, 1) && !has(&all, 2));
         assert_eq!(needing(&mut all, 101), Err("full"));
         assert!(all.kept.is_empty());
     }
@@ -391,6 +276,6 @@ mod tests {
         let failed: Result<(), _> = all.retried(|error| *error == "full", || Err("lost"));
         assert_eq!((failed, all.kept.len()), (Err("lost"), 2));
         all.retain(|&key| key != 1);
-        assert!(!all.contains(|key| *key == 1) && all.contains(|key| *key == 2));
+        assert!(!has(&all, 1) && has(&all, 2));
     }
 }

@@ -32,7 +32,6 @@
 mod answers;
 mod batch_answers;
 mod cache;
-mod coming;
 mod edits;
 mod edits_plan;
 mod edits_tokens;
@@ -71,8 +70,6 @@ pub use weights::CorpusWeights;
 
 use std::sync::Arc;
 
-use cudarc::driver::CudaStream;
-
 use tadoc::segment::Dag;
 use tadoc::segment::Segment;
 
@@ -108,14 +105,8 @@ impl GrammarArrays {
         })
     }
 
-    /// Enqueues the copy of the grammar of `segment` on `stream`, after earlier work of other
-    /// streams on these arrays. Call it once.
-    fn fill(
-        &mut self,
-        device: &Device,
-        stream: &Arc<CudaStream>,
-        segment: &Segment,
-    ) -> Result<(), GpuError> {
+    /// Enqueues the copy of the grammar of `segment`. Call it once.
+    fn fill(&mut self, device: &Device, segment: &Segment) -> Result<(), GpuError> {
         let grammar = segment.dag.grammar();
         let parts = [
             (&grammar.symbols, &mut self.symbols),
@@ -123,7 +114,7 @@ impl GrammarArrays {
             (&grammar.doc_offsets, &mut self.doc_offsets),
         ];
         for (values, buffer) in parts {
-            device.send("copying a grammar", &values[..], stream, buffer)?;
+            device.send("copying a grammar", &values[..], device.stream(), buffer)?;
         }
         Ok(())
     }
@@ -137,20 +128,19 @@ impl DeviceCorpus {
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn upload(device: &Device, segment: &Arc<Segment>) -> Result<Self, GpuError> {
         let mut arrays = GrammarArrays::take(device, segment)?;
-        arrays.fill(device, device.stream(), segment)?;
+        arrays.fill(device, segment)?;
         let corpus =
             Self { device: device.clone(), segment: segment.clone(), arrays: Arc::new(arrays) };
         corpus.count_copied();
         Ok(corpus)
     }
 
-    /// Counts the bytes of the grammar as copied, and returns them.
-    fn count_copied(&self) -> u64 {
+    /// Counts the bytes of the grammar as copied.
+    fn count_copied(&self) {
         let grammar = self.dag().grammar();
         let parts = [&grammar.symbols[..], &grammar.rule_offsets, &grammar.doc_offsets];
         let len_bytes = parts.map(size_of_val::<[u32]>).iter().sum::<usize>() as u64;
         self.device.budget().count_copied(len_bytes);
-        len_bytes
     }
 
     /// Builds the object that counts elements and words. It computes the counts once.

@@ -17,12 +17,11 @@
 )]
 
 use std::mem::MaybeUninit;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{CudaEvent, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
 use rayon::prelude::*;
 
-use crate::device::Device;
+use crate::device::{Device, Staging};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::pinned::{HostBuffer, PinnedPool};
@@ -31,21 +30,10 @@ use super::launch::address;
 
 /// Bytes of a pinned buffer.
 const CHUNK_BYTES: usize = 8 << 20;
-/// Largest number of kept pairs of pinned buffers. As many devices can copy at once with kept
-/// buffers.
-const MAX_KEPT: usize = 8;
+/// Largest number of pairs of pinned buffers that a device keeps, for as many copies at once.
+const MAX_KEPT: usize = 2;
 /// Numbers that a core copies at a time.
 const TASK_LEN: usize = 1 << 16;
-
-/// Two pinned buffers. One is filled while the other is read.
-type Staging = [HostBuffer; 2];
-
-/// Kept pairs of pinned buffers. All devices can use them.
-static KEPT: Mutex<Vec<Staging>> = Mutex::new(Vec::new());
-
-fn kept() -> MutexGuard<'static, Vec<Staging>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Returns the first `len` values of `buffer` after all work on it is done.
 pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync>(
@@ -96,7 +84,8 @@ where
     T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
     U: Copy + Send,
 {
-    let mut staging = kept().pop().unwrap_or_else(|| {
+    let kept = device.staging().pop();
+    let mut staging = kept.unwrap_or_else(|| {
         let pool = PinnedPool::new(device.context(), 2 * CHUNK_BYTES);
         [pool.take(CHUNK_BYTES), pool.take(CHUNK_BYTES)]
     });
@@ -105,7 +94,7 @@ where
         // Makes sure that no copy to the buffers is still running. Its own result does not matter.
         let _ = device.synchronize();
     }
-    let mut kept = kept();
+    let mut kept = device.staging();
     if kept.len() < MAX_KEPT {
         kept.push(staging);
     }

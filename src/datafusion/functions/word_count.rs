@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 
 use super::strings::{fold_of, int64};
 use crate::errors::datafusion_error;
-use crate::placement::{self, Task};
+use crate::placement::Task;
 use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
@@ -37,6 +37,9 @@ pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the
 /// Text for EXPLAIN if the counts are stored and no grammar is traversed. If a corpus is open
 /// already, its own counts are used: both were compared when it was opened.
 const STORED: &str = "none: counts are stored with the words";
+
+/// Reason why no device counts words: counting them takes no work.
+const WORDS_COUNTED: &str = "the vocabulary has counted words";
 
 /// The function `word_count` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -105,7 +108,7 @@ impl TableFunction for WordCount {
     }
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
-        if scan.uses(COUNT) { Ok(Task::WordCount) } else { Err("nothing is counted") }
+        Err(if scan.uses(COUNT) { WORDS_COUNTED } else { "nothing is counted" })
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
@@ -137,8 +140,7 @@ impl TableFunction for WordCount {
 
 /// Returns true if the counts that are stored in the files are the answer.
 fn are_stored(scan: &Scan) -> bool {
-    let is_free = scan.options.traversal == Traversal::Auto && !scan.placement.is_on_device();
-    is_free && scan.source.has_word_counts()
+    scan.options.traversal == Traversal::Auto && scan.source.has_word_counts()
 }
 
 /// Returns an upper bound of the number of distinct words. It is exact for a corpus of one segment.
@@ -162,9 +164,6 @@ pub(super) fn record_sweep<'a>(run: &Run, segments: impl IntoIterator<Item = &'a
 fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let counted = run.scan.uses(COUNT).then(|| {
         let vocabulary = loaded.vocabulary(fold)?;
-        if let Some(counts) = placement::word_counts(&run, &vocabulary)? {
-            return Ok(counts);
-        }
         // A corpus of which only the words are loaded has no documents and no rules.
         if loaded.corpus.num_docs() > 0 {
             record_sweep(&run, loaded.corpus.segments());

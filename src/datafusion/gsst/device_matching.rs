@@ -12,10 +12,9 @@
 
 use bytes::Bytes;
 
-use super::device::{PendingTests, Scanner};
 use super::file_scan::{DeviceUse, Fetched, FileScan};
+use gsst::parquet::device::{ColumnScanner, DeviceResult, PendingRows};
 use gsst::parquet::{CodePredicate, StretchMatches};
-use tadoc::Error;
 
 /// A GSST column, and the rows of each stretch that meet all predicates on it.
 pub(super) type ColumnMatches = (usize, Vec<StretchMatches>);
@@ -24,24 +23,24 @@ pub(super) type ColumnMatches = (usize, Vec<StretchMatches>);
 struct Waiting {
     column_idx: usize,
     is_sent: Vec<bool>,
-    pending: PendingTests,
+    pending: Box<dyn PendingRows<StretchMatches>>,
 }
 
 impl FileScan {
     /// The rows that meet the predicates on each GSST column, as far as a device can tell.
     pub(super) fn matches_from(
         &self,
-        device: DeviceUse,
+        device: &DeviceUse,
         fetched: &Fetched,
-    ) -> Result<Vec<ColumnMatches>, Error> {
-        let scanner = Scanner::of_partition(device.partition, device.max_bytes)?;
+    ) -> DeviceResult<Vec<ColumnMatches>> {
+        let scanner = device.scanner()?;
         let is_possible = self.possible_stretches(fetched.row_group_idx);
         let mut waiting = Vec::new();
         for column_idx in 0..self.footer.gsst().columns().len() {
             let predicates = self.predicates_on(column_idx);
             if !predicates.is_empty() {
                 waiting.extend(self.submit(
-                    &scanner,
+                    scanner.as_ref(),
                     fetched,
                     column_idx,
                     &predicates,
@@ -55,14 +54,14 @@ impl FileScan {
     /// Gives the blocks of a column to the device; `None` where it cannot test them.
     fn submit(
         &self,
-        scanner: &Scanner,
+        scanner: &dyn ColumnScanner,
         fetched: &Fetched,
         column_idx: usize,
         predicates: &[&CodePredicate],
         is_possible: &[bool],
-    ) -> Result<Option<Waiting>, Error> {
-        let tests = match scanner.tests(predicates) {
-            Ok(tests) => tests,
+    ) -> DeviceResult<Option<Waiting>> {
+        let matcher = match scanner.matcher(predicates) {
+            Ok(matcher) => matcher,
             Err(error) => {
                 tracing::warn!(file = %self.object.location, %error, "filtering on the CPU");
                 self.counters.device_fallbacks.add(1);
@@ -78,12 +77,11 @@ impl FileScan {
         let is_sent = sent.iter().map(Option::is_some).collect();
         let blocks = sent.into_iter().flatten().collect();
         let text_type = column.text_type.as_view();
-        let held = self.reservation.new_empty();
-        let pending = scanner.submit_matching(blocks, &tests, text_type, is_text_wanted, held)?;
+        let pending = matcher.find(blocks, text_type, is_text_wanted, self.held())?;
         Ok(Some(Waiting { column_idx, is_sent, pending }))
     }
 
-    fn wait_for(&self, waiting: Waiting) -> Result<ColumnMatches, Error> {
+    fn wait_for(&self, waiting: Waiting) -> DeviceResult<ColumnMatches> {
         let mut found = waiting.pending.wait()?.into_iter();
         let nothing = || StretchMatches { rows: Vec::new(), text: None };
         let of_stretch = |is_sent: &bool| match is_sent {

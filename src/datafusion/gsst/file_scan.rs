@@ -31,11 +31,13 @@ use tokio::sync::mpsc::Sender;
 
 use super::conditions::evaluate;
 use super::counters::Counters;
-use super::device::{Pending, Scanner, way_out};
+use super::device::{Reserved, way_out};
 use super::device_matching::ColumnMatches;
 use super::fetch::{FetchedRanges, Objects};
 use crate::errors::{contain_panics, datafusion_error, from_gsst, task_error};
+use crate::placement::DeviceSession;
 use gsst::arrow::TextType;
+use gsst::parquet::device::{ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows};
 use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
 
 /// One file, or a part of it, as it is read.
@@ -57,15 +59,29 @@ pub(super) struct FileScan {
 }
 
 /// Which device decodes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct DeviceUse {
+    pub(super) devices: Arc<DeviceSession>,
     pub(super) partition: usize,
     pub(super) max_bytes: u64,
     pub(super) is_demanded: bool,
 }
 
+impl DeviceUse {
+    /// Returns the scanner of this partition.
+    pub(super) fn scanner(&self) -> DeviceResult<Arc<dyn ColumnScanner>> {
+        match self.devices.columns() {
+            Some(columns) => columns.scanner(self.partition, self.max_bytes),
+            None => {
+                let error = gsst::Error::external("GPU", "the session has no devices");
+                Err(DeviceError { fault: DeviceFault::Other, error })
+            }
+        }
+    }
+}
+
 /// A column on its way through a device: its blocks, none where all rows of a stretch are null.
-type Waiting = (usize, TextType, Vec<Option<Bytes>>, Pending);
+type Waiting = (usize, TextType, Vec<Option<Bytes>>, Box<dyn PendingRows<ArrayRef>>);
 
 /// Text of GSST columns, and rows that meet the predicates on some.
 type DeviceAnswers = (Vec<(usize, Vec<ArrayRef>)>, Vec<ColumnMatches>);
@@ -94,7 +110,7 @@ impl Fetched {
         &self,
         footer: &GsstFooter,
         column_idx: usize,
-    ) -> Result<Vec<Option<Bytes>>, tadoc::Error> {
+    ) -> gsst::Result<Vec<Option<Bytes>>> {
         let gsst = footer.gsst();
         let num_stretches = gsst.row_groups()[self.row_group_idx].stretch_rows.len();
         let block = |stretch_idx| {
@@ -102,7 +118,7 @@ impl Fetched {
             let bytes = range.map(|range| {
                 self.ranges.get_bytes(range.start, (range.end - range.start) as usize)
             });
-            bytes.transpose().map_err(|error| tadoc::Error::external("reading a GSST block", error))
+            bytes.transpose().map_err(|error| gsst::Error::external("reading a GSST block", error))
         };
         (0..num_stretches).map(block).collect()
     }
@@ -181,11 +197,11 @@ impl FileScan {
             matches: Vec::new(),
             _held: held,
         };
-        let Some(device) = self.device else { return Ok(fetched) };
+        let Some(device) = self.device.clone() else { return Ok(fetched) };
         let scan = self.clone();
         let decoding = SpawnedTask::spawn_blocking(move || {
             let _timed = scan.counters.time_on_device.timer();
-            (fetched.texts, fetched.matches) = scan.answers_of_device(device, &fetched)?;
+            (fetched.texts, fetched.matches) = scan.answers_of_device(&device, &fetched)?;
             Ok(fetched)
         });
         decoding.join().await.map_err(task_error)?
@@ -193,7 +209,7 @@ impl FileScan {
 
     /// What a device finds of a row group: rows that pass, or else the text of the projected GSST
     /// columns; nothing where the CPU has to do it.
-    fn answers_of_device(&self, device: DeviceUse, fetched: &Fetched) -> Result<DeviceAnswers> {
+    fn answers_of_device(&self, device: &DeviceUse, fetched: &Fetched) -> Result<DeviceAnswers> {
         match self.ask_device(device, fetched) {
             Ok(answers) => {
                 let is_used = !answers.0.is_empty() || !answers.1.is_empty();
@@ -202,7 +218,7 @@ impl FileScan {
             }
             Err(error) if device.is_demanded => {
                 let help = way_out(&error);
-                let error = self.in_file(error);
+                let error = self.in_file(from_gsst(error.error));
                 Err(match help {
                     Some(help) => error.context(help),
                     None => error,
@@ -216,11 +232,7 @@ impl FileScan {
         }
     }
 
-    fn ask_device(
-        &self,
-        device: DeviceUse,
-        fetched: &Fetched,
-    ) -> Result<DeviceAnswers, tadoc::Error> {
+    fn ask_device(&self, device: &DeviceUse, fetched: &Fetched) -> DeviceResult<DeviceAnswers> {
         let matches = match self.options.predicates.is_empty() {
             true => Vec::new(),
             false => self.matches_from(device, fetched)?,
@@ -235,22 +247,22 @@ impl FileScan {
 
     fn texts_from(
         &self,
-        device: DeviceUse,
+        device: &DeviceUse,
         fetched: &Fetched,
-    ) -> Result<Vec<(usize, Vec<ArrayRef>)>, tadoc::Error> {
+    ) -> DeviceResult<Vec<(usize, Vec<ArrayRef>)>> {
         let gsst = self.footer.gsst();
         let fields = self.options.projection.iter().flatten();
         let columns: Vec<usize> = fields.filter_map(|field| gsst.column_of_field(*field)).collect();
         if columns.is_empty() {
             return Ok(Vec::new());
         }
-        let scanner = Scanner::of_partition(device.partition, device.max_bytes)?;
+        let scanner = device.scanner()?;
         let mut pending = Vec::new();
         for column_idx in columns {
             let text_type = gsst.columns()[column_idx].text_type.as_view();
             let blocks = fetched.blocks(&self.footer, column_idx)?;
             let present = blocks.iter().flatten().cloned().collect();
-            let run = scanner.submit(present, text_type, self.reservation.new_empty())?;
+            let run = scanner.decode(present, text_type, self.held())?;
             pending.push((column_idx, text_type, blocks, run));
         }
         let stretch_rows = &gsst.row_groups()[fetched.row_group_idx].stretch_rows;
@@ -263,6 +275,11 @@ impl FileScan {
             Ok((column_idx, arrays.collect()))
         };
         pending.into_iter().map(texts).collect()
+    }
+
+    /// Returns an empty account of a run in the session's pool.
+    pub(super) fn held(&self) -> Box<Reserved> {
+        Box::new(Reserved(self.reservation.new_empty()))
     }
 
     /// An error with the name of the file.

@@ -29,11 +29,11 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::footers::{read_footer, statistics, table_schema};
-use super::placement::{calibration, prepare};
 use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
 use super::source::{GsstSource, Settings};
 use crate::options::TadocOptions;
+use crate::placement::{DeviceSession, prepare};
 use crate::source::location::object_store;
 use gsst::arrow::TextType;
 
@@ -107,7 +107,7 @@ impl FileFormat for GsstFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        prepare(&self.options(session)?);
+        prepare(&DeviceSession::from_config(session.config()), &self.options(session)?);
         let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
         let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
         let mut schemas: Vec<_> = futures::stream::iter(objects)
@@ -159,8 +159,11 @@ impl FileFormat for GsstFormat {
         let is_known = statistics.num_rows.get_value().is_some();
         let files = config.file_groups.iter().flat_map(|group| group.iter());
         let options = self.options(session)?;
+        let devices = DeviceSession::from_config(session.config());
+        prepare(&devices, &options);
         let settings = Settings {
-            calibration: Arc::new(calibration()),
+            calibration: Arc::new(devices.calibration()),
+            devices,
             options,
             runtime: Arc::clone(session.runtime_env()),
             text_len_bytes: fields
@@ -177,7 +180,6 @@ impl FileFormat for GsstFormat {
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),
         };
-        prepare(&settings.options);
         let source = Arc::new(source.with_settings(settings));
         let config = FileScanConfigBuilder::from(config).with_source(source).build();
         Ok(DataSourceExec::from_data_source(config))

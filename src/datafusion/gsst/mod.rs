@@ -18,25 +18,17 @@
 
 mod conditions;
 mod counters;
-#[cfg(feature = "cuda")]
-pub(super) mod device;
-#[cfg(not(feature = "cuda"))]
-#[path = "no_device.rs"]
-pub(super) mod device;
+mod device;
 mod device_matching;
-#[cfg(feature = "cuda")]
-mod device_rows;
 mod fetch;
 mod file_scan;
 mod footers;
 mod format;
 mod opener;
-mod placement;
 mod pruning;
 mod read_buffers;
 mod sink;
 mod source;
 
 pub use format::GsstFormatFactory;
-pub(super) use placement::calibration;
 pub use source::GsstSource;

@@ -32,10 +32,10 @@ use super::counters::Counters;
 use super::fetch::Objects;
 use super::file_scan::{DeviceUse, FileScan};
 use super::footers::{read_footer, read_schema};
-use super::placement::Placement;
 use super::pruning::possible_row_groups;
 use super::source::Settings;
 use crate::options::Device;
+use crate::placement::Placement;
 use gsst::parquet::ReadOptions;
 
 /// Opens the files of one partition.
@@ -105,7 +105,8 @@ impl GsstOpener {
         let projector = projection.try_map_exprs(at_place)?.make_projector(&decoded_schema)?;
         let Conditions { row_filter, code_predicates, rest } = conditions;
         let options = &self.settings.options;
-        let device = self.placement.is_on_device.then(|| DeviceUse {
+        let device = self.placement.is_on_device().then(|| DeviceUse {
+            devices: Arc::clone(&self.settings.devices),
             partition: self.partition,
             max_bytes: options.gpu_memory_bytes,
             is_demanded: options.device == Device::Gpu,

@@ -28,9 +28,9 @@ use super::conditions::code_predicates;
 use super::counters::Counters;
 use super::fetch::Objects;
 use super::opener::GsstOpener;
-use super::placement::{Placement, Work, place, selectivity};
 use super::read_buffers::ReadBuffers;
 use crate::options::TadocOptions;
+use crate::placement::{ColumnWork, DeviceSession, Placement, place_columns, selectivity};
 use crate::throughput::Calibration;
 use gsst::arrow::TextType;
 
@@ -49,6 +49,7 @@ pub struct GsstSource {
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     pub(super) options: TadocOptions,
+    pub(super) devices: Arc<DeviceSession>,
     pub(super) calibration: Arc<Calibration>,
     pub(super) runtime: Arc<RuntimeEnv>,
     /// Length of the text of each column of the files that is a GSST column in all of them.
@@ -92,11 +93,12 @@ impl GsstSource {
 
     /// Where it decodes, by what is known when it is asked.
     fn placement(&self) -> Result<Placement> {
-        place(&self.settings.options, &self.settings.calibration, &self.work())
+        let Settings { devices, options, calibration, .. } = &self.settings;
+        place_columns(devices, options, calibration, &self.work())
     }
 
     /// What it is about to decode, by what is known when it is asked.
-    fn work(&self) -> Work {
+    fn work(&self) -> ColumnWork {
         let of_column =
             |column: &Column| self.settings.text_len_bytes.get(column.index()).copied().flatten();
         let filtered: HashSet<Column> = self.filter.iter().flat_map(collect_columns).collect();
@@ -115,7 +117,7 @@ impl GsstSource {
         let columns = projected.iter().chain(&filtered).collect::<HashSet<_>>().into_iter();
         let is_needed = |column: &&Column| tested.is_empty() || tested.contains(&column.index());
         let text_len_bytes: usize = columns.filter(is_needed).filter_map(of_column).sum();
-        Work {
+        ColumnWork {
             text_len_bytes: text_len_bytes as u64,
             num_rows: num_rows as u64,
             selectivity: selectivity(&predicates, null_part),
@@ -137,11 +139,11 @@ impl FileSource for GsstSource {
         let adapters = config.expr_adapter_factory.clone();
         let placement = self.placement()?;
         if partition == 0 {
-            placement.begin();
+            placement.begin(&self.settings.devices);
         }
         let is_local = config.object_store_url.as_str().starts_with("file:");
         let counters = Counters::new(&self.metrics, partition);
-        if let Some(rate) = placement.predicted_gb_per_s.filter(|_| partition == 0) {
+        if let Some(rate) = placement.predicted_gb_per_s().filter(|_| partition == 0) {
             counters.predict(rate);
         }
         let local = is_local.then(|| Arc::clone(&self.settings.buffers));
@@ -192,8 +194,8 @@ impl FileSource for GsstSource {
             write!(f, "{separator}filter={filter}")?;
         }
         match self.placement() {
-            Ok(placement) => write!(f, "{separator}{placement}"),
-            Err(error) => write!(f, "{separator}device=none ({})", error.strip_backtrace()),
+            Ok(placement) => write!(f, "{separator}device={placement}"),
+            Err(error) => write!(f, "{separator}device=none: {}", error.strip_backtrace()),
         }
     }
 

@@ -1,160 +1,44 @@
-//! What devices answer, as the CPU's rows: one function for each task.
+//! Answers of devices as the CPU's rows, with one function for each task.
 //!
-//! A function says what is done with a segment and how the answers of all segments become rows. `None`
-//! is: the CPU counts. Rows are counted on the device and reserved in the session's memory before they come
-//! to the host; where there is no room, the CPU counts, which needs less at a time. EXPLAIN ANALYZE has the
-//! time of each step, added up over devices:
+//! A function says how the rows of all segments become rows of the corpus. `None` means that the CPU
+//! counts. The session's memory pool reserves rows before they come to the host. If there is no room,
+//! the CPU counts, which needs less memory at a time. EXPLAIN ANALYZE has the time of each step,
+//! added up over devices:
 //!
 //! ```text
-//! time_on_device   time_preparing   what was not there is uploaded and made
+//! time_on_device   time_preparing   missing parts are uploaded and made
 //!                  time_counting    kernels
 //!                  time_copying     rows to the host
 //!                  time_joining     rows of segments to those of the corpus, as far as that is done at once
-//! device_upload_bytes               what was not there; device_ahead_bytes of it while the device worked on the
-//!                                   segment before, once memory was short
+//! device_upload_bytes               bytes that were uploaded
 //! ```
 
+use std::error::Error as StdError;
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
-use datafusion::physical_plan::metrics::Time;
+use datafusion::physical_plan::metrics::{Count, Time};
 
 use crate::errors::datafusion_error;
 use crate::options::Device;
 use crate::placement::chooser::WORDS_KEPT;
-use crate::placement::devices;
 use crate::placement::ranked_parts::RankedParts;
 use crate::placement::sequence_parts::{Counted, SequenceParts};
 use crate::scan::Run;
+use tadoc::accelerator::{Accelerator, RowAccount, SegmentWork, Step};
 use tadoc::analytics::{
-    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SegmentDocuments,
-    SegmentRanked, SegmentSequences, SegmentTerms, SequenceCounts, TermVectors, Traversal,
-    Vocabulary, WordCounts,
+    Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts,
+    TermVectors, Traversal, Vocabulary,
 };
-use tadoc::segment::Segment;
-use tadoc_cuda::{
-    CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms, GpuError,
-};
-
-pub(crate) use crate::placement::devices::{forget, missing_elements};
 
 /// Bytes of a row while it is joined with those of other segments.
 const JOIN_ROW_BYTES: usize = 32;
 
-/// Rows of a segment and how many; or the session's memory has no room for them.
-type Part<R> = std::result::Result<(usize, R), DataFusionError>;
-
-/// What a device found in a segment, in its memory.
-trait Found {
-    /// The same in host memory.
-    type Rows: Send;
-
-    fn num_rows(&self) -> usize;
-    /// Bytes of the rows in host memory.
-    fn host_bytes(&self) -> usize;
-    fn into_rows(self) -> std::result::Result<Self::Rows, GpuError>;
-}
-
-/// Counts of words come to the host as they are made.
-impl Found for Vec<u64> {
-    type Rows = Self;
-
-    fn num_rows(&self) -> usize {
-        self.len()
-    }
-
-    fn host_bytes(&self) -> usize {
-        8 * self.len()
-    }
-
-    fn into_rows(self) -> std::result::Result<Self, GpuError> {
-        Ok(self)
-    }
-}
-
-impl Found for DeviceSequences {
-    type Rows = SegmentSequences;
-
-    fn num_rows(&self) -> usize {
-        self.len()
-    }
-
-    fn host_bytes(&self) -> usize {
-        16 * self.len()
-    }
-
-    fn into_rows(self) -> std::result::Result<SegmentSequences, GpuError> {
-        let rows = self.to_host()?;
-        let word_bits = rows.word_bits();
-        let (keys, counts) = rows.into_keys_and_counts();
-        Ok(SegmentSequences { keys, counts, word_bits })
-    }
-}
-
-impl Found for DeviceTermVectors {
-    type Rows = SegmentTerms;
-
-    fn num_rows(&self) -> usize {
-        self.len()
-    }
-
-    fn host_bytes(&self) -> usize {
-        12 * self.len()
-    }
-
-    fn into_rows(self) -> std::result::Result<SegmentTerms, GpuError> {
-        let (offsets, words, counts) = self.to_host()?.into_parts();
-        Ok(SegmentTerms { offsets, words, counts })
-    }
-}
-
-impl Found for DeviceTerms {
-    type Rows = SegmentDocuments;
-
-    fn num_rows(&self) -> usize {
-        self.len()
-    }
-
-    fn host_bytes(&self) -> usize {
-        4 * self.len()
-    }
-
-    fn into_rows(self) -> std::result::Result<SegmentDocuments, GpuError> {
-        let (offsets, docs) = self.to_host()?.into_parts();
-        Ok(SegmentDocuments { offsets, docs })
-    }
-}
-
-impl Found for DeviceRanked {
-    type Rows = SegmentRanked;
-
-    fn num_rows(&self) -> usize {
-        DeviceRanked::num_rows(self)
-    }
-
-    fn host_bytes(&self) -> usize {
-        12 * (DeviceRanked::num_rows(self) + self.len())
-    }
-
-    fn into_rows(self) -> std::result::Result<SegmentRanked, GpuError> {
-        let rows = self.to_host()?;
-        let word_bits = rows.word_bits();
-        let (keys, starts, docs, counts) = rows.into_parts();
-        Ok(SegmentRanked { keys, starts, docs, counts, word_bits })
-    }
-}
-
-/// How often each word of `vocabulary` occurs.
-pub(crate) fn word_counts(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<WordCounts>> {
-    let joined = |counts, _| WordCounts::of_segments(Arc::clone(vocabulary), counts);
-    answer(run, vocabulary, 0, CorpusCopies::word_counts, joined)
-}
-
-/// Whether the cores have what a device was chosen for when the plan was made: segments keep the words of their
-/// documents by now. Who demands a device gets one all the same.
+/// Returns true if a device was chosen when the plan was made, but the segments keep the words of
+/// their documents by now. A device that is demanded is used all the same.
 fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
     let (scan, segments) = (&run.scan, vocabulary.corpus().segments());
     let is_chosen = scan.placement.is_on_device() && scan.options.device == Device::Auto;
@@ -167,16 +51,16 @@ fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
     is_counted
 }
 
-/// The words of each document.
+/// Returns the words of each document.
 pub(crate) fn term_vectors(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<TermVectors>> {
     if is_counted(run, vocabulary) {
         return Ok(None);
     }
     let joined = |parts, _| TermVectors::of_segments(Arc::clone(vocabulary), parts);
-    answer(run, vocabulary, 0, CorpusCopies::term_vectors, joined)
+    answer(run, vocabulary, 0, |devices, work| devices.term_vectors(work), joined)
 }
 
-/// The documents of each word of `vocabulary`.
+/// Returns the documents of each word of `vocabulary`.
 pub(crate) fn inverted_index(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
@@ -186,36 +70,37 @@ pub(crate) fn inverted_index(
     }
     let joined = |parts, _| InvertedIndex::of_segments(Arc::clone(vocabulary), parts);
     let join_row_bytes = if vocabulary.folded_words().is_some() { 8 } else { 0 };
-    answer(run, vocabulary, join_row_bytes, CorpusCopies::word_documents, joined)
+    answer(run, vocabulary, join_row_bytes, |devices, work| devices.word_documents(work), joined)
 }
 
-/// How often each sequence of `n` words of `vocabulary` occurs.
+/// Returns the counts of the sequences of `n` words of `vocabulary`.
 pub(crate) fn sequence_counts(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
     n: usize,
 ) -> Result<Option<SequenceParts>> {
     let refused = || SequenceCounts::segments_refused(vocabulary, n);
-    let count = |copies: &mut CorpusCopies, segment: &_| copies.sequence_counts(segment, n);
+    let count = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.sequence_counts(work, n);
     let counted = Counted { num_words: n, min_count: 1, are_pairs: false };
     let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
-/// How often each pair of words of `vocabulary` occurs.
+/// Returns the counts of the pairs of words of `vocabulary`.
 pub(crate) fn cooccurrences(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
     Pairing { window, min_count }: Pairing,
 ) -> Result<Option<SequenceParts>> {
     let refused = || Cooccurrences::segments_refused(vocabulary);
-    let count = |copies: &mut CorpusCopies, segment: &_| copies.pair_counts(segment, window);
+    let count =
+        |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.pair_counts(work, window);
     let counted = Counted { num_words: 2, min_count, are_pairs: true };
     let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
-/// Those of `docs` that hold each sequence of `n` words of `vocabulary`, by rank.
+/// Returns those of `docs` that hold each sequence of `n` words of `vocabulary`, by rank.
 pub(crate) fn ranked_inverted_index(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
@@ -223,13 +108,13 @@ pub(crate) fn ranked_inverted_index(
     n: usize,
 ) -> Result<Option<RankedInvertedIndex>> {
     let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
-    let rank = |copies: &mut CorpusCopies, segment: &_| copies.ranked_documents(segment, n);
+    let rank = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.ranked_documents(work, n);
     let joined =
         |parts, _| RankedInvertedIndex::of_segments(Arc::clone(vocabulary), docs, n, parts);
     unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
 }
 
-/// The same where words are not folded, part by part.
+/// Returns the rows of [`ranked_inverted_index`] part by part, for words that are not folded.
 pub(crate) fn ranked_parts(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
@@ -237,17 +122,17 @@ pub(crate) fn ranked_parts(
     n: usize,
 ) -> Result<Option<RankedParts>> {
     let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
-    let rank = |copies: &mut CorpusCopies, segment: &_| copies.ranked_documents(segment, n);
+    let rank = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.ranked_documents(work, n);
     let joined = |parts, held| RankedParts::new(vocabulary, docs, n, parts, held);
     unless(run, refused, || answer(run, vocabulary, 0, rank, joined))
 }
 
-/// Bytes that joining takes for each row: none where rows ascend as those of segments do.
+/// Returns the bytes that joining takes for each row: none if rows ascend as those of segments do.
 fn join_row_bytes(vocabulary: &Vocabulary) -> usize {
     if vocabulary.folded_words().is_some() { JOIN_ROW_BYTES } else { 0 }
 }
 
-/// What `answer` gives, unless the vocabulary, which is known only now, is `refused`.
+/// Returns the result of `answer`, unless `refused` refuses the vocabulary, which is known only now.
 fn unless<T>(
     run: &Run,
     refused: impl FnOnce() -> Option<String>,
@@ -262,96 +147,86 @@ fn unless<T>(
     }
 }
 
-/// What `of_segment` finds in each segment, `joined`, which takes `join_row_bytes` for each row and gets the
-/// memory of all; `None` where the task is not placed on a device, a device fails, or memory has no room for
-/// the rows.
-fn answer<F: Found, T>(
+/// Returns the rows of all segments, `joined`. Joining takes `join_row_bytes` for each row and gets
+/// the memory of all. `None` if the task is not placed on a device, a device fails, or memory has no
+/// room for the rows.
+fn answer<R, T>(
     run: &Run,
     vocabulary: &Vocabulary,
     join_row_bytes: usize,
-    of_segment: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> std::result::Result<F, GpuError> + Sync,
-    joined: impl FnOnce(Vec<F::Rows>, MemoryReservation) -> tadoc::Result<T>,
+    rows: impl FnOnce(&dyn Accelerator, SegmentWork<'_>) -> tadoc::Result<Vec<R>>,
+    joined: impl FnOnce(Vec<R>, MemoryReservation) -> tadoc::Result<T>,
 ) -> Result<Option<T>> {
-    if !run.scan.placement.is_on_device() {
+    let devices = run.scan.devices.accelerator();
+    let Some(devices) = devices.filter(|_| run.scan.placement.is_on_device()) else {
         return Ok(None);
-    }
-    let times = Times::new(run);
-    let timer = times.all.timer();
-    let uploaded = run.counter("device_upload_bytes");
-    let ahead = run.counter("device_ahead_bytes");
-    let held = run.reservation("DeviceRows");
-    let max_bytes = run.scan.options.gpu_memory_bytes;
-    let to_host = |found: F| -> std::result::Result<Part<F::Rows>, GpuError> {
-        let num_rows = found.num_rows();
-        if let Err(full) = held.try_grow(found.host_bytes() + join_row_bytes * num_rows) {
-            return Ok(Err(full));
-        }
-        let _timer = times.copying.timer();
-        Ok(Ok((num_rows, found.into_rows()?)))
     };
-    let parts =
-        devices::for_each_segment(vocabulary.corpus().segments(), max_bytes, |copies, at| {
-            let copied_bytes =
-                |copies: &CorpusCopies| (copies.device().copied_bytes(), copies.ahead_bytes());
-            let before = copied_bytes(copies);
-            let part = times.counted(copies, |copies| of_segment(copies, at)).and_then(to_host);
-            let after = copied_bytes(copies);
-            uploaded.add((after.0 - before.0) as usize);
-            ahead.add((after.1 - before.1) as usize);
-            part
-        });
+    let account = Account::new(run, join_row_bytes);
+    let (on_device, joining) = (run.time("time_on_device"), run.time("time_joining"));
+    let timer = on_device.timer();
+    let segments = vocabulary.corpus().segments();
+    let max_bytes = run.scan.options.gpu_memory_bytes;
+    let rows = rows(devices, SegmentWork { segments, max_bytes, account: &account });
     timer.done();
-    let parts = match parts {
-        Ok(parts) => parts,
+    let rows = match rows {
+        Ok(rows) => rows,
         Err(error) => return Ok(fall_back(run, &error)),
     };
-    let parts = match parts.into_iter().collect::<Result<Vec<_>>>() {
-        Ok(parts) => parts,
-        Err(full) => return Ok(fall_back(run, &full)),
-    };
-    run.counter("device_rows").add(parts.iter().map(|(num_rows, _)| num_rows).sum());
-    let _timer = times.joining.timer();
-    let rows = parts.into_iter().map(|(_, rows)| rows).collect();
-    joined(rows, held).map(Some).map_err(datafusion_error)
+    let _timer = joining.timer();
+    joined(rows, account.held).map(Some).map_err(datafusion_error)
 }
 
-/// Where time goes.
-struct Times {
-    all: Time,
+/// The metrics and the memory of an answer.
+struct Account {
+    held: MemoryReservation,
+    join_row_bytes: usize,
+    num_rows: Count,
+    uploaded: Count,
     preparing: Time,
     counting: Time,
     copying: Time,
-    joining: Time,
 }
 
-impl Times {
-    fn new(run: &Run) -> Self {
+impl Account {
+    fn new(run: &Run, join_row_bytes: usize) -> Self {
         Self {
-            all: run.time("time_on_device"),
+            held: run.reservation("DeviceRows"),
+            join_row_bytes,
+            num_rows: run.counter("device_rows"),
+            uploaded: run.counter("device_upload_bytes"),
             preparing: run.time("time_preparing"),
             counting: run.time("time_counting"),
             copying: run.time("time_copying"),
-            joining: run.time("time_joining"),
         }
-    }
-
-    /// What `count` finds, with all work for it done.
-    fn counted<F>(
-        &self,
-        copies: &mut CorpusCopies,
-        count: impl FnOnce(&mut CorpusCopies) -> std::result::Result<F, GpuError>,
-    ) -> std::result::Result<F, GpuError> {
-        let (start, before) = (Instant::now(), copies.prepare_time());
-        let found = count(copies)?;
-        copies.device().synchronize()?;
-        let preparing = copies.prepare_time() - before;
-        self.preparing.add_duration(preparing);
-        self.counting.add_duration(start.elapsed().saturating_sub(preparing));
-        Ok(found)
     }
 }
 
-/// Says why the CPU counts what was placed on a device.
+impl RowAccount for Account {
+    fn reserve(
+        &self,
+        num_rows: usize,
+        len_bytes: usize,
+    ) -> std::result::Result<(), Box<dyn StdError + Send + Sync>> {
+        self.held.try_grow(len_bytes + self.join_row_bytes * num_rows)?;
+        self.num_rows.add(num_rows);
+        Ok(())
+    }
+
+    fn add_time(&self, step: Step, time: Duration) {
+        let metric = match step {
+            Step::Preparing => &self.preparing,
+            Step::Counting => &self.counting,
+            Step::Copying => &self.copying,
+        };
+        metric.add_duration(time);
+    }
+
+    fn add_upload(&self, len_bytes: u64) {
+        self.uploaded.add(len_bytes as usize);
+    }
+}
+
+/// Logs the reason why the CPU counts although a device was chosen.
 fn fall_back<T>(run: &Run, reason: &dyn Display) -> Option<T> {
     tracing::warn!(corpus = %run.scan.location, %reason, "counting on the CPU");
     run.counter("device_fallbacks").add(1);

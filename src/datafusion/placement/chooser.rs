@@ -14,7 +14,7 @@
 //! counted them. Nor do some documents: the cores count these alone, a device all of them. Nor do words of
 //! documents that the cores keep: nothing is counted then.
 
-use crate::throughput::calibration::{CorpusRates, CorpusTask};
+use crate::throughput::calibration::CorpusRates;
 use crate::throughput::{Decision, DeviceState, Effort, Hindrance, decide};
 use tadoc::analytics::SegmentShape;
 
@@ -65,13 +65,10 @@ pub(super) fn choose(
     rates: &CorpusRates,
     state: impl FnOnce() -> DeviceState,
 ) -> Choice {
-    let Some(task) = work.task.rated() else {
-        return Choice::cores("the vocabulary has counted words");
-    };
     if work.task.is_part() {
         return Choice::cores(SOME_DOCUMENTS);
     }
-    let effort = estimate(work, task, rates);
+    let effort = estimate(work, rates);
     let decision = decide(&effort, state);
     if work.are_words_kept && decision != Decision::Cores(Hindrance::Slower) {
         return Choice::cores(WORDS_KEPT);
@@ -98,7 +95,7 @@ pub(super) fn hoped(work: &Work, rates: &CorpusRates) -> Option<Effort> {
         return None;
     }
     let known = Known { num_rows: Some(0), ..work.known };
-    Some(estimate(&Work { known, missing_elements: 0, ..*work }, work.task.rated()?, rates))
+    Some(estimate(&Work { known, missing_elements: 0, ..*work }, rates))
 }
 
 fn on_device(work: &Work, effort: &Effort) -> String {
@@ -110,7 +107,8 @@ fn on_device(work: &Work, effort: &Effort) -> String {
     )
 }
 
-fn estimate(work: &Work, task: CorpusTask, rates: &CorpusRates) -> Effort {
+fn estimate(work: &Work, rates: &CorpusRates) -> Effort {
+    let task = work.task.rated();
     let (units, of_task) = (task.num_units(work.shape), rates.of(task));
     let rows = work.known.num_rows.unwrap_or(units).min(units) as f64;
     let num_elements = work.shape.num_elements;
@@ -204,8 +202,6 @@ mod tests {
                     assert_eq!(reason, "estimated to take less time than on a device");
                 }
             }
-            let words = Work { task: Task::WordCount, ..work(MIB << 20, 1) };
-            assert!(!is_on_device(&words, &rates));
         }
     }
 
@@ -263,7 +259,7 @@ mod tests {
             "{reason}"
         );
         // The copy is made when it would have paid.
-        let effort = estimate(&cold, cold.task.rated().unwrap(), &rates);
+        let effort = estimate(&cold, &rates);
         let known = Known { missed_s: effort.copies_s, ..Known::default() };
         let often = Work { known, ..cold };
         assert!(is_on_device(&often, &rates));
@@ -339,7 +335,6 @@ mod tests {
         assert!(gain_s(&work(MIB, 16)).unwrap() * 16.0 < rates.startup_s);
         let known = Known { num_rows: Some(1), ..Known::default() };
         assert_eq!(gain_s(&Work { known, ..large }), None);
-        assert_eq!(gain_s(&Work { task: Task::WordCount, ..large }), None);
     }
 
     /// The table of kernels/README.md, 250 MiB of three kinds on 16 cores: once their rows are known, sequences, pairs
@@ -365,7 +360,7 @@ mod tests {
                     work.known.cores_s = Some(1.63);
                 }
                 let (is_chosen, reason) = chosen(&work, &rates);
-                let effort = estimate(&work, task.rated().unwrap(), &rates);
+                let effort = estimate(&work, &rates);
                 assert!(is_chosen, "{words_of_an_element} {task:?}: {reason} {effort:?}");
             }
         }
@@ -395,7 +390,7 @@ mod tests {
                         [(DeviceState::Open, 0.0), (DeviceState::Closed, rates.startup_s)]
                     {
                         let work = Work { task, ..work(1 << bits, num_cores) };
-                        let effort = estimate(&work, task.rated().unwrap(), &rates);
+                        let effort = estimate(&work, &rates);
                         let whole_s = effort.device_s + startup_s + effort.copies_s;
                         let choice = choose(&work, &rates, || state);
                         assert_eq!(choice.is_on_device, whole_s <= rates.margin * effort.cores_s);

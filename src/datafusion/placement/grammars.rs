@@ -1,45 +1,47 @@
-//! Grammars of files that `COPY` and `INSERT` write, by the rounds of a device.
+//! Grammars of files that `COPY` and `INSERT` write, built by the rounds of a device.
 //!
 //! ```text
 //! block ─▶ short ─────────────────────────────▶ the cores
-//!       └▶ long ─▶ the first device that works ─▶ rules          the same on the cores, byte for byte
-//!                    ├ none, or it fails ───────▶ the cores      device_fallbacks, and the log says why
+//!       └▶ long ─▶ the first device that works ─▶ rules          as on the cores, byte for byte
+//!                    ├ none, or it fails ───────▶ the cores      device_fallbacks, and the log has the reason
 //!                    └ not open, not worth waiting ▶ the cores   it is opened for the blocks after this
 //! ```
 //!
-//! The device is that of scans, within `tadoc.gpu_memory_bytes`; about 80 bytes for each element of the
-//! largest block are kept until the file is written. What scans and corpora keep there goes where there is
-//! too little for a block.
+//! The device is that of scans, within `tadoc.gpu_memory_bytes`. About 80 bytes for each element of
+//! the largest block stay allocated until the file is written. If a device has too little memory for
+//! a block, it drops what scans and corpora keep there.
 
 use std::sync::{Arc, OnceLock};
 
-use datafusion::common::plan_datafusion_err;
+use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 
-use crate::gsst::{calibration, device};
 use crate::options::{Device, TadocOptions};
-use crate::placement::devices::release;
+use crate::placement::session::{DeviceSession, demanded_but};
 use crate::throughput::{Decision, Effort, decide};
+use tadoc::accelerator::Rounds;
 use tadoc::build::BuilderKind;
 use tadoc::grammar::{RoundsEngine, RoundsOutput};
-use tadoc_cuda::{DeviceRounds, GpuError, RoundsWhenLarge};
 
-/// Seconds of an element on one core, and the part of the time that twice the cores take: 116 ns on 2 cores, 19 to 25 ns on
-/// 16 (kernels/README.md).
+/// Seconds of an element on one core, and the share of the time that twice as many cores take:
+/// 116 ns on 2 cores, 19 to 25 ns on 16 (benches/results).
 const CORE_S: f64 = 200e-9;
 const OF_TWICE: f64 = 0.58;
 /// Seconds of a block on an open device, and of an element: twice what an H100 took.
 const DEVICE_S: f64 = 5e-3;
 const DEVICE_ELEMENT_S: f64 = 2e-9;
 const MARGIN: f64 = 0.8;
+/// Elements of a block from which on a device is faster than the cores, however few.
+const MIN_ELEMENTS: usize = 4 << 20;
 
-/// What runs rounds in place of the cores, by `tadoc.device`; counted in `metrics`. Where a device is
-/// demanded it is opened, which takes half a second the first time.
+/// Returns the engine that may run rounds in place of the cores, by `tadoc.device`. `metrics` count its
+/// grammars. A device that is demanded is opened, which takes half a second the first time.
 ///
 /// # Errors
-/// A plan error that names the way out where a device is demanded and there is none.
+/// A plan error that names the way out if a device is demanded and there is none.
 pub(crate) fn rounds_engine(
+    devices: &Arc<DeviceSession>,
     options: &TadocOptions,
     metrics: &ExecutionPlanMetricsSet,
 ) -> Result<Option<Arc<dyn RoundsEngine>>> {
@@ -48,6 +50,7 @@ pub(crate) fn rounds_engine(
     }
     let counter = |name| MetricBuilder::new(metrics).global_counter(name);
     let engine = SessionRounds {
+        devices: Arc::clone(devices),
         is_demanded: options.device == Device::Gpu,
         max_bytes: options.gpu_memory_bytes,
         opened: OnceLock::new(),
@@ -57,9 +60,7 @@ pub(crate) fn rounds_engine(
     if engine.is_demanded
         && let Err(problem) = engine.opened()
     {
-        return Err(plan_datafusion_err!(
-            "tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'"
-        ));
+        return plan_err!("{}", demanded_but(problem));
     }
     Ok(Some(Arc::new(engine)))
 }
@@ -67,44 +68,48 @@ pub(crate) fn rounds_engine(
 /// Rounds on the first device, once they are asked for.
 #[derive(Debug)]
 struct SessionRounds {
+    devices: Arc<DeviceSession>,
     is_demanded: bool,
     max_bytes: u64,
-    opened: OnceLock<std::result::Result<Opened, GpuError>>,
+    /// The rounds, or the reason why there are none.
+    opened: OnceLock<std::result::Result<Box<dyn Rounds>, String>>,
     num_grammars: Count,
     num_fallbacks: Count,
 }
 
-#[derive(Debug)]
-struct Opened {
-    ordinal: usize,
-    rounds: DeviceRounds,
-}
-
 impl SessionRounds {
-    fn opened(&self) -> std::result::Result<&Opened, &GpuError> {
+    fn opened(&self) -> std::result::Result<&dyn Rounds, &str> {
         let open = || {
-            let device = device::first(self.max_bytes)?;
-            Ok(Opened { ordinal: device.ordinal(), rounds: DeviceRounds::new(&device)? })
+            if let Some(problem) = self.devices.problem() {
+                return Err(problem);
+            }
+            let accelerator = self.devices.accelerator().ok_or_else(String::new)?;
+            accelerator.rounds(self.max_bytes).map_err(|error| error.to_string())
         };
-        self.opened.get_or_init(open).as_ref()
+        match self.opened.get_or_init(open) {
+            Ok(rounds) => Ok(rounds.as_ref()),
+            Err(problem) => Err(problem),
+        }
     }
 
-    /// Decides whether a block of so many elements goes to a device; notes the time that is missed where it is not open.
+    /// Returns true if a block of this many elements goes to a device. Notes the time that is missed
+    /// because the device is closed.
     fn is_for_device(&self, num_elements: usize) -> bool {
-        if !RoundsWhenLarge::is_large(num_elements) {
+        if num_elements < MIN_ELEMENTS {
             return false;
         }
         if self.is_demanded {
-            return device::problem().is_none();
+            return self.devices.problem().is_none();
         }
         let num_cores = rayon::current_num_threads();
-        let effort = effort(num_elements, num_cores, calibration().corpus_rates().startup_s);
-        // A host without a device has nothing to fall back from.
-        let is_chosen = decide(&effort, device::state) == Decision::Device;
-        if !is_chosen {
-            device::miss(effort.gain_s(), effort.startup_s, num_cores);
+        let startup_s = self.devices.calibration().corpus_rates().startup_s;
+        let effort = effort(num_elements, num_cores, startup_s);
+        let is_on_device = |decision: &Decision| *decision == Decision::Device;
+        let decision = self.devices.decide(|state| decide(&effort, state), is_on_device);
+        if !is_on_device(&decision) {
+            self.devices.miss(&effort, num_cores);
         }
-        is_chosen
+        is_on_device(&decision)
     }
 }
 
@@ -121,27 +126,16 @@ fn effort(num_elements: usize, num_cores: usize, startup_s: f64) -> Effort {
     }
 }
 
-impl Opened {
-    /// What the rounds leave; again without what others keep, where the device has too little memory.
-    fn run(&self, symbols: &[u32], first_rule: u32) -> std::result::Result<RoundsOutput, GpuError> {
-        self.rounds.rounds(symbols, first_rule).or_else(|error| match error {
-            GpuError::OutOfMemory { .. } => {
-                device::release_idle(self.ordinal);
-                release(self.ordinal);
-                self.rounds.rounds(symbols, first_rule)
-            }
-            other => Err(other),
-        })
-    }
-}
-
 impl RoundsEngine for SessionRounds {
     fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput> {
         if !self.is_for_device(symbols.len()) {
             return None;
         }
-        let opened = self.opened().map_err(GpuError::clone);
-        match opened.and_then(|opened| opened.run(symbols, first_rule)) {
+        let opened = self.opened().map_err(str::to_owned);
+        let run = |rounds: &dyn Rounds| {
+            rounds.run(symbols, first_rule).map_err(|error| error.to_string())
+        };
+        match opened.and_then(run) {
             Ok(output) => {
                 self.num_grammars.add(1);
                 Some(output)
@@ -178,7 +172,7 @@ mod tests {
         let metrics = ExecutionPlanMetricsSet::new();
         let has_engine = |device, builder| {
             let options = TadocOptions { device, builder, ..TadocOptions::default() };
-            rounds_engine(&options, &metrics).unwrap().is_some()
+            rounds_engine(&Arc::default(), &options, &metrics).is_ok_and(|engine| engine.is_some())
         };
         assert!(has_engine(Device::Auto, BuilderKind::Rounds));
         assert!(!has_engine(Device::Cpu, BuilderKind::Rounds));
@@ -190,8 +184,9 @@ mod tests {
     #[test]
     fn a_demanded_device_that_is_not_there_is_an_error() {
         let options = TadocOptions { device: Device::Gpu, ..TadocOptions::default() };
-        let engine = rounds_engine(&options, &ExecutionPlanMetricsSet::new());
-        match device::problem() {
+        let devices = Arc::new(DeviceSession::new());
+        let engine = rounds_engine(&devices, &options, &ExecutionPlanMetricsSet::new());
+        match devices.problem() {
             None => assert!(engine.unwrap().is_some()),
             Some(problem) => {
                 let error = engine.unwrap_err().to_string();

@@ -42,7 +42,7 @@ impl KnownTasks {
     }
 
     /// Keeps in mind that a device that had the corpus would have saved `task` so many seconds.
-    pub(super) fn note_missed(&self, task: Task, gain_s: f64) {
+    pub(crate) fn note_missed(&self, task: Task, gain_s: f64) {
         self.lock().entry(task).or_default().missed_s += gain_s;
     }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_least_time_of_each_place_is_kept() {
-        let (tasks, task) = (KnownTasks::default(), Task::WordCount);
+        let (tasks, task) = (KnownTasks::default(), Task::InvertedIndex { is_folded: false });
         assert_eq!(tasks.of(task), Known::default());
         for seconds in [0.3, 0.2, 0.4] {
             tasks.note_time(task, false, seconds);

@@ -1,56 +1,48 @@
-//! Tasks over corpora on devices: what has kernels, where it runs, and what comes back.
+//! The choice between cores and devices, for tasks over corpora and for scans of GSST columns.
 //!
 //! ```text
-//! function ── device_task(scan) ──▶ Task, or why there is none
-//! table    ── place, chooser ─────▶ Placement in the scan          EXPLAIN: device=gpu, device=cpu: reason
-//! function ── answers::… (run) ───▶ None: the CPU counts; it was placed there, or a device failed
-//!               │                   Some: rows of the CPU's type, or parts of them (…_parts, row_keys)
-//!               └ devices: a lock and the copies of segments for each; segments in turn
-//! optimizer ── SpreadRows ─────────▶ parts go out of as many partitions as the plan above reads
-//! sink      ── rounds_engine ──────▶ grammars of COPY and INSERT
+//! with_tadoc ── DeviceSession ──▶ in the session's configuration, in each scan
+//!
+//! corpora   task of a function  ──▶ chooser ─┐  two estimates (throughput::decide)
+//! columns   columns of a scan   ──▶ model   ─┴─▶ DeviceSession::decide ─▶ Placement
+//! grammars  blocks of COPY and INSERT ─────────▶ likewise, block by block
+//!
+//! Placement ── EXPLAIN: device=gpu: reason, device=cpu: reason
+//!           ── begin, when the plan is executed: opens devices, notes missed time
+//!
+//! function ── answers::… ─▶ None: the CPU counts; it was placed there, or a device failed
+//!               └─▶ Some: rows of the CPU's type, or parts of them (…_parts, row_keys)
+//! optimizer ── SpreadRows ─▶ parts go out of as many partitions as the plan above reads
 //! ```
 //!
-//! A kernel is plugged in by a [`Task`] and one function in `answers`: what it does with a segment, and
-//! how the answers of segments become the CPU's rows. What a device fails at, the CPU does: the log says
-//! why, `device_fallbacks` counts it. Only a device that was demanded and is not there is an error, as
-//! for GSST scans.
+//! Devices are behind two traits: [`tadoc::accelerator`] and [`gsst::parquet::device`]. A kernel is
+//! plugged in by a [`Task`] and one function in `answers`. If a device fails, the CPU does its work:
+//! the log has the reason, and `device_fallbacks` counts it. Only a device that is demanded and
+//! missing is an error.
 
-#[cfg(feature = "cuda")]
-mod answers;
-#[cfg(not(feature = "cuda"))]
-#[path = "no_answers.rs"]
 mod answers;
 mod chooser;
+mod columns;
+mod corpora;
 mod decided;
-#[cfg(feature = "cuda")]
-mod devices;
-#[cfg(feature = "cuda")]
-mod grammars;
-#[cfg(not(feature = "cuda"))]
-#[path = "no_grammars.rs"]
 mod grammars;
 mod known;
-#[cfg(feature = "cuda")]
-pub(crate) mod opening;
-mod place;
-#[cfg(feature = "cuda")]
 mod ranked_parts;
-#[cfg(feature = "cuda")]
 mod row_keys;
-#[cfg(feature = "cuda")]
 mod sequence_parts;
+mod session;
 mod spread;
 mod task;
 
 pub(super) use answers::{
-    cooccurrences, forget, inverted_index, ranked_inverted_index, ranked_parts, sequence_counts,
-    term_vectors, word_counts,
+    cooccurrences, inverted_index, ranked_inverted_index, ranked_parts, sequence_counts,
+    term_vectors,
 };
+pub(super) use columns::{ColumnWork, place_columns, prepare, selectivity};
+pub(super) use corpora::place;
 pub(super) use decided::Placement;
-#[cfg(feature = "cuda")]
-pub(super) use devices::release;
 pub(super) use grammars::rounds_engine;
 pub(super) use known::KnownTasks;
-pub(super) use place::place;
+pub use session::DeviceSession;
 pub(super) use spread::SpreadRows;
 pub(super) use task::Task;

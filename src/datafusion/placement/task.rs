@@ -2,14 +2,13 @@
 
 use crate::options::TadocOptions;
 use crate::throughput::calibration::CorpusTask;
+use tadoc::accelerator::SegmentTask;
 use tadoc::analytics::Traversal;
 use tadoc::format::SegmentMeta;
 
 /// What has kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
-    /// How often each word occurs.
-    WordCount,
     /// The words of each document; not of all of them where `is_part`.
     TermVector { is_part: bool },
     /// The documents of each word.
@@ -38,19 +37,28 @@ const MAX_PAIR_WINDOW: usize = 255;
 const MAX_SORTED: u64 = 1 << 31;
 
 impl Task {
-    /// What it costs; nothing that a device is worth where there is no such.
-    pub(super) fn rated(self) -> Option<CorpusTask> {
+    /// Returns the kind of task whose rates apply.
+    pub(super) fn rated(self) -> CorpusTask {
         match self {
-            Self::WordCount => None,
-            Self::TermVector { .. } => Some(CorpusTask::Terms),
-            Self::InvertedIndex { .. } => Some(CorpusTask::Index),
-            Self::SequenceCount { num_words, .. } => Some(CorpusTask::Sequences(num_words)),
-            Self::Cooccurrence { window, .. } => Some(CorpusTask::Pairs(window)),
-            Self::RankedInvertedIndex { num_words, .. } => Some(CorpusTask::Ranked(num_words)),
+            Self::TermVector { .. } => CorpusTask::Terms,
+            Self::InvertedIndex { .. } => CorpusTask::Index,
+            Self::SequenceCount { num_words, .. } => CorpusTask::Sequences(num_words),
+            Self::Cooccurrence { window, .. } => CorpusTask::Pairs(window),
+            Self::RankedInvertedIndex { num_words, .. } => CorpusTask::Ranked(num_words),
         }
     }
 
-    /// Whether only some documents are to be counted.
+    /// Returns the task as devices know it.
+    pub(super) fn segment_task(self) -> SegmentTask {
+        match self {
+            Self::TermVector { .. } | Self::InvertedIndex { .. } => SegmentTask::Terms,
+            Self::SequenceCount { num_words, .. } => SegmentTask::Sequences(num_words),
+            Self::Cooccurrence { window, .. } => SegmentTask::Pairs(window),
+            Self::RankedInvertedIndex { num_words, .. } => SegmentTask::Ranked(num_words),
+        }
+    }
+
+    /// Returns true if only some documents are counted.
     pub(super) fn is_part(self) -> bool {
         matches!(
             self,
@@ -68,8 +76,7 @@ impl Task {
     /// What becomes of rows of segments, where `is_joined` says that there are several segments.
     pub(super) fn join(self, is_joined: bool) -> Join {
         let (is_sorted, is_merged) = match self {
-            // Cursors and lists see to it, on the cores too.
-            Self::WordCount | Self::TermVector { .. } => (false, false),
+            Self::TermVector { .. } => (false, false),
             Self::InvertedIndex { is_folded } => (is_folded, false),
             Self::SequenceCount { is_folded, .. }
             | Self::Cooccurrence { is_folded, .. }
@@ -88,7 +95,6 @@ impl Task {
         segments: impl Iterator<Item = &'a SegmentMeta> + Clone,
     ) -> Option<String> {
         match self {
-            Self::WordCount => None,
             Self::TermVector { .. } | Self::InvertedIndex { .. } => long_text(segments),
             Self::SequenceCount { num_words, .. } => {
                 cut_document(segments.clone()).or_else(|| long_sequence(segments, num_words))
@@ -166,7 +172,7 @@ mod tests {
         let pairs = |window| Task::Cooccurrence { window, is_folded: false };
         let ranked =
             |num_words| Task::RankedInvertedIndex { num_words, is_folded: false, is_part: false };
-        for task in [terms, index, pairs(5), pairs(255), ranked(9), Task::WordCount] {
+        for task in [terms, index, pairs(5), pairs(255), ranked(9)] {
             assert_eq!(refused(task, segment(MAX_SORTED - 1, 9000)), "", "{task:?}");
         }
         for task in [terms, index, ranked(3)] {

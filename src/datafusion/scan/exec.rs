@@ -273,6 +273,9 @@ impl ExecutionPlan for TadocExec {
             return internal_err!("TadocExec has no partition {partition}");
         }
         self.scan.placement.check()?;
+        if partition == 0 {
+            self.scan.placement.begin(&self.scan.devices);
+        }
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
         let output = Output::new(
             builder.tx(),

@@ -39,7 +39,7 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 
 use crate::errors::task_error;
 use crate::options::TadocOptions;
-use crate::placement::Placement;
+use crate::placement::{DeviceSession, Placement};
 use crate::scan::filter::Stage;
 use crate::scan::output::Output;
 use crate::source::location::SourceFile;
@@ -71,6 +71,8 @@ pub(crate) struct Scan {
     pub(crate) demands: Vec<Vec<TextPattern>>,
     pub(crate) limit: Option<usize>,
     pub(crate) options: TadocOptions,
+    /// Devices of the session.
+    pub(crate) devices: Arc<DeviceSession>,
     pub(crate) num_partitions: usize,
     /// Parts of segments that the scan uses.
     pub(crate) uses: Uses,
@@ -287,6 +289,7 @@ impl Run {
             runtime: Arc::clone(&self.runtime),
             uses: self.scan.uses,
             options: self.scan.options.clone(),
+            devices: Arc::clone(&self.scan.devices),
             bytes_read: self.counter("bytes_read"),
             versions_made: self.scan.living().map(|_| self.counter("versions_made")),
         }
@@ -334,6 +337,7 @@ impl Run {
         let is_whole = self.partition == 0 && self.scan.limit.is_none();
         let placement = &self.scan.placement;
         let (task, is_on_device) = (placement.timed(), placement.is_on_device());
+        let missed_s = placement.missed_s();
         let noted = task.filter(|_| is_whole).zip(self.loaded.get().cloned());
         let noted = noted.map(|noted| (noted, self.output.canceller()));
         move |time| {
@@ -341,6 +345,9 @@ impl Run {
                 && !reader.is_closed()
             {
                 loaded.tasks.note_time(task, is_on_device, time.as_secs_f64());
+                if let Some(missed_s) = missed_s {
+                    loaded.tasks.note_missed(task, missed_s);
+                }
             }
         }
     }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::placement::{Placement, Task, place};
+use crate::placement::{DeviceSession, Placement, Task, place};
 use crate::portions::{Planner, Portions, portions_of};
 use crate::scan::Scan;
 use crate::scan::exec::TadocExec;
@@ -134,6 +134,7 @@ impl TableProvider for TadocTable {
             schema,
             limit,
             options: target.options,
+            devices: DeviceSession::from_config(session.config()),
             num_partitions: 1,
             uses: Uses::default(),
             placement: Placement::default(),

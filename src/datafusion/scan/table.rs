@@ -17,6 +17,7 @@ use datafusion::physical_plan::metrics::Count;
 use futures::FutureExt;
 
 use crate::options::TadocOptions;
+use crate::placement::DeviceSession;
 use crate::scan::function::{Reads, TableFunction};
 use crate::source::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use crate::source::memory::Uses;
@@ -227,6 +228,7 @@ impl TadocTable {
             runtime: Arc::clone(session.runtime_env()),
             uses: Uses::Places,
             options: target.options.clone(),
+            devices: DeviceSession::from_config(session.config()),
             bytes_read: Count::new(),
             versions_made: None,
         };

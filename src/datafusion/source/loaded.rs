@@ -12,7 +12,7 @@ use datafusion::physical_plan::metrics::Count;
 
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
-use crate::placement::{self, KnownTasks};
+use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use tadoc::segment::{Corpus, Segment};
@@ -23,6 +23,8 @@ use tadoc::text::TokenizerProfile;
 pub(crate) struct LoadedFile {
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(super) reservation: MemoryReservation,
+    /// Devices that may hold copies of the segments.
+    pub(super) devices: Arc<DeviceSession>,
     /// Bytes of the reservation for data that finds the positions of words; 0 until a query needs
     /// it.
     pub(super) places_bytes: Mutex<usize>,
@@ -36,9 +38,11 @@ impl LoadedFile {
     pub(crate) fn new(
         segments: Vec<Arc<Segment>>,
         reservation: MemoryReservation,
+        devices: Arc<DeviceSession>,
         shared: Vec<Arc<LoadedFile>>,
     ) -> Self {
-        Self { segments, reservation, places_bytes: Mutex::new(usize::MAX), _shared: shared }
+        let places_bytes = Mutex::new(usize::MAX);
+        Self { segments, reservation, devices, places_bytes, _shared: shared }
     }
 
     /// Returns the file as a corpus with the tokenizer `profile`.
@@ -53,7 +57,8 @@ impl Drop for LoadedFile {
             let mut shared = self._shared.iter().flat_map(|file| &file.segments);
             shared.any(|other| Arc::ptr_eq(segment, other))
         };
-        placement::forget(self.segments.iter().filter(|segment| !is_shared(segment)));
+        let own: Vec<_> = self.segments.iter().filter(|segment| !is_shared(segment)).collect();
+        self.devices.forget(&own);
     }
 }
 
@@ -161,6 +166,8 @@ pub(crate) struct LoadContext {
     /// use.
     pub(crate) uses: Uses,
     pub(crate) options: TadocOptions,
+    /// Devices of the session, which copy segments.
+    pub(crate) devices: Arc<DeviceSession>,
     pub(crate) bytes_read: Count,
     /// Number of versions made; only for living corpora.
     pub(crate) versions_made: Option<Count>,

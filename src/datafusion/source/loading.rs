@@ -210,8 +210,14 @@ impl CorpusCache {
             keep_no_copies();
             self.resize(&reservation, text_memory(&segments), keep)?;
         }
-        let (places_bytes, _shared) = (Mutex::default(), Vec::new());
-        Ok(Arc::new(LoadedFile { segments, reservation, places_bytes, _shared }))
+        let devices = Arc::clone(&context.devices);
+        Ok(Arc::new(LoadedFile {
+            segments,
+            reservation,
+            devices,
+            places_bytes: Mutex::default(),
+            _shared: Vec::new(),
+        }))
     }
 
     /// Reserves memory for the data besides the text that a scan derives from `files`. If the

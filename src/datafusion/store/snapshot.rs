@@ -43,7 +43,7 @@ pub(crate) async fn make_version(
     let own: Vec<Arc<Segment>> = own.cloned().collect();
     let held = all_memory(&own);
     cache.resize(&reservation, held, keep)?;
-    Ok(Arc::new(LoadedFile::new(segments, reservation, files)))
+    Ok(Arc::new(LoadedFile::new(segments, reservation, Arc::clone(&context.devices), files)))
 }
 
 /// Returns the peak memory of a snapshot: the segments of files with edits, and the text of the

@@ -17,37 +17,21 @@
 
 use std::fmt;
 
+pub use tadoc::accelerator::DeviceState;
+
 /// Part of the time of opening that is left to wait for at least, while nobody says that it has ended.
 const LEAST_WAIT: f64 = 0.1;
 
-/// A device, when work is placed.
-#[derive(Debug, Clone, PartialEq)]
-pub enum DeviceState {
-    /// Nobody has opened it.
-    Closed,
-    /// It is being opened.
-    Opening {
-        /// Seconds since that began.
-        elapsed_s: f64,
-    },
-    /// It is open.
-    Open,
-    /// There is none, or it failed; with the reason. It is not opened again.
-    Missing(String),
-}
-
-impl DeviceState {
-    /// Seconds until it is open, where opening takes `startup_s`. One that is late is expected to need as long
-    /// again as it is late.
-    fn wait_s(&self, startup_s: f64) -> f64 {
-        match self {
-            Self::Closed => startup_s,
-            Self::Opening { elapsed_s } => {
-                (startup_s - elapsed_s).abs().max(LEAST_WAIT * startup_s)
-            }
-            Self::Open => 0.0,
-            Self::Missing(_) => f64::INFINITY,
+/// Returns the seconds until a device in this state is open, if opening takes `startup_s`. A device
+/// that is late is expected to need as long again as it is late.
+fn wait_s(state: &DeviceState, startup_s: f64) -> f64 {
+    match state {
+        DeviceState::Closed => startup_s,
+        DeviceState::Opening { elapsed_s } => {
+            (startup_s - elapsed_s).abs().max(LEAST_WAIT * startup_s)
         }
+        DeviceState::Open => 0.0,
+        DeviceState::Missing(_) => f64::INFINITY,
     }
 }
 
@@ -137,7 +121,7 @@ pub fn decide(effort: &Effort, state: impl FnOnce() -> DeviceState) -> Decision 
     }
     let state = state();
     let owed_s = (effort.copies_s - effort.saved_s).max(0.0);
-    if state.wait_s(effort.startup_s) + owed_s <= gain_s {
+    if wait_s(&state, effort.startup_s) + owed_s <= gain_s {
         return Decision::Device;
     }
     Decision::Cores(match state {

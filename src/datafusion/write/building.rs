@@ -15,6 +15,7 @@
 
 use std::fmt::{self, Write as _};
 use std::io::Write;
+use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -30,7 +31,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::errors::datafusion_error;
 use crate::options::{Device, TadocOptions};
-use crate::placement::rounds_engine;
+use crate::placement::{DeviceSession, rounds_engine};
 use crate::source::columns::ColumnsWriter;
 use crate::write::sink::Roles;
 use tadoc::build::{BuilderKind, CorpusBuilder};
@@ -70,6 +71,8 @@ pub(crate) struct Building {
     pub(crate) options: TadocOptions,
     pub(crate) reservation: MemoryReservation,
     pub(crate) metrics: ExecutionPlanMetricsSet,
+    /// Devices of the session.
+    pub(crate) devices: Arc<DeviceSession>,
 }
 
 impl Building {
@@ -105,7 +108,7 @@ impl Building {
     }
 
     fn builder<W: Write>(&self, out: W) -> Result<CorpusBuilder<W>> {
-        let engine = rounds_engine(&self.options, &self.metrics)?;
+        let engine = rounds_engine(&self.devices, &self.options, &self.metrics)?;
         let builder = CorpusBuilder::new(out, self.options.ingest_options());
         let builder = builder
             .map_err(datafusion_error)?

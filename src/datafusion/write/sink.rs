@@ -35,6 +35,7 @@ use tokio::sync::mpsc::channel;
 
 use crate::errors::{datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
+use crate::placement::DeviceSession;
 use crate::source::columns::RESERVED;
 use crate::write::building::{Building, feed, show_building};
 use crate::write::upload::{ChunkWriter, stage};
@@ -129,6 +130,7 @@ impl DataSink for TadocSink {
             options: self.options.clone(),
             reservation: memory.register(&context.runtime_env().memory_pool),
             metrics: self.metrics.clone(),
+            devices: DeviceSession::from_config(context.session_config()),
         };
         let build = move |out: ChunkWriter| {
             let (out, footer) = building.run(rows, out)?;

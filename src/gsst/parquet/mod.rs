@@ -57,6 +57,7 @@ use parquet::errors::ParquetError;
 use crate::error::Result;
 
 mod column_writer;
+pub mod device;
 mod footer;
 mod given;
 mod index;

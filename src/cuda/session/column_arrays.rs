@@ -1,31 +1,31 @@
 //! Rows that a device decoded, as Arrow arrays of views over the memory they were copied to.
 //!
-//! The device has checked what Arrow would check again, row by row: views point into the text, and
-//! where UTF-8 is asked for, the text is and rows start at its characters (`kernels/gsst_rows.cu`).
-//! Checking it again on the host takes longer than the device takes for everything. `tests` and
-//! `tests/gpu/parity.rs` compare such arrays with checked ones of the CPU's rows.
+//! The device has checked the properties that Arrow would check again, row by row: views point into
+//! the text, and if UTF-8 is demanded, the text is valid and rows start at its characters
+//! (`kernels/gsst_rows.cu`). Checking it again on the host takes longer than all work of the device.
+//! `tests/gpu/parity.rs` and the suite `gpu_sql` compare such arrays with checked ones of the CPU.
 
 #![allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::array::{ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use bytes::Bytes;
-use datafusion::arrow::array::{
-    ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray,
-};
-use datafusion::arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use datafusion::execution::memory_pool::MemoryReservation;
 
+use crate::matched_rows::MatchedRows;
+use crate::pinned::HostBuffer;
+use crate::scanned_rows::ScannedRows;
 use gsst::arrow::TextType;
 use gsst::parquet::StretchMatches;
-use tadoc::error::{Error, Result};
-use tadoc_cuda::{HostBuffer, MatchedRows, ScannedRows};
+use gsst::parquet::device::RowMemory;
+use gsst::{Error, Result};
 
-/// Memory that Arrow holds, and that the session's memory pool knows of.
+/// Memory that Arrow holds, with its account.
 struct Held {
     buffer: Arc<HostBuffer>,
-    _reservation: MemoryReservation,
+    _account: Box<dyn RowMemory>,
 }
 
 impl AsRef<[u8]> for Held {
@@ -34,15 +34,15 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// The rows of each block of a run; the last array of them gives back `held`.
+/// Returns the rows of each block of a run. The last array to be dropped closes `account`.
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`] where the rows have no views.
+/// [`Error::InvalidArgument`] if the rows have no views.
 pub(super) fn stretch_arrays(
     rows: ScannedRows,
     text_type: TextType,
-    held: MemoryReservation,
+    account: Box<dyn RowMemory>,
 ) -> Result<Vec<ArrayRef>> {
     if rows.views().is_none() {
         return Err(Error::InvalidArgument {
@@ -51,7 +51,7 @@ pub(super) fn stretch_arrays(
             allowed: "views".to_owned(),
         });
     }
-    let held = Held { buffer: Arc::clone(rows.buffer()), _reservation: held };
+    let held = Held { buffer: Arc::clone(rows.buffer()), _account: account };
     let all = Buffer::from(Bytes::from_owner(held));
     let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
     let (text, views) = (part(rows.text_range()), part(rows.rows_range()));
@@ -71,22 +71,22 @@ pub(super) fn stretch_arrays(
     Ok(rows.block_rows().iter().map(stretch).collect())
 }
 
-/// The rows of each block that match, with their text where it came back; the last array of that
-/// gives back `held`.
+/// Returns the rows of each block that match, with their text if it came back. The last array to be
+/// dropped closes `account`.
 ///
-/// Their UTF-8 is checked here, as the CPU checks that of rows it selects: they are few.
+/// The UTF-8 of the few selected rows is checked here, as the CPU checks that of rows it selects.
 ///
 /// # Errors
 ///
-/// [`Error::External`] where text is not what `text_type` asks for.
+/// [`Error::External`] if the text is not valid for `text_type`.
 pub(super) fn block_matches(
     matched: &MatchedRows,
     text_type: TextType,
-    held: MemoryReservation,
+    account: Box<dyn RowMemory>,
 ) -> Result<Vec<StretchMatches>> {
     let texts = match (matched.offsets_range(), matched.text_range()) {
         (Some(offsets), Some(text)) => {
-            let held = Held { buffer: Arc::clone(matched.buffer()), _reservation: held };
+            let held = Held { buffer: Arc::clone(matched.buffer()), _account: account };
             Some(matched_texts(held, offsets, text, text_type)?)
         }
         _ => None,
@@ -106,7 +106,7 @@ pub(super) fn block_matches(
     Ok(matched.block_rows().iter().map(of_block).collect())
 }
 
-/// The text of all rows that match, as views over the memory it was copied to.
+/// Returns the text of all rows that match, as views over the memory it was copied to.
 fn matched_texts(
     held: Held,
     offsets: Range<usize>,

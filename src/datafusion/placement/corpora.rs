@@ -10,19 +10,18 @@
 //! what will be done. With `auto` nobody waits for the driver, unless the task is so long that waiting is a gain; a device
 //! that is closed is opened for the tasks after this one.
 
-use crate::gsst::{calibration, device};
 use crate::options::Device;
-use crate::placement::answers::missing_elements;
-use crate::placement::chooser::{Work, choose, hoped};
-use crate::placement::decided::{Place, Placement};
+use crate::placement::chooser::{Choice, Work, choose, hoped};
+use crate::placement::decided::{Missed, Place, Placement};
+use crate::placement::session::demanded_but;
 use crate::placement::task::Task;
 use crate::scan::Scan;
 use crate::source::LoadedCorpus;
 use crate::throughput::DeviceState;
 use tadoc::analytics::SegmentShape;
 
-/// Decides where `task` of `scan` is done; an error instead of one says why there is none. `loaded` is
-/// the corpus, where it is in memory already.
+/// Decides the place of `task` in `scan`. An error in its place says why there is no task. `loaded` is
+/// the corpus if it is in memory.
 pub(crate) fn place(
     scan: &Scan,
     task: std::result::Result<Task, &'static str>,
@@ -42,43 +41,33 @@ pub(crate) fn place(
     if demanded == Device::Auto {
         return choose_place(scan, task, loaded);
     }
-    if let Some(problem) = device::problem() {
-        let reason = format!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'");
+    if let Some(problem) = scan.devices.problem() {
+        let reason = demanded_but(&problem);
         return Placement { place: Place::Nowhere, reason, ..Placement::default() };
     }
-    device::open_soon();
-    Placement { place: Place::Device, ..Placement::default() }
+    Placement::on_device("")
 }
 
 fn choose_place(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Placement {
     let work = work(scan, task, loaded);
-    let rates = calibration().corpus_rates();
-    let mut choice = choose(&work, &rates, device::state);
-    if choice.is_on_device
-        && let Some(problem) = device::problem()
-    {
-        choice = choose(&work, &rates, || DeviceState::Missing(problem));
-    }
-    if let Some(effort) = choice.missed {
-        device::miss(effort.gain_s(), effort.startup_s, work.num_cores);
-        loaded.inspect(|loaded| loaded.tasks.note_missed(task, effort.gain_s()));
-    } else if let Some(effort) = hoped(&work, &rates)
-        && !choice.is_on_device
-        && effort.gain_s() > 0.0
-        && device::state() == DeviceState::Closed
-    {
-        device::miss(effort.gain_s(), effort.startup_s, work.num_cores);
-    }
+    let rates = scan.devices.calibration().corpus_rates();
+    let choice = scan
+        .devices
+        .decide(|state| choose(&work, &rates, state), |choice: &Choice| choice.is_on_device);
+    let hoped = || {
+        let effort = hoped(&work, &rates).filter(|effort| effort.gain_s() > 0.0);
+        effort.filter(|_| scan.devices.state() == DeviceState::Closed)
+    };
     let timed = loaded.filter(|_| !work.are_words_kept).map(|_| task);
     if !choice.is_on_device {
-        return Placement { timed, ..Placement::on_cpu(choice.reason) };
+        let missed = choice.missed.or_else(hoped);
+        let missed = missed.map(|effort| Missed { effort, num_cores: work.num_cores });
+        return Placement { timed, missed, ..Placement::on_cpu(choice.reason) };
     }
-    device::open_soon();
     Placement {
-        place: Place::Device,
-        reason: choice.reason,
         is_for_all: matches!(task, Task::TermVector { .. }),
         timed: timed.filter(|_| work.missing_elements == 0),
+        ..Placement::on_device(choice.reason)
     }
 }
 
@@ -92,8 +81,9 @@ fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
     Work {
         task,
         shape,
-        missing_elements: loaded
-            .map_or(shape.num_elements, |loaded| missing_elements(task, loaded.corpus.segments())),
+        missing_elements: loaded.map_or(shape.num_elements, |loaded| {
+            scan.devices.missing_elements(task.segment_task(), loaded.corpus.segments())
+        }),
         join: task.join(segments().count() > 1 || scan.living().is_some()),
         known: loaded.map(|loaded| loaded.tasks.of(task)).unwrap_or_default(),
         num_cores: rayon::current_num_threads(),

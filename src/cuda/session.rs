@@ -1,0 +1,190 @@
+//! The devices of a session: opened once, with the copies of corpora and the scanners of columns.
+//!
+//! ```text
+//! CudaSession ── Opening ──▶ seats, one for each device
+//!   seat       scanner     blocks of GSST columns          (columns)
+//!              copies      of segments, behind a lock      (corpora)
+//!   homes      segment ──▶ its seat, the same for as long as it is loaded
+//! ```
+//!
+//! A session limits the memory of its devices. The driver shares the context of a device among the
+//! sessions of a process, so opening the second one is quick. If a device has too little memory for
+//! a request, the session drops what it keeps there for other requests, and tries again.
+
+mod column_arrays;
+mod columns;
+mod corpora;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::corpus::{CopyKey, CorpusCopies};
+use crate::device::{Device, has_driver, num_devices};
+use crate::devices::Devices;
+use crate::error::GpuError;
+use crate::gsst_scan::{GsstScanner, ScanOptions};
+use crate::opening::Opening;
+use corpora::Homes;
+use gsst::CodeWidth;
+use tadoc::accelerator::DeviceState;
+
+/// Called with the first device when it is open.
+type AfterOpening = dyn Fn(&Device) + Send + Sync;
+
+/// The devices of a session. Implements [`Accelerator`](tadoc::accelerator::Accelerator) for corpora
+/// and [`ColumnDevice`](gsst::parquet::device::ColumnDevice) for GSST columns.
+///
+/// ```
+/// use tadoc::accelerator::{Accelerator, DeviceState};
+/// use tadoc_cuda::CudaSession;
+///
+/// let session = CudaSession::new(|device| println!("{} is open", device.name()));
+/// match session.problem() {
+///     None => session.open_soon(),
+///     Some(reason) => assert_eq!(session.state(), DeviceState::Missing(reason)),
+/// }
+/// ```
+pub struct CudaSession {
+    seats: Arc<Opening<Vec<Arc<Seat>>, GpuError>>,
+    num_devices: OnceLock<Result<usize, GpuError>>,
+    homes: Mutex<Homes>,
+    after_opening: Arc<AfterOpening>,
+}
+
+/// A device and its contents.
+#[derive(Debug)]
+pub(super) struct Seat {
+    device: Device,
+    scanner: GsstScanner,
+    copies: Mutex<CorpusCopies>,
+    /// Keys of the copies when the lock was released last. Readable without the lock.
+    kept: Mutex<Vec<CopyKey>>,
+}
+
+impl fmt::Debug for CudaSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaSession").field("state", &self.state_now()).finish_non_exhaustive()
+    }
+}
+
+impl CudaSession {
+    /// Builds a session whose devices are closed. The thread that opens them then calls
+    /// `after_opening` with the first one.
+    pub fn new(after_opening: impl Fn(&Device) + Send + Sync + 'static) -> Self {
+        Self {
+            seats: Arc::new(Opening::new(open_all)),
+            num_devices: OnceLock::new(),
+            homes: Mutex::default(),
+            after_opening: Arc::new(after_opening),
+        }
+    }
+
+    fn state_now(&self) -> DeviceState {
+        if !has_driver() {
+            return DeviceState::Missing(GpuError::NoDriver.to_string());
+        }
+        if let Some(Err(error)) = self.num_devices.get() {
+            return DeviceState::Missing(error.to_string());
+        }
+        match self.seats.if_opened().map(usable) {
+            Some(Err(error)) => DeviceState::Missing(error.to_string()),
+            _ => self.seats.state(),
+        }
+    }
+
+    fn problem_now(&self) -> Option<GpuError> {
+        if let Err(error) = self.num_devices.get_or_init(num_devices) {
+            return Some(error.clone());
+        }
+        self.seats.if_opened().map(usable)?.err()
+    }
+
+    fn open_all_soon(&self) {
+        let after_opening = Arc::clone(&self.after_opening);
+        self.seats.open_soon(move |seats| {
+            if let Some(first) = seats.first() {
+                after_opening(&first.device);
+            }
+        });
+    }
+
+    /// Returns all seats. Opens the devices, or waits until they are open.
+    fn seats(&self) -> Result<&[Arc<Seat>], GpuError> {
+        self.seats.get().map(Vec::as_slice).map_err(GpuError::clone)
+    }
+
+    /// Returns the seats of devices that did not fail; at least one.
+    fn usable_seats(&self) -> Result<Vec<&Arc<Seat>>, GpuError> {
+        usable(self.seats.get())
+    }
+
+    /// Returns the seats if the devices are open, and no seats otherwise.
+    fn open_seats(&self) -> &[Arc<Seat>] {
+        self.seats.if_opened().and_then(Result::ok).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Seat {
+    /// Drops the copies of segments and the free memory of the scanner, unless a task works on the
+    /// copies.
+    fn release(&self) {
+        self.scanner.release_idle();
+        if let Ok(mut copies) = self.copies.try_lock() {
+            copies.clear();
+            *lock(&self.kept) = copies.keys();
+            // Memory comes back when earlier work is done. Its faults are found by its own caller.
+            let _ = self.device.synchronize();
+        }
+    }
+
+    /// Returns the result of `work`. If the device has too little memory, releases this seat's other
+    /// contents and tries again.
+    fn retried<T>(&self, work: impl Fn() -> Result<T, GpuError>) -> Result<T, GpuError> {
+        work().or_else(|error| match error {
+            GpuError::OutOfMemory { .. } => {
+                self.release();
+                work()
+            }
+            other => Err(other),
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open_all() -> Result<Vec<Arc<Seat>>, GpuError> {
+    let devices = Devices::open(u64::MAX)?;
+    let seat = |device: &Device| {
+        let scanner = GsstScanner::new(device, ScanOptions::default())?;
+        let copies = Mutex::new(CorpusCopies::new(device.clone()));
+        Ok(Arc::new(Seat { device: device.clone(), scanner, copies, kept: Mutex::default() }))
+    };
+    let seats = devices.all().iter().map(seat).collect::<Result<Vec<_>, GpuError>>()?;
+    load_kernels(&seats);
+    Ok(seats)
+}
+
+/// Loads the kernels of all scanners at the same time. The first run reports a failure.
+fn load_kernels(seats: &[Arc<Seat>]) {
+    std::thread::scope(|scope| {
+        for seat in seats {
+            let load = |width| seat.scanner.load(width);
+            scope.spawn(move || load(CodeWidth::Eight).and_then(|()| load(CodeWidth::Twelve)));
+        }
+    });
+}
+
+fn usable<'a>(
+    seats: Result<&'a Vec<Arc<Seat>>, &GpuError>,
+) -> Result<Vec<&'a Arc<Seat>>, GpuError> {
+    let (mut usable, mut lost) = (Vec::new(), GpuError::NoDevice);
+    for seat in seats.map_err(GpuError::clone)? {
+        match seat.device.check() {
+            Ok(()) => usable.push(seat),
+            Err(error) => lost = error,
+        }
+    }
+    if usable.is_empty() { Err(lost) } else { Ok(usable) }
+}

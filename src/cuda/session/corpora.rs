@@ -1,0 +1,377 @@
+//! Tasks over corpora on the devices of a session.
+//!
+//! ```text
+//! segment ──▶ its home: the next device in turn
+//! device  ──▶ a lock around the copies of its segments, one segment at a time
+//! found rows  ──▶ the account reserves memory ──▶ to the host
+//! ```
+//!
+//! Several devices work at the same time, each on its own segments.
+
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use super::{CudaSession, Seat, lock};
+use crate::corpus::{
+    CopyKey, CorpusCopies, DeviceRanked, DeviceRounds, DeviceSequences, DeviceTermVectors,
+    DeviceTerms,
+};
+use crate::error::GpuError;
+use tadoc::accelerator::{
+    Accelerator, DeviceState, Rounds, RowAccount, SegmentTask, SegmentWork, Step,
+};
+use tadoc::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
+use tadoc::error::{Error, Result};
+use tadoc::grammar::RoundsOutput;
+use tadoc::segment::Segment;
+
+type GpuResult<T> = std::result::Result<T, GpuError>;
+
+/// Seat of each segment, by the address of the segment.
+#[derive(Debug, Default)]
+pub(super) struct Homes {
+    seats: BTreeMap<usize, usize>,
+    next: usize,
+    /// Segments that are not loaded any more, with their seats.
+    gone: Vec<(usize, usize)>,
+}
+
+impl Homes {
+    /// Returns the seat of the segment at `address`, one of `usable`.
+    fn seat(&mut self, address: usize, usable: &[usize]) -> usize {
+        let known = self.seats.get(&address).filter(|seat| usable.contains(seat));
+        if let Some(&seat) = known {
+            return seat;
+        }
+        let seat = usable[self.next % usable.len()];
+        self.next = self.next.wrapping_add(1);
+        if let Some(before) = self.seats.insert(address, seat) {
+            self.gone.push((before, address));
+        }
+        seat
+    }
+
+    fn forget(&mut self, address: usize) {
+        if let Some(seat) = self.seats.remove(&address) {
+            self.gone.push((seat, address));
+        }
+    }
+
+    /// Takes the segments at seat `seat` that are gone.
+    fn take_gone(&mut self, seat: usize) -> Vec<usize> {
+        self.gone.extract_if(.., |(of, _)| *of == seat).map(|(_, address)| address).collect()
+    }
+}
+
+/// Rows that a device found in a segment, in its memory.
+trait Found {
+    /// The same rows in host memory.
+    type Rows: Send;
+
+    fn num_rows(&self) -> usize;
+    /// Returns the size of the rows in host memory, in bytes.
+    fn host_bytes(&self) -> usize;
+    fn into_rows(self) -> GpuResult<Self::Rows>;
+}
+
+impl Found for DeviceSequences {
+    type Rows = SegmentSequences;
+
+    fn num_rows(&self) -> usize {
+        self.len()
+    }
+
+    fn host_bytes(&self) -> usize {
+        16 * self.len()
+    }
+
+    fn into_rows(self) -> GpuResult<SegmentSequences> {
+        let rows = self.to_host()?;
+        let word_bits = rows.word_bits();
+        let (keys, counts) = rows.into_keys_and_counts();
+        Ok(SegmentSequences { keys, counts, word_bits })
+    }
+}
+
+impl Found for DeviceTermVectors {
+    type Rows = SegmentTerms;
+
+    fn num_rows(&self) -> usize {
+        self.len()
+    }
+
+    fn host_bytes(&self) -> usize {
+        12 * self.len()
+    }
+
+    fn into_rows(self) -> GpuResult<SegmentTerms> {
+        let (offsets, words, counts) = self.to_host()?.into_parts();
+        Ok(SegmentTerms { offsets, words, counts })
+    }
+}
+
+impl Found for DeviceTerms {
+    type Rows = SegmentDocuments;
+
+    fn num_rows(&self) -> usize {
+        self.len()
+    }
+
+    fn host_bytes(&self) -> usize {
+        4 * self.len()
+    }
+
+    fn into_rows(self) -> GpuResult<SegmentDocuments> {
+        let (offsets, docs) = self.to_host()?.into_parts();
+        Ok(SegmentDocuments { offsets, docs })
+    }
+}
+
+impl Found for DeviceRanked {
+    type Rows = SegmentRanked;
+
+    fn num_rows(&self) -> usize {
+        DeviceRanked::num_rows(self)
+    }
+
+    fn host_bytes(&self) -> usize {
+        12 * (DeviceRanked::num_rows(self) + self.len())
+    }
+
+    fn into_rows(self) -> GpuResult<SegmentRanked> {
+        let rows = self.to_host()?;
+        let word_bits = rows.word_bits();
+        let (keys, starts, docs, counts) = rows.into_parts();
+        Ok(SegmentRanked { keys, starts, docs, counts, word_bits })
+    }
+}
+
+impl Accelerator for CudaSession {
+    fn state(&self) -> DeviceState {
+        self.state_now()
+    }
+
+    fn problem(&self) -> Option<String> {
+        self.problem_now().map(|error| error.to_string())
+    }
+
+    fn open_soon(&self) {
+        self.open_all_soon();
+    }
+
+    fn is_opening(&self) -> bool {
+        self.seats.is_working()
+    }
+
+    fn missing_elements(&self, task: SegmentTask, segments: &[Arc<Segment>]) -> u64 {
+        let is_missing = |segment: &&Arc<Segment>| {
+            let key = match task {
+                SegmentTask::Terms => CopyKey::of_terms(segment),
+                SegmentTask::Sequences(num_words) => CopyKey::of_sequences(segment, num_words),
+                SegmentTask::Pairs(window) => CopyKey::of_pairs(segment, window),
+                SegmentTask::Ranked(num_words) => CopyKey::of_ranked(segment, num_words),
+            };
+            let has_copy =
+                |seat: &Arc<Seat>| seat.device.check().is_ok() && lock(&seat.kept).contains(&key);
+            !self.open_seats().iter().any(has_copy)
+        };
+        let missing = segments.iter().filter(is_missing);
+        missing.map(|segment| segment.dag.grammar().symbols.len() as u64).sum()
+    }
+
+    fn forget(&self, segments: &[&Arc<Segment>]) {
+        segments.iter().for_each(|segment| lock(&self.homes).forget(address(segment)));
+        for (at, seat) in self.open_seats().iter().enumerate() {
+            if let Ok(mut copies) = seat.copies.try_lock() {
+                copies.forget(&lock(&self.homes).take_gone(at));
+                *lock(&seat.kept) = copies.keys();
+            }
+        }
+    }
+
+    fn term_vectors(&self, work: SegmentWork<'_>) -> Result<Vec<SegmentTerms>> {
+        self.rows(work, CorpusCopies::term_vectors)
+    }
+
+    fn word_documents(&self, work: SegmentWork<'_>) -> Result<Vec<SegmentDocuments>> {
+        self.rows(work, CorpusCopies::word_documents)
+    }
+
+    fn sequence_counts(
+        &self,
+        work: SegmentWork<'_>,
+        num_words: usize,
+    ) -> Result<Vec<SegmentSequences>> {
+        self.rows(work, |copies, segment| copies.sequence_counts(segment, num_words))
+    }
+
+    fn pair_counts(&self, work: SegmentWork<'_>, window: usize) -> Result<Vec<SegmentSequences>> {
+        self.rows(work, |copies, segment| copies.pair_counts(segment, window))
+    }
+
+    fn ranked_documents(
+        &self,
+        work: SegmentWork<'_>,
+        num_words: usize,
+    ) -> Result<Vec<SegmentRanked>> {
+        self.rows(work, |copies, segment| copies.ranked_documents(segment, num_words))
+    }
+
+    fn rounds(&self, max_bytes: u64) -> Result<Box<dyn Rounds>> {
+        let seat = Arc::clone(self.usable_seats()?[0]);
+        seat.scanner.set_max_bytes(max_bytes);
+        Ok(Box::new(SeatRounds { rounds: DeviceRounds::new(&seat.device)?, seat }))
+    }
+}
+
+impl CudaSession {
+    /// Returns the rows that `find` finds in each segment.
+    fn rows<F: Found>(
+        &self,
+        work: SegmentWork<'_>,
+        find: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<F> + Sync,
+    ) -> Result<Vec<F::Rows>> {
+        let SegmentWork { segments, max_bytes, account } = work;
+        self.for_each_segment(segments, max_bytes, |copies, segment| {
+            let before = copies.device().copied_bytes();
+            let found = timed(account, copies, |copies| find(copies, segment));
+            account.add_upload(copies.device().copied_bytes() - before);
+            let found = found?;
+            let room = account.reserve(found.num_rows(), found.host_bytes());
+            if let Err(full) = room {
+                return Ok(Err(Error::external("host memory for the rows of a device", full)));
+            }
+            let start = Instant::now();
+            let rows = found.into_rows()?;
+            account.add_time(Step::Copying, start.elapsed());
+            Ok(Ok(rows))
+        })?
+        .into_iter()
+        .collect()
+    }
+
+    /// Returns the result of `work` for each of `segments`, in order. Each device takes at most
+    /// `max_bytes` from now on. The first error ends the work of its device.
+    fn for_each_segment<P: Send>(
+        &self,
+        segments: &[Arc<Segment>],
+        max_bytes: u64,
+        work: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<P> + Sync,
+    ) -> GpuResult<Vec<P>> {
+        self.usable_seats()?;
+        let seats = self.seats()?;
+        let is_usable = |at: &usize| seats[*at].device.check().is_ok();
+        let usable: Vec<usize> = (0..seats.len()).filter(is_usable).collect();
+        if usable.is_empty() {
+            return Err(GpuError::NoDevice);
+        }
+        let mut by_seat: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (at, segment) in segments.iter().enumerate() {
+            let seat = lock(&self.homes).seat(address(segment), &usable);
+            by_seat.entry(seat).or_default().push(at);
+        }
+        let at_seat = |(seat, places): (usize, Vec<usize>)| {
+            let part = |at: usize| {
+                Ok((at, self.at_seat(&seats[seat], seat, max_bytes, &segments[at], &work)?))
+            };
+            places.into_iter().map(part).collect::<GpuResult<Vec<_>>>()
+        };
+        let parts: GpuResult<Vec<Vec<(usize, P)>>> = if by_seat.len() > 1 {
+            thread::scope(|scope| {
+                // The threads run at the same time because all handles are collected first.
+                let threads: Vec<_> =
+                    by_seat.into_iter().map(|one| scope.spawn(|| at_seat(one))).collect();
+                let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+                };
+                threads.into_iter().map(join).collect()
+            })
+        } else {
+            by_seat.into_iter().map(at_seat).collect()
+        };
+        let mut parts: Vec<(usize, P)> = parts?.into_iter().flatten().collect();
+        parts.sort_unstable_by_key(|(at, _)| *at);
+        Ok(parts.into_iter().map(|(_, part)| part).collect())
+    }
+
+    /// Returns the result of `work` for a segment at seat number `at`.
+    fn at_seat<P>(
+        &self,
+        seat: &Seat,
+        at: usize,
+        max_bytes: u64,
+        segment: &Arc<Segment>,
+        work: &impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<P>,
+    ) -> GpuResult<P> {
+        let mut copies = lock(&seat.copies);
+        copies.forget(&lock(&self.homes).take_gone(at));
+        copies.set_max_bytes(max_bytes)?;
+        let part = work(&mut copies, segment).or_else(|error| match error {
+            GpuError::OutOfMemory { .. } => {
+                seat.scanner.release_idle();
+                work(&mut copies, segment)
+            }
+            other => Err(other),
+        });
+        if seat.device.check().is_err() {
+            copies.clear();
+        }
+        *lock(&seat.kept) = copies.keys();
+        part
+    }
+}
+
+/// Returns the rows that `find` finds, after all work for them is done. Adds the times to `account`.
+fn timed<F>(
+    account: &dyn RowAccount,
+    copies: &mut CorpusCopies,
+    find: impl FnOnce(&mut CorpusCopies) -> GpuResult<F>,
+) -> GpuResult<F> {
+    let (start, before) = (Instant::now(), copies.prepare_time());
+    let found = find(copies)?;
+    copies.device().synchronize()?;
+    let preparing = copies.prepare_time() - before;
+    account.add_time(Step::Preparing, preparing);
+    account.add_time(Step::Counting, start.elapsed().saturating_sub(preparing));
+    Ok(found)
+}
+
+fn address(segment: &Arc<Segment>) -> usize {
+    Arc::as_ptr(segment).addr()
+}
+
+/// Rounds at a seat.
+#[derive(Debug)]
+struct SeatRounds {
+    rounds: DeviceRounds,
+    seat: Arc<Seat>,
+}
+
+impl Rounds for SeatRounds {
+    fn run(&self, symbols: &[u32], first_rule: u32) -> Result<RoundsOutput> {
+        Ok(self.seat.retried(|| self.rounds.rounds(symbols, first_rule))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_take_turns_and_stay_where_they_are() {
+        let mut homes = Homes::default();
+        let seats: Vec<_> = (10..15).map(|address| homes.seat(address, &[0, 1, 2])).collect();
+        assert_eq!(seats, [0, 1, 2, 0, 1]);
+        assert_eq!((homes.seat(12, &[0, 1, 2]), homes.seat(10, &[0, 1, 2])), (2, 0));
+        // Seat 2 is lost: its segment moves, and its copies there are dropped.
+        assert_eq!(homes.seat(12, &[0, 1]), 1);
+        assert_eq!(homes.take_gone(2), [12]);
+        homes.forget(10);
+        homes.forget(99);
+        assert_eq!((homes.take_gone(0), homes.take_gone(0)), (vec![10], vec![]));
+        assert_eq!(homes.seats.len(), 4);
+    }
+}

@@ -108,6 +108,7 @@ struct EditBytes {
 }
 
 impl LivingStore {
+    /// Creates a handle of the corpus in `storage`, before anything is read or written.
     pub(super) fn new(
         storage: impl Storage,
         profile: TokenizerProfile,

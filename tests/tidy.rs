@@ -1,5 +1,6 @@
 //! House rules a machine can check: who may import whom, headers, sizes, leftovers, and that each
-//! SQL function has its test and its place in the reference, `sql/README.md`.
+//! SQL function has its test and its place in the reference, `sql/README.md`. The files of a crate
+//! import each other without circles ([`imports`]).
 //!
 //! Idea: rust-analyzer's `tidy.rs` and tigerbeetle's `tidy.zig`. A new edge between modules is a
 //! visible change of [`IMPORTS`]. Reads text, not syntax trees: comments and string literals are
@@ -10,6 +11,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+#[path = "tidy/imports.rs"]
+mod imports;
 
 /// Packages of the workspace and the others each of them may depend on, in reading order.
 const CRATES: &[(&str, &[&str])] = &[

@@ -11,7 +11,8 @@ use tadoc::edits::LivingCorpus;
 use tadoc::format::path_text;
 
 use crate::failure::{Failure, Outcome};
-use crate::places::Places;
+use crate::living::Living;
+use crate::places::{Corpora, Places};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -55,7 +56,14 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let corpus = Places::new()?.open(&arguments.corpus, arguments.version)?;
+    let places = Places::new()?;
+    let corpus = match places.corpora(&arguments.corpus, arguments.version)? {
+        Corpora::Living(store) => {
+            let living = Living { store, places };
+            living.corpus(&living.version(arguments.version)?)?
+        }
+        Corpora::Files(files) => LivingCorpus::new(places.open(files)?),
+    };
     let named = ids_of(&corpus, &arguments.paths)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     for doc_ids in &named {

@@ -19,7 +19,8 @@ use crate::ingest::Job;
 use crate::inputs::{self, Input, Source, Wanted};
 use crate::machine::Machine;
 use crate::output::{Output, say, write_file};
-use crate::sql::{self, Session};
+use crate::runtime::runtime;
+use crate::sql::Session;
 
 /// Queries of the tour. They name the corpus `demo.tadoc`.
 const TOUR: &str = include_str!("../../sql/examples/tour.sql");
@@ -70,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     say(summary)?;
     let tour = dir.join(TOUR_NAME);
     write_file(&tour, TOUR.as_bytes(), true)?;
-    sql::runtime()?.block_on(take_tour(&corpus))?;
+    runtime()?.block_on(take_tour(&corpus))?;
     say(farewell(dir))
 }
 

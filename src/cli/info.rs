@@ -12,6 +12,7 @@ use tadoc::format::{SectionMeta, SegmentMeta};
 
 use crate::display::{bytes, grouped, percent, plain};
 use crate::failure::Outcome;
+use crate::living::Living;
 use crate::places::{Corpora, CorpusFile, Places};
 
 /// Show what a corpus holds
@@ -37,8 +38,9 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let files = match Places::new()?.corpora(&arguments.corpus, arguments.version)? {
-        Corpora::Living(living) => return living::run(&living, arguments),
+    let places = Places::new()?;
+    let files = match places.corpora(&arguments.corpus, arguments.version)? {
+        Corpora::Living(store) => return living::run(&Living { store, places }, arguments),
         Corpora::Files(files) => files,
     };
     let mut out = io::stdout().lock();

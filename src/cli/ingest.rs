@@ -24,11 +24,11 @@ use crate::columns::StoredColumns;
 use crate::documents::{self, Batch, Counts, Documents, ExpansionLimits, ReadOptions, Sink};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
-use crate::living::{self, Living, parse_share};
+use crate::living::{Living, parse_share};
+use crate::location::{check_place, local_path};
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::pattern::Pattern;
-use crate::places::local_path;
 use crate::progress::Progress;
 use crate::{display, interrupt};
 
@@ -189,7 +189,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let filter = arguments.filter();
     let summary = match arguments.append {
         true => {
-            living::check_place(&arguments.output)?;
+            check_place(&arguments.output)?;
             let found = inputs::collect(&arguments.paths, &filter)?;
             job.notes = found.skipped.notes();
             return append(job, found.inputs, arguments);

@@ -15,9 +15,9 @@ use tadoc::format::path_text;
 
 use crate::display;
 use crate::failure::{Failure, Outcome};
-use crate::living::url_of;
+use crate::location::{local_path, url_of};
 use crate::pattern::{self, Pattern};
-use crate::places::{Places, StoredFile, local_path};
+use crate::places::{Places, StoredFile};
 
 /// Source of the bytes of an [`Input`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! Opens and creates living corpora, and waits for their reads and writes.
 
-use std::fs;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,16 +13,9 @@ use tadoc::{Error, Result};
 use tadoc_store::{LivingStore, OptimizeOptions, Storage, StoreOptions, Version};
 
 use crate::failure::{Failure, Outcome};
+use crate::location::{is_living_folder, url_of};
 use crate::output::note;
 use crate::places::{Corpora, Places};
-
-/// Names of the folders inside a living corpus.
-const FOLDERS: [&str; 2] = ["segments", "versions"];
-
-/// Returns true if `path` is a folder that holds a living corpus.
-pub fn is_living_folder(path: &Path) -> bool {
-    path.join(FOLDERS[1]).is_dir()
-}
 
 /// An open living corpus.
 pub struct Living {
@@ -43,8 +35,9 @@ impl Living {
         if is_local && !is_living_folder(place) {
             return Err(no_corpus(place));
         }
-        match Places::new()?.corpora(place, None)? {
-            Corpora::Living(living) => Ok(living),
+        let places = Places::new()?;
+        match places.corpora(place, None)? {
+            Corpora::Living(store) => Ok(Self { store, places }),
             Corpora::Files(_) => Err(no_corpus(place)),
         }
     }
@@ -144,37 +137,6 @@ fn no_corpus(place: &Path) -> Failure {
         (None, Err(_)) => format!("{shown} does not exist"),
     };
     Failure::new(format!("{what}; `tadoc ingest PATH -o FOLDER --append` begins a living corpus"))
-}
-
-/// Checks that a living corpus exists at `place` or can be created there.
-///
-/// # Errors
-/// `place` is a file, or a folder that holds other files.
-pub fn check_place(place: &Path) -> Outcome {
-    let shown = place.display();
-    if url_of(place).is_some() || place.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    if !place.is_dir() {
-        return Err(Failure::new(format!(
-            "{shown} is a file; --append adds to a folder or URL that holds a living corpus"
-        )));
-    }
-    let entries = fs::read_dir(place).map_err(|error| Failure::with_cause(shown, &error))?;
-    let names = entries.flatten().map(|entry| entry.file_name());
-    match names.filter(|name| !FOLDERS.iter().any(|folder| name == folder)).min() {
-        Some(other) if !is_living_folder(place) => Err(Failure::new(format!(
-            "{} holds other files, such as {}; name a new folder for the living corpus",
-            place.display(),
-            other.to_string_lossy()
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// Returns `place` as text if it is a URL.
-pub fn url_of(place: &Path) -> Option<&str> {
-    place.to_str().filter(|text| text.contains("://"))
 }
 
 async fn open_or_create(

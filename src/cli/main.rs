@@ -15,10 +15,11 @@
 //! calibrate measures this machine for the throughput model
 //! ```
 //!
-//! Each subcommand has its own file. Shared modules are [`places`] (the corpora at a location),
+//! Each subcommand has its own file. Shared modules are [`failure`] (exit codes), [`location`]
+//! (paths and URLs), [`places`] (the corpora at a location), [`living`] (an open living corpus),
 //! [`inputs`] (the files to read), [`documents`] (from files to documents), [`columns`] (the user
-//! columns of rows), [`output`] (the files that commands write) and [`failure`] (exit codes). The
-//! binary uses only the public API of the library.
+//! columns of rows) and [`output`] (the files that commands write). The binary uses only the public
+//! API of the library.
 
 mod calibrate;
 mod cat;
@@ -36,6 +37,7 @@ mod inputs;
 mod interrupt;
 mod leave;
 mod living;
+mod location;
 mod machine;
 mod optimize;
 mod output;
@@ -43,6 +45,7 @@ mod pattern;
 mod places;
 mod plot;
 mod progress;
+mod runtime;
 mod sql;
 mod verify;
 
@@ -107,7 +110,7 @@ fn main() -> ExitCode {
 /// Runs `command` on a thread with room for deep statements.
 fn on_deep_stack(command: impl FnOnce() -> Outcome + Send) -> Outcome {
     thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(sql::STACK_BYTES);
+        let thread = thread::Builder::new().stack_size(runtime::STACK_BYTES);
         let running = thread.spawn_scoped(scope, command);
         let running = running.map_err(|error| Failure::with_cause("starting a thread", &error))?;
         running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

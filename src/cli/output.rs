@@ -22,8 +22,7 @@ use tadoc_store::staging::StagedFile;
 use self::upload::Upload;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use crate::living::is_living_folder;
-use crate::places::local_path;
+use crate::location::{is_living_folder, local_path};
 
 /// Writes a line to standard output.
 ///

@@ -2,10 +2,9 @@
 //!
 //! The library resolves locations in the same way as for SQL. This module adds the waiting.
 
-use std::borrow::Cow;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,15 +12,14 @@ use datafusion::error::Result;
 use datafusion_tadoc::{FileAt, Found, Resolver};
 use futures::TryStreamExt;
 use futures::stream::BoxStream;
-use tadoc::edits::LivingCorpus;
-use tadoc::format::{FileFooter, OpenLimits, path_text};
+use tadoc::Corpus;
+use tadoc::format::{FileFooter, OpenLimits};
 use tadoc_store::{LivingStore, Part, StoreOptions};
 use tokio::runtime::Runtime;
-use url::Url;
 
 use crate::failure::{Failure, Outcome};
-use crate::living::{Living, is_living_folder, url_of};
-use crate::sql;
+use crate::location::{is_living_folder, text_of};
+use crate::runtime::runtime;
 
 /// Resolves locations and waits for the results. Clones share threads and stores.
 #[derive(Debug, Clone)]
@@ -34,7 +32,7 @@ pub struct Places {
 /// The corpora at a location.
 pub enum Corpora {
     /// A living corpus.
-    Living(Living),
+    Living(LivingStore),
     /// Corpus files, at least one of them.
     Files(Vec<StoredFile>),
 }
@@ -45,7 +43,7 @@ impl Places {
     /// # Errors
     /// The system cannot start the threads.
     pub fn new() -> Outcome<Self> {
-        Ok(Self { resolver: Resolver::default(), runtime: Arc::new(sql::runtime()?) })
+        Ok(Self { resolver: Resolver::default(), runtime: Arc::new(runtime()?) })
     }
 
     /// Waits for `future` and returns its output.
@@ -61,15 +59,14 @@ impl Places {
     /// # Errors
     /// Nothing is at `location`, it cannot be looked up, or `version` is given for corpus files.
     pub fn corpora(&self, location: &Path, version: Option<u64>) -> Outcome<Corpora> {
-        let places = self.clone();
         // This path keeps the name that the user typed, which messages repeat.
         if is_living_folder(location) {
             let storage = self.resolver.storage(location)?;
             let store = self.wait(LivingStore::open(storage, StoreOptions::default()))?;
-            return Ok(Corpora::Living(Living { store, places }));
+            return Ok(Corpora::Living(store));
         }
         match (self.wait(self.resolver.corpora(&text_of(location)))?, version) {
-            (Found::Living(store), _) => Ok(Corpora::Living(Living { store, places })),
+            (Found::Living(store), _) => Ok(Corpora::Living(store)),
             (Found::Files(_), Some(_)) => Err(Failure::new(format!(
                 "{} is no living corpus and has no versions; leave out --version",
                 location.display()
@@ -91,19 +88,13 @@ impl Places {
         Ok(files.into_iter().map(stored).collect())
     }
 
-    /// Opens and checks all documents at `location`: those of all corpus files together, or those
-    /// of one version of a living corpus.
+    /// Opens and checks all documents of `files` together.
     ///
     /// # Errors
-    /// The errors of [`Places::corpora`], or a file is damaged.
-    pub fn open(&self, location: &Path, version: Option<u64>) -> Outcome<LivingCorpus> {
-        let files = match self.corpora(location, version)? {
-            Corpora::Living(living) => return living.corpus(&living.version(version)?),
-            Corpora::Files(files) => files,
-        };
+    /// A file cannot be read, or it is damaged.
+    pub fn open(&self, files: Vec<StoredFile>) -> Outcome<Corpus> {
         let files: Vec<FileAt> = files.into_iter().map(|stored| stored.file).collect();
-        let corpus = self.wait(self.resolver.open(&files, &OpenLimits::default()))?;
-        Ok(LivingCorpus::new(corpus))
+        Ok(self.wait(self.resolver.open(&files, &OpenLimits::default()))?)
     }
 
     /// Returns the file of `part` of the living corpus at `location`, with its footer. Returns
@@ -114,30 +105,6 @@ impl Places {
     pub fn part(&self, location: &Path, part: &Part) -> Outcome<Option<CorpusFile>> {
         let file = self.resolver.part(&text_of(location), part)?;
         file.map(|file| StoredFile { file, places: self.clone() }.open()).transpose()
-    }
-}
-
-/// Returns the path of `location` on this machine, also for a `file://` URL. Returns `None` for a
-/// location in a store.
-///
-/// # Errors
-/// The URL is invalid.
-pub fn local_path(location: &Path) -> Outcome<Option<PathBuf>> {
-    let Some(text) = url_of(location) else { return Ok(Some(location.to_owned())) };
-    let url = Url::parse(text).map_err(|error| Failure::with_cause(text, &error))?;
-    if url.scheme() != "file" {
-        return Ok(None);
-    }
-    let path = url.to_file_path();
-    path.map(Some).map_err(|()| Failure::new(format!("{text}: expected file:///FOLDER/NAME")))
-}
-
-/// Returns a location as text for SQL and URLs. Names that are not UTF-8 are escaped; the library
-/// reverses the escapes.
-pub fn text_of(location: &Path) -> Cow<'_, str> {
-    match url_of(location) {
-        Some(url) => Cow::Borrowed(url),
-        None => path_text(location.as_os_str().as_encoded_bytes()),
     }
 }
 

@@ -50,7 +50,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let mut total = Total::default();
     for location in &arguments.corpora {
         match places.corpora(location, arguments.version) {
-            Ok(Corpora::Living(living)) => {
+            Ok(Corpora::Living(store)) => {
+                let living = Living { store, places: places.clone() };
                 total
                     .print(verify_living(&living, location, arguments.version), arguments.quiet)?;
             }

@@ -30,10 +30,10 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, fault};
 
 use super::block::{Block, DecodedRows};
-use super::layout::{Header, fault};
+use super::layout::Header;
 use super::matching::RowMask;
 use super::symbol_table::SymbolTable;
 use super::training::TrainingOptions;

@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, fault};
 
 use super::decode::{CodeRange, Decoder};
-use super::layout::{Header, Sections, fault};
+use super::layout::{Header, Sections};
 use super::packed_lengths;
 use super::splits;
 use super::symbol_table::{CodeWidth, SymbolTable};

@@ -23,9 +23,8 @@ use crate::error::{Error, Result};
 use super::matcher::{Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, row_end_byte};
 use super::optimal::{OptimalParse, word_at};
 use super::prefix_index::{NO_SYMBOL, PrefixIndex};
-use super::symbol::Symbol;
+use super::symbol::{Symbol, bytes_of};
 use super::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
-use super::training::bytes_of;
 use super::twelve;
 
 /// Method that cuts rows into symbols.

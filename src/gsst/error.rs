@@ -109,4 +109,12 @@ impl Error {
     }
 }
 
+/// File name in errors about a block. Only the callers know the origin of a block.
+pub(super) const SOURCE: &str = "GSST block";
+
+/// Returns a format error at `offset` of `section` of a block.
+pub(super) fn fault(section: &'static str, offset: usize, reason: impl Into<String>) -> Error {
+    Error::Format { file: SOURCE.to_owned(), section, offset: offset as u64, reason: reason.into() }
+}
+
 const _: () = assert!(size_of::<Error>() <= 96);

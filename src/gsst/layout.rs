@@ -43,7 +43,7 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SOURCE, fault};
 
 use super::symbol_table::CodeWidth;
 
@@ -242,12 +242,4 @@ impl Header {
 pub(super) fn seal(block: &mut [u8]) {
     let checksum = crc32c::crc32c(&block[CHECKED_FROM..]);
     block[4..CHECKED_FROM].copy_from_slice(&checksum.to_le_bytes());
-}
-
-/// File name in errors. Only the callers know the origin of a block.
-const SOURCE: &str = "GSST block";
-
-/// Returns a format error at `offset` of `section`.
-pub(super) fn fault(section: &'static str, offset: usize, reason: impl Into<String>) -> Error {
-    Error::Format { file: SOURCE.to_owned(), section, offset: offset as u64, reason: reason.into() }
 }

@@ -8,9 +8,7 @@
 //! One long row widens the other 127 numbers of its frame, not the whole block. For the numbers of
 //! codes of `l_comment` (2 to 20) a row takes 5.2 bits.
 
-use crate::error::Result;
-
-use super::layout::fault;
+use crate::error::{Result, fault};
 
 /// Number of lengths per frame.
 const FRAME_LEN: usize = 128;

@@ -11,8 +11,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::symbol::Symbol;
-use super::training::bytes_of;
+use super::symbol::{Symbol, bytes_of};
 
 /// Bytes of text per range. It starts at the start of a row if the row is not longer than this.
 const PIECE_BYTES: usize = 192;

@@ -10,10 +10,10 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Result, fault};
 
 use super::block::{Block, check_validity};
-use super::layout::{Header, SPLIT_FIRST_TILE_BIT, SPLIT_STARTS_WITH_LITERAL, Sections, fault};
+use super::layout::{Header, SPLIT_FIRST_TILE_BIT, SPLIT_STARTS_WITH_LITERAL, Sections};
 use super::packed_lengths::{self, RowFrame};
 use super::symbol_table::{CodeWidth, SymbolTable};
 

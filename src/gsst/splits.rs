@@ -3,10 +3,10 @@
 //! The encoder stores these words. The reader compares the words of an opened block with its codes,
 //! before anything relies on them.
 
-use crate::error::Result;
+use crate::error::{Result, fault};
 
 use super::decode::{Decoder, LITERAL, Literals, Symbols};
-use super::layout::{SPLIT_FIRST_TILE_BIT, SPLIT_STARTS_WITH_LITERAL, TILE_CODES, fault};
+use super::layout::{SPLIT_FIRST_TILE_BIT, SPLIT_STARTS_WITH_LITERAL, TILE_CODES};
 use super::symbol_table::ESCAPE_CODE;
 use super::twelve;
 

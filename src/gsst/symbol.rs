@@ -119,6 +119,31 @@ const fn prefix_masks() -> [u64; MAX_SYMBOL_BYTES + 1] {
     masks
 }
 
+/// Returns, for each byte, true if it occurs in `rows`.
+pub(super) fn bytes_of<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; 256] {
+    // Stores per pair of bytes are half as many as stores per byte.
+    let mut pairs = vec![false; 1 << 16];
+    let mut occurs = [false; 256];
+    if let Ok(pairs) = <&mut [bool; 1 << 16]>::try_from(&mut pairs[..]) {
+        for row in rows {
+            let (chunks, rest) = row.as_chunks::<2>();
+            for chunk in chunks {
+                pairs[usize::from(u16::from_le_bytes(*chunk))] = true;
+            }
+            if let [last] = rest {
+                occurs[usize::from(*last)] = true;
+            }
+        }
+    }
+    for (second, firsts) in pairs.as_chunks::<256>().0.iter().enumerate() {
+        for (first, pair) in firsts.iter().enumerate() {
+            occurs[first] |= pair;
+        }
+        occurs[second] |= firsts.contains(&true);
+    }
+    occurs
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

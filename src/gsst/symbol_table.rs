@@ -180,7 +180,7 @@ impl SymbolTable {
 }
 
 fn fault(offset: usize, reason: impl Into<String>) -> Error {
-    super::layout::fault("symbol table", offset, reason)
+    crate::error::fault("symbol table", offset, reason)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use super::optimal::{OptimalParse, word_at};
 use super::pair_counts::PairCounts;
 use super::prefix_index::{NO_SYMBOL, PrefixIndex};
 use super::sample::Sample;
-use super::symbol::{MAX_SYMBOL_BYTES, Symbol};
+use super::symbol::{MAX_SYMBOL_BYTES, Symbol, bytes_of};
 use super::symbol_table::{CodeWidth, SymbolTable};
 
 /// Number of ids that are single bytes. Ids from here on are longer symbols.
@@ -111,31 +111,6 @@ impl SymbolTable {
         trainer.take_best();
         trainer.into_table(width)
     }
-}
-
-/// Returns, for each byte, true if it occurs in `rows`.
-pub(super) fn bytes_of<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; NUM_BYTES] {
-    // Stores per pair of bytes are half as many as stores per byte.
-    let mut pairs = vec![false; 1 << 16];
-    let mut occurs = [false; NUM_BYTES];
-    if let Ok(pairs) = <&mut [bool; 1 << 16]>::try_from(&mut pairs[..]) {
-        for row in rows {
-            let (chunks, rest) = row.as_chunks::<2>();
-            for chunk in chunks {
-                pairs[usize::from(u16::from_le_bytes(*chunk))] = true;
-            }
-            if let [last] = rest {
-                occurs[usize::from(*last)] = true;
-            }
-        }
-    }
-    for (second, firsts) in pairs.as_chunks::<NUM_BYTES>().0.iter().enumerate() {
-        for (first, pair) in firsts.iter().enumerate() {
-            occurs[first] |= pair;
-        }
-        occurs[second] |= firsts.contains(&true);
-    }
-    occurs
 }
 
 struct Trainer<'a> {

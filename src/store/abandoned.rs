@@ -11,11 +11,12 @@
 //! versions only if there is such a mark.
 
 use std::collections::HashSet;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::storage::{Hold, SEGMENTS, version_number};
-use super::store::LivingStore;
+use super::names::SEGMENTS;
+use super::storage::{Hold, Storage};
 use super::version::{Part, Version};
 use tadoc::error::Result;
 
@@ -32,55 +33,65 @@ impl Abandoned {
     fn holds(&self) -> MutexGuard<'_, Vec<Hold>> {
         self.holds.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl LivingStore {
     /// Keeps the hold of a file until its commit if the file was written. Otherwise removes the
     /// file.
-    pub(super) async fn keep_or_remove(&self, hold: Option<Hold>, is_written: bool) {
+    pub(super) async fn keep_or_remove(
+        &self,
+        storage: &dyn Storage,
+        hold: Option<Hold>,
+        is_written: bool,
+    ) {
         match hold {
-            Some(hold) if is_written => self.abandoned.holds().push(hold),
-            Some(hold) => self.remove_held(hold).await,
+            Some(hold) if is_written => self.holds().push(hold),
+            Some(hold) => remove_held(storage, hold).await,
             None => {}
         }
     }
 
     /// Releases the holds of the files that the committed version `next` names. The first commit of
-    /// a handle also removes the abandoned files of others.
-    pub(super) async fn let_go(&self, next: &Version) {
+    /// a handle also removes the abandoned files of others. `versions` reads all versions. It is
+    /// polled only if there are such files.
+    pub(super) async fn let_go(
+        &self,
+        storage: &dyn Storage,
+        next: &Version,
+        versions: impl Future<Output = Result<Vec<Version>>>,
+    ) {
         let named = names(std::slice::from_ref(next));
         let committed: Vec<Hold> =
-            self.abandoned.holds().extract_if(.., |hold| named.contains(hold.name())).collect();
+            self.holds().extract_if(.., |hold| named.contains(hold.name())).collect();
         committed.into_iter().for_each(Hold::release);
-        if !self.abandoned.is_looked_for.swap(true, Ordering::Relaxed) {
+        if !self.is_looked_for.swap(true, Ordering::Relaxed) {
             // The commit is done. If a file cannot be removed now, another handle will remove it.
-            let _removed = self.remove_abandoned().await;
+            let _removed = remove_abandoned(storage, versions).await;
         }
     }
+}
 
-    async fn remove_abandoned(&self) -> Result<()> {
-        let holds = self.storage().abandoned().await;
-        if holds.is_empty() {
-            return Ok(());
-        }
-        let files = self.version_files(None).await?;
-        let numbers = files.iter().filter_map(|file| version_number(&file.name)).collect();
-        let named = names(&self.read_versions(numbers).await?);
-        for hold in holds {
-            match named.contains(hold.name()) {
-                true => hold.release(),
-                false => self.remove_held(hold).await,
-            }
-        }
-        Ok(())
+async fn remove_abandoned(
+    storage: &dyn Storage,
+    versions: impl Future<Output = Result<Vec<Version>>>,
+) -> Result<()> {
+    let holds = storage.abandoned().await;
+    if holds.is_empty() {
+        return Ok(());
     }
-
-    async fn remove_held(&self, hold: Hold) {
-        let removed = self.storage().remove(SEGMENTS, &[hold.name().to_owned()]).await;
-        // If the removal failed, the mark stays and the next handle tries again.
-        if removed.is_ok() {
-            hold.release();
+    let named = names(&versions.await?);
+    for hold in holds {
+        match named.contains(hold.name()) {
+            true => hold.release(),
+            false => remove_held(storage, hold).await,
         }
+    }
+    Ok(())
+}
+
+async fn remove_held(storage: &dyn Storage, hold: Hold) {
+    let removed = storage.remove(SEGMENTS, &[hold.name().to_owned()]).await;
+    // If the removal failed, the mark stays and the next handle tries again.
+    if removed.is_ok() {
+        hold.release();
     }
 }
 
@@ -91,7 +102,7 @@ fn names(versions: &[Version]) -> HashSet<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Change, CommitKind, LocalFolder, StoreOptions};
+    use super::super::{Change, CommitKind, LivingStore, LocalFolder, StoreOptions};
     use super::*;
     use crate::WrittenPart;
     use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -134,7 +145,7 @@ mod tests {
             assert_eq!((num_files(), version.num_doc_ids()), (1, 1));
             // A mark stays if its writer ends between its commit and the removal of the mark.
             let name = version.parts[0].file_name().unwrap();
-            std::fs::write(dir.path().join(super::super::storage::mark_name(&name)), "").unwrap();
+            std::fs::write(dir.path().join(super::super::names::mark_name(&name)), "").unwrap();
             commit(&open().await, &[]).await;
             assert_eq!(num_files(), 1);
             let latest = alive.latest().await.unwrap();

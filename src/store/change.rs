@@ -10,8 +10,9 @@
 
 use std::ops::Range;
 
+use super::names::CommitId;
 use super::part_file::WrittenPart;
-use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
+use super::version::{CommitCounts, CommitKind, Part, Version, WRITER};
 use tadoc::edits::{Edit, EditBatch, encode_batch};
 use tadoc::error::{Error, Result};
 
@@ -131,7 +132,7 @@ impl Change {
             time_us: now_us.max(base.time_us),
             kind: self.kind,
             counts: self.counts,
-            writer: super::store::WRITER.into(),
+            writer: WRITER.into(),
             ..base.clone()
         };
         if let Some(replacement) = &self.replacement {

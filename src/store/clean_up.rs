@@ -17,8 +17,9 @@
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
+use super::names::{SEGMENTS, UNFINISHED, VERSIONS, segment_id, version_number};
 use super::retry::retrying;
-use super::storage::{SEGMENTS, StoredFile, UNFINISHED, VERSIONS, segment_id, version_number};
+use super::storage::StoredFile;
 use super::store::LivingStore;
 use super::version::{Part, Version};
 use tadoc::error::Result;

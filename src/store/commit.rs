@@ -19,20 +19,23 @@
 //! repeated.
 
 use std::future::Future;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
 use super::change::Change;
 use super::manifest::encode_manifest;
-use super::retry::Attempts;
-use super::storage::{StorageError, VERSIONS, version_name, version_number};
-use super::store::{LivingStore, now_us};
-use super::version::{CommitId, Version};
+use super::names::{CommitId, VERSIONS, version_name, version_number};
+use super::retry::{Attempts, retrying};
+use super::storage::{Storage, StorageError};
+use super::store::{LivingStore, StoreOptions};
+use super::version::{CommitCounts, CommitKind, Version, WRITER};
 use tadoc::error::{Error, Result};
+use tadoc::text::TokenizerProfile;
 
 /// Outcome of putting a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Put {
+enum Put {
     /// A version that exists and is durable.
     Done,
     /// A version that never will exist, because another one has its number.
@@ -40,6 +43,49 @@ pub(super) enum Put {
 }
 
 impl LivingStore {
+    /// Creates a corpus without documents in `storage`, as version 1.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if a corpus exists there, [`Error::Io`] and [`Error::External`]
+    /// from the storage, and [`Error::UnknownCommit`] if its answer was lost.
+    pub async fn create(
+        storage: impl Storage,
+        profile: TokenizerProfile,
+        options: StoreOptions,
+    ) -> Result<Self> {
+        let store = Self::new(storage, profile, options);
+        let place = store.place();
+        let taken = || Error::InvalidArgument {
+            name: "place",
+            got: format!("{place}, which holds a living corpus"),
+            allowed: "a place without one; open it instead".into(),
+        };
+        retrying(options.retry, || store.storage().prepare())
+            .await
+            .map_err(|e| e.into_error(format!("preparing {place}")))?;
+        if !store.version_files(None).await?.is_empty() {
+            return Err(taken());
+        }
+        let first = Version {
+            number: 1,
+            commit_id: CommitId::random()?,
+            parent_id: CommitId::from_bytes([0; 16]),
+            time_us: now_us(),
+            kind: CommitKind::Create,
+            counts: CommitCounts::default(),
+            writer: WRITER.into(),
+            profile,
+            parts: Vec::new(),
+            dropped: Vec::new(),
+            edits_since: 2,
+            sets_columns: false,
+        };
+        match store.put_version(&first, None).await? {
+            Put::Done => Ok(store),
+            Put::Lost => Err(taken()),
+        }
+    }
+
     /// Commits `change`, whose author has seen `base`, as the next version. If others committed
     /// first, the change is made on their version if that is possible (see [`Change`]).
     ///
@@ -116,14 +162,14 @@ impl LivingStore {
     }
 
     /// Puts `next` unless a version with its number exists.
-    pub(super) async fn put_version(&self, next: &Version, edits: Option<&[u8]>) -> Result<Put> {
+    async fn put_version(&self, next: &Version, edits: Option<&[u8]>) -> Result<Put> {
         let bytes = Bytes::from(encode_manifest(next, edits)?);
         self.check_size(bytes.len().max(edits.map_or(0, <[u8]>::len)) as u64)?;
         let len_bytes = bytes.len() as u64;
         let put = self.put_manifest(next, bytes).await?;
         if put == Put::Done {
             self.note_put(next, len_bytes);
-            self.let_go(next).await;
+            self.abandoned.let_go(self.storage(), next, self.history()).await;
         }
         Ok(put)
     }
@@ -229,6 +275,12 @@ impl LivingStore {
         let commit_id = next.commit_id.to_string();
         Error::UnknownCommit { place, version, commit_id, source }
     }
+}
+
+/// Returns the time in microseconds since 1970.
+fn now_us() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -15,11 +15,12 @@
 //! reader keeps one complete version for as long as it likes. A commit of edits alone writes one
 //! object. A commit of many documents writes their segment files first.
 //!
-//! Reading order: `version` (the value), `manifest` (its bytes), `storage` (the operations of a
-//! place), `local`, `object` and `place` (folders that survive power loss, object stores, and the
-//! choice between them), `staging`, `thread` and `retry` (helpers), `change` and `commit` (the next
-//! version), `store` (the handle), `part_file`, `assemble` (a version as a corpus), `optimize`
-//! (parts built anew), `recompress` (when that is due), `clean_up`, `abandoned`.
+//! Reading order: `names` (of commits and files), `version` (the value), `manifest` (its bytes),
+//! `staging`, `storage` (the operations of a place), `local`, `object` and `place` (folders that
+//! survive power loss, object stores, and the choice between them), `thread` and `retry` (helpers),
+//! `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and `commit`
+//! (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew),
+//! `recompress` (when that is due), `clean_up`.
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.
 
@@ -30,6 +31,7 @@ mod clean_up;
 mod commit;
 mod local;
 mod manifest;
+mod names;
 mod object;
 mod optimize;
 mod part_file;
@@ -47,6 +49,7 @@ pub use change::Change;
 pub use clean_up::{CleanUp, RemovedFile};
 pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};
 pub use manifest::{decode_manifest, encode_manifest};
+pub use names::CommitId;
 pub use object::ObjectPrefix;
 pub use optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, Stretch};
 pub use part_file::{PartWriter, WrittenPart};
@@ -55,4 +58,4 @@ pub use recompress::RECOMPRESS_RATIO;
 pub use retry::RetryPolicy;
 pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
 pub use store::{LivingStore, StoreOptions, VersionEdits};
-pub use version::{CommitCounts, CommitId, CommitKind, Part, Version};
+pub use version::{CommitCounts, CommitKind, Part, Version};

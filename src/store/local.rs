@@ -25,12 +25,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt;
 
-use super::storage::{
-    ByteStream, Hold, SEGMENTS, Storage, StorageError, StorageResult, StoredFile, UNFINISHED,
-    VERSIONS, mark_name, marked_name,
-};
+use super::names::{CommitId, SEGMENTS, UNFINISHED, VERSIONS, mark_name, marked_name};
+use super::storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
 use super::thread::on_thread;
-use super::version::CommitId;
 use crate::staging::LockedFile;
 
 /// File system calls of [`LocalFolder`]. Tests replace them by a disk that loses power.

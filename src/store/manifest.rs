@@ -23,7 +23,8 @@
 
 use bytes::Bytes;
 
-use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
+use super::names::CommitId;
+use super::version::{CommitCounts, CommitKind, Part, Version};
 use tadoc::error::{Error, Result};
 use tadoc::format::check_version;
 use tadoc::format::cursor::{Cursor, Place, pack, push_varint};

@@ -15,11 +15,12 @@ use bytes::Bytes;
 use futures::channel::mpsc::{Sender, channel};
 use futures::{SinkExt, StreamExt};
 
+use super::names::{CommitId, segment_name};
 use super::retry::retrying;
-use super::storage::{StorageError, segment_name};
+use super::storage::StorageError;
 use super::store::LivingStore;
 use super::thread::on_computing_thread;
-use super::version::{CommitId, Part};
+use super::version::Part;
 use tadoc::error::{Error, Result};
 use tadoc::format::{FileFooter, OpenLimits};
 use tadoc::segment::Corpus;
@@ -126,7 +127,7 @@ impl LivingStore {
             true => put.and(written),
             false => written.and_then(|written| put.map(|()| written)),
         });
-        self.keep_or_remove(hold, written.is_ok()).await;
+        self.abandoned.keep_or_remove(self.storage(), hold, written.is_ok()).await;
         let (footer, len_bytes, crc32c) = written?;
         let num_docs = footer.num_docs();
         Ok(WrittenPart { part: Part::File { id, len_bytes, crc32c, num_docs }, footer })

@@ -7,9 +7,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::names::CommitId;
 use super::storage::{StorageError, StorageResult};
 use super::thread;
-use super::version::CommitId;
 
 /// Time after the first attempt from which no further attempt begins.
 const MAX_TIME: Duration = Duration::from_secs(180);

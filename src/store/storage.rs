@@ -1,4 +1,4 @@
-//! The interface of a storage for a living corpus, and the names of its files.
+//! The interface of a storage for a living corpus.
 //!
 //! Failures are distinguished by what they say about the state, which a commit has to know:
 //!
@@ -17,51 +17,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 
-use super::version::CommitId;
 use crate::staging::LockedFile;
 use tadoc::error::{Error, Result};
-
-/// Folder of the versions.
-pub(super) const VERSIONS: &str = "versions";
-/// Folder of the segment files.
-pub(super) const SEGMENTS: &str = "segments";
-/// Ending of a file's name while it is written, on disks that show unfinished files.
-pub(super) const UNFINISHED: &str = ".unfinished";
-const VERSION_EXTENSION: &str = ".tadoc-version";
-const SEGMENT_EXTENSION: &str = ".tadoc";
-
-/// Returns the name of the file of version `number`, relative to the place of the corpus.
-pub(super) fn version_name(number: u64) -> String {
-    format!("{VERSIONS}/{number:020}{VERSION_EXTENSION}")
-}
-
-/// Returns the number of the version in the file `name`, if the name has the form of a version's.
-pub(super) fn version_number(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("versions/")?.strip_suffix(VERSION_EXTENSION)?;
-    let number = number.parse().ok()?;
-    (version_name(number) == name).then_some(number)
-}
-
-/// Returns the name of the segment file `id`, relative to the place of the corpus.
-pub(super) fn segment_name(id: CommitId) -> String {
-    format!("{SEGMENTS}/{id}{SEGMENT_EXTENSION}")
-}
-
-/// Returns the name of the file that marks the segment file `name` as unfinished.
-pub(super) fn mark_name(name: &str) -> String {
-    format!("{}{UNFINISHED}", name.strip_suffix(SEGMENT_EXTENSION).unwrap_or(name))
-}
-
-/// Returns the name of the segment file that the file `mark` marks.
-pub(super) fn marked_name(mark: &str) -> Option<String> {
-    let name = format!("{SEGMENTS}/{}{SEGMENT_EXTENSION}", mark.strip_suffix(UNFINISHED)?);
-    segment_id(&name).map(|_| name)
-}
-
-/// Returns the id of the segment file `name`, if the name has the form of a segment file's.
-pub(super) fn segment_id(name: &str) -> Option<CommitId> {
-    name.strip_prefix("segments/")?.strip_suffix(SEGMENT_EXTENSION)?.parse().ok()
-}
 
 /// Failure of a storage operation.
 #[derive(Debug)]
@@ -237,30 +194,5 @@ impl Storage for Arc<dyn Storage> {
 
     async fn remove(&self, folder: &str, names: &[String]) -> StorageResult<()> {
         self.as_ref().remove(folder, names).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_come_back() {
-        assert_eq!(version_name(7), "versions/00000000000000000007.tadoc-version");
-        assert_eq!(version_number(&version_name(u64::MAX)), Some(u64::MAX));
-        for wrong in [
-            "versions/7.tadoc-version",
-            "versions/+0000000000000000007.tadoc-version",
-            "versions/00000000000000000007.tadoc-version.unfinished",
-            "00000000000000000007.tadoc-version",
-        ] {
-            assert_eq!(version_number(wrong), None, "{wrong}");
-        }
-        let id = CommitId::from_bytes([7; 16]);
-        assert_eq!(segment_id(&segment_name(id)), Some(id));
-        assert_eq!(segment_id("segments/x.tadoc"), None);
-        let mark = mark_name(&segment_name(id));
-        assert_eq!(marked_name(mark.strip_prefix("segments/").unwrap()), Some(segment_name(id)));
-        assert_eq!(marked_name("x.unfinished"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The handle of a living corpus, which creates and opens it and reads its versions and edits.
+//! The handle of a living corpus, which opens it and reads its versions and edits.
 //!
 //! To find the latest version, a handle asks for the version after the last one it has seen. This
 //! takes the same time for any number of versions. Only if it exists, the handle lists the later
@@ -9,25 +9,20 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
 use super::abandoned::Abandoned;
-use super::commit::Put;
 use super::manifest::{decode_manifest, decode_version};
+use super::names::{CommitId, SEGMENTS, VERSIONS, version_name, version_number};
 use super::retry::{RetryPolicy, retrying};
-use super::storage::{
-    SEGMENTS, Storage, StorageError, StoredFile, VERSIONS, version_name, version_number,
-};
-use super::version::{CommitCounts, CommitId, CommitKind, Part, Version};
+use super::storage::{Storage, StorageError, StoredFile};
+use super::version::{Part, Version};
 use tadoc::edits::{Edit, EditBatch, decode_batch};
 use tadoc::error::{Error, Result};
 use tadoc::text::TokenizerProfile;
 
-/// Name and version of the writing program.
-pub(super) const WRITER: &str = concat!("datafusion-tadoc ", env!("CARGO_PKG_VERSION"));
 /// Largest number of versions that are read at a time.
 const READS_AT_ONCE: usize = 16;
 
@@ -113,50 +108,12 @@ struct EditBytes {
 }
 
 impl LivingStore {
-    /// Creates a corpus without documents in `storage`, as version 1.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] if a corpus exists there, [`Error::Io`] and [`Error::External`]
-    /// from the storage, and [`Error::UnknownCommit`] if its answer was lost.
-    pub async fn create(
+    /// Creates a handle of the corpus in `storage`, before anything is read or written.
+    pub(super) fn new(
         storage: impl Storage,
         profile: TokenizerProfile,
         options: StoreOptions,
-    ) -> Result<Self> {
-        let store = Self::new(storage, profile, options);
-        let place = store.place();
-        let taken = || Error::InvalidArgument {
-            name: "place",
-            got: format!("{place}, which holds a living corpus"),
-            allowed: "a place without one; open it instead".into(),
-        };
-        retrying(options.retry, || store.storage.prepare())
-            .await
-            .map_err(|e| e.into_error(format!("preparing {place}")))?;
-        if !store.version_files(None).await?.is_empty() {
-            return Err(taken());
-        }
-        let first = Version {
-            number: 1,
-            commit_id: CommitId::random()?,
-            parent_id: CommitId::from_bytes([0; 16]),
-            time_us: now_us(),
-            kind: CommitKind::Create,
-            counts: CommitCounts::default(),
-            writer: WRITER.into(),
-            profile,
-            parts: Vec::new(),
-            dropped: Vec::new(),
-            edits_since: 2,
-            sets_columns: false,
-        };
-        match store.put_version(&first, None).await? {
-            Put::Done => Ok(store),
-            Put::Lost => Err(taken()),
-        }
-    }
-
-    fn new(storage: impl Storage, profile: TokenizerProfile, options: StoreOptions) -> Self {
+    ) -> Self {
         let (last_seen, edit_bytes, abandoned) = (Arc::default(), Arc::default(), Arc::default());
         Self { storage: Arc::new(storage), options, profile, last_seen, edit_bytes, abandoned }
     }
@@ -439,10 +396,4 @@ impl LivingStore {
         let what = number.map_or("version".into(), |number| format!("version {number}"));
         Error::Missing { place: self.place(), what, existing }
     }
-}
-
-/// Returns the time in microseconds since 1970.
-pub(super) fn now_us() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }

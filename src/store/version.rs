@@ -12,82 +12,13 @@
 
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
-use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
-use tadoc::error::{Error, Result};
+use super::names::{CommitId, segment_name};
 use tadoc::text::TokenizerProfile;
 
-/// A random number that names a commit or a file: 16 bytes, written as a UUID of version 4.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CommitId([u8; 16]);
-
-impl CommitId {
-    /// Creates a new random id.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the system has no random numbers.
-    pub fn random() -> Result<Self> {
-        let mut bytes = [0; 16];
-        getrandom::getrandom(&mut bytes)
-            .map_err(|e| Error::io("asking the system for random numbers", e.into()))?;
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        Ok(Self(bytes))
-    }
-
-    /// Creates an id from its bytes.
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
-    /// Returns the bytes.
-    pub fn as_bytes(&self) -> &[u8; 16] {
-        &self.0
-    }
-}
-
-impl fmt::Display for CommitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, byte) in self.0.iter().enumerate() {
-            let dash = if matches!(i, 4 | 6 | 8 | 10) { "-" } else { "" };
-            write!(f, "{dash}{byte:02x}")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for CommitId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for CommitId {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let refuse = || Error::InvalidArgument {
-            name: "commit id",
-            got: text.into(),
-            allowed: "a UUID such as 01234567-89ab-4cde-8f01-23456789abcd".into(),
-        };
-        let digits: Vec<u8> = text.bytes().filter(|&byte| byte != b'-').collect();
-        let mut bytes = [0; 16];
-        if digits.len() != 32 {
-            return Err(refuse());
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |c: u8| char::from(c).to_digit(16).ok_or_else(refuse);
-            *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-        }
-        match Self(bytes) {
-            // Only one spelling is valid, so that a file has only one name.
-            id if id.to_string() == text => Ok(id),
-            _ => Err(refuse()),
-        }
-    }
-}
+/// Name and version of the writing program.
+pub(super) const WRITER: &str = concat!("datafusion-tadoc ", env!("CARGO_PKG_VERSION"));
 
 /// Largest number of a version.
 const MAX_NUMBER: u64 = u64::MAX >> 1;
@@ -208,7 +139,7 @@ impl Part {
     /// Returns the name of the file, relative to the place of the corpus, if the part is a file.
     pub fn file_name(&self) -> Option<String> {
         match self {
-            Self::File { id, .. } => Some(super::storage::segment_name(*id)),
+            Self::File { id, .. } => Some(segment_name(*id)),
             Self::Edits { .. } => None,
         }
     }
@@ -307,25 +238,5 @@ impl Version {
             end = Some(range.end);
         }
         None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_come_back_from_their_only_spelling() {
-        let id = CommitId::random().unwrap();
-        let text = id.to_string();
-        assert_eq!(text.parse::<CommitId>().unwrap(), id);
-        assert_eq!((text.len(), &text[14..15]), (36, "4"));
-        for wrong in ["", "x", &text.replace('-', ""), &text.to_uppercase(), &text[1..]] {
-            // An id may have only digits, which are the same in upper and lower case.
-            if wrong != text {
-                assert!(wrong.parse::<CommitId>().is_err(), "{wrong}");
-            }
-        }
-        assert_ne!(id, CommitId::random().unwrap());
     }
 }

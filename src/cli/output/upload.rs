@@ -21,7 +21,8 @@ use object_store::{
 
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use crate::places::{Places, text_of};
+use crate::location::text_of;
+use crate::places::Places;
 
 /// Bytes of a part. Stores accept 10,000 parts.
 const PART_BYTES: usize = 16 << 20;

@@ -23,7 +23,8 @@ use futures::StreamExt;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_file, write_file};
-use crate::sql::{Session, runtime};
+use crate::runtime::runtime;
+use crate::sql::Session;
 use crate::{display, interrupt};
 
 /// Maximum number of rows. More do not fit into a picture.

@@ -22,10 +22,10 @@ use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistr
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use datafusion_tadoc::DeviceSession;
-use tokio::runtime::Runtime;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
+use crate::runtime::runtime;
 use crate::{display, interrupt, leave};
 
 use self::resident::ResidentPool;
@@ -139,19 +139,6 @@ async fn run_scripts(session: Session, scripts: Vec<String>) -> Outcome {
         outcome = run => outcome,
         () = interrupted.notified() => Err(Failure::interrupted()),
     }
-}
-
-/// Bytes of stack of each thread that plans or runs statements.
-///
-/// A statement of the maximum depth, `tadoc.max_statement_depth` = 4,000, takes 27 KB per level in
-/// a build without optimizations. Unused stack takes no memory.
-pub const STACK_BYTES: usize = 128 << 20;
-
-/// Creates the runtime that queries run on.
-pub fn runtime() -> Outcome<Runtime> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.enable_all().thread_stack_size(STACK_BYTES).build();
-    runtime.map_err(|error| Failure::with_cause("starting threads", &error))
 }
 
 /// Returns the scripts to run, or `None` to open the prompt.

@@ -13,11 +13,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::words_at;
-use super::inverted_index::shown_choice;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
 use super::strings::{fold_of, int64, shown_fold};
+use super::traversals::shown_choice;
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::portions::added_up;

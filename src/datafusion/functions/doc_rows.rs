@@ -3,20 +3,18 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use datafusion::arrow::compute::take;
 use datafusion::error::Result;
 
-use super::documents::range_of;
-use super::strings::int64;
+use super::strings::{int64, views};
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
+use crate::scan::signature::Signature;
 use crate::scan::{Run, Scan, selected};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::{DocSelection, Fold, TermVectors};
-use tadoc::query::{Query, check_num_hits};
 use tadoc::segment::Corpus;
 
 /// Name of the column on which filters are claimed.
@@ -25,6 +23,14 @@ pub(super) const DOC_ID: &str = "doc_id";
 const FILTER_DOCS: usize = 65_536;
 /// Bytes of text that make a partition worth its thread.
 const PARTITION_BYTES: u64 = 1 << 20;
+
+/// Returns the document ids of the run's partition. Partitions have equal shares, in order.
+pub(super) fn range_of(run: &Run) -> Range<u64> {
+    let num_ids = u128::from(run.scan.num_doc_ids());
+    let share =
+        |partition: usize| (num_ids * partition as u128 / run.scan.num_partitions as u128) as u64;
+    share(run.partition)..share(run.partition + 1)
+}
 
 /// Returns the documents of the run's partition that pass the filters on `doc_id`.
 pub(super) fn selected_documents(run: &Run) -> Result<DocSelection> {
@@ -65,61 +71,10 @@ pub(super) fn passing_documents(
     Ok(kept)
 }
 
-/// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.
-/// Returns `None` if there are no filters.
-pub(super) fn searched_documents(run: &Run) -> Result<Option<Vec<u64>>> {
-    if !run.scan.is_filtered() {
-        return Ok(None);
-    }
-    let docs: Vec<u64> = selected_documents(run)?.iter().collect();
-    run.counter("documents_searched").add(docs.len());
-    Ok(Some(docs))
-}
-
 /// Returns the number of partitions that are worth their threads if all text is processed.
 pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
     let most = (target as u64).min(scan.num_docs()).max(1);
     (scan.len_bytes() / PARTITION_BYTES).clamp(1, most) as usize
-}
-
-/// Returns the number of partitions that are worth their threads if segments are searched. It is
-/// one if only some documents or rows are asked for. It is also one if `query` has several items,
-/// because each partition would first have to count the documents of all items.
-pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -> usize {
-    if scan.is_filtered() || scan.limit.is_some() || query.items().len() > 1 {
-        return 1;
-    }
-    let segments = scan.corpora().iter().map(|open| open.footer.segments.len());
-    num_partitions(scan, target).min(segments.sum()).max(1)
-}
-
-/// Returns the segments of `corpus` that the run's partition searches. Partitions have equal
-/// shares, in order.
-pub(super) fn searched_segments(run: &Run, corpus: &Corpus) -> Range<usize> {
-    let share = |partition: usize| corpus.segments().len() * partition / run.scan.num_partitions;
-    share(run.partition)..share(run.partition + 1)
-}
-
-/// Number of hits that all partitions have found together.
-pub(super) struct NumHits {
-    found: Arc<AtomicU64>,
-    max_hits: u64,
-}
-
-impl NumHits {
-    pub(super) fn of(run: &Run) -> Result<Self> {
-        let found = run.shared.prepared(|| Ok(AtomicU64::new(0)))?;
-        Ok(Self { found, max_hits: run.scan.options.max_hits })
-    }
-
-    /// Adds `num_hits`.
-    ///
-    /// # Errors
-    /// An error if there are more hits than `tadoc.max_hits`.
-    pub(super) fn add(&self, num_hits: usize) -> Result<()> {
-        let found = self.found.fetch_add(num_hits as u64, Ordering::Relaxed) + num_hits as u64;
-        check_num_hits(found, self.max_hits).map_err(datafusion_error)
-    }
 }
 
 /// Returns the term vectors of a corpus, which all partitions share.
@@ -159,4 +114,34 @@ pub(super) fn words_at(words: &StringViewArray, rows: &[u32]) -> Result<ArrayRef
 pub(super) fn doc_ids(ids: &[u64], offsets: &[u64]) -> Result<ArrayRef> {
     let num_rows = offsets.windows(2).map(|ends| (ends[1] - ends[0]) as usize);
     int64(ids.iter().zip(num_rows).flat_map(|(&id, num_rows)| std::iter::repeat_n(id, num_rows)))
+}
+
+/// Returns the paths of documents.
+pub(super) fn paths(corpus: &Corpus, ids: &[u64]) -> ArrayRef {
+    views(ids.iter().map(|&id| path_of(corpus, id)))
+}
+
+/// Returns the path of document `id`; empty if there is none.
+pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
+    let part = corpus.doc_parts(id).next();
+    part.and_then(|(segment_idx, doc)| corpus.segments()[segment_idx].paths.get(doc)).unwrap_or("")
+}
+
+/// Refuses a document id that the corpus does not have, or that was dropped.
+pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u64>) -> Result<()> {
+    let num_ids = scan.num_doc_ids();
+    match doc_id {
+        Some(doc_id) if doc_id >= num_ids => {
+            let allowed = match num_ids {
+                0 => "the corpus has no documents".to_string(),
+                _ => format!("expected a number below {num_ids}, the documents of the corpus"),
+            };
+            Err(signature.error(format!("doc_id: got {doc_id}, {allowed}")))
+        }
+        Some(doc_id) if scan.source.is_dropped(doc_id) => {
+            let allowed = "expected one that is there, or an earlier version";
+            Err(signature.error(format!("doc_id: got {doc_id}, which was dropped, {allowed}")))
+        }
+        _ => Ok(()),
+    }
 }

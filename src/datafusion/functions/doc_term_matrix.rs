@@ -18,8 +18,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors, terms_task};
-use super::inverted_index::shown_choices;
 use super::strings::{fold_of, int64, int64_lists, shown_fold};
+use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::scan::function::{Definition, TableFunction};

@@ -19,8 +19,7 @@ use datafusion::arrow::compute::take;
 use datafusion::common::internal_err;
 use datafusion::error::Result;
 
-use super::doc_rows::passing_documents;
-use super::documents::{BYTES, CONTENT, DOC_ID, PATH, TEXT, USER, WORDS, path_of, range_of};
+use super::doc_rows::{passing_documents, path_of, range_of};
 use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
 use crate::errors::{datafusion_error, task_error};
@@ -31,6 +30,15 @@ use tadoc::read::{
     DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
 };
 use tadoc::segment::Corpus;
+
+pub(super) const DOC_ID: usize = 0;
+pub(super) const PATH: usize = 1;
+pub(super) const BYTES: usize = 2;
+pub(super) const WORDS: usize = 3;
+pub(super) const TEXT: usize = 4;
+pub(super) const CONTENT: usize = 5;
+/// Position of the first user column.
+pub(super) const USER: usize = 6;
 
 /// User columns that a query needs, by position in the schema.
 pub(super) type UserColumns = Arc<[Option<ArrayRef>]>;

@@ -14,7 +14,6 @@
 //! registered. A bare path has the six fixed columns, because a schema must be known before
 //! anything is read.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
@@ -26,9 +25,9 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::passing_documents;
-use super::document_source::{DocumentSource, UserColumns};
-use super::strings::{Texts, int64, views};
+use super::doc_rows::{passing_documents, range_of};
+use super::document_source::{CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns};
+use super::strings::{Texts, int64};
 use crate::errors::task_error;
 use crate::scan::batch_rows::batch_bytes;
 use crate::scan::function::{Definition, Merge, TableFunction};
@@ -40,15 +39,6 @@ use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
 use tadoc::query::candidate_documents;
 use tadoc::segment::Corpus;
-
-pub(super) const DOC_ID: usize = 0;
-pub(super) const PATH: usize = 1;
-pub(super) const BYTES: usize = 2;
-pub(super) const WORDS: usize = 3;
-pub(super) const TEXT: usize = 4;
-pub(super) const CONTENT: usize = 5;
-/// Position of the first user column.
-pub(super) const USER: usize = 6;
 
 /// Bytes of text that make a partition worth its thread.
 const PARTITION_BYTES: u64 = 4 << 20;
@@ -151,14 +141,6 @@ impl TableFunction for Documents {
         }
         .boxed()
     }
-}
-
-/// Returns the document ids of the run's partition. Partitions have equal shares, in order.
-pub(super) fn range_of(run: &Run) -> Range<u64> {
-    let num_ids = u128::from(run.scan.num_doc_ids());
-    let share =
-        |partition: usize| (num_ids * partition as u128 / run.scan.num_partitions as u128) as u64;
-    share(run.partition)..share(run.partition + 1)
 }
 
 /// Reads the user columns that the query needs, by position in the schema.
@@ -399,15 +381,4 @@ impl Scanner {
 
 fn needs_decoding(scan: &Scan) -> bool {
     scan.uses(TEXT) || scan.uses(CONTENT)
-}
-
-/// Returns the paths of documents.
-pub(super) fn paths(corpus: &Corpus, ids: &[u64]) -> ArrayRef {
-    views(ids.iter().map(|&id| path_of(corpus, id)))
-}
-
-/// Returns the path of document `id`; empty if there is none.
-pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
-    let part = corpus.doc_parts(id).next();
-    part.and_then(|(segment_idx, doc)| corpus.segments()[segment_idx].paths.get(doc)).unwrap_or("")
 }

@@ -13,8 +13,8 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::doc_rows::check_doc_id;
 use super::document_source::DocumentSource;
-use super::search::check_doc_id;
 use super::strings::Texts;
 use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};

@@ -5,7 +5,6 @@
 //! keep the words of documents. Filters on `word` and `doc_count` run over the dictionary, so that
 //! lists are made only for the words that pass.
 
-use std::iter::repeat;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
@@ -17,7 +16,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::strings::{fold_of, int64, lists, shown_fold};
-use super::word_count::{Rows, for_each_selected, num_words, record_sweep};
+use super::traversals::{record_sweep, shown_choices};
+use super::word_rows::{Rows, WORD, for_each_selected, num_words};
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
@@ -25,13 +25,9 @@ use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
-use tadoc::analytics::{
-    self, Fold, SegmentShape, Traversal, TraversalTask, choose_task_traversal, choose_traversal,
-};
-use tadoc::format::SegmentMeta;
+use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
 use tadoc::segment::{Dag, Segment};
 
-const WORD: usize = 0;
 const DOC_COUNT: usize = 1;
 const DOC_IDS: usize = 2;
 /// Largest number of document ids of one batch: 32 MiB.
@@ -196,65 +192,6 @@ fn usual_bytes(dag: &Dag) -> usize {
     let num_listed = grammar.num_docs().saturating_mul(num_words).min(2 * grammar.symbols.len());
     let len_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
     4 * (num_listed.min(len_words) + num_words)
-}
-
-/// Text for EXPLAIN if a device answers.
-const OF_DEVICE: &str = "of the device: there is one way, tadoc.traversal does not apply";
-
-/// Describes how the documents of each segment are counted: from the words of documents that it
-/// keeps, or by the traversal of `choose`, with its reason. Consecutive segments with the same
-/// choice are described once.
-pub(super) fn shown_choices(
-    scan: &Scan,
-    choose: impl Fn(&SegmentMeta) -> (Traversal, String),
-) -> String {
-    if scan.placement.is_on_device() {
-        return OF_DEVICE.to_owned();
-    }
-    if scan.options.traversal != Traversal::Auto {
-        return format!("{}: forced by tadoc.traversal", scan.options.traversal);
-    }
-    if scan.are_all_words_kept() {
-        return "none: words of documents are kept".to_owned();
-    }
-    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
-    let is_of_files = scan.living().is_none_or(|view| view.has_texts_of_files());
-    let kept = scan.are_words_kept.iter().filter(|_| is_of_files).chain(repeat(&false));
-    let choice = |(segment, &is_kept)| match is_kept {
-        true => ("none", "words of documents are kept".to_owned()),
-        false => {
-            let (chosen, reason) = choose(segment);
-            (chosen.as_str(), reason)
-        }
-    };
-    let choices: Vec<(&str, String)> = segments.zip(kept).map(choice).collect();
-    let runs = choices.chunk_by(|a, b| a.0 == b.0);
-    let shown = |run: &[(&str, String)]| match run {
-        [(chosen, reason)] => format!("{chosen}: {reason}"),
-        [(chosen, reason), ..] => format!("{chosen} in {} segments: {reason}", run.len()),
-        [] => String::new(),
-    };
-    runs.map(shown).collect::<Vec<_>>().join("; ")
-}
-
-/// Describes the traversal of a task over sequences of `n` words in all segments, with its reason.
-pub(super) fn shown_choice(scan: &Scan, task: TraversalTask, n: usize) -> String {
-    if scan.placement.is_on_device() {
-        return OF_DEVICE.to_owned();
-    }
-    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
-    let shape: SegmentShape = segments.map(SegmentShape::from).sum();
-    let has_bottom_up = task == TraversalTask::DocumentSequences;
-    match scan.options.traversal {
-        Traversal::Auto => {
-            let (chosen, reason) = choose_task_traversal(task, shape, n);
-            format!("{chosen}: {reason}")
-        }
-        Traversal::BottomUp if !has_bottom_up => {
-            "top_down: forced by tadoc.traversal (bottom_up is no way of this function)".to_owned()
-        }
-        forced => format!("{forced}: forced by tadoc.traversal"),
-    }
 }
 
 /// Returns the number of `rows` that go into one batch.

@@ -12,11 +12,10 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{
-    DOC_ID, NumHits, num_search_partitions, searched_documents, searched_segments,
+use super::doc_rows::{DOC_ID, paths};
+use super::searching::{
+    NumHits, QueryText, finished, num_search_partitions, searched_documents, searched_segments,
 };
-use super::documents::paths;
-use super::search::{QueryText, finished};
 use super::sequence_rows::length;
 use super::strings::int64;
 use crate::errors::datafusion_error;

@@ -1,6 +1,13 @@
 //! Table functions, one per file, and the list of them.
 //!
-//! `scan::function` describes how they are bound, prepared and run.
+//! `scan::function` describes how they are bound, prepared and run. A function may compute the rows
+//! of portions from those of another function; it uses no helpers of its file.
+//!
+//! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows`
+//! (functions by document, by word and by sequence), `sequence_texts`, `traversals` (EXPLAIN and
+//! metrics), `searching` (queries and hits), `few_documents` and `document_source` (rows of
+//! `documents`), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
+//! `scalar` (scalar functions).
 
 mod cooccurrence;
 mod corpus_info;
@@ -14,12 +21,14 @@ mod few_documents;
 mod ingestion_model;
 mod inverted_index;
 mod kwic;
+mod plain_files;
 mod ranked_inverted_index;
 mod read_lines;
 mod read_text;
 mod repeated_phrases;
 mod scalar;
 mod search;
+mod searching;
 mod sequence_count;
 mod sequence_rows;
 mod sequence_texts;
@@ -28,8 +37,11 @@ mod term_count;
 mod term_vector;
 mod tfidf;
 mod tokens;
+mod traversals;
+mod verify_file;
 mod verify_version;
 mod word_count;
+mod word_rows;
 
 use std::sync::Arc;
 

@@ -16,13 +16,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, all_selected_documents};
-use super::inverted_index::shown_choice;
-use super::sequence_count::{SequenceCount, do_texts_ascend};
+use super::sequence_count::SequenceCount;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, send_in_order, send_share, task_memory_bytes,
+    COUNT, MadeRows, check_at_least, do_texts_ascend, length, send_in_order, send_share,
+    task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{fold_of, int64, shown_fold};
+use super::traversals::shown_choice;
 use crate::errors::{core_error, datafusion_error};
 use crate::placement::{self, Task};
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use memchr::memchr;
 
-use super::read_text::read_file;
+use super::plain_files::read_file;
 use super::strings::{Texts, int64};
 use crate::scan::function::{Definition, Reads, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};

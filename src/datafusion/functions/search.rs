@@ -14,19 +14,18 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{
-    self, NumHits, num_search_partitions, searched_documents, searched_segments,
+use super::doc_rows::{self, check_doc_id, path_of};
+use super::searching::{
+    NumHits, QueryText, finished, num_search_partitions, searched_documents, searched_segments,
 };
-use super::documents::path_of;
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::int64;
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Run, Scan};
 use crate::source::LoadedCorpus;
 use datafusion::arrow::array::StringViewBuilder;
-use tadoc::analytics::Fold;
-use tadoc::query::{Hit, Query, QueryLimits, SearchOptions, search_segments};
+use tadoc::query::{Hit, SearchOptions, search_segments};
 
 const DOC_ID: usize = 0;
 const PATH: usize = 1;
@@ -76,32 +75,6 @@ pub(super) static DEFINITION: Definition = Definition {
 pub(crate) struct Search {
     query: QueryText,
     doc_id: Option<u64>,
-}
-
-/// A query as it was written. The corpora of a scan determine how it is cut into words.
-#[derive(Debug, Clone)]
-pub(super) struct QueryText {
-    text: String,
-    fold: Fold,
-}
-
-impl QueryText {
-    pub(super) fn new(text: &str, is_folded: bool) -> Self {
-        Self { text: text.to_owned(), fold: fold_of(is_folded) }
-    }
-
-    pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {
-        let options = &scan.options;
-        let limits =
-            QueryLimits { max_bytes: options.max_query_bytes, max_terms: options.max_query_terms };
-        Query::parse_within(scan.source.profile(), &self.text, &limits)?.folded(self.fold)
-    }
-
-    /// Returns the arguments for EXPLAIN.
-    pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
-        let query = ("query", self.text.clone());
-        [query].into_iter().chain(shown_fold(self.fold)).collect()
-    }
 }
 
 impl Search {
@@ -204,16 +177,6 @@ impl Search {
     }
 }
 
-/// Returns the outcome of a search whose rows were sent while it ran. An error of sending has
-/// priority. A search that was cancelled because nobody reads any more is no error.
-pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<()> {
-    sent?;
-    match searched {
-        Err(tadoc::Error::Cancelled) => Ok(()),
-        other => other.map_err(datafusion_error),
-    }
-}
-
 fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool> {
     run.send(hits.len(), |column| match column {
         DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
@@ -227,23 +190,4 @@ fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool
         BYTE_LEN => int64(hits.iter().map(|hit| hit.byte_len)),
         _ => int64(hits.iter().map(|hit| hit.word_index)),
     })
-}
-
-/// Refuses a document id that the corpus does not have, or that was dropped.
-pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u64>) -> Result<()> {
-    let num_ids = scan.num_doc_ids();
-    match doc_id {
-        Some(doc_id) if doc_id >= num_ids => {
-            let allowed = match num_ids {
-                0 => "the corpus has no documents".to_string(),
-                _ => format!("expected a number below {num_ids}, the documents of the corpus"),
-            };
-            Err(signature.error(format!("doc_id: got {doc_id}, {allowed}")))
-        }
-        Some(doc_id) if scan.source.is_dropped(doc_id) => {
-            let allowed = "expected one that is there, or an earlier version";
-            Err(signature.error(format!("doc_id: got {doc_id}, which was dropped, {allowed}")))
-        }
-        _ => Ok(()),
-    }
 }

@@ -17,14 +17,13 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, selected_documents};
-use super::inverted_index::shown_choice;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, note_rows, rows_at_once, send_in_order, send_part,
-    send_share, task_memory_bytes,
+    COUNT, MadeRows, check_at_least, do_texts_ascend, length, note_rows, rows_at_once,
+    send_in_order, send_part, send_share, task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{fold_of, int64, shown_fold};
-use super::word_count::SWEEP;
+use super::traversals::{SWEEP, shown_choice};
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::portions::added_up;
@@ -35,7 +34,6 @@ use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
 use tadoc::read::document_num_words;
-use tadoc::text::TokenizerProfile;
 
 /// Largest number of words in the documents that are counted at once, if memory has room for them.
 const CHUNK_WORDS: u64 = 1 << 18;
@@ -281,16 +279,6 @@ impl SequenceCount {
         }
         Ok(())
     }
-}
-
-/// Returns true if the texts of sequences ascend in byte order, given that their words do.
-///
-/// If one word is a prefix of another, the blank behind the shorter word must be below the next
-/// byte of the longer one. No word of the profile `word` has a byte up to the blank; this is
-/// checked when a segment is read. Words of `whitespace` may have control characters. In words of
-/// `uax29`, white space can stand before a joiner.
-pub(super) fn do_texts_ascend(scan: &Scan, num_words: usize) -> bool {
-    num_words == 1 || scan.source.profile() == TokenizerProfile::Word
 }
 
 /// Returns the largest number of bytes that a row of a chunk needs while it is counted.

@@ -13,6 +13,7 @@ use crate::scan::signature::Signature;
 use crate::scan::{Run, Scan, selected};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::for_each_in_order;
+use tadoc::text::TokenizerProfile;
 
 /// Name of the column on which filters are claimed, beside `doc_id`.
 pub(super) const COUNT: &str = "count";
@@ -193,6 +194,16 @@ pub(super) fn for_each_passing(
         }
     }
     Ok(())
+}
+
+/// Returns true if the texts of sequences ascend in byte order, given that their words do.
+///
+/// If one word is a prefix of another, the blank behind the shorter word must be below the next
+/// byte of the longer one. No word of the profile `word` has a byte up to the blank; this is
+/// checked when a segment is read. Words of `whitespace` may have control characters. In words of
+/// `uax29`, white space can stand before a joiner.
+pub(super) fn do_texts_ascend(scan: &Scan, num_words: usize) -> bool {
+    num_words == 1 || scan.source.profile() == TokenizerProfile::Word
 }
 
 /// Returns the texts of `rows`. `append` appends the text of a row.

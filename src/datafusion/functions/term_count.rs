@@ -11,9 +11,8 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{DOC_ID, searched_documents};
-use super::documents::paths;
-use super::search::{QueryText, finished};
+use super::doc_rows::{DOC_ID, paths};
+use super::searching::{QueryText, finished, searched_documents};
 use super::strings::int64;
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, TableFunction};

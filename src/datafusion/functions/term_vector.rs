@@ -13,8 +13,8 @@ use futures::future::BoxFuture;
 use super::doc_rows::{
     DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
 };
-use super::inverted_index::shown_choices;
 use super::strings::{fold_of, int64, shown_fold};
+use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::scan::function::{Definition, Merge, TableFunction};

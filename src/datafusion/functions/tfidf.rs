@@ -18,9 +18,10 @@ use futures::future::BoxFuture;
 use super::doc_rows::{
     DOC_ID, doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
 };
-use super::inverted_index::{InvertedIndex, shown_choices};
+use super::inverted_index::InvertedIndex;
 use super::strings::{fold_of, int64, shown_fold};
 use super::term_vector::TermVector;
+use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};

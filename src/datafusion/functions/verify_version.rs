@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use datafusion::error::{DataFusionError, Result};
 
-use super::corpus_verify::{Row, decoded_bytes, send, verify_file};
+use super::verify_file::{Row, decoded_bytes, send, verify_file};
 use crate::errors::task_error;
 use crate::options::TadocOptions;
 use crate::scan::Run;

@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt64Array};
-use datafusion::arrow::compute::take;
+use datafusion::arrow::array::Array;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
@@ -15,25 +14,19 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::strings::{fold_of, int64};
+use super::traversals::{SWEEP, record_sweep};
+use super::word_rows::{Rows, WORD, for_each_selected, num_words};
 use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan, selected};
+use crate::scan::{Run, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, Traversal, WordCounts};
-use tadoc::segment::Segment;
 
-const WORD: usize = 0;
 const COUNT: usize = 1;
-/// Number of words between two tests for cancellation.
-const CHUNK_LEN: usize = 65_536;
-
-/// Traversal that counts words, for EXPLAIN.
-pub(super) const SWEEP: &str = "top_down: weights flow once from the root to the words";
-
 /// Text for EXPLAIN if the counts are stored and no grammar is traversed. If a corpus is open
 /// already, its own counts are used: both were compared when it was opened.
 const STORED: &str = "none: counts are stored with the words";
@@ -143,24 +136,6 @@ fn are_stored(scan: &Scan) -> bool {
     scan.options.traversal == Traversal::Auto && scan.source.has_word_counts()
 }
 
-/// Returns an upper bound of the number of distinct words. It is exact for a corpus of one segment.
-pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
-    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
-    Precision::Inexact(segments.map(|segment| segment.num_words as usize).sum())
-}
-
-/// Adds the work of a traversal of all rules of `segments` to the metrics.
-pub(super) fn record_sweep<'a>(run: &Run, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
-    let (mut num_rules, mut num_elements) = (0, 0);
-    for segment in segments {
-        num_rules += segment.dag.grammar().num_rules();
-        num_elements += segment.dag.grammar().symbols.len();
-    }
-    run.counter("rules_visited").add(num_rules);
-    run.counter("elements_read").add(num_elements);
-    run.counter("logical_bytes").add(run.scan.len_bytes() as usize);
-}
-
 fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let counted = run.scan.uses(COUNT).then(|| {
         let vocabulary = loaded.vocabulary(fold)?;
@@ -182,57 +157,4 @@ fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
             _ => counts(&rows),
         })
     })
-}
-
-/// Rows of a vocabulary: a range, or the rows that passed a filter.
-pub(super) enum Rows {
-    Range(std::ops::Range<usize>),
-    Selected(Vec<usize>),
-}
-
-impl Rows {
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        let (range, selected) = match self {
-            Self::Range(range) => (range.clone(), &[][..]),
-            Self::Selected(rows) => (0..0, rows.as_slice()),
-        };
-        range.chain(selected.iter().copied())
-    }
-}
-
-/// Calls `send` with the words that pass the filter and with their rows, chunk by chunk, until it
-/// returns false. `numbers` makes the second column that a filter may use.
-pub(super) fn for_each_selected(
-    run: &mut Run,
-    words: &StringViewArray,
-    numbers: impl Fn(&Rows) -> Result<ArrayRef>,
-    mut send: impl FnMut(&mut Run, &ArrayRef, Rows) -> Result<bool>,
-) -> Result<()> {
-    let scan = Arc::clone(&run.scan);
-    for start in (0..words.len()).step_by(CHUNK_LEN) {
-        let len = CHUNK_LEN.min(words.len() - start);
-        let chunk: ArrayRef = Arc::new(words.slice(start, len));
-        let rows = Rows::Range(start..start + len);
-        let mask = scan.mask(len, |column| match column {
-            WORD => Ok(Arc::clone(&chunk)),
-            _ => numbers(&rows),
-        })?;
-        let more = match mask {
-            None => send(run, &chunk, rows)?,
-            Some(mask) => {
-                let passed: Vec<usize> = selected(&mask).collect();
-                if passed.is_empty() {
-                    !run.output.is_done()
-                } else {
-                    let indices = UInt64Array::from_iter_values(passed.iter().map(|&i| i as u64));
-                    let words = take(&chunk, &indices, None)?;
-                    send(run, &words, Rows::Selected(passed.iter().map(|i| i + start).collect()))?
-                }
-            }
-        };
-        if !more {
-            break;
-        }
-    }
-    Ok(())
 }

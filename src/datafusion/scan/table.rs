@@ -22,7 +22,9 @@ use crate::scan::function::{Reads, TableFunction};
 use crate::source::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use crate::source::memory::Uses;
 use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
-use crate::store::{FoundCorpus, LivingView, Reading, no_versions, read_only, unfiltered};
+use crate::store::{
+    FoundCorpus, LivingView, Reading, no_versions, open_view, read_only, unfiltered,
+};
 use tadoc_store::LivingStore;
 
 /// The location, version and settings that a scan of a table uses.
@@ -186,7 +188,7 @@ impl TadocTable {
         found: &FoundCorpus,
     ) -> Result<Arc<LivingView>> {
         let version = found.version(target.version).await?;
-        self.cache.living.view(&self.cache, runtime, &target.options, found, version).await
+        open_view(&self.cache, runtime, &target.options, found, version).await
     }
 
     pub(super) async fn source(&self, session: &dyn Session, target: &Target) -> Result<Source> {

@@ -5,8 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::error::Result;
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use object_store::ObjectStore;
 
@@ -15,7 +15,7 @@ use crate::placement::KnownTasks;
 use crate::source::cache::FILES_AT_ONCE;
 use crate::source::loaded::{LoadContext, LoadedCorpus, LoadedFile};
 use crate::source::location::{read_range, store_of};
-use crate::source::memory::{Uses, estimate_bytes, places_memory, text_memory, too_little};
+use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, places_memory, text_memory};
 use crate::source::open_file::OpenFile;
 use crate::source::sections::Sections;
 use crate::source::{CorpusCache, Source};
@@ -258,6 +258,39 @@ impl CorpusCache {
         };
         let made = cell.get_or_try_init(|| make_version(self, context, view, files, keys)).await?;
         Ok(Arc::clone(made))
+    }
+}
+
+/// Explains `error` if it says that the session's memory has no room for the segments of `source`.
+/// The new error says how much memory would suffice.
+fn too_little(context: &LoadContext, source: &Source, error: DataFusionError) -> DataFusionError {
+    let MemoryLimit::Finite(limit) = context.runtime.memory_pool.memory_limit() else {
+        return error;
+    };
+    if !matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
+        return error;
+    }
+    let of_file = |open: &OpenFile| MemoryWhenUsed::of(&open.footer.segments, context.uses);
+    let needed = source.corpora().iter().map(of_file);
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(num_cores());
+    if needed > context.options.max_memory_bytes {
+        return error;
+    }
+    // Half of the session's memory is for segments, as for portions.
+    let enough = (2 * needed).div_ceil(1 << 20);
+    let (num_segments, first) = (needed_at_once(source), source.corpora().first());
+    let path = first.map_or("", |open| open.file.path.as_str());
+    DataFusionError::ResourcesExhausted(format!(
+        "{path}: {num_segments} must be in memory at once and need {needed} bytes, the session has {limit} for these and \
+         what is made of them; raise its memory limit (--memory-limit {enough}MiB)"
+    ))
+}
+
+fn needed_at_once(source: &Source) -> String {
+    let segments = source.corpora().iter().map(|open| open.footer.segments.len());
+    match segments.sum::<usize>() {
+        1 => "a segment".to_owned(),
+        num_segments => format!("{num_segments} segments"),
     }
 }
 

@@ -14,6 +14,7 @@
 //! and the environment of the process (including credentials), and registered. Schemes other than
 //! `file` and `memory` require the features `s3` and `http` of this crate.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::path::{Component, PathBuf};
@@ -32,7 +33,6 @@ use url::Url;
 
 use crate::errors::mask_secrets;
 use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, place_of};
-use crate::store::LivingRoots;
 
 /// Extension of corpus files, including the dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
@@ -285,6 +285,32 @@ impl Place {
     }
 }
 
+/// Roots of the living corpora among the files of a listing.
+struct LivingRoots<'a>(BTreeSet<&'a str>);
+
+impl<'a> LivingRoots<'a> {
+    /// Finds the roots among the files `names`, whose parts are separated by `/`.
+    fn among(names: &'a [String]) -> Self {
+        let root = |name: &'a String| {
+            let (folder, _) = name.rsplit_once('/').filter(|_| name.ends_with(".tadoc-version"))?;
+            without_last(folder, "versions")
+        };
+        Self(names.iter().filter_map(root).collect())
+    }
+
+    /// Returns the root of the corpus that contains the segment file `name`.
+    fn root_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let (folder, _) = name.rsplit_once('/')?;
+        without_last(folder, "segments").filter(|root| self.0.contains(root))
+    }
+}
+
+/// Returns `folder` without its last part, if that is `last`.
+fn without_last<'a>(folder: &'a str, last: &str) -> Option<&'a str> {
+    let above = folder.strip_suffix(last)?;
+    if above.is_empty() { Some(above) } else { above.strip_suffix('/') }
+}
+
 fn nothing_found(
     location: &str,
     place: &Place,
@@ -411,6 +437,18 @@ mod tests {
         assert_eq!(split_glob("*.tadoc"), Some(("", "*.tadoc")));
         assert_eq!(split_glob("https://h/x?y=1"), None);
         assert_eq!(split_glob("plain"), None);
+    }
+
+    #[test]
+    fn segments_belong_to_the_versions_beside_them() {
+        let names = ["versions/1.tadoc-version", "a/b/versions/1.tadoc-version", "c/versions/x"];
+        let names = names.map(String::from);
+        let roots = LivingRoots::among(&names);
+        assert_eq!(roots.root_of("segments/1.tadoc"), Some(""));
+        assert_eq!(roots.root_of("a/b/segments/1.tadoc"), Some("a/b"));
+        for loose in ["1.tadoc", "a/b/1.tadoc", "a/segments/1.tadoc", "a/b/xsegments/1.tadoc"] {
+            assert_eq!(roots.root_of(loose), None, "{loose}");
+        }
     }
 
     #[test]

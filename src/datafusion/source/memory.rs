@@ -9,13 +9,10 @@
 use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::MemoryLimit;
 
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::source::sections::Sections;
-use crate::source::{LoadContext, OpenFile, Source};
-use crate::throughput::calibration::num_cores;
 use tadoc::Error;
 use tadoc::format::{FileFooter, SegmentMeta};
 use tadoc::segment::Segment;
@@ -95,43 +92,6 @@ impl MemoryWhenUsed {
     pub(crate) fn bytes(self, num_at_once: usize) -> u64 {
         let num_at_once = self.num_segments.min(num_at_once as u64);
         self.held_bytes.saturating_add(num_at_once.saturating_mul(self.decoding_bytes))
-    }
-}
-
-/// Explains `error` if it says that the session's memory has no room for the segments of `source`.
-/// The new error says how much memory would suffice.
-pub(crate) fn too_little(
-    context: &LoadContext,
-    source: &Source,
-    error: DataFusionError,
-) -> DataFusionError {
-    let MemoryLimit::Finite(limit) = context.runtime.memory_pool.memory_limit() else {
-        return error;
-    };
-    if !matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
-        return error;
-    }
-    let of_file = |open: &OpenFile| MemoryWhenUsed::of(&open.footer.segments, context.uses);
-    let needed = source.corpora().iter().map(of_file);
-    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(num_cores());
-    if needed > context.options.max_memory_bytes {
-        return error;
-    }
-    // Half of the session's memory is for segments, as for portions.
-    let enough = (2 * needed).div_ceil(1 << 20);
-    let (num_segments, first) = (needed_at_once(source), source.corpora().first());
-    let path = first.map_or("", |open| open.file.path.as_str());
-    DataFusionError::ResourcesExhausted(format!(
-        "{path}: {num_segments} must be in memory at once and need {needed} bytes, the session has {limit} for these and \
-         what is made of them; raise its memory limit (--memory-limit {enough}MiB)"
-    ))
-}
-
-fn needed_at_once(source: &Source) -> String {
-    let segments = source.corpora().iter().map(|open| open.footer.segments.len());
-    match segments.sum::<usize>() {
-        1 => "a segment".to_owned(),
-        num_segments => format!("{num_segments} segments"),
     }
 }
 

@@ -12,16 +12,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use crate::errors::datafusion_error;
-use crate::options::TadocOptions;
-use crate::source::{CorpusCache, OpenFile};
 use crate::store::place::LivingPlace;
-use crate::store::view::{
-    LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes,
-};
+use crate::store::view::LivingView;
 use tadoc::error::Error;
 use tadoc_store::{LivingStore, Version, VersionEdits};
 
@@ -99,49 +94,18 @@ impl LivingCache {
         Ok(Some(FoundCorpus { place, store, latest }))
     }
 
-    /// Returns the view of `version` of `found` that a scan needs.
-    ///
-    /// # Errors
-    /// Errors of the store; [`Error::Missing`] if a file of the version does not exist any more; an
-    /// error if a file differs from what the version says, or if memory does not suffice.
-    pub(crate) async fn view(
-        &self,
-        corpora: &CorpusCache,
-        runtime: &Arc<RuntimeEnv>,
-        options: &TadocOptions,
-        found: &FoundCorpus,
-        version: Version,
-    ) -> Result<Arc<LivingView>> {
-        let key = format!("{}#{}", found.place.key(), version.commit_id);
-        if let Some(view) = self.known(&key) {
-            return Ok(view);
-        }
-        let place = found.store.place();
-        let edits = self.edits(found, &version).await?;
-        let dropped = dropped_docs(&version, &edits, options.max_memory_bytes)?;
-        let fresh_bytes = fresh_bytes(&edits);
-        let files = open_files(corpora, runtime, options, found, &version).await?;
-        let reservation =
-            MemoryConsumer::new(format!("TadocEdits[{place}]")).register(&runtime.memory_pool);
-        let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
-        let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize + table_bytes(&edits);
-        if reservation.try_grow(held).is_err() {
-            corpora.evict_but(&[]);
-            reservation.try_grow(held)?;
-        }
-        let view =
-            LivingView { key, place, version, edits, dropped, files, fresh_bytes, reservation };
-        let view = Arc::new(view);
-        self.lock().keep(Arc::clone(&view), options.max_memory_bytes);
-        Ok(view)
-    }
-
     /// Removes every view whose key is not in `keep`.
     pub(crate) fn evict_but(&self, keep: &[String]) {
         self.lock().views.retain(|key, _| keep.contains(key));
     }
 
-    fn known(&self, key: &str) -> Option<Arc<LivingView>> {
+    /// Keeps `view`. Drops views that are too many, or that hold more than `limit_bytes`.
+    pub(super) fn keep(&self, view: Arc<LivingView>, limit_bytes: u64) {
+        self.lock().keep(view, limit_bytes);
+    }
+
+    /// Returns the view `key`, if it is in the cache.
+    pub(super) fn known(&self, key: &str) -> Option<Arc<LivingView>> {
         let mut state = self.lock();
         let now = state.tick();
         let (last_used, view) = state.views.get_mut(key)?;
@@ -151,7 +115,7 @@ impl LivingCache {
 
     /// Returns the edits that apply to the parts of `version`. Edits of an earlier known version
     /// are reused, not read again.
-    async fn edits(
+    pub(super) async fn edits(
         &self,
         found: &FoundCorpus,
         version: &Version,
@@ -183,25 +147,6 @@ impl LivingCache {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Opens the files of `version`, a version of `found`, with their footers. Reads no edits.
-///
-/// # Errors
-/// Errors of the store; [`Error::Missing`] if a file does not exist any more; an error if a file
-/// differs from what the version says.
-pub(crate) async fn open_files(
-    corpora: &CorpusCache,
-    runtime: &Arc<RuntimeEnv>,
-    options: &TadocOptions,
-    found: &FoundCorpus,
-    version: &Version,
-) -> Result<Vec<OpenFile>> {
-    let files = version.parts.iter().filter_map(|part| found.place.file(part)).collect();
-    let opened = corpora.open(runtime, &options.open_limits(), files).await;
-    let files = opened.map_err(|error| explain_missing(&found.store.place(), error))?;
-    check_files(version, &files)?;
-    Ok(files)
 }
 
 impl State {

@@ -10,7 +10,6 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::error::Result;
 
-use crate::store::tables::LivingTableKind;
 use crate::store::view::LivingView;
 use tadoc::edits::Edit;
 use tadoc::format::FileFooter;
@@ -18,48 +17,57 @@ use tadoc_store::{Part, Version, VersionEdits};
 
 const UTC: &str = "+00:00";
 
-/// Returns the schema of a table. All columns of edits are nullable, so that an `INSERT` may give
-/// only some of them.
-pub(super) fn schema_of(kind: LivingTableKind) -> SchemaRef {
-    let integer = |name: &str| Field::new(name, DataType::Int64, false);
-    let text = |name: &str| Field::new(name, DataType::Utf8View, false);
+/// Returns the schema of `"d$history"`.
+pub(super) fn history_schema() -> SchemaRef {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into()));
-    let fields = match kind {
-        LivingTableKind::History => vec![
-            integer("version"),
-            text("commit_id"),
-            Field::new("time", time, false),
-            text("kind"),
-            integer("docs_added"),
-            integer("docs_dropped"),
-            integer("edits"),
-            integer("text_bytes"),
-            text("writer"),
-        ],
-        LivingTableKind::Segments => vec![
-            integer("part"),
-            text("kind"),
-            text("file").with_nullable(true),
-            integer("first_doc_id"),
-            integer("num_docs"),
-            integer("docs_dropped"),
-            integer("docs_edited"),
-            integer("len_bytes").with_nullable(true),
-            integer("text_bytes"),
-            integer("segments").with_nullable(true),
-            integer("tokens").with_nullable(true),
-            integer("elements").with_nullable(true),
-        ],
-        LivingTableKind::Edits => {
-            let integers = ["version", "place"].map(integer);
-            let texts = ["mode", "kind"].map(text);
-            let of_document = ["doc_id", "pos", "len_bytes"].map(integer);
-            let fields = integers.into_iter().chain(texts).chain(of_document);
-            let fields = fields.chain(["text", "path"].map(text));
-            fields.map(|field| field.with_nullable(true)).collect()
-        }
-    };
-    Arc::new(Schema::new(fields))
+    Arc::new(Schema::new(vec![
+        integer("version"),
+        text("commit_id"),
+        Field::new("time", time, false),
+        text("kind"),
+        integer("docs_added"),
+        integer("docs_dropped"),
+        integer("edits"),
+        integer("text_bytes"),
+        text("writer"),
+    ]))
+}
+
+/// Returns the schema of `"d$segments"`.
+pub(super) fn part_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        integer("part"),
+        text("kind"),
+        text("file").with_nullable(true),
+        integer("first_doc_id"),
+        integer("num_docs"),
+        integer("docs_dropped"),
+        integer("docs_edited"),
+        integer("len_bytes").with_nullable(true),
+        integer("text_bytes"),
+        integer("segments").with_nullable(true),
+        integer("tokens").with_nullable(true),
+        integer("elements").with_nullable(true),
+    ]))
+}
+
+/// Returns the schema of `"d$edits"`. All columns are nullable, so that an `INSERT` may give only
+/// some of them.
+pub(super) fn edit_schema() -> SchemaRef {
+    let integers = ["version", "place"].map(integer);
+    let texts = ["mode", "kind"].map(text);
+    let of_document = ["doc_id", "pos", "len_bytes"].map(integer);
+    let fields = integers.into_iter().chain(texts).chain(of_document);
+    let fields = fields.chain(["text", "path"].map(text));
+    Arc::new(Schema::new(fields.map(|field| field.with_nullable(true)).collect::<Vec<_>>()))
+}
+
+fn integer(name: &str) -> Field {
+    Field::new(name, DataType::Int64, false)
+}
+
+fn text(name: &str) -> Field {
+    Field::new(name, DataType::Utf8View, false)
 }
 
 /// Returns the rows of `"d$history"`, one for each of `versions`.

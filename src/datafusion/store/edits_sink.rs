@@ -23,8 +23,7 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 
-use crate::store::statement::column;
-use crate::store::write::Operation;
+use crate::store::write::{Operation, column};
 use tadoc::edits::{Edit, EditMode};
 use tadoc_store::CommitKind;
 

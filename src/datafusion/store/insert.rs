@@ -38,8 +38,7 @@ use crate::placement::DeviceSession;
 use crate::scan::table::TadocTable;
 use crate::source::columns::RESERVED;
 use crate::store::recompress::recompress_if_due;
-use crate::write::building::{Building, check_texts, feed, show_building};
-use crate::write::sink::Roles;
+use crate::write::building::{Building, Roles, check_texts, feed, show_building};
 use tadoc::edits::{Edit, EditBatch};
 use tadoc_store::{Change, CommitKind, LivingStore, WrittenPart};
 

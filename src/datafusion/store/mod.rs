@@ -15,11 +15,12 @@
 //! the statement names (`reading`). Commits during the statement are not visible to it. Document
 //! ids are those of the corpus; the ids of dropped documents are skipped.
 //!
-//! Reading order: `place` (locations of living corpora), `cache` (known versions), `view` (data of
-//! a version that a scan needs), `reading` (version that a statement reads), `snapshot` (documents
-//! of a version), `paths` (only their paths), `catalog` and `tables` (tables beside the documents),
-//! `columns` (rows of these tables). Then the files that change a corpus: `create`, `insert`,
-//! `statement`, `write`, `delete`, `update`, `edits_sink`, `recompress`.
+//! Reading order: `place` (locations of living corpora), `view` (data of a version that a scan
+//! needs), `cache` (known versions), `opening` (versions that are not known), `reading` (version
+//! that a statement reads), `snapshot` (documents of a version), `paths` (only their paths),
+//! `columns` (rows of the tables beside the documents), `tables` and `catalog` (these tables),
+//! `read_together` (one reading for all tables of a plan). Then the files that change a corpus:
+//! `create`, `recompress`, `insert`, `write`, `delete`, `update`, `edits_sink`, `statement`.
 
 pub(crate) mod cache;
 mod catalog;
@@ -28,8 +29,10 @@ mod create;
 mod delete;
 mod edits_sink;
 mod insert;
+mod opening;
 mod paths;
 mod place;
+mod read_together;
 mod reading;
 mod recompress;
 mod snapshot;
@@ -39,12 +42,13 @@ mod update;
 mod view;
 mod write;
 
-pub(crate) use cache::{FoundCorpus, LivingCache, open_files};
+pub(crate) use cache::{FoundCorpus, LivingCache};
 pub(crate) use catalog::LivingCatalogs;
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
 pub(crate) use insert::insert_into;
+pub(crate) use opening::{open_files, open_view};
 pub(crate) use paths::PathTable;
-pub(crate) use place::{LivingPlace, LivingRoots};
+pub(crate) use place::LivingPlace;
 pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;
 pub(crate) use statement::LivingStatements;

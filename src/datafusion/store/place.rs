@@ -1,6 +1,5 @@
 //! Locations of living corpora: folders of the local disk, and prefixes of object stores.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -102,47 +101,9 @@ impl LivingPlace {
     }
 }
 
-/// Roots of the living corpora among the files of a listing.
-pub(crate) struct LivingRoots<'a>(BTreeSet<&'a str>);
-
-impl<'a> LivingRoots<'a> {
-    /// Finds the roots among the files `names`, whose parts are separated by `/`.
-    pub(crate) fn among(names: &'a [String]) -> Self {
-        let root = |name: &'a String| {
-            let (folder, _) = name.rsplit_once('/').filter(|_| name.ends_with(".tadoc-version"))?;
-            without_last(folder, "versions")
-        };
-        Self(names.iter().filter_map(root).collect())
-    }
-
-    /// Returns the root of the corpus that contains the segment file `name`.
-    pub(crate) fn root_of<'n>(&self, name: &'n str) -> Option<&'n str> {
-        let (folder, _) = name.rsplit_once('/')?;
-        without_last(folder, "segments").filter(|root| self.0.contains(root))
-    }
-}
-
-/// Returns `folder` without its last part, if that is `last`.
-fn without_last<'a>(folder: &'a str, last: &str) -> Option<&'a str> {
-    let above = folder.strip_suffix(last)?;
-    if above.is_empty() { Some(above) } else { above.strip_suffix('/') }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn segments_belong_to_the_versions_beside_them() {
-        let names = ["versions/1.tadoc-version", "a/b/versions/1.tadoc-version", "c/versions/x"];
-        let names = names.map(String::from);
-        let roots = LivingRoots::among(&names);
-        assert_eq!(roots.root_of("segments/1.tadoc"), Some(""));
-        assert_eq!(roots.root_of("a/b/segments/1.tadoc"), Some("a/b"));
-        for loose in ["1.tadoc", "a/b/1.tadoc", "a/segments/1.tadoc", "a/b/xsegments/1.tadoc"] {
-            assert_eq!(roots.root_of(loose), None, "{loose}");
-        }
-    }
 
     #[test]
     fn files_and_globs_are_no_places() {

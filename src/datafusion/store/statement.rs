@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, internal_err, plan_datafusion_err};
+use datafusion::common::{internal_err, plan_datafusion_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::DefaultTableSource;
 use datafusion::error::Result;
@@ -33,10 +33,10 @@ use crate::options::TadocOptions;
 use crate::scan::table::TadocTable;
 use crate::store::delete::Deletion;
 use crate::store::edits_sink::TextEdits;
-use crate::store::reading::read_together;
+use crate::store::read_together::read_together;
 use crate::store::tables::LivingTable;
 use crate::store::update::Replacement;
-use crate::store::write::{ChangeExec, Operation};
+use crate::store::write::{ChangeExec, Operation, column};
 use crate::write::building::no_text;
 use tadoc::edits::EditMode;
 
@@ -144,12 +144,6 @@ fn edited_documents(source: &Arc<dyn TableSource>) -> Option<Arc<TadocTable>> {
 fn doc_ids(input: LogicalPlan) -> Result<LogicalPlan> {
     let doc_id = column(&input, "doc_id")?;
     LogicalPlanBuilder::from(input).project([doc_id])?.build()
-}
-
-/// Returns the column `name` of `input`.
-pub(super) fn column(input: &LogicalPlan, name: &str) -> Result<Expr> {
-    let field = input.schema().qualified_field_with_unqualified_name(name)?;
-    Ok(Expr::Column(Column::from(field)))
 }
 
 /// Replacement for the table in the plan of one statement.

@@ -30,7 +30,9 @@ use futures::{FutureExt, StreamExt};
 use crate::errors::datafusion_error;
 use crate::scan::table::TadocTable;
 use crate::store::cache::FoundCorpus;
-use crate::store::columns::{edit_rows, history_rows, part_rows, schema_of};
+use crate::store::columns::{
+    edit_rows, edit_schema, history_rows, history_schema, part_rows, part_schema,
+};
 use crate::store::reading::Reading;
 use crate::store::view::LivingView;
 
@@ -78,7 +80,12 @@ pub(crate) struct LivingTable {
 
 impl LivingTable {
     pub(super) fn new(kind: LivingTableKind, name: &str, documents: Arc<TadocTable>) -> Self {
-        Self { kind, name: name.to_string(), documents, schema: schema_of(kind) }
+        let schema = match kind {
+            LivingTableKind::History => history_schema(),
+            LivingTableKind::Segments => part_schema(),
+            LivingTableKind::Edits => edit_schema(),
+        };
+        Self { kind, name: name.to_string(), documents, schema }
     }
 
     /// Returns this table, reading the versions of `reading`.

@@ -24,8 +24,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Projection
 
 use crate::source::columns::{ColumnsWriter, RESERVED};
 use crate::store::delete::doc_ids;
-use crate::store::statement::column;
-use crate::store::write::Operation;
+use crate::store::write::{Operation, column};
 use tadoc::edits::Edit;
 use tadoc_store::CommitKind;
 

@@ -20,11 +20,11 @@ use bytes::Bytes;
 use datafusion::arrow::array::{RecordBatch, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{internal_err, plan_datafusion_err};
+use datafusion::common::{Column, internal_err, plan_datafusion_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, EvaluationType, ReplaceChildrenOptions, SchedulingType,
@@ -170,6 +170,12 @@ impl ChangeExec {
         self.operation.check(&self.session, &mut edits, context).await?;
         Ok((edits, num_rows))
     }
+}
+
+/// Returns the column `name` of `input`.
+pub(super) fn column(input: &LogicalPlan, name: &str) -> Result<Expr> {
+    let field = input.schema().qualified_field_with_unqualified_name(name)?;
+    Ok(Expr::Column(Column::from(field)))
 }
 
 /// Returns the schema of the result of every statement that changes rows.

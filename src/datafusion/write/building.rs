@@ -12,6 +12,11 @@
 //! versions, 1 to 4 in parallel: 3.3 to 6.2 for the first block and 2.3 to 4.8 for each other one).
 //! If the session's memory is too small, the blocks in progress are written first, and fewer blocks
 //! are built in parallel from then on.
+//!
+//! Columns: `content` or `text` is the document. `content` takes precedence, because it has the
+//! exact bytes. NULL is refused. `path` is the path of the document; a NULL or missing path is
+//! empty. `doc_id`, `bytes` and `words` are derived and not stored. All other columns become user
+//! columns.
 
 use std::fmt::{self, Write as _};
 use std::io::Write;
@@ -19,9 +24,9 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::cast::{as_binary_view_array, as_string_view_array};
-use datafusion::common::exec_datafusion_err;
+use datafusion::common::{exec_datafusion_err, plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::DisplayFormatType;
@@ -32,8 +37,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use crate::errors::datafusion_error;
 use crate::options::{Device, TadocOptions};
 use crate::placement::{DeviceSession, rounds_engine};
-use crate::source::columns::ColumnsWriter;
-use crate::write::sink::Roles;
+use crate::source::columns::{ColumnsWriter, RESERVED};
 use tadoc::build::{BuilderKind, CorpusBuilder};
 use tadoc::format::FileFooter;
 
@@ -62,6 +66,77 @@ pub(crate) async fn feed(
     // Without this message the builder knows that its input was interrupted.
     let _closed = sender.send(Message::End).await;
     Ok(())
+}
+
+/// Roles of the columns, as indices.
+#[derive(Debug, Clone)]
+pub(crate) struct Roles {
+    text: usize,
+    path: Option<usize>,
+    user: Vec<usize>,
+}
+
+impl Roles {
+    /// Finds the roles of the columns of `schema`.
+    ///
+    /// # Errors
+    /// A plan error if there is no text, or if a column has a wrong type.
+    pub(crate) fn find(schema: &Schema) -> Result<Self> {
+        let position = |name: &str| schema.fields().iter().position(|field| field.name() == name);
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        let text = position("content").or_else(|| position("text")).ok_or_else(|| {
+            plan_datafusion_err!(
+                "STORED AS TADOC: got the columns {}, expected one named text or content; write \
+                 SELECT x AS text",
+                names.join(", ")
+            )
+        })?;
+        let path = position("path");
+        check_type(schema, text, "text or bytes", is_text_or_bytes)?;
+        if let Some(path) = path {
+            check_type(schema, path, "text", DataType::is_string)?;
+        }
+        let is_user = |&i: &usize| !RESERVED.contains(&names[i]);
+        let user: Vec<usize> = (0..names.len()).filter(is_user).collect();
+        let twice = user.iter().find(|&&i| names[..i].contains(&names[i]));
+        match twice {
+            Some(&i) => plan_err!("STORED AS TADOC: two columns are named {}", names[i]),
+            None => Ok(Self { text, path, user }),
+        }
+    }
+
+    /// Returns the indices of the user columns.
+    pub(crate) fn user(&self) -> Vec<usize> {
+        self.user.clone()
+    }
+
+    /// Returns the indices of the columns with the documents and their paths.
+    pub(crate) fn text_and_path(&self) -> (usize, Option<usize>) {
+        (self.text, self.path)
+    }
+}
+
+fn is_text_or_bytes(data_type: &DataType) -> bool {
+    let is_bytes =
+        matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    data_type.is_string() || is_bytes
+}
+
+fn check_type(
+    schema: &Schema,
+    position: usize,
+    allowed: &str,
+    is_allowed: fn(&DataType) -> bool,
+) -> Result<()> {
+    let field = schema.field(position);
+    match is_allowed(field.data_type()) {
+        true => Ok(()),
+        false => plan_err!(
+            "STORED AS TADOC: column {} is {}, expected {allowed}; write a CAST",
+            field.name(),
+            field.data_type()
+        ),
+    }
 }
 
 /// A corpus file to be built.

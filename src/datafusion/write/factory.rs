@@ -21,7 +21,7 @@ use crate::scan::table::TadocTable;
 use crate::source::columns::user_fields;
 use crate::source::location::{Wanted, resolve_files};
 use crate::source::{CorpusCache, OpenFile};
-use crate::store::{begin_if_asked, no_versions, open_files, with_declared, with_hint};
+use crate::store::{begin_if_asked, no_versions, open_files, open_view, with_declared, with_hint};
 use tadoc_store::VersionEdits;
 
 /// Factory of tables `STORED AS TADOC`.
@@ -97,8 +97,7 @@ impl TadocTableFactory {
         if let Some(found) = self.cache.living.find(runtime, location).await? {
             let version = found.version(version).await?;
             if version.sets_columns {
-                let known = &self.cache.living;
-                let view = known.view(&self.cache, runtime, options, &found, version).await?;
+                let view = open_view(&self.cache, runtime, options, &found, version).await?;
                 let (files, edits) = (view.files.clone(), view.edits.clone());
                 return Ok(Found { files, edits, is_living: true });
             }

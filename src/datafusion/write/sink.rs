@@ -9,19 +9,14 @@
 //! it.
 //!
 //! An existing corpus is refused unless `tadoc.overwrite` allows to replace it.
-//!
-//! Columns: `content` or `text` is the document. `content` takes precedence, because it has the
-//! exact bytes. NULL is refused. `path` is the path of the document; a NULL or missing path is
-//! empty. `doc_id`, `bytes` and `words` are derived and not stored. All other columns become user
-//! columns.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
-use datafusion::common::{exec_datafusion_err, exec_err, plan_datafusion_err, plan_err};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::Result;
@@ -36,8 +31,7 @@ use tokio::sync::mpsc::channel;
 use crate::errors::{datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
 use crate::placement::DeviceSession;
-use crate::source::columns::RESERVED;
-use crate::write::building::{Building, feed, show_building};
+use crate::write::building::{Building, Roles, feed, show_building};
 use crate::write::upload::{ChunkWriter, stage};
 
 /// Sink that writes a corpus; see the module's description.
@@ -142,76 +136,5 @@ impl DataSink for TadocSink {
         staged.complete().await?;
         MetricBuilder::new(&self.metrics).global_counter("documents").add(num_docs as usize);
         Ok(num_docs)
-    }
-}
-
-/// Roles of the columns, as indices.
-#[derive(Debug, Clone)]
-pub(crate) struct Roles {
-    text: usize,
-    path: Option<usize>,
-    user: Vec<usize>,
-}
-
-impl Roles {
-    /// Finds the roles of the columns of `schema`.
-    ///
-    /// # Errors
-    /// A plan error if there is no text, or if a column has a wrong type.
-    pub(crate) fn find(schema: &Schema) -> Result<Self> {
-        let position = |name: &str| schema.fields().iter().position(|field| field.name() == name);
-        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        let text = position("content").or_else(|| position("text")).ok_or_else(|| {
-            plan_datafusion_err!(
-                "STORED AS TADOC: got the columns {}, expected one named text or content; write \
-                 SELECT x AS text",
-                names.join(", ")
-            )
-        })?;
-        let path = position("path");
-        check_type(schema, text, "text or bytes", is_text_or_bytes)?;
-        if let Some(path) = path {
-            check_type(schema, path, "text", DataType::is_string)?;
-        }
-        let is_user = |&i: &usize| !RESERVED.contains(&names[i]);
-        let user: Vec<usize> = (0..names.len()).filter(is_user).collect();
-        let twice = user.iter().find(|&&i| names[..i].contains(&names[i]));
-        match twice {
-            Some(&i) => plan_err!("STORED AS TADOC: two columns are named {}", names[i]),
-            None => Ok(Self { text, path, user }),
-        }
-    }
-
-    /// Returns the indices of the user columns.
-    pub(crate) fn user(&self) -> Vec<usize> {
-        self.user.clone()
-    }
-
-    /// Returns the indices of the columns with the documents and their paths.
-    pub(crate) fn text_and_path(&self) -> (usize, Option<usize>) {
-        (self.text, self.path)
-    }
-}
-
-fn is_text_or_bytes(data_type: &DataType) -> bool {
-    let is_bytes =
-        matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
-    data_type.is_string() || is_bytes
-}
-
-fn check_type(
-    schema: &Schema,
-    position: usize,
-    allowed: &str,
-    is_allowed: fn(&DataType) -> bool,
-) -> Result<()> {
-    let field = schema.field(position);
-    match is_allowed(field.data_type()) {
-        true => Ok(()),
-        false => plan_err!(
-            "STORED AS TADOC: column {} is {}, expected {allowed}; write a CAST",
-            field.name(),
-            field.data_type()
-        ),
     }
 }

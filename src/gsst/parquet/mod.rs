@@ -73,8 +73,8 @@ pub use given::StretchMatches;
 pub use index::{GsstColumn, GsstRowGroup, INDEX_KEY, Run, StoredBlock};
 pub use metadata::{EXTENSION_NAME, GsstMetadata};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest};
-pub use read::{GsstParquetReader, ReadOptions};
-pub use row_group::RowGroupReader;
+pub use read::GsstParquetReader;
+pub use row_group::{ReadOptions, RowGroupReader};
 pub use statistics::{Bound, TextStatistics};
 pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter};
 

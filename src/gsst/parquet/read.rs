@@ -17,36 +17,7 @@ use parquet::file::reader::ChunkReader;
 use crate::error::{Error, Result};
 
 use super::footer::GsstFooter;
-use super::predicate::{CodePredicate, RowFilter};
-use super::row_group::RowGroupReader;
-
-/// Options for reading a row group.
-#[derive(Debug, Clone)]
-pub struct ReadOptions {
-    /// Fields of the batches, by their place in the schema. `None` means all fields.
-    pub projection: Option<Vec<usize>>,
-    /// Conditions on GSST columns that all returned rows meet.
-    pub predicates: Vec<CodePredicate>,
-    /// Filter on ordinary columns that keeps some rows. It runs before the predicates.
-    pub row_filter: Option<RowFilter>,
-    /// Largest number of rows of a batch.
-    pub batch_rows: usize,
-    /// True to return GSST columns as views, whatever type they were written from.
-    pub text_as_views: bool,
-}
-
-impl Default for ReadOptions {
-    /// Returns options that read everything, in its original types, in batches of 8,192 rows.
-    fn default() -> Self {
-        Self {
-            projection: None,
-            predicates: Vec::new(),
-            row_filter: None,
-            batch_rows: 8192,
-            text_as_views: false,
-        }
-    }
-}
+use super::row_group::{ReadOptions, RowGroupReader};
 
 /// Reader of a Parquet file, with or without GSST columns, from any source of byte ranges.
 pub struct GsstParquetReader<R> {

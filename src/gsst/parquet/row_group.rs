@@ -20,12 +20,39 @@ use super::footer::GsstFooter;
 use super::given::{StretchMatches, in_both};
 use super::guarded;
 use super::index::SOURCE;
-use super::predicate::CodePredicate;
-use super::read::ReadOptions;
+use super::predicate::{CodePredicate, RowFilter};
 use crate::arrow::{decode_rows, decode_selected};
 use crate::block::Block;
 
 const READING: &str = "reading Parquet columns";
+
+/// Options for reading a row group.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// Fields of the batches, by their place in the schema. `None` means all fields.
+    pub projection: Option<Vec<usize>>,
+    /// Conditions on GSST columns that all returned rows meet.
+    pub predicates: Vec<CodePredicate>,
+    /// Filter on ordinary columns that keeps some rows. It runs before the predicates.
+    pub row_filter: Option<RowFilter>,
+    /// Largest number of rows of a batch.
+    pub batch_rows: usize,
+    /// True to return GSST columns as views, whatever type they were written from.
+    pub text_as_views: bool,
+}
+
+impl Default for ReadOptions {
+    /// Returns options that read everything, in its original types, in batches of 8,192 rows.
+    fn default() -> Self {
+        Self {
+            projection: None,
+            predicates: Vec::new(),
+            row_filter: None,
+            batch_rows: 8192,
+            text_as_views: false,
+        }
+    }
+}
 
 /// Iterator over the batches of a row group. It ends after an error.
 pub struct RowGroupReader<R> {

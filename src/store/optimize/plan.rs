@@ -184,7 +184,8 @@ fn stretches(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::version::{CommitCounts, CommitId, CommitKind};
+    use crate::names::CommitId;
+    use crate::version::{CommitCounts, CommitKind};
     use tadoc::edits::{Edit, EditBatch};
     use tadoc::text::TokenizerProfile;
 

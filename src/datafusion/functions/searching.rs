@@ -1,0 +1,103 @@
+//! Shared code of functions that search: the query, the documents and segments that a partition
+//! searches, and the limit of hits.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use datafusion::error::Result;
+
+use super::doc_rows::{num_partitions, selected_documents};
+use super::strings::{fold_of, shown_fold};
+use crate::errors::datafusion_error;
+use crate::scan::{Run, Scan};
+use tadoc::analytics::Fold;
+use tadoc::query::{Query, QueryLimits, check_num_hits};
+use tadoc::segment::Corpus;
+
+/// A query as it was written. The corpora of a scan determine how it is cut into words.
+#[derive(Debug, Clone)]
+pub(super) struct QueryText {
+    text: String,
+    fold: Fold,
+}
+
+impl QueryText {
+    pub(super) fn new(text: &str, is_folded: bool) -> Self {
+        Self { text: text.to_owned(), fold: fold_of(is_folded) }
+    }
+
+    pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {
+        let options = &scan.options;
+        let limits =
+            QueryLimits { max_bytes: options.max_query_bytes, max_terms: options.max_query_terms };
+        Query::parse_within(scan.source.profile(), &self.text, &limits)?.folded(self.fold)
+    }
+
+    /// Returns the arguments for EXPLAIN.
+    pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
+        let query = ("query", self.text.clone());
+        [query].into_iter().chain(shown_fold(self.fold)).collect()
+    }
+}
+
+/// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.
+/// Returns `None` if there are no filters.
+pub(super) fn searched_documents(run: &Run) -> Result<Option<Vec<u64>>> {
+    if !run.scan.is_filtered() {
+        return Ok(None);
+    }
+    let docs: Vec<u64> = selected_documents(run)?.iter().collect();
+    run.counter("documents_searched").add(docs.len());
+    Ok(Some(docs))
+}
+
+/// Returns the number of partitions that are worth their threads if segments are searched. It is
+/// one if only some documents or rows are asked for. It is also one if `query` has several items,
+/// because each partition would first have to count the documents of all items.
+pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -> usize {
+    if scan.is_filtered() || scan.limit.is_some() || query.items().len() > 1 {
+        return 1;
+    }
+    let segments = scan.corpora().iter().map(|open| open.footer.segments.len());
+    num_partitions(scan, target).min(segments.sum()).max(1)
+}
+
+/// Returns the segments of `corpus` that the run's partition searches. Partitions have equal
+/// shares, in order.
+pub(super) fn searched_segments(run: &Run, corpus: &Corpus) -> Range<usize> {
+    let share = |partition: usize| corpus.segments().len() * partition / run.scan.num_partitions;
+    share(run.partition)..share(run.partition + 1)
+}
+
+/// Number of hits that all partitions have found together.
+pub(super) struct NumHits {
+    found: Arc<AtomicU64>,
+    max_hits: u64,
+}
+
+impl NumHits {
+    pub(super) fn of(run: &Run) -> Result<Self> {
+        let found = run.shared.prepared(|| Ok(AtomicU64::new(0)))?;
+        Ok(Self { found, max_hits: run.scan.options.max_hits })
+    }
+
+    /// Adds `num_hits`.
+    ///
+    /// # Errors
+    /// An error if there are more hits than `tadoc.max_hits`.
+    pub(super) fn add(&self, num_hits: usize) -> Result<()> {
+        let found = self.found.fetch_add(num_hits as u64, Ordering::Relaxed) + num_hits as u64;
+        check_num_hits(found, self.max_hits).map_err(datafusion_error)
+    }
+}
+
+/// Returns the outcome of a search whose rows were sent while it ran. An error of sending has
+/// priority. A search that was cancelled because nobody reads any more is no error.
+pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<()> {
+    sent?;
+    match searched {
+        Err(tadoc::Error::Cancelled) => Ok(()),
+        other => other.map_err(datafusion_error),
+    }
+}

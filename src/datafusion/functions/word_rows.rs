@@ -1,0 +1,74 @@
+//! Shared code of functions with a row for each word: the rows that pass the filters.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt64Array};
+use datafusion::arrow::compute::take;
+use datafusion::common::stats::Precision;
+use datafusion::error::Result;
+
+use crate::scan::{Run, Scan, selected};
+
+/// Position of the words among the columns.
+pub(super) const WORD: usize = 0;
+/// Number of words between two tests for cancellation.
+const CHUNK_LEN: usize = 65_536;
+
+/// Returns an upper bound of the number of distinct words. It is exact for a corpus of one segment.
+pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
+    let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
+    Precision::Inexact(segments.map(|segment| segment.num_words as usize).sum())
+}
+
+/// Rows of a vocabulary: a range, or the rows that passed a filter.
+pub(super) enum Rows {
+    Range(std::ops::Range<usize>),
+    Selected(Vec<usize>),
+}
+
+impl Rows {
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let (range, selected) = match self {
+            Self::Range(range) => (range.clone(), &[][..]),
+            Self::Selected(rows) => (0..0, rows.as_slice()),
+        };
+        range.chain(selected.iter().copied())
+    }
+}
+
+/// Calls `send` with the words that pass the filter and with their rows, chunk by chunk, until it
+/// returns false. `numbers` makes the second column that a filter may use.
+pub(super) fn for_each_selected(
+    run: &mut Run,
+    words: &StringViewArray,
+    numbers: impl Fn(&Rows) -> Result<ArrayRef>,
+    mut send: impl FnMut(&mut Run, &ArrayRef, Rows) -> Result<bool>,
+) -> Result<()> {
+    let scan = Arc::clone(&run.scan);
+    for start in (0..words.len()).step_by(CHUNK_LEN) {
+        let len = CHUNK_LEN.min(words.len() - start);
+        let chunk: ArrayRef = Arc::new(words.slice(start, len));
+        let rows = Rows::Range(start..start + len);
+        let mask = scan.mask(len, |column| match column {
+            WORD => Ok(Arc::clone(&chunk)),
+            _ => numbers(&rows),
+        })?;
+        let more = match mask {
+            None => send(run, &chunk, rows)?,
+            Some(mask) => {
+                let passed: Vec<usize> = selected(&mask).collect();
+                if passed.is_empty() {
+                    !run.output.is_done()
+                } else {
+                    let indices = UInt64Array::from_iter_values(passed.iter().map(|&i| i as u64));
+                    let words = take(&chunk, &indices, None)?;
+                    send(run, &words, Rows::Selected(passed.iter().map(|i| i + start).collect()))?
+                }
+            }
+        };
+        if !more {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Opening of a version: its edits, and the footers of its files.
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::runtime_env::RuntimeEnv;
+
+use crate::options::TadocOptions;
+use crate::source::{CorpusCache, OpenFile};
+use crate::store::cache::FoundCorpus;
+use crate::store::view::{
+    LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes,
+};
+use tadoc_store::Version;
+
+/// Returns the view of `version` of `found` that a scan needs. It is read unless it is known.
+///
+/// # Errors
+/// Errors of the store; [`Error::Missing`] if a file of the version does not exist any more; an
+/// error if a file differs from what the version says, or if memory does not suffice.
+///
+/// [`Error::Missing`]: tadoc::Error::Missing
+pub(crate) async fn open_view(
+    corpora: &CorpusCache,
+    runtime: &Arc<RuntimeEnv>,
+    options: &TadocOptions,
+    found: &FoundCorpus,
+    version: Version,
+) -> Result<Arc<LivingView>> {
+    let key = format!("{}#{}", found.place.key(), version.commit_id);
+    if let Some(view) = corpora.living.known(&key) {
+        return Ok(view);
+    }
+    let place = found.store.place();
+    let edits = corpora.living.edits(found, &version).await?;
+    let dropped = dropped_docs(&version, &edits, options.max_memory_bytes)?;
+    let fresh_bytes = fresh_bytes(&edits);
+    let files = open_files(corpora, runtime, options, found, &version).await?;
+    let reservation =
+        MemoryConsumer::new(format!("TadocEdits[{place}]")).register(&runtime.memory_pool);
+    let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
+    let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize + table_bytes(&edits);
+    if reservation.try_grow(held).is_err() {
+        corpora.evict_but(&[]);
+        reservation.try_grow(held)?;
+    }
+    let view = LivingView { key, place, version, edits, dropped, files, fresh_bytes, reservation };
+    let view = Arc::new(view);
+    corpora.living.keep(Arc::clone(&view), options.max_memory_bytes);
+    Ok(view)
+}
+
+/// Opens the files of `version`, a version of `found`, with their footers. Reads no edits.
+///
+/// # Errors
+/// Errors of the store; [`Error::Missing`] if a file does not exist any more; an error if a file
+/// differs from what the version says.
+///
+/// [`Error::Missing`]: tadoc::Error::Missing
+pub(crate) async fn open_files(
+    corpora: &CorpusCache,
+    runtime: &Arc<RuntimeEnv>,
+    options: &TadocOptions,
+    found: &FoundCorpus,
+    version: &Version,
+) -> Result<Vec<OpenFile>> {
+    let files = version.parts.iter().filter_map(|part| found.place.file(part)).collect();
+    let opened = corpora.open(runtime, &options.open_limits(), files).await;
+    let files = opened.map_err(|error| explain_missing(&found.store.place(), error))?;
+    check_files(version, &files)?;
+    Ok(files)
+}

@@ -184,7 +184,7 @@ fn check_parts_alone(file: &[u8], corpus: Option<&Corpus>) {
 fn check_words(words: &Segment, segment: &Segment) {
     let num_words = segment.dictionary.num_words() as usize;
     assert_eq!(words.dictionary.bytes(), segment.dictionary.bytes());
-    assert_eq!(words.dag.weights()[..num_words], segment.dag.weights()[..num_words]);
+    assert_eq!(words.weights_or_derive()[..num_words], segment.weights_or_derive()[..num_words]);
 }
 
 /// What was read is written and read once more.

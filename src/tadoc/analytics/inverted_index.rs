@@ -41,12 +41,12 @@ impl InvertedIndex {
             if traversal != Traversal::Auto {
                 return Postings::new(segment, traversal, &first_ids).map(Arc::new);
             }
-            if let Some(doc_words) = segment.dag.doc_words_if_worth() {
+            if let Some(doc_words) = segment.doc_words_or_derive_if_worth() {
                 let num_words = segment.dag.num_words() as usize;
                 let documents = SegmentDocuments::of_doc_words(doc_words, num_words);
                 return documents.into_postings(&first_ids).map(Arc::new);
             }
-            segment.dag.note_docs_read(segment.dag.grammar().num_docs() as u64);
+            segment.note_docs_read(segment.dag.grammar().num_docs() as u64);
             let (way, _) = choose_traversal(segment.as_ref());
             Postings::new(segment, way, &first_ids).map(Arc::new)
         };

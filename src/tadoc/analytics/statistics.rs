@@ -65,6 +65,7 @@ fn memory_bytes(segment: &Segment) -> u64 {
     let parts = [
         segment.dictionary.memory_bytes(),
         segment.dag.memory_bytes(),
+        segment.kept_bytes(),
         segment.paths.memory_bytes(),
     ];
     parts.iter().map(|&bytes| bytes as u64).sum()

@@ -85,7 +85,8 @@ impl TermVectors {
             bags: OnceLock::new(),
             texts: OnceLock::new(),
             counted: None,
-            is_kept: traversal == Traversal::Auto && segment.dag.doc_words_if_worth().is_some(),
+            is_kept: traversal == Traversal::Auto
+                && segment.doc_words_or_derive_if_worth().is_some(),
         };
         let ways = vocabulary.corpus().segments().iter().map(way).collect();
         let rows = Arc::new(WordRows::new(&vocabulary));
@@ -110,8 +111,8 @@ impl TermVectors {
     pub(super) fn counted(&self, segment_idx: usize) -> Option<Counted<'_>> {
         let way = &self.ways[segment_idx];
         if way.is_kept {
-            let dag = &self.vocabulary.corpus().segments()[segment_idx].dag;
-            return dag.doc_words_if_worth().map(Counted::Kept);
+            let segment = &self.vocabulary.corpus().segments()[segment_idx];
+            return segment.doc_words_or_derive_if_worth().map(Counted::Kept);
         }
         way.counted.as_ref().map(Counted::Elsewhere)
     }
@@ -311,7 +312,8 @@ impl Counter {
         segment_idx: usize,
         docs: &[usize],
     ) -> Result<&DocTerms> {
-        let dag = &vectors.vocabulary.corpus().segments()[segment_idx].dag;
+        let segment = &vectors.vocabulary.corpus().segments()[segment_idx];
+        let dag = &segment.dag;
         let way = &vectors.ways[segment_idx];
         let is_worth = self.makes_helps || way.is_forced;
         let mut helps = Helps::default();
@@ -323,7 +325,7 @@ impl Counter {
         let terms = self.open(vectors, segment_idx);
         terms.count(dag, docs, helps)?;
         if !way.is_forced {
-            dag.note_docs_read(docs.len() as u64);
+            segment.note_docs_read(docs.len() as u64);
         }
         Ok(terms)
     }

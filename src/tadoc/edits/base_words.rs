@@ -74,7 +74,7 @@ fn climb<const OFFSETS: bool>(
             }
         }
         if parts.peek().is_some() {
-            part_start = part_start.wrapping_add(segment.dag.doc_len_bytes(doc));
+            part_start = part_start.wrapping_add(segment.doc_len_bytes_or_derive(doc));
         }
     }
     true

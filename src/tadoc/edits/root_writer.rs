@@ -88,9 +88,8 @@ impl<'a> RootWriter<'a> {
             return;
         }
         let segment = self.segment;
-        let dag = &segment.dag;
-        let sums = dag.prefix_sums();
-        let mut stack = vec![enter(dag, dag.doc_range(doc), 0, bytes.start)];
+        let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+        let mut stack = vec![enter(segment, dag.doc_range(doc), 0, bytes.start)];
         while let Some(frame) = stack.last_mut() {
             let Some(position) = frame.positions.next() else {
                 stack.pop();
@@ -111,7 +110,7 @@ impl<'a> RootWriter<'a> {
             match dag.rule_of(element) {
                 _ if from >= to => {}
                 Some(rule_idx) if to - from < len => {
-                    stack.push(enter(dag, dag.rule_range(rule_idx), start, from));
+                    stack.push(enter(segment, dag.rule_range(rule_idx), start, from));
                 }
                 Some(_) => {
                     let begins = dag.begins_with_word(element);
@@ -195,7 +194,7 @@ impl<'a> RootWriter<'a> {
             Grammar { num_terminals, rule_offsets, symbols, doc_offsets: self.doc_offsets };
         let dag = Dag::new(grammar, num_words, dictionary.lengths())?;
         let (paths, continues) = (self.segment.paths.clone(), self.segment.continues);
-        Ok(Segment { dictionary, dag, paths, continues })
+        Ok(Segment::new(dictionary, dag, paths, continues))
     }
 
     /// Returns for each element of the base and each new terminal true if a document contains it.
@@ -263,9 +262,9 @@ struct Frame {
 
 /// Returns the positions of `range`, which begins at byte `start`, from the one that holds byte
 /// `from` on.
-fn enter(dag: &Dag, range: Range<usize>, start: u64, from: u64) -> Frame {
-    let sums = dag.prefix_sums();
-    let (position, offset) = sums.locate(dag, Measure::Bytes, range.clone(), from - start);
+fn enter(segment: &Segment, range: Range<usize>, start: u64, from: u64) -> Frame {
+    let sums = segment.prefix_sums_or_derive();
+    let (position, offset) = sums.locate(&segment.dag, Measure::Bytes, range.clone(), from - start);
     let blank = u64::from(sums.has_blank_before(position));
     Frame { positions: position..range.end, at: start + offset - blank }
 }

@@ -15,7 +15,7 @@
 //! refuses expansion bombs without an allocation.
 
 use crate::error::{Error, Result};
-use crate::segment::{Corpus, Dag, Segment};
+use crate::segment::{Corpus, Segment};
 
 use crate::read::output::{check_output_len, reserve};
 
@@ -33,7 +33,7 @@ pub(crate) const SHORT_COPY: usize = 16;
 pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
-        let part = corpus.segments()[segment_idx].dag.doc_len_bytes(doc);
+        let part = corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc);
         sum.checked_add(part).ok_or_else(too_long)
     })
 }
@@ -45,7 +45,7 @@ pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
 pub fn document_num_words(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
-        let part = corpus.segments()[segment_idx].dag.doc_len_words(doc);
+        let part = corpus.segments()[segment_idx].doc_len_words_or_derive(doc);
         sum.checked_add(part).ok_or_else(too_long)
     })
 }
@@ -234,10 +234,9 @@ fn decode_part(
     memo: &mut Memo,
     stack: &mut Vec<Frame>,
 ) -> usize {
-    let dag: &Dag = &segment.dag;
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
     let symbols = dag.grammar().symbols.as_slice();
     let (arena, token_offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
-    let sums = dag.prefix_sums();
     let range = dag.doc_range(doc);
     let mut frame = Frame { next: range.start as u32, end: range.end as u32 };
     loop {

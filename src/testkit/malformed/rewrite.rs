@@ -4,7 +4,7 @@
 use tadoc::error::Result;
 use tadoc::format::{CorpusWriter, EncodedSegment, SegmentParts};
 use tadoc::grammar::Grammar;
-use tadoc::segment::{Corpus, Dag, Paths, Segment};
+use tadoc::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
 use tadoc::text::Dictionary;
 
 use crate::random::Random;
@@ -33,8 +33,10 @@ impl Draft {
         let num_words = self.dictionary.num_words();
         let (num_tokens, num_word_tokens) = count_tokens(&self.grammar, num_words);
         let dag = Dag::new(self.grammar.clone(), num_words, self.dictionary.lengths());
-        let len_bytes = dag
-            .map_or(0, |dag| (0..self.grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).sum());
+        let len_bytes = dag.map_or(0, |dag| {
+            let sums = PrefixSums::new(&dag);
+            (0..self.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum()
+        });
         let parts = SegmentParts {
             dictionary: self.dictionary.clone(),
             grammar: self.grammar.clone(),

@@ -25,7 +25,7 @@ fn folds(corpus: &Corpus) -> [Arc<Vocabulary>; 2] {
 
 /// Makes the segments keep the words of their documents.
 fn keep_words(corpus: &Corpus) {
-    corpus.segments().iter().for_each(|segment| segment.dag.note_words_read(u64::MAX / 2));
+    corpus.segments().iter().for_each(|segment| segment.note_words_read(u64::MAX / 2));
 }
 
 /// Returns the answer of a device for each segment, from the words of its documents.
@@ -106,7 +106,7 @@ fn documents_of_words_are_the_same_in_ranges() {
     keep_words(&corpus);
     let [segment] = corpus.segments() else { panic!("{} segments", corpus.segments().len()) };
     let (doc_words, num_words) =
-        (segment.dag.doc_words_if_worth().unwrap(), segment.dag.num_words());
+        (segment.doc_words_or_derive_if_worth().unwrap(), segment.dag.num_words());
     let (starts, words) = doc_words.lists();
     assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
     let in_ranges = SegmentDocuments::of_doc_words(doc_words, num_words as usize);

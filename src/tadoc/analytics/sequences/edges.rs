@@ -276,6 +276,11 @@ impl Edges {
         &self.segment.dag
     }
 
+    /// Returns the number of occurrences of each element, which the segment derives on first use.
+    pub fn weights(&self) -> &[u64] {
+        self.segment.weights_or_derive()
+    }
+
     /// Returns the memory of the edges in bytes.
     pub fn memory_bytes(&self) -> usize {
         let ends = match &self.ends {
@@ -370,7 +375,7 @@ impl Edges {
         while at < positions.end {
             let end = grammar.rule_offsets[rule] as usize;
             let start = grammar.rule_offsets[rule - 1] as usize;
-            let weight = self.dag().weights()[num_terminals + rule - 1];
+            let weight = self.weights()[num_terminals + rule - 1];
             self.walk_part(start, at..end.min(positions.end), weight, sink, max_met)?;
             (at, rule) = (end, rule + 1);
         }

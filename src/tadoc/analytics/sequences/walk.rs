@@ -169,7 +169,7 @@ fn walk_rules<S: Sink + Send>(
         .flat_map(|(at, edges)| edges.ranges(TASK_POSITIONS).map(move |range| (at, range)))
         .collect();
     edges.par_iter().for_each(|edges| {
-        edges.dag().weights();
+        edges.weights();
     });
     let walk = |(at, range): (usize, Range<usize>)| {
         let mut sink = new();

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::segment::{Corpus, Dag};
+use crate::segment::{Corpus, Segment};
 
 use crate::query::batch::offset_lists::OffsetLists;
 use crate::query::batch::words::{WordQuery, check_word};
@@ -188,7 +188,8 @@ impl<'a> WordPlan<'a> {
                 let (segment, doc) = (segment_idx as u32, doc as u32);
                 self.parts.push(Part { segment, doc, word, start });
                 if parts.peek().is_some() {
-                    let len = self.corpus.segments()[segment_idx].dag.doc_len_bytes(doc as usize);
+                    let len =
+                        self.corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc as usize);
                     start = start.checked_add(len).ok_or_else(|| fault(too_long()))?;
                 }
             }
@@ -213,7 +214,7 @@ impl<'a> WordPlan<'a> {
             let reading = reading.fold(0, u64::saturating_add) / BYTES_PER_PLACE;
             let num_places = self.places(segment, word).min(reading);
             if num_places >= MANY_PLACES {
-                self.dag(segment as usize).note_words_read(num_places);
+                self.segment(segment).note_words_read(num_places);
             }
         }
     }
@@ -224,8 +225,8 @@ impl<'a> WordPlan<'a> {
         let is_same_segment = |a: &Key, b: &Key| a.0 == b.0;
         let mut left = Vec::new();
         for keys in self.by_word.chunk_by(is_same_segment) {
-            let dag = &self.corpus.segments()[keys[0].0 as usize].dag;
-            let Some(doc_words) = dag.doc_words_if_worth() else {
+            let segment = self.segment(keys[0].0);
+            let Some(doc_words) = segment.doc_words_or_derive_if_worth() else {
                 left.extend_from_slice(keys);
                 continue;
             };
@@ -270,17 +271,18 @@ impl<'a> WordPlan<'a> {
 
     /// Returns the number of places of one climb from `word`.
     fn places(&self, segment: u32, word: u32) -> u64 {
-        let dag = self.dag(segment as usize);
-        dag.weights()[word as usize].min(dag.grammar().symbols.len() as u64)
+        let segment = self.segment(segment);
+        segment.weights_or_derive()[word as usize].min(segment.dag.grammar().symbols.len() as u64)
     }
 
     /// Returns the cost of reading `doc`, in bytes of text.
     fn reading_bytes(&self, segment: u32, doc: u32) -> u64 {
-        self.dag(segment as usize).doc_len_bytes(doc as usize).saturating_add(DOC_BYTES)
+        let sums = self.segment(segment).prefix_sums_or_derive();
+        sums.doc_len_bytes(doc as usize).saturating_add(DOC_BYTES)
     }
 
-    fn dag(&self, segment_idx: usize) -> &Dag {
-        &self.corpus.segments()[segment_idx].dag
+    fn segment(&self, segment_idx: u32) -> &Segment {
+        &self.corpus.segments()[segment_idx as usize]
     }
 
     /// Returns the indexes of the parts of each query.

@@ -156,7 +156,7 @@ impl Asking {
     fn answer_word(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
         let word = group[0].1;
         let mut answers = vec![Answer::default(); group.len()];
-        if segment.dag.weights()[word as usize] <= MAX_RARE_WEIGHT {
+        if segment.weights_or_derive()[word as usize] <= MAX_RARE_WEIGHT {
             let range = |key: &Key| segment.dag.doc_range(key.2 as usize);
             let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
             let mut places_left = MAX_PLACES;

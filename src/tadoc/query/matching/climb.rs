@@ -26,7 +26,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
     mut found: impl FnMut(usize, u64),
 ) -> bool {
     let dag = &segment.dag;
-    let (sums, inverse) = (dag.prefix_sums(), dag.inverse());
+    let (sums, inverse) = (segment.prefix_sums_or_derive(), segment.inverse_or_derive());
     let start = |position: usize| match OFFSETS {
         true => sums.start(dag, Measure::Bytes, position),
         false => 0,
@@ -64,7 +64,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
     }
     let num_places = (places_before - *places_left) as u64;
     if num_places >= MANY_PLACES {
-        dag.note_words_read(num_places);
+        segment.note_words_read(num_places);
     }
     next.is_none()
 }

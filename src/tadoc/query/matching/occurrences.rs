@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::segment::{Dag, Measure, Occurrence, Segment};
+use crate::segment::{Measure, Occurrence, Segment};
 
 use crate::interrupt::Canceller;
 use crate::query::matching::doc_counts::DocCounter;
@@ -43,9 +43,9 @@ impl<'a> Item<'a> {
     /// Returns the number of occurrences in the segment. It is exact; the cost is O(G * words),
     /// whatever the number.
     pub fn count(&self) -> Result<u64> {
-        let weights = self.segment.dag.weights();
+        let weights = self.segment.weights_or_derive();
         if let [words] = self.words {
-            return Ok(words.weight(&self.segment.dag));
+            return Ok(words.weight(self.segment));
         }
         // A match belongs to one occurrence of its first word: the sum is below 2^64.
         let num_terminals = self.segment.dag.num_terminals();
@@ -56,7 +56,6 @@ impl<'a> Item<'a> {
     /// Returns the documents of `filter` (all if there is none) with at least one occurrence, and
     /// the number of occurrences in each.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
-        let dag = &self.segment.dag;
         if let Some(counts) = filter.and_then(|docs| self.kept_counts(docs)) {
             return Ok(counts);
         }
@@ -64,15 +63,16 @@ impl<'a> Item<'a> {
             return self.scan(docs, |_, _| ());
         }
         if filter.is_some() {
-            dag.note_words_read(self.num_places());
+            self.segment.note_words_read(self.num_places());
         }
         let mut docs = filter.into_iter().flat_map(DocSet::iter);
         let mut counter = match (docs.next(), docs.next()) {
-            (Some(only), None) => DocCounter::of_doc(dag, only),
-            _ => DocCounter::new(dag, self.rarest_weight()),
+            (Some(only), None) => DocCounter::of_doc(self.segment, only),
+            _ => DocCounter::new(self.segment, self.rarest_weight()),
         };
         if let [words] = self.words {
-            words.ids().for_each(|word| counter.add(dag.inverse().of(word)));
+            let inverse = self.segment.inverse_or_derive();
+            words.ids().for_each(|word| counter.add(inverse.of(word)));
         } else {
             self.matches()?.iter().for_each(|matched| match matched.rule_idx {
                 0 => counter.add_to_doc(matched.doc),
@@ -97,18 +97,18 @@ impl<'a> Item<'a> {
         }
         let dag = &self.segment.dag;
         let mut interrupt = self.canceller.interrupt();
-        let mut builder = PlacesBuilder::new(dag);
+        let mut builder = PlacesBuilder::new(self.segment);
         let (places, byte_lens) = if let [words] = self.words {
             let only = words.only();
             let direct = match only {
-                Some(word) => Cow::Borrowed(dag.inverse().of(word)),
-                None => Cow::Owned(words.places(dag)),
+                Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word)),
+                None => Cow::Owned(words.places(self.segment)),
             };
             builder.add_rules(direct.iter().map(|place| place.rule_idx));
             builder.climb(&mut interrupt)?;
             let places = match only {
                 Some(_) => builder.finish_words(&direct)?,
-                None => builder.finish_keys(keys_of(dag, words))?,
+                None => builder.finish_keys(keys_of(self.segment, words))?,
             };
             (places, words.ids().map(|word| dag.len_bytes(word)).collect())
         } else {
@@ -122,8 +122,7 @@ impl<'a> Item<'a> {
     }
 
     fn rarest_weight(&self) -> u64 {
-        let dag = &self.segment.dag;
-        self.words.iter().map(|words| words.weight(dag)).min().unwrap_or(0)
+        self.words.iter().map(|words| words.weight(self.segment)).min().unwrap_or(0)
     }
 
     /// Returns an estimate of the number of places of a climb.
@@ -136,7 +135,7 @@ impl<'a> Item<'a> {
     fn kept_counts(&self, docs: &DocSet) -> Option<Vec<(u32, u64)>> {
         let [words] = self.words else { return None };
         let word = words.only()?;
-        let doc_words = self.segment.dag.doc_words_if_worth()?;
+        let doc_words = self.segment.doc_words_or_derive_if_worth()?;
         if docs.len() as u64 > self.num_places() {
             return None;
         }
@@ -146,13 +145,13 @@ impl<'a> Item<'a> {
 
     /// Returns true if reading `docs` is less work than gathering places in the whole segment.
     fn scans(&self, docs: &DocSet) -> bool {
-        let dag = &self.segment.dag;
         // Most rules are skipped if it is known which words they do not contain.
-        let is_fast = self.words.len() == 1 && dag.doc_words_if_worth().is_some();
+        let is_fast =
+            self.words.len() == 1 && self.segment.doc_words_or_derive_if_worth().is_some();
         let bytes_per_place = SCAN_BYTES_PER_PLACE << (2 * u32::from(is_fast));
         let mut budget = self.num_places().saturating_mul(bytes_per_place);
         docs.iter().all(|doc| {
-            let left = budget.checked_sub(dag.doc_len_bytes(doc));
+            let left = budget.checked_sub(self.segment.doc_len_bytes_or_derive(doc));
             budget = left.unwrap_or(0);
             left.is_some()
         })
@@ -163,7 +162,7 @@ impl<'a> Item<'a> {
         let mut interrupt = self.canceller.interrupt();
         for doc in docs.iter() {
             let mut count = 0;
-            self.segment.dag.note_docs_read(1);
+            self.segment.note_docs_read(1);
             scan_doc(self.segment, doc, self.words, &mut interrupt, |found| {
                 count += 1;
                 visit(doc as u32, found);
@@ -177,7 +176,7 @@ impl<'a> Item<'a> {
 
     /// Returns the matches of a phrase inside rules and documents.
     fn matches(&self) -> Result<Vec<Match>> {
-        let phrase = Phrase::new(&self.segment.dag, self.words);
+        let phrase = Phrase::new(self.segment, self.words);
         let resolve = |anchors: &[Occurrence]| {
             let mut matches = Vec::new();
             let mut interrupt = self.canceller.interrupt();
@@ -194,16 +193,15 @@ impl<'a> Item<'a> {
 
     /// Returns the matches with their bytes, by rule and offset.
     fn placed_matches(&self) -> Result<Vec<PlacedMatch>> {
-        let dag = &self.segment.dag;
+        let (dag, sums) = (&self.segment.dag, self.segment.prefix_sums_or_derive());
         let mut matches = self.matches()?;
         matches.sort_unstable_by_key(|matched| (matched.rule_idx, matched.doc, matched.word_idx));
         let place = |matched: &Match| {
             let range = matched.range(dag);
             let word_idx = matched.word_idx;
-            let sums = dag.prefix_sums();
             let (position, _) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
-            let first = word_span(dag, range.clone(), word_idx);
-            let last = word_span(dag, range, word_idx + self.words.len() as u64 - 1);
+            let first = word_span(self.segment, range.clone(), word_idx);
+            let last = word_span(self.segment, range, word_idx + self.words.len() as u64 - 1);
             PlacedMatch {
                 rule_idx: matched.rule_idx,
                 position: position as u32,
@@ -216,9 +214,10 @@ impl<'a> Item<'a> {
 }
 
 /// Returns the positions of `words`, each with the index of the word in the set.
-fn keys_of(dag: &Dag, words: &WordSet) -> Vec<u64> {
+fn keys_of(segment: &Segment, words: &WordSet) -> Vec<u64> {
+    let inverse = segment.inverse_or_derive();
     let of_word = |(word, idx): (u32, u64)| {
-        let places = dag.inverse().of(word).iter();
+        let places = inverse.of(word).iter();
         places.map(move |place| u64::from(place.position) << 32 | idx)
     };
     words.ids().zip(0..).flat_map(of_word).collect()

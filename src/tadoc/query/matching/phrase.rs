@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::segment::{Dag, EdgeWords, Measure, Occurrence};
+use crate::segment::{Dag, EdgeWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
 use crate::query::matching::word_set::WordSet;
@@ -52,7 +52,7 @@ impl Match {
 /// A phrase as sets of words of one segment, with the set from which the search starts.
 #[derive(Debug)]
 pub(in crate::query) struct Phrase<'a> {
-    dag: &'a Dag,
+    segment: &'a Segment,
     edges: &'a EdgeWords,
     words: &'a [WordSet],
     anchor: usize,
@@ -70,9 +70,9 @@ struct Partial {
 
 impl<'a> Phrase<'a> {
     /// Creates the phrase of `words`, which are two or more.
-    pub fn new(dag: &'a Dag, words: &'a [WordSet]) -> Self {
-        let rarest = (0..words.len()).min_by_key(|&at| words[at].weight(dag));
-        Self { dag, edges: dag.edge_words(), words, anchor: rarest.unwrap_or(0) }
+    pub fn new(segment: &'a Segment, words: &'a [WordSet]) -> Self {
+        let rarest = (0..words.len()).min_by_key(|&at| words[at].weight(segment));
+        Self { segment, edges: segment.edge_words_or_derive(), words, anchor: rarest.unwrap_or(0) }
     }
 
     /// Returns the places of the anchor, which can be passed to [`resolve`](Self::resolve) in any
@@ -80,8 +80,8 @@ impl<'a> Phrase<'a> {
     pub fn anchors(&self) -> Cow<'a, [Occurrence]> {
         let anchor = &self.words[self.anchor];
         match anchor.only() {
-            Some(word) => Cow::Borrowed(self.dag.inverse().of(word)),
-            None => Cow::Owned(anchor.places(self.dag)),
+            Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word)),
+            None => Cow::Owned(anchor.places(self.segment)),
         }
     }
 
@@ -99,8 +99,8 @@ impl<'a> Phrase<'a> {
                 Partial { rule_idx: 0, anchor_idx: 0, unmet_left: self.anchor, unmet_right: right };
             self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
             while let Some(partial) = pending.pop() {
-                let element = self.dag.num_terminals() + partial.rule_idx;
-                for &place in self.dag.inverse().of(element) {
+                let element = self.segment.dag.num_terminals() + partial.rule_idx;
+                for &place in self.segment.inverse_or_derive().of(element) {
                     interrupt.check()?;
                     self.extend(partial, place, &mut pending, &mut scratch, &mut found);
                 }
@@ -119,9 +119,10 @@ impl<'a> Phrase<'a> {
         scratch: &mut Vec<Range<usize>>,
         found: &mut impl FnMut(Match),
     ) {
-        let dag = self.dag;
+        let dag = &self.segment.dag;
         let position = place.position as usize;
-        let doc = if place.rule_idx == 0 { dag.doc_at(position) as u32 } else { 0 };
+        let doc =
+            if place.rule_idx == 0 { self.segment.doc_at_or_derive(position) as u32 } else { 0 };
         let mut matched = Match { rule_idx: place.rule_idx, doc, word_idx: 0 };
         let range = matched.range(dag);
         let left = &self.words[..partial.unmet_left];
@@ -132,7 +133,8 @@ impl<'a> Phrase<'a> {
         let Some(met_right) = self.match_forward(position + 1..range.end, right, scratch) else {
             return;
         };
-        let before = dag.prefix_sums().between(dag, Measure::Words, range.start..position);
+        let sums = self.segment.prefix_sums_or_derive();
+        let before = sums.between(dag, Measure::Words, range.start..position);
         let next = Partial {
             rule_idx: place.rule_idx,
             anchor_idx: before + partial.anchor_idx,
@@ -155,7 +157,7 @@ impl<'a> Phrase<'a> {
         words: &[WordSet],
         stack: &mut Vec<Range<usize>>,
     ) -> Option<usize> {
-        let symbols = &self.dag.grammar().symbols;
+        let symbols = &self.segment.dag.grammar().symbols;
         let mut met = 0;
         stack.clear();
         while met < words.len() {
@@ -167,16 +169,17 @@ impl<'a> Phrase<'a> {
                 continue;
             };
             let element = symbols[position];
-            let len_words = self.dag.len_words(element);
+            let len_words = self.segment.dag.len_words(element);
             if len_words == 0 {
                 continue;
             }
-            if !words[met].contains(self.edges.first_of(self.dag, element)) {
+            if !words[met].contains(self.edges.first_of(&self.segment.dag, element)) {
                 return None;
             }
-            match self.dag.rule_of(element) {
+            match self.segment.dag.rule_of(element) {
                 Some(rule_idx) if len_words > 1 && met + 1 < words.len() => {
-                    stack.push(std::mem::replace(&mut range, self.dag.rule_range(rule_idx)));
+                    stack
+                        .push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_idx)));
                 }
                 _ => met += 1,
             }
@@ -192,7 +195,7 @@ impl<'a> Phrase<'a> {
         words: &[WordSet],
         stack: &mut Vec<Range<usize>>,
     ) -> Option<usize> {
-        let symbols = &self.dag.grammar().symbols;
+        let symbols = &self.segment.dag.grammar().symbols;
         let mut unmet = words.len();
         stack.clear();
         while unmet > 0 {
@@ -204,16 +207,17 @@ impl<'a> Phrase<'a> {
                 continue;
             };
             let element = symbols[position];
-            let len_words = self.dag.len_words(element);
+            let len_words = self.segment.dag.len_words(element);
             if len_words == 0 {
                 continue;
             }
-            if !words[unmet - 1].contains(self.edges.last_of(self.dag, element)) {
+            if !words[unmet - 1].contains(self.edges.last_of(&self.segment.dag, element)) {
                 return None;
             }
-            match self.dag.rule_of(element) {
+            match self.segment.dag.rule_of(element) {
                 Some(rule_idx) if len_words > 1 && unmet > 1 => {
-                    stack.push(std::mem::replace(&mut range, self.dag.rule_range(rule_idx)));
+                    stack
+                        .push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_idx)));
                 }
                 _ => unmet -= 1,
             }
@@ -233,11 +237,11 @@ pub(in crate::query) struct WordSpan {
 /// Returns the word with index `word_idx` among the words of `range` (one rule, or one document of
 /// the root), which must have that many words. O(depth * log rule length).
 pub(in crate::query) fn word_span(
-    dag: &Dag,
+    segment: &Segment,
     mut range: Range<usize>,
     mut word_idx: u64,
 ) -> WordSpan {
-    let sums = dag.prefix_sums();
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
     let mut byte_offset = 0;
     loop {
         let (position, before) = sums.locate(dag, Measure::Words, range.clone(), word_idx);

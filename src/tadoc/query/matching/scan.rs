@@ -111,10 +111,9 @@ fn for_each_token_of(
     interrupt: &mut Interrupt<'_>,
     mut visit: impl FnMut(Met),
 ) -> Result<()> {
-    let dag = &segment.dag;
-    let doc_words = dag.doc_words_if_worth();
+    let doc_words = segment.doc_words_or_derive_if_worth();
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
     let symbols = &dag.grammar().symbols;
-    let sums = dag.prefix_sums();
     let mut range = dag.doc_range(doc);
     let mut stack = Vec::new();
     let mut byte_offset = 0;

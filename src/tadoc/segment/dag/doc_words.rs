@@ -56,8 +56,8 @@ fn bit(word: u32) -> u64 {
 impl DocWords {
     /// Builds the table from the words of the text. Returns `None` if this would take too much time
     /// or memory.
-    pub(super) fn new(dag: &Dag) -> Option<Self> {
-        if !can_be_made(dag) {
+    pub(in crate::segment) fn new(dag: &Dag) -> Option<Self> {
+        if !Self::can_be_made(dag) {
             return None;
         }
         let max_pairs = max_pairs(dag);
@@ -144,27 +144,27 @@ impl DocWords {
     }
 
     /// Returns the number of bytes of main memory in use.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity())
             + 8 * self.signatures.capacity()
     }
-}
 
-/// Returns the greatest number of bytes of main memory that the words of documents can need.
-pub(super) fn max_memory_bytes(dag: &Dag) -> usize {
-    let num_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
-    let grammar = dag.grammar();
-    8 * (max_pairs(dag).min(num_words) + grammar.num_rules()) + 4 * (grammar.num_docs() + 1)
+    /// Returns the greatest number of bytes of main memory that the words of documents can need.
+    pub(in crate::segment) fn max_memory_bytes(dag: &Dag) -> usize {
+        let num_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
+        let grammar = dag.grammar();
+        8 * (max_pairs(dag).min(num_words) + grammar.num_rules()) + 4 * (grammar.num_docs() + 1)
+    }
+
+    /// Returns false if making the words of documents would take too long, or 32 bits cannot number
+    /// them.
+    pub(in crate::segment) fn can_be_made(dag: &Dag) -> bool {
+        is_short_walk(dag) && max_pairs(dag) <= u32::MAX as usize
+    }
 }
 
 fn max_pairs(dag: &Dag) -> usize {
     (dag.grammar().symbols.len() * MAX_PAIRS_PER_ELEMENT).max(FEW_PAIRS)
-}
-
-/// Returns false where making the words of documents would take too long, or 32 bits cannot number
-/// them.
-pub(super) fn can_be_made(dag: &Dag) -> bool {
-    is_short_walk(dag) && max_pairs(dag) <= u32::MAX as usize
 }
 
 /// Returns true if all documents can be expanded in few steps, counts fit into 32 bits, and no
@@ -302,7 +302,7 @@ mod tests {
             }
         }
         assert_eq!(doc_words.num_docs(), dag.grammar().num_docs());
-        assert!(doc_words.memory_bytes() <= max_memory_bytes(dag));
+        assert!(doc_words.memory_bytes() <= DocWords::max_memory_bytes(dag));
         for rule_idx in 1..dag.grammar().num_rules() {
             let mut below = dag.grammar().rule(rule_idx).to_vec();
             while let Some(element) = below.pop() {

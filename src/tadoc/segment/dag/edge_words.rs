@@ -17,7 +17,8 @@ pub struct EdgeWords {
 }
 
 impl EdgeWords {
-    pub(super) fn new(dag: &Dag) -> Self {
+    /// Finds the first and last word of each rule of `dag`, O(G).
+    pub fn new(dag: &Dag) -> Self {
         let num_rules = dag.grammar.num_rules();
         let mut edges = Self { first: vec![NO_WORD; num_rules], last: vec![NO_WORD; num_rules] };
         for rule_idx in (0..num_rules).rev() {
@@ -47,14 +48,14 @@ impl EdgeWords {
         dag.rule_of(element).map_or(element, |rule_idx| self.last[rule_idx])
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         8 * self.first.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::NO_WORD;
+    use super::{EdgeWords, NO_WORD};
     use crate::segment::dag::tests::dag_of;
 
     #[test]
@@ -66,7 +67,7 @@ mod tests {
             2,
             &[1, 1, 1],
         );
-        let edges = dag.edge_words();
+        let edges = EdgeWords::new(&dag);
         let of = |element| (edges.first_of(&dag, element), edges.last_of(&dag, element));
         assert_eq!([of(3), of(4), of(6), of(1)], [(0, 1), (0, 1), (1, 1), (1, 1)]);
         assert_eq!(of(5), (NO_WORD, NO_WORD));

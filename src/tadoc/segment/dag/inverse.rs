@@ -28,7 +28,8 @@ pub struct Inverse {
 }
 
 impl Inverse {
-    pub(super) fn new(grammar: &Grammar) -> Self {
+    /// Sorts the positions of `grammar` by element, O(G).
+    pub fn new(grammar: &Grammar) -> Self {
         let num_elements = grammar.num_terminals as usize + grammar.num_rules();
         let mut offsets = vec![0u32; num_elements + 1];
         for &element in &grammar.symbols {
@@ -60,7 +61,7 @@ impl Inverse {
         &self.occurrences[self.offsets[element] as usize..self.offsets[element + 1] as usize]
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         4 * self.offsets.len() + 8 * self.occurrences.len()
     }
 }

@@ -56,4 +56,4 @@ pub use search::{
 pub use term_count::term_count;
 
 pub(crate) use batch::check_word;
-pub(crate) use matching::{climb, kept_count};
+pub(crate) use matching::{Question, Way, climb, kept_count};

@@ -13,14 +13,11 @@ use crate::segment::{Corpus, Segment};
 use crate::query::batch::offset_lists::OffsetLists;
 use crate::query::batch::words::{WordQuery, check_word};
 use crate::query::matching::climb::MANY_PLACES;
+use crate::query::matching::way::{BYTES_PER_PLACE, DOC_BYTES, Question, Way};
 use crate::query::search::check_num_hits;
 use crate::read::batch::in_batch;
 use crate::read::decode::too_long;
 
-/// Bytes of text that are read in the time of one place of a climb.
-const BYTES_PER_PLACE: u64 = 16;
-/// Cost of reading a document beside its text, in bytes of text.
-const DOC_BYTES: u64 = 512;
 /// Number of words that one task looks up.
 const MIN_LOOK_UPS: usize = 256;
 /// Number of groups of one task.
@@ -226,7 +223,9 @@ impl<'a> WordPlan<'a> {
         let mut left = Vec::new();
         for keys in self.by_word.chunk_by(is_same_segment) {
             let segment = self.segment(keys[0].0);
-            let Some(doc_words) = segment.doc_words_or_derive_if_worth() else {
+            let doc_words = segment.doc_words_or_derive_if_worth();
+            let question = Question::BatchDoc { climb_bytes: 0, keeps_words: doc_words.is_some() };
+            let (Way::KeptWords, Some(doc_words)) = (question.way(None, []), doc_words) else {
                 left.extend_from_slice(keys);
                 continue;
             };
@@ -259,8 +258,10 @@ impl<'a> WordPlan<'a> {
         shares.par_sort_unstable();
         for group in shares.chunk_by(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)) {
             let (segment, doc, ..) = group[0].0;
-            let reading = self.reading_bytes(segment, doc);
-            if group.iter().map(|&(_, share)| share).sum::<u64>() > reading {
+            let climb_bytes = group.iter().map(|&(_, share)| share).sum();
+            let question = Question::BatchDoc { climb_bytes, keeps_words: false };
+            let doc_bytes = self.segment(segment).doc_len_bytes_or_derive(doc as usize);
+            if question.way(None, [doc_bytes]) == Way::Scan {
                 self.by_doc.extend(group.iter().map(|&(key, _)| key));
             }
         }

@@ -30,13 +30,10 @@ use crate::query::matching::climb::climb;
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::occurrences::Item;
 use crate::query::matching::scan::scan_doc_words;
+use crate::query::matching::way::{Question, Way};
 use crate::query::matching::word_set::WordSet;
 use crate::query::search::{SearchOptions, check_num_hits};
 
-/// Number of occurrences above which a word is not climbed from path by path.
-const MAX_RARE_WEIGHT: u64 = 256;
-/// Most places of one climb: in a grammar of long chains a word has more places than occurrences.
-const MAX_PLACES: usize = 2048;
 /// Number of hits of an answer between two checks of the limit.
 const HITS_PER_CHECK: u64 = 1 << 12;
 
@@ -156,10 +153,12 @@ impl Asking {
     fn answer_word(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
         let word = group[0].1;
         let mut answers = vec![Answer::default(); group.len()];
-        if segment.weights_or_derive()[word as usize] <= MAX_RARE_WEIGHT {
+        let num_occurrences = segment.weights_or_derive()[word as usize];
+        let way = Question::BatchWord { num_occurrences }.way(None, []);
+        if let Way::Climb { max_places } = way {
             let range = |key: &Key| segment.dag.doc_range(key.2 as usize);
             let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
-            let mut places_left = MAX_PLACES;
+            let mut places_left = max_places;
             let note = |idx: usize, offset| self.note(&mut answers[idx], offset);
             let is_whole = match self.max_hits {
                 None => climb::<false>(segment, &ranges, word, &mut places_left, note),

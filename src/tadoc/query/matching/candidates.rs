@@ -28,13 +28,10 @@ use crate::query::matching::cut::doc_cut_after;
 use crate::query::matching::dictionary_search::{filtered, tokens_containing};
 use crate::query::matching::doc_counts::docs_with;
 use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::way::{Question, Way};
 
 /// Least length of a token that a split run leaves: words are cut at a character boundary.
 const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;
-/// Number of places that are always followed; they take about ten microseconds.
-const MIN_PLACES: u64 = 4096;
-/// Bytes of text that are decoded and compared in the time of one step of listing documents.
-const BYTES_PER_PLACE: u64 = 8;
 
 /// A condition on a text: literal fragments that occur in it in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -162,10 +159,11 @@ fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[Run]) {
         costs.push((places, tokens));
     }
     costs.sort_unstable();
-    for (places, tokens) in costs {
+    for (num_places, tokens) in costs {
         let share = docs.len() as f64 / docs.num_docs().max(1) as f64;
-        let cost = places.saturating_mul(BYTES_PER_PLACE) as f64;
-        if places > MIN_PLACES && cost > len_bytes as f64 * share {
+        let bytes_left = (len_bytes as f64 * share) as u64;
+        let question = Question::Docs { num_places, bytes_left };
+        if question.way(None, []) != Way::DocsWith {
             return;
         }
         docs.intersect(&docs_with(segment, tokens));

@@ -3,8 +3,7 @@
 //! A single word needs no work before the climb, since the inverse grammar lists its places. The
 //! places of a set of words are sorted by position, so that one climb serves the whole set. A
 //! phrase is first resolved to matches inside rules. If a filter leaves few documents, they are
-//! scanned instead when that is less work than gathering all places in the segment. The table in
-//! `matching` lists all ways.
+//! scanned instead when that is less work than gathering all places in the segment. `way` chooses.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::segment::{Measure, Occurrence, Segment};
+use crate::segment::{DocWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Canceller;
 use crate::query::matching::doc_counts::DocCounter;
@@ -20,12 +19,11 @@ use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::phrase::{Match, Phrase, word_span};
 use crate::query::matching::places::{PlacedMatch, PlacesBuilder, Walk};
 use crate::query::matching::scan::{Found, scan_doc};
+use crate::query::matching::way::{Form, Question, Want, Way};
 use crate::query::matching::word_set::WordSet;
 
 /// Number of places that one parallel task resolves.
 const PLACES_PER_TASK: usize = 1 << 14;
-/// Bytes of text that are scanned in the time of one place gathered (15 ns at 1 GB/s).
-const SCAN_BYTES_PER_PLACE: u64 = 16;
 
 /// One item of a query as non-empty sets of words of a segment.
 #[derive(Debug)]
@@ -44,7 +42,7 @@ impl<'a> Item<'a> {
     /// whatever the number.
     pub fn count(&self) -> Result<u64> {
         let weights = self.segment.weights_or_derive();
-        if let [words] = self.words {
+        if let (Way::Weights, [words]) = (self.way_to_total(), self.words) {
             return Ok(words.weight(self.segment));
         }
         // A match belongs to one occurrence of its first word: the sum is below 2^64.
@@ -56,11 +54,10 @@ impl<'a> Item<'a> {
     /// Returns the documents of `filter` (all if there is none) with at least one occurrence, and
     /// the number of occurrences in each.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
-        if let Some(counts) = filter.and_then(|docs| self.kept_counts(docs)) {
-            return Ok(counts);
-        }
-        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
-            return self.scan(docs, |_, _| ());
+        match (self.way(Want::Counts, filter, None), filter) {
+            (Way::KeptWords, Some(docs)) => return Ok(self.kept_counts(docs)),
+            (Way::Scan, Some(docs)) => return self.scan(docs, |_, _| ()),
+            _ => {}
         }
         if filter.is_some() {
             self.segment.note_words_read(self.num_places());
@@ -87,10 +84,15 @@ impl<'a> Item<'a> {
     /// Returns the occurrences in the documents of `filter` (all if there is none), by document and
     /// offset. Places are gathered here, O(G) at most; occurrences are produced one by one.
     pub fn stream(&self, filter: Option<&Arc<DocSet>>) -> Result<ItemStream> {
-        if filter.and_then(|docs| self.kept_counts(docs)).is_some_and(|counts| counts.is_empty()) {
-            return Ok(ItemStream::Scanned(Vec::new().into_iter()));
+        let docs = filter.map(Arc::as_ref);
+        let mut way = self.way(Want::Hits, docs, None);
+        if let (Way::KeptWords, Some(docs)) = (way, docs) {
+            if self.kept_counts(docs).is_empty() {
+                return Ok(ItemStream::Scanned(Vec::new().into_iter()));
+            }
+            way = self.way(Want::Hits, Some(docs), Some(way));
         }
-        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
+        if let (Way::Scan, Some(docs)) = (way, docs) {
             let mut found = Vec::new();
             self.scan(docs, |doc, at| found.push((doc, at)))?;
             return Ok(ItemStream::Scanned(found.into_iter()));
@@ -130,31 +132,41 @@ impl<'a> Item<'a> {
         self.rarest_weight().min(self.segment.dag.grammar().symbols.len() as u64)
     }
 
-    /// Returns the counts of a single word in `docs`, if the segment keeps the words of documents
-    /// and looking these documents up is less work than a climb.
-    fn kept_counts(&self, docs: &DocSet) -> Option<Vec<(u32, u64)>> {
-        let [words] = self.words else { return None };
-        let word = words.only()?;
-        let doc_words = self.segment.doc_words_or_derive_if_worth()?;
-        if docs.len() as u64 > self.num_places() {
-            return None;
+    fn form(&self) -> Form {
+        match self.words {
+            [words] if words.only().is_some() => Form::Word,
+            [_] => Form::Pattern,
+            _ => Form::Phrase,
         }
-        let counts = docs.iter().map(|doc| (doc as u32, doc_words.count(doc, word)));
-        Some(counts.filter(|&(_, count)| count > 0).collect())
     }
 
-    /// Returns true if reading `docs` is less work than gathering places in the whole segment.
-    fn scans(&self, docs: &DocSet) -> bool {
-        // Most rules are skipped if it is known which words they do not contain.
-        let is_fast =
-            self.words.len() == 1 && self.segment.doc_words_or_derive_if_worth().is_some();
-        let bytes_per_place = SCAN_BYTES_PER_PLACE << (2 * u32::from(is_fast));
-        let mut budget = self.num_places().saturating_mul(bytes_per_place);
-        docs.iter().all(|doc| {
-            let left = budget.checked_sub(self.segment.doc_len_bytes_or_derive(doc));
-            budget = left.unwrap_or(0);
-            left.is_some()
-        })
+    fn way_to_total(&self) -> Way {
+        Question::Total { form: self.form() }.way(None, [])
+    }
+
+    /// Returns the first way behind `after` to the occurrences in the documents of `filter` (all if
+    /// there is none).
+    fn way(&self, want: Want, filter: Option<&DocSet>, after: Option<Way>) -> Way {
+        let (form, num_places) = (self.form(), self.num_places());
+        let num_docs = filter.map(|docs| docs.len() as u64);
+        // The kept words are of no use for a phrase, nor for all documents.
+        let can_use_kept = filter.is_some() && form != Form::Phrase;
+        let keeps_words = can_use_kept && self.kept_words().is_some();
+        let question = Question::Search { want, form, num_places, num_docs, keeps_words };
+        let docs = filter.into_iter().flat_map(DocSet::iter);
+        question.way(after, docs.map(|doc| self.segment.doc_len_bytes_or_derive(doc)))
+    }
+
+    fn kept_words(&self) -> Option<&'a DocWords> {
+        self.segment.doc_words_or_derive_if_worth()
+    }
+
+    /// Returns the counts of a single word in `docs` from the words that the segment keeps.
+    fn kept_counts(&self, docs: &DocSet) -> Vec<(u32, u64)> {
+        let word = self.words.first().and_then(WordSet::only);
+        let Some((word, doc_words)) = word.zip(self.kept_words()) else { return Vec::new() };
+        let counts = docs.iter().map(|doc| (doc as u32, doc_words.count(doc, word)));
+        counts.filter(|&(_, count)| count > 0).collect()
     }
 
     fn scan(&self, docs: &DocSet, mut visit: impl FnMut(u32, Found)) -> Result<Vec<(u32, u64)>> {

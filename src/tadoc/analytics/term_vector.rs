@@ -22,7 +22,7 @@ use crate::segment::dag::RuleTexts;
 use crate::segment::{Corpus, Segment};
 
 use super::doc_terms::{DocTerms, GROUP_LEN, Helps};
-use super::segment_terms::{Counted, SegmentTerms};
+use super::segment_terms::{Counted, SegmentTerms, check_number};
 use super::term_bags::TermBags;
 use super::word_rows::WordRows;
 use super::{
@@ -93,8 +93,19 @@ impl TermVectors {
         Self { vocabulary, rows, ways }
     }
 
+    /// Creates the term vectors of a corpus from those of each of its segments.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless there is one part of the right shape for each segment.
+    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
+        let segments = vocabulary.corpus().segments();
+        check_number(parts.len(), segments.len())?;
+        parts.par_iter().zip(segments).try_for_each(|(part, segment)| part.check(segment))?;
+        Ok(Self::with_counted(vocabulary, parts))
+    }
+
     /// Creates term vectors from counts that were made elsewhere, with one part for each segment.
-    pub(super) fn with_counted(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Self {
+    fn with_counted(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Self {
         let way = |part| Way {
             traversal: Traversal::TokenScan,
             is_forced: false,

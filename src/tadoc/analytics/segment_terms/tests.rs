@@ -1,6 +1,10 @@
 //! Tests: parts counted by segment, or kept with segments, give the rows of the whole corpus.
 
-use crate::analytics::{DocSelection, Fold, Tfidf, Traversal, document_counts};
+use std::sync::Arc;
+
+use crate::analytics::{
+    DocSelection, Fold, InvertedIndex, TermVectors, Tfidf, Traversal, Vocabulary, document_counts,
+};
 use crate::build::of_texts::corpus_of_texts;
 use crate::segment::Corpus;
 

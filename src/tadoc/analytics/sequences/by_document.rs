@@ -22,20 +22,21 @@ use crate::analytics::{Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::segment::dag::Expansion;
 
+use super::Sink;
 use super::borders::walk_borders;
 use super::choice::chosen;
 use super::count::check_num_words;
 use super::digits::Sorting;
 use super::document_rows::DocumentSequenceCounts;
-use super::edges::{Edges, Sink};
-use super::entries::{Keyed, sort};
+use super::edges::Edges;
 use super::keep::Keep;
 use super::key::Key;
+use super::key::{Keyed, sort};
+use super::limit::Limit;
 use super::numbered::Numbered;
 use super::packing::Packing;
 use super::rows::Counted;
 use super::token_walk::TokenWalk;
-use super::walk::Limit;
 use super::weights::{ListedWeights, NumberedWeights, Weights};
 use super::windows::{PackedWindows, TextWindows};
 

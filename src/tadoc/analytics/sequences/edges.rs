@@ -21,32 +21,9 @@ use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
 use crate::segment::{Dag, Segment};
 
-use super::short::{ShortEdges, Table};
-
-/// Receiver of the words that a walk meets.
-pub(in crate::analytics) trait Sink {
-    /// Begins a text that occurs `weight` times. Earlier words do not count.
-    fn begin(&mut self, weight: u64);
-    /// Receives the next word.
-    fn push(&mut self, word: u32);
-    /// Receives the next child. `head` has its first words. If it has more words, `tail` has the
-    /// last ones.
-    fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>);
-    /// Receives the next elements, whose first and last words are in `table`.
-    fn push_short<const R: usize>(&mut self, table: &Table<R>, elements: &[u32])
-    where
-        Self: Sized,
-    {
-        table.push_each(elements, self);
-    }
-    /// Receives the words before the next one, at the start of a text. Windows inside them do not
-    /// count.
-    fn prime(&mut self, words: &[u32]);
-    /// Returns the number of windows or pairs met so far.
-    fn num_met(&self) -> usize;
-    /// Ends the input.
-    fn close(&mut self);
-}
+use super::Sink;
+use super::limit::too_many_windows;
+use super::short::ShortEdges;
 
 /// Rules of a segment as a walk sees them. Words are rows of a vocabulary.
 #[derive(Debug)]
@@ -411,9 +388,4 @@ impl Edges {
 fn too_many_edge_words(requested: usize, limit: u64) -> Error {
     let what = "the first and last words of the rules (words, at least)";
     Error::memory_of_task(what, requested as u64, limit)
-}
-
-pub(in crate::analytics) fn too_many_windows(requested: usize, limit: usize) -> Error {
-    let what = "counting sequences (windows held at once, at least)";
-    Error::memory_of_task(what, requested as u64, limit as u64)
 }

@@ -19,12 +19,13 @@ use crate::analytics::doc_terms::GROUP_LEN;
 use crate::analytics::lane_counts::{Bodies, Held, LaneCounts};
 use crate::error::Result;
 
-use super::edges::{Edges, Sink};
+use super::Sink;
+use super::edges::Edges;
 use super::entries::{Entry, sorted_buckets};
 use super::keep::Keep;
 use super::key::Key;
+use super::limit::Limit;
 use super::packing::Packing;
-use super::walk::Limit;
 use super::weights::Weights;
 use super::windows::PackedWindows;
 

@@ -15,7 +15,7 @@
 
 use crate::segment::Dag;
 
-use super::edges::Sink;
+use super::Sink;
 use super::key::Key;
 use super::packing::Packing;
 

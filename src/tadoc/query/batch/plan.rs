@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::segment::{Corpus, Segment};
+use crate::text::{TokenizerProfile, for_each_token};
 
 use crate::query::batch::offset_lists::OffsetLists;
-use crate::query::batch::words::{WordQuery, check_word};
 use crate::query::matching::climb::MANY_PLACES;
 use crate::query::matching::way::{BYTES_PER_PLACE, DOC_BYTES, Question, Way};
 use crate::query::search::check_num_hits;
@@ -22,6 +22,15 @@ use crate::read::decode::too_long;
 const MIN_LOOK_UPS: usize = 256;
 /// Number of groups of one task.
 pub(in crate::query) const MIN_GROUPS: usize = 16;
+
+/// A word to count or to search for in one document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WordQuery<'a> {
+    /// Id of the document.
+    pub doc_id: u64,
+    /// The word, as it stands in the text.
+    pub word: &'a str,
+}
 
 /// A query in one part of its document.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +71,26 @@ pub(in crate::query) struct WordPlan<'a> {
     /// Keys (segment, word, document, part); in `by_doc`, (segment, document, word, part).
     pub(in crate::query) by_word: Vec<Key>,
     pub(in crate::query) by_doc: Vec<Key>,
+}
+
+/// Checks that `word` is one word; anything else would never be found.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] named `word` if it is not.
+pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
+    let (mut num_tokens, mut is_word) = (0, false);
+    for_each_token(profile, word.as_bytes(), |token| {
+        num_tokens += 1;
+        is_word = token.is_word;
+    });
+    if num_tokens == 1 && is_word {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        name: "word",
+        got: format!("`{word}`"),
+        allowed: format!("one word of the tokenizer profile {profile}"),
+    })
 }
 
 impl<'a> WordPlan<'a> {

@@ -4,7 +4,7 @@
 //! *match* is an item of a query that is complete in one rule or in one document of the root. One
 //! match stands for many occurrences if its rule occurs often.
 //!
-//! There are several ways to the occurrences of a word. [`Way`](way::Way) has the table of them and
+//! There are several ways to the occurrences of a word. [`Way`] has the table of them and
 //! of the choice between them.
 //!
 //! Reading order: `resolved` (a query as `word_set`s of each dictionary, found by

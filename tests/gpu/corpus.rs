@@ -208,7 +208,7 @@ fn weights_are_the_cpus() {
         let occurrences = weights.occurrences_to_host().unwrap();
         for element in 0..segment.dag.num_elements() as u32 {
             let places = segment.inverse_or_derive().of(element).iter();
-            let expected = places.map(|place| (place.rule_idx, place.position));
+            let expected = places.map(|place| (u32::from(place.rule_id), place.position));
             assert!(occurrences.of(element).eq(expected), "{name}, {element}");
         }
         for poison in POISONS {

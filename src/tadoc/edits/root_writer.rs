@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
+use crate::ids::RuleId;
 use crate::segment::{Dag, Measure, Segment};
 use crate::text::{Dictionary, TokenizerProfile, for_each_token};
 
@@ -109,8 +110,8 @@ impl<'a> RootWriter<'a> {
             let (from, to) = (bytes.start.max(start), bytes.end.min(end));
             match dag.rule_of(element) {
                 _ if from >= to => {}
-                Some(rule_idx) if to - from < len => {
-                    stack.push(enter(segment, dag.rule_range(rule_idx), start, from));
+                Some(rule_id) if to - from < len => {
+                    stack.push(enter(segment, dag.rule_range(rule_id), start, from));
                 }
                 Some(_) => {
                     let begins = dag.begins_with_word(element);
@@ -177,16 +178,18 @@ impl<'a> RootWriter<'a> {
         let mut ids = vec![u32::MAX; is_used.len()];
         let (dictionary, num_words) = self.number_terminals(&is_used, &mut ids)?;
         let num_terminals = dictionary.len();
-        let base_rules = dag.num_terminals() as usize + 1..dag.num_elements();
-        let used_rules: Vec<usize> = base_rules.filter(|&element| is_used[element]).collect();
-        for (&element, id) in used_rules.iter().zip(num_terminals + 1..) {
-            ids[element] = id;
+        let element_of = |rule_id| dag.grammar().element_of(rule_id) as usize;
+        let is_rule_used = |&rule_id: &RuleId| is_used[element_of(rule_id)];
+        let used_rules: Vec<RuleId> =
+            dag.grammar().rule_ids().skip(1).filter(is_rule_used).collect();
+        for (&rule_id, id) in used_rules.iter().zip(num_terminals + 1..) {
+            ids[element_of(rule_id)] = id;
         }
         let mut symbols: Vec<u32> =
             self.symbols.iter().map(|&element| ids[element as usize]).collect();
         let mut rule_offsets = vec![0, symbols.len() as u32];
-        for element in used_rules {
-            let rule = dag.grammar().rule(element - dag.num_terminals() as usize);
+        for rule_id in used_rules {
+            let rule = dag.grammar().rule(rule_id);
             symbols.extend(rule.iter().map(|&element| ids[element as usize]));
             rule_offsets.push(symbols.len() as u32);
         }
@@ -203,9 +206,9 @@ impl<'a> RootWriter<'a> {
         let mut is_used = vec![false; dag.num_elements() + self.new_terminals.len()];
         self.symbols.iter().for_each(|&element| is_used[element as usize] = true);
         // Parents come before their children, so one pass reaches all.
-        for rule_idx in 1..dag.grammar().num_rules() {
-            if is_used[dag.num_terminals() as usize + rule_idx] {
-                let rule = dag.grammar().rule(rule_idx);
+        for rule_id in dag.grammar().rule_ids().skip(1) {
+            if is_used[dag.grammar().element_of(rule_id) as usize] {
+                let rule = dag.grammar().rule(rule_id);
                 rule.iter().for_each(|&element| is_used[element as usize] = true);
             }
         }

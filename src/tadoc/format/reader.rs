@@ -394,19 +394,19 @@ fn check_totals(
 fn check_steps(place: Place<'_>, dag: &Dag) -> Result<()> {
     let grammar = dag.grammar();
     let mut nums_steps = vec![0u64; grammar.num_rules()];
-    for rule_idx in (1..grammar.num_rules()).rev() {
-        let mut num_steps = grammar.rule(rule_idx).len() as u64;
-        for child in grammar.rule(rule_idx).iter().filter_map(|&element| dag.rule_of(element)) {
-            num_steps = num_steps.saturating_add(nums_steps[child]);
+    for rule_id in grammar.rule_ids().skip(1).rev() {
+        let mut num_steps = grammar.rule(rule_id).len() as u64;
+        for child in grammar.rule(rule_id).iter().filter_map(|&element| dag.rule_of(element)) {
+            num_steps = num_steps.saturating_add(nums_steps[child.index()]);
         }
-        let len_bytes = dag.len_bytes(grammar.num_terminals + rule_idx as u32);
+        let len_bytes = dag.len_bytes(grammar.element_of(rule_id));
         if num_steps > len_bytes.saturating_mul(MAX_STEPS_PER_BYTE) {
             let reason = format!(
                 "expected rules of a builder, got {num_steps} elements in {len_bytes} bytes"
             );
             return Err(place.fault(0, reason));
         }
-        nums_steps[rule_idx] = num_steps;
+        nums_steps[rule_id.index()] = num_steps;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@
 //! refuses expansion bombs without an allocation.
 
 use crate::error::{Error, Result};
+use crate::ids::RuleId;
 use crate::segment::{Corpus, Segment};
 
 use crate::read::output::{check_output_len, reserve};
@@ -198,17 +199,17 @@ impl Memo {
         self.valid_from = self.base;
     }
 
-    /// Returns the start and length of the last expansion of `rule_idx`.
+    /// Returns the start and length of the last expansion of `rule_id`.
     #[inline]
-    fn get(&self, rule_idx: usize) -> Option<(usize, usize)> {
-        let entry = self.entries.get(rule_idx)?;
+    fn get(&self, rule_id: RuleId) -> Option<(usize, usize)> {
+        let entry = self.entries.get(rule_id.index())?;
         (entry.start >= self.valid_from)
             .then(|| ((entry.start - self.base) as usize, entry.len as usize))
     }
 
     /// Records an expansion. Expansions beyond 4 GiB are not recorded.
     #[inline]
-    fn set(&mut self, rule_idx: usize, start: usize, len: u64) {
+    fn set(&mut self, rule_id: RuleId, start: usize, len: u64) {
         if self.entries.is_empty() {
             if self.num_unnoted > 0 {
                 self.num_unnoted -= 1;
@@ -220,7 +221,7 @@ impl Memo {
         if let (Ok(start), Ok(len)) = (numbered, u32::try_from(len))
             && start < u32::MAX
         {
-            self.entries[rule_idx] = MemoEntry { start, len };
+            self.entries[rule_id.index()] = MemoEntry { start, len };
         }
     }
 }
@@ -246,23 +247,23 @@ fn decode_part(
             output[at] = b' ';
             at += usize::from(sums.has_blank_before(position));
             let element = symbols[position];
-            let Some(rule_idx) = dag.rule_of(element) else {
+            let Some(rule_id) = dag.rule_of(element) else {
                 let start = token_offsets[element as usize] as usize;
                 let len = token_offsets[element as usize + 1] as usize - start;
                 copy_token(&mut output[at..], &arena[start..], len);
                 at += len;
                 continue;
             };
-            if let Some((start, len)) = memo.get(rule_idx) {
+            if let Some((start, len)) = memo.get(rule_id) {
                 copy_earlier(output, start, at, len);
                 at += len;
                 continue;
             }
-            memo.set(rule_idx, at, dag.len_bytes(element));
+            memo.set(rule_id, at, dag.len_bytes(element));
             if frame.next < frame.end {
                 stack.push(frame);
             }
-            let range = dag.rule_range(rule_idx);
+            let range = dag.rule_range(rule_id);
             frame = Frame { next: range.start as u32, end: range.end as u32 };
         }
         match stack.pop() {

@@ -281,10 +281,10 @@ impl Passage<'_> {
         // Descend to the token that holds the byte. The blank after an element is written with the
         // next one.
         while skipped < sums.len_bytes_at(dag, position).0
-            && let Some(rule_idx) = dag.rule_of(symbols[position])
+            && let Some(rule_id) = dag.rule_of(symbols[position])
         {
             stack.push(position + 1..range.end);
-            range = dag.rule_range(rule_idx);
+            range = dag.rule_range(rule_id);
             (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), skipped);
             skipped -= start;
         }
@@ -312,8 +312,8 @@ impl Passage<'_> {
                     let start = offsets[symbols[position] as usize] as usize;
                     self.push(&arena[start..], len_bytes as usize);
                 }
-                Some(rule_idx) => {
-                    stack.push(std::mem::replace(&mut range, dag.rule_range(rule_idx)));
+                Some(rule_id) => {
+                    stack.push(std::mem::replace(&mut range, dag.rule_range(rule_id)));
                 }
             }
         }

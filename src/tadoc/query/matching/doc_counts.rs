@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::ids::RuleId;
 use crate::segment::{Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
@@ -25,7 +26,7 @@ const DOCS_PER_OCCURRENCE: u64 = 16;
 pub(in crate::query) struct DocCounter<'a> {
     segment: &'a Segment,
     /// Rules above matches, each with the number of matches that one occurrence of it holds.
-    rules: Vec<(u32, u64)>,
+    rules: Vec<(RuleId, u64)>,
     numbers: RuleNumbers,
     docs: Docs,
 }
@@ -59,16 +60,16 @@ impl<'a> DocCounter<'a> {
     pub fn add(&mut self, places: &[Occurrence]) {
         let (of_root, of_rules) = split(places);
         self.docs.add_places(self.segment, of_root, 1);
-        of_rules.iter().for_each(|place| self.add_to_rule(place.rule_idx, 1));
+        of_rules.iter().for_each(|place| self.add_to_rule(place.rule_id, 1));
     }
 
-    /// Adds `count` matches to each occurrence of rule `rule_idx`, which is not the root.
+    /// Adds `count` matches to each occurrence of rule `rule_id`, which is not the root.
     #[inline]
-    pub fn add_to_rule(&mut self, rule_idx: u32, count: u64) {
-        if self.numbers.insert(rule_idx, self.rules.len() as u32) {
-            self.rules.push((rule_idx, 0));
+    pub fn add_to_rule(&mut self, rule_id: RuleId, count: u64) {
+        if self.numbers.insert(rule_id, self.rules.len() as u32) {
+            self.rules.push((rule_id, 0));
         }
-        self.rules[self.numbers.get(rule_idx) as usize].1 += count;
+        self.rules[self.numbers.get(rule_id) as usize].1 += count;
     }
 
     /// Adds a match to document `doc`.
@@ -82,18 +83,19 @@ impl<'a> DocCounter<'a> {
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(u32, u64)>> {
         self.meet_parents(interrupt)?;
-        let key = |(&(rule_idx, _), number): (&(u32, u64), u64)| u64::from(rule_idx) << 32 | number;
+        let key =
+            |(&(rule_id, _), number): (&(RuleId, u64), u64)| u64::from(rule_id) << 32 | number;
         let mut order: Vec<u64> = self.rules.iter().zip(0..).map(key).collect();
         sort_by_position(&mut order, self.segment.dag.grammar().num_rules());
         for number in order.into_iter().rev().map(|key| key as u32) {
-            let (rule_idx, count) = self.rules[number as usize];
+            let (rule_id, count) = self.rules[number as usize];
             let places =
-                self.segment.inverse_or_derive().of(self.segment.dag.num_terminals() + rule_idx);
+                self.segment.inverse_or_derive().of(self.segment.dag.grammar().element_of(rule_id));
             let (of_root, of_rules) = split(places);
             self.docs.add_places(self.segment, of_root, count);
             for place in of_rules {
                 interrupt.check()?;
-                self.rules[self.numbers.get(place.rule_idx) as usize].1 += count;
+                self.rules[self.numbers.get(place.rule_id) as usize].1 += count;
             }
             interrupt.check()?;
         }
@@ -104,9 +106,9 @@ impl<'a> DocCounter<'a> {
     fn meet_parents(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
         let mut number = 0;
         while number < self.rules.len() {
-            let element = self.segment.dag.num_terminals() + self.rules[number].0;
+            let element = self.segment.dag.grammar().element_of(self.rules[number].0);
             for place in split(self.segment.inverse_or_derive().of(element)).1 {
-                self.add_to_rule(place.rule_idx, 0);
+                self.add_to_rule(place.rule_id, 0);
                 interrupt.check()?;
             }
             number += 1;
@@ -117,7 +119,7 @@ impl<'a> DocCounter<'a> {
 
 /// Splits `places` into those in the root and those in rules.
 fn split(places: &[Occurrence]) -> (&[Occurrence], &[Occurrence]) {
-    places.split_at(places.partition_point(|place| place.rule_idx == 0))
+    places.split_at(places.partition_point(|place| place.rule_id == RuleId::ROOT))
 }
 
 impl Docs {
@@ -174,14 +176,15 @@ pub(in crate::query) fn docs_with(
     let mut elements = elements.into_iter();
     while let Some(element) = pending.pop().or_else(|| elements.next()) {
         for place in segment.inverse_or_derive().of(element) {
-            if place.rule_idx == 0 {
+            if place.rule_id == RuleId::ROOT {
                 docs.insert(segment.doc_at_or_derive(place.position as usize));
                 continue;
             }
-            let (word, bit) = (place.rule_idx as usize / 64, 1 << (place.rule_idx % 64));
+            let rule_idx = place.rule_id.index();
+            let (word, bit) = (rule_idx / 64, 1 << (rule_idx % 64));
             if is_visited[word] & bit == 0 {
                 is_visited[word] |= bit;
-                pending.push(grammar.num_terminals + place.rule_idx);
+                pending.push(grammar.element_of(place.rule_id));
             }
         }
     }

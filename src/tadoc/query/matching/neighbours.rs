@@ -86,11 +86,11 @@ fn split_at(
     while !range.is_empty() {
         let (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), offset);
         before.push(range.start..position);
-        let Some(rule_idx) = dag.rule_of(symbols[position]) else {
+        let Some(rule_id) = dag.rule_of(symbols[position]) else {
             return after.push(position..range.end);
         };
         after.push(position + 1..range.end);
-        range = dag.rule_range(rule_idx);
+        range = dag.rule_range(rule_id);
         offset -= start;
     }
 }
@@ -141,7 +141,7 @@ impl Walk<'_> {
             has_blank |= sums.has_blank_before(behind_blank);
             match dag.rule_of(symbols[position]) {
                 None => return Some((symbols[position], has_blank)),
-                Some(rule_idx) => self.levels.push(dag.rule_range(rule_idx)),
+                Some(rule_id) => self.levels.push(dag.rule_range(rule_id)),
             }
         }
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::ids::RuleId;
 use crate::segment::{DocWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Canceller;
@@ -46,8 +47,8 @@ impl<'a> Item<'a> {
             return Ok(words.weight(self.segment));
         }
         // A match belongs to one occurrence of its first word: the sum is below 2^64.
-        let num_terminals = self.segment.dag.num_terminals();
-        let of = |matched: &Match| weights[(num_terminals + matched.rule_idx) as usize];
+        let grammar = self.segment.dag.grammar();
+        let of = |matched: &Match| weights[grammar.element_of(matched.rule_id) as usize];
         Ok(self.matches()?.iter().map(of).sum())
     }
 
@@ -71,9 +72,9 @@ impl<'a> Item<'a> {
             let inverse = self.segment.inverse_or_derive();
             words.ids().for_each(|word| counter.add(inverse.of(word)));
         } else {
-            self.matches()?.iter().for_each(|matched| match matched.rule_idx {
-                0 => counter.add_to_doc(matched.doc),
-                rule_idx => counter.add_to_rule(rule_idx, 1),
+            self.matches()?.iter().for_each(|matched| match matched.rule_id {
+                RuleId::ROOT => counter.add_to_doc(matched.doc),
+                rule_id => counter.add_to_rule(rule_id, 1),
             });
         }
         let mut counts = counter.finish(&mut self.canceller.interrupt())?;
@@ -106,7 +107,7 @@ impl<'a> Item<'a> {
                 Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word)),
                 None => Cow::Owned(words.places(self.segment)),
             };
-            builder.add_rules(direct.iter().map(|place| place.rule_idx));
+            builder.add_rules(direct.iter().map(|place| place.rule_id));
             builder.climb(&mut interrupt)?;
             let places = match only {
                 Some(_) => builder.finish_words(&direct)?,
@@ -115,7 +116,7 @@ impl<'a> Item<'a> {
             (places, words.ids().map(|word| dag.len_bytes(word)).collect())
         } else {
             let matches = self.placed_matches()?;
-            builder.add_rules(matches.iter().map(|matched| matched.rule_idx));
+            builder.add_rules(matches.iter().map(|matched| matched.rule_id));
             builder.climb(&mut interrupt)?;
             let byte_lens = matches.iter().map(|matched| matched.byte_len).collect();
             (builder.finish_matches(&matches)?, byte_lens)
@@ -207,7 +208,7 @@ impl<'a> Item<'a> {
     fn placed_matches(&self) -> Result<Vec<PlacedMatch>> {
         let (dag, sums) = (&self.segment.dag, self.segment.prefix_sums_or_derive());
         let mut matches = self.matches()?;
-        matches.sort_unstable_by_key(|matched| (matched.rule_idx, matched.doc, matched.word_idx));
+        matches.sort_unstable_by_key(|matched| (matched.rule_id, matched.doc, matched.word_idx));
         let place = |matched: &Match| {
             let range = matched.range(dag);
             let word_idx = matched.word_idx;
@@ -215,7 +216,7 @@ impl<'a> Item<'a> {
             let first = word_span(self.segment, range.clone(), word_idx);
             let last = word_span(self.segment, range, word_idx + self.words.len() as u64 - 1);
             PlacedMatch {
-                rule_idx: matched.rule_idx,
+                rule_id: matched.rule_id,
                 position: position as u32,
                 offsets: [first.byte_offset, word_idx],
                 byte_len: last.byte_offset + last.byte_len - first.byte_offset,

@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::ids::RuleId;
 use crate::segment::{Dag, EdgeWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
@@ -31,8 +32,8 @@ use crate::query::matching::word_set::WordSet;
 /// A match that is complete in one rule (or one document of the root) and in no rule below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct Match {
-    /// Rule that holds the match; 0 for the root.
-    pub rule_idx: u32,
+    /// Rule that holds the match.
+    pub rule_id: RuleId,
     /// Document (index inside the segment) if the rule is the root, else 0.
     pub doc: u32,
     /// Index of the first matched word among the words of the rule or document.
@@ -42,9 +43,9 @@ pub(in crate::query) struct Match {
 impl Match {
     /// Returns the positions of the rule or document that holds the match.
     pub fn range(&self, dag: &Dag) -> Range<usize> {
-        match self.rule_idx {
-            0 => dag.doc_range(self.doc as usize),
-            rule_idx => dag.rule_range(rule_idx as usize),
+        match self.rule_id {
+            RuleId::ROOT => dag.doc_range(self.doc as usize),
+            rule_id => dag.rule_range(rule_id),
         }
     }
 }
@@ -58,11 +59,11 @@ pub(in crate::query) struct Phrase<'a> {
     anchor: usize,
 }
 
-/// A partial match: the anchor at word `anchor_idx` of rule `rule_idx`, with words beside it that
+/// A partial match: the anchor at word `anchor_idx` of rule `rule_id`, with words beside it that
 /// are not found yet.
 #[derive(Debug, Clone, Copy)]
 struct Partial {
-    rule_idx: u32,
+    rule_id: RuleId,
     anchor_idx: u64,
     unmet_left: usize,
     unmet_right: usize,
@@ -95,11 +96,15 @@ impl<'a> Phrase<'a> {
         let (mut pending, mut scratch) = (Vec::new(), Vec::new());
         let right = self.words.len() - 1 - self.anchor;
         for &place in anchors {
-            let fresh =
-                Partial { rule_idx: 0, anchor_idx: 0, unmet_left: self.anchor, unmet_right: right };
+            let fresh = Partial {
+                rule_id: RuleId::ROOT,
+                anchor_idx: 0,
+                unmet_left: self.anchor,
+                unmet_right: right,
+            };
             self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
             while let Some(partial) = pending.pop() {
-                let element = self.segment.dag.num_terminals() + partial.rule_idx;
+                let element = self.segment.dag.grammar().element_of(partial.rule_id);
                 for &place in self.segment.inverse_or_derive().of(element) {
                     interrupt.check()?;
                     self.extend(partial, place, &mut pending, &mut scratch, &mut found);
@@ -121,9 +126,12 @@ impl<'a> Phrase<'a> {
     ) {
         let dag = &self.segment.dag;
         let position = place.position as usize;
-        let doc =
-            if place.rule_idx == 0 { self.segment.doc_at_or_derive(position) as u32 } else { 0 };
-        let mut matched = Match { rule_idx: place.rule_idx, doc, word_idx: 0 };
+        let doc = if place.rule_id == RuleId::ROOT {
+            self.segment.doc_at_or_derive(position) as u32
+        } else {
+            0
+        };
+        let mut matched = Match { rule_id: place.rule_id, doc, word_idx: 0 };
         let range = matched.range(dag);
         let left = &self.words[..partial.unmet_left];
         let right = &self.words[self.words.len() - partial.unmet_right..];
@@ -136,7 +144,7 @@ impl<'a> Phrase<'a> {
         let sums = self.segment.prefix_sums_or_derive();
         let before = sums.between(dag, Measure::Words, range.start..position);
         let next = Partial {
-            rule_idx: place.rule_idx,
+            rule_id: place.rule_id,
             anchor_idx: before + partial.anchor_idx,
             unmet_left: left.len() - met_left,
             unmet_right: right.len() - met_right,
@@ -144,7 +152,7 @@ impl<'a> Phrase<'a> {
         if next.unmet_left == 0 && next.unmet_right == 0 {
             matched.word_idx = next.anchor_idx - self.anchor as u64;
             found(matched);
-        } else if place.rule_idx != 0 {
+        } else if place.rule_id != RuleId::ROOT {
             pending.push(next);
         }
     }
@@ -177,9 +185,8 @@ impl<'a> Phrase<'a> {
                 return None;
             }
             match self.segment.dag.rule_of(element) {
-                Some(rule_idx) if len_words > 1 && met + 1 < words.len() => {
-                    stack
-                        .push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_idx)));
+                Some(rule_id) if len_words > 1 && met + 1 < words.len() => {
+                    stack.push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_id)));
                 }
                 _ => met += 1,
             }
@@ -215,9 +222,8 @@ impl<'a> Phrase<'a> {
                 return None;
             }
             match self.segment.dag.rule_of(element) {
-                Some(rule_idx) if len_words > 1 && unmet > 1 => {
-                    stack
-                        .push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_idx)));
+                Some(rule_id) if len_words > 1 && unmet > 1 => {
+                    stack.push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_id)));
                 }
                 _ => unmet -= 1,
             }
@@ -249,7 +255,7 @@ pub(in crate::query) fn word_span(
         byte_offset += sums.between(dag, Measure::Bytes, range.start..position);
         let element = dag.grammar().symbols[position];
         match dag.rule_of(element) {
-            Some(rule_idx) => range = dag.rule_range(rule_idx),
+            Some(rule_id) => range = dag.rule_range(rule_id),
             None => {
                 return WordSpan { word: element, byte_offset, byte_len: dag.len_bytes(element) };
             }

@@ -25,6 +25,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::ids::RuleId;
 use crate::segment::{Dag, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
@@ -44,15 +45,15 @@ pub(in crate::query) struct PlacesBuilder<'a> {
     keys: Vec<u64>,
     /// Rules above matches in the order in which they were found; the index is the number of the
     /// rule.
-    rules: Vec<u32>,
+    rules: Vec<RuleId>,
     is_met: RuleSet,
 }
 
 /// A match with its position and the values that do not follow from the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct PlacedMatch {
-    /// Rule that holds the match; 0 for the root.
-    pub rule_idx: u32,
+    /// Rule that holds the match.
+    pub rule_id: RuleId,
     /// Position of the element that holds the first byte.
     pub position: u32,
     /// First byte and first word, counted from the start of the rule or document.
@@ -65,18 +66,18 @@ impl<'a> PlacesBuilder<'a> {
     pub fn new(segment: &'a Segment) -> Self {
         let mut is_met = RuleSet::new(segment.dag.grammar().num_rules());
         // Nothing lies above the root.
-        is_met.insert(0);
+        is_met.insert(RuleId::ROOT);
         Self { segment, keys: Vec::new(), rules: Vec::new(), is_met }
     }
 
     /// Adds rules that hold matches. The root is skipped.
-    pub fn add_rules(&mut self, rules: impl ExactSizeIterator<Item = u32>) {
+    pub fn add_rules(&mut self, rules: impl ExactSizeIterator<Item = RuleId>) {
         let mut num_rules = self.rules.len();
-        self.rules.resize(num_rules + rules.len(), 0);
-        for rule_idx in rules {
+        self.rules.resize(num_rules + rules.len(), RuleId::ROOT);
+        for rule_id in rules {
             // Written even if it is not new: a branch here could not be predicted.
-            self.rules[num_rules] = rule_idx;
-            num_rules += usize::from(self.is_met.insert(rule_idx));
+            self.rules[num_rules] = rule_id;
+            num_rules += usize::from(self.is_met.insert(rule_id));
         }
         self.rules.truncate(num_rules);
     }
@@ -87,14 +88,15 @@ impl<'a> PlacesBuilder<'a> {
         while number < self.rules.len() {
             // All places of a generation are read before any of them is followed. They are spread
             // over memory, and the processor waits for many of them together.
-            for &rule_idx in &self.rules[number..] {
-                let places = self
+            for &rule_id in &self.rules[number..] {
+                let places = self.segment.inverse_or_derive().of(self
                     .segment
-                    .inverse_or_derive()
-                    .of(self.segment.dag.num_terminals() + rule_idx);
+                    .dag
+                    .grammar()
+                    .element_of(rule_id));
                 let key = |place: &Occurrence| u64::from(place.position) << 32 | number as u64;
                 self.keys.extend(places.iter().map(key));
-                above.extend(places.iter().map(|place| place.rule_idx));
+                above.extend(places.iter().map(|place| place.rule_id));
                 number += 1;
                 interrupt.check()?;
             }
@@ -151,7 +153,7 @@ impl<'a> PlacesBuilder<'a> {
         // sorted.
         sort_by_position(&mut self.keys, self.segment.dag.grammar().symbols.len());
         self.keys = merged(&self.keys, match_keys.map(|key| key | u64::from(MATCH)));
-        let root_len = self.segment.dag.rule_range(0).end as u64;
+        let root_len = self.segment.dag.rule_range(RuleId::ROOT).end as u64;
         let num_root = self.keys.partition_point(|&key| key >> 32 < root_len);
         // The starts of all places are read first. They are spread over memory, and the processor
         // waits for many of them together.
@@ -176,9 +178,10 @@ impl<'a> PlacesBuilder<'a> {
     ) -> Vec<u32> {
         let numbered = self.rules.iter().zip(0u64..);
         let mut by_rule: Vec<u64> =
-            numbered.map(|(&rule_idx, number)| u64::from(rule_idx) << 32 | number).collect();
+            numbered.map(|(&rule_id, number)| u64::from(rule_id) << 32 | number).collect();
         sort_by_position(&mut by_rule, self.segment.dag.grammar().num_rules());
-        let start = |&key: &u64| self.segment.dag.rule_range((key >> 32) as usize).start;
+        let start =
+            |&key: &u64| self.segment.dag.rule_range(RuleId::from((key >> 32) as u32)).start;
         let bases: Vec<(usize, [u64; 2])> =
             by_rule.iter().map(start).map(|start| (start, self.starts(start))).collect();
         let mut first_entries = vec![0u32; self.rules.len()];

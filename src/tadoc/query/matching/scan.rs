@@ -132,13 +132,13 @@ fn for_each_token_of(
                 visit(Met::Token(element, byte_offset));
                 byte_offset += dag.len_bytes(element);
             }
-            Some(rule_idx) if doc_words.is_some_and(|it| it.has_none_of(mask, rule_idx)) => {
+            Some(rule_id) if doc_words.is_some_and(|it| it.has_none_of(mask, rule_id)) => {
                 visit(Met::Words(dag.len_words(element)));
                 byte_offset += dag.len_bytes(element);
             }
-            Some(rule_idx) => {
+            Some(rule_id) => {
                 interrupt.check()?;
-                let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                let outer = std::mem::replace(&mut range, dag.rule_range(rule_id));
                 if !outer.is_empty() {
                     stack.push(outer);
                 }

@@ -21,14 +21,14 @@ impl EdgeWords {
     pub fn new(dag: &Dag) -> Self {
         let num_rules = dag.grammar.num_rules();
         let mut edges = Self { first: vec![NO_WORD; num_rules], last: vec![NO_WORD; num_rules] };
-        for rule_idx in (0..num_rules).rev() {
-            let rule = dag.grammar.rule(rule_idx);
+        for rule_id in dag.grammar.rule_ids().rev() {
+            let rule = dag.grammar.rule(rule_id);
             let has_word = |&&element: &&u32| dag.len_words(element) > 0;
             if let Some(&element) = rule.iter().find(has_word) {
-                edges.first[rule_idx] = edges.first_of(dag, element);
+                edges.first[rule_id.index()] = edges.first_of(dag, element);
             }
             if let Some(&element) = rule.iter().rfind(has_word) {
-                edges.last[rule_idx] = edges.last_of(dag, element);
+                edges.last[rule_id.index()] = edges.last_of(dag, element);
             }
         }
         edges
@@ -38,14 +38,14 @@ impl EdgeWords {
     /// id.
     #[inline]
     pub fn first_of(&self, dag: &Dag, element: u32) -> u32 {
-        dag.rule_of(element).map_or(element, |rule_idx| self.first[rule_idx])
+        dag.rule_of(element).map_or(element, |rule_id| self.first[rule_id.index()])
     }
 
     /// Returns the last word of `element`. If its expansion has no word, the result is not a word
     /// id.
     #[inline]
     pub fn last_of(&self, dag: &Dag, element: u32) -> u32 {
-        dag.rule_of(element).map_or(element, |rule_idx| self.last[rule_idx])
+        dag.rule_of(element).map_or(element, |rule_id| self.last[rule_id.index()])
     }
 
     pub(in crate::segment) fn memory_bytes(&self) -> usize {

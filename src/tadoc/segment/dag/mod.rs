@@ -39,6 +39,7 @@ pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
+use crate::ids::RuleId;
 
 const BEGINS_WITH_WORD: u8 = 1;
 const ENDS_WITH_WORD: u8 = 2;
@@ -104,9 +105,8 @@ impl Dag {
 
     /// Fills the arrays of the rules, children before parents.
     fn derive_rules(&mut self) -> Result<()> {
-        let num_terminals = self.grammar.num_terminals as usize;
-        for rule_idx in (0..self.grammar.num_rules()).rev() {
-            let range = self.rule_range(rule_idx);
+        for rule_id in self.grammar.rule_ids().rev() {
+            let range = self.rule_range(rule_id);
             let (mut bytes, mut words) = (0u64, 0u64);
             for position in range.clone() {
                 let element = self.grammar.symbols[position] as usize;
@@ -114,20 +114,20 @@ impl Dag {
                 bytes = self.len_bytes[element]
                     .checked_add(blank)
                     .and_then(|len| len.checked_add(bytes))
-                    .ok_or_else(|| too_long(rule_idx))?;
+                    .ok_or_else(|| too_long(rule_id))?;
                 words =
-                    self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_idx))?;
+                    self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_id))?;
             }
             // Empty separators never touch, so no builder makes a rule of them alone. Without such
             // rules the bytes of an expansion bound every walk over it.
-            if rule_idx > 0 && bytes == 0 {
+            if rule_id != RuleId::ROOT && bytes == 0 {
                 return Err(Error::InvalidArgument {
                     name: "symbols",
-                    got: format!("rule {rule_idx}, which expands to nothing"),
+                    got: format!("rule {rule_id}, which expands to nothing"),
                     allowed: "rules that expand to one byte or more".into(),
                 });
             }
-            let id = num_terminals + rule_idx;
+            let id = self.grammar.element_of(rule_id) as usize;
             self.len_bytes[id] = bytes;
             self.len_words[id] = words;
             if let Some(last) = range.end.checked_sub(1).filter(|_| !range.is_empty()) {
@@ -167,17 +167,16 @@ impl Dag {
         self.len_bytes.len()
     }
 
-    /// Returns the rule index of `element`, or `None` for a terminal.
+    /// Returns the rule that `element` is, or `None` for a terminal.
     #[inline]
-    pub fn rule_of(&self, element: u32) -> Option<usize> {
-        element.checked_sub(self.grammar.num_terminals).map(|r| r as usize)
+    pub fn rule_of(&self, element: u32) -> Option<RuleId> {
+        self.grammar.rule_of(element)
     }
 
-    /// Returns the positions of rule `rule_idx` in `symbols`.
+    /// Returns the positions of rule `rule_id` in `symbols`.
     #[inline]
-    pub fn rule_range(&self, rule_idx: usize) -> std::ops::Range<usize> {
-        self.grammar.rule_offsets[rule_idx] as usize
-            ..self.grammar.rule_offsets[rule_idx + 1] as usize
+    pub fn rule_range(&self, rule_id: RuleId) -> std::ops::Range<usize> {
+        self.grammar.rule_range(rule_id)
     }
 
     /// Returns the positions of document `doc` (index inside the segment) in `symbols`.
@@ -227,24 +226,24 @@ fn check_every_rule_is_used(grammar: &Grammar) -> Result<()> {
     let mut is_used = vec![false; grammar.num_rules()];
     is_used[0] = true;
     for &element in &grammar.symbols {
-        if let Some(rule_idx) = element.checked_sub(grammar.num_terminals) {
-            is_used[rule_idx as usize] = true;
+        if let Some(rule_id) = grammar.rule_of(element) {
+            is_used[rule_id.index()] = true;
         }
     }
     match is_used.iter().position(|is_used| !is_used) {
         None => Ok(()),
-        Some(rule_idx) => Err(Error::InvalidArgument {
+        Some(rule_id) => Err(Error::InvalidArgument {
             name: "symbols",
-            got: format!("no use of rule {rule_idx}"),
+            got: format!("no use of rule {rule_id}"),
             allowed: "rules that are used".into(),
         }),
     }
 }
 
-fn too_long(rule_idx: usize) -> Error {
+fn too_long(rule_id: RuleId) -> Error {
     Error::InvalidArgument {
         name: "symbols",
-        got: format!("an expansion of rule {rule_idx} past 2^64 bytes"),
+        got: format!("an expansion of rule {rule_id} past 2^64 bytes"),
         allowed: "expansions below 2^64 bytes".into(),
     }
 }
@@ -281,8 +280,8 @@ mod tests {
             pending.reverse();
             let (mut text, mut after_word) = (Vec::new(), false);
             while let Some(element) = pending.pop() {
-                if let Some(rule_idx) = dag.rule_of(element) {
-                    pending.extend(dag.grammar().rule(rule_idx).iter().rev());
+                if let Some(rule_id) = dag.rule_of(element) {
+                    pending.extend(dag.grammar().rule(rule_id).iter().rev());
                     continue;
                 }
                 let is_word = element < dag.num_words();
@@ -308,8 +307,11 @@ mod tests {
         assert!(dag.begins_with_word(5) && dag.ends_with_word(5));
         assert!(!dag.begins_with_word(2) && !dag.ends_with_word(3));
         assert_eq!(dag.grammar().weights(), [4, 4, 2, 1, 1, 2]);
-        let of_b: Vec<_> =
-            Inverse::new(dag.grammar()).of(1).iter().map(|o| (o.rule_idx, o.position)).collect();
+        let of_b: Vec<_> = Inverse::new(dag.grammar())
+            .of(1)
+            .iter()
+            .map(|o| (u32::from(o.rule_id), o.position))
+            .collect();
         assert_eq!(of_b, [(0, 1), (0, 5), (1, 7)]);
     }
 
